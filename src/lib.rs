@@ -29,7 +29,7 @@
 //! - `graph`: directed graphs, with no word of the domain.
 //! - `system`: clock, files (atomic), processes of this machine.
 //! - `resource`: one folder a resource kind: what to read, how to judge it in three planes, which
-//!   typed action mends it.
+//!   typed action fixes it.
 //! - `knowledge`: everything that is data with sources, in rooms of its own:
 //!   - `spec`: a folder of YAML with a span for every value, decoded strictly.
 //!   - `catalog`: what the field knows of GPUs, NICs, instances and operating systems, as rows with

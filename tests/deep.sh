@@ -18,7 +18,7 @@ part() {
   local began=$SECONDS ended=0 p f i which=$2
   echo "== $1"
   shift 2
-  "$cargo" test --release "$@" -- --nocapture "$which" >"$log" 2>&1 || ended=$?
+  "$cargo" test --profile deep "$@" -- --nocapture "$which" >"$log" 2>&1 || ended=$?
   grep -E 'schedules, |^ *kill [0-9]+ of|^skipped: |^test .*FAILED|panicked at|^again: |^test result:' "$log"
   read -r p f i <<<"$(awk '/^test result:/ { p += $4; f += $6; i += $8 } END { print p + 0, f + 0, i + 0 }' "$log")"
   # A part that did not end well without a counted failure did not build, or died; one without a test ran nothing.

@@ -8,6 +8,7 @@ use super::precondition::ObservedMember;
 use super::reboot::{boot_id, collect_earlier_members, list_differing_members, wait_until_settled};
 use super::shared::RunContext;
 use super::trouble::{self, NextCommands};
+use super::unready::Unready;
 use railwright_base::{Diagnostic, Target};
 use railwright_plan::by_hand::is_by_hand;
 use railwright_plan::{Member, OutageCause};
@@ -87,10 +88,12 @@ async fn check_power_cycle(shared: &RunContext, n: usize, host: &str) -> Finish 
             let outcome = NodeOutcome::Unreachable {
                 reason: unready.reason(),
             };
-            return Finish::told(
-                outcome,
-                may_be_off(unready.told(&Target::host(host), &shared.next)),
-            );
+            let told = unready.told(&Target::host(host), &shared.next);
+            let told = match unready {
+                Unready::NotReached(_) => may_be_off(told),
+                _ => told,
+            };
+            return Finish::told(outcome, told);
         }
     };
     if let Err(lost) = shared.heart.confirm(host, &writer).await {
@@ -184,7 +187,7 @@ fn boot_before(shared: &RunContext, n: usize, host: &str) -> Option<String> {
 /// How it stands with what came before the power cycle.
 enum Open {
     Nothing,
-    /// Everything that differs is mended by the next boot.
+    /// Everything that differs is fixed by the next boot.
     Waits(String),
     Differs(String),
 }

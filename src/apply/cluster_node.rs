@@ -231,7 +231,7 @@ impl<'a> NodeStep<'a> {
             self.node
         ))
         .next(format!(
-            "mend what keeps it, then {}",
+            "fix what keeps it, then {}",
             self.shared.next.resume()
         ));
         halt_with_problem(

@@ -7,7 +7,7 @@ use super::preflight::{HostNow, connect_target};
 use super::running_steps::Busy;
 use super::trouble::{self, LockedTarget, NextCommands};
 use super::unready::Unready;
-use railwright_base::Diagnostic;
+use railwright_base::{Diagnostic, TargetKind};
 use railwright_observe::crowd;
 use railwright_state::{ClusterLock, LockHolder};
 use railwright_system::identity::ProcessLiveness;
@@ -107,6 +107,19 @@ pub(super) async fn lock_one(
     }
 }
 
+/// One host keeps nobody from the others. Without its cluster a run does not begin, as without the
+/// rights on it.
+fn not_lockable(of: &LockedTarget, why: &str, context: &Context) -> NotLocked {
+    let unready = Unready::NotLockable(of.clone(), why.to_owned());
+    match of.target.kind {
+        TargetKind::Kube => {
+            let next = NextCommands::beside(&context.folder);
+            NotLocked::Refused(Box::new(unready.told(&of.target, &next)))
+        }
+        TargetKind::Host | TargetKind::Switch => NotLocked::Unready(unready),
+    }
+}
+
 /// Takes the lock of a host or a cluster: with which fencing token, and the digest of the record
 /// that stood there. One whose holder is provably dead or silent is taken over. A higher token on
 /// the host only means that the one for it has to go beyond: no other host's does.
@@ -119,7 +132,7 @@ pub(super) async fn take_lock(
 ) -> Result<(u64, Option<String>), NotLocked> {
     let of = &context.locked(host);
     let unready = |error: TransportError| NotLocked::Unready(error.into());
-    let failed = |why: &str| NotLocked::Refused(Box::new(trouble::lock_failed(of, why)));
+    let failed = |why: &str| not_lockable(of, why, context);
     let unknown = |reason: String| {
         NotLocked::Unready(Unready::Unfit(format!(
             "whether its lock was taken is not known: {reason}"
@@ -148,7 +161,7 @@ pub(super) async fn take_lock(
                     .await
                     .ok_or_else(interrupted)?;
                 let reading = look.map_err(unready)?.map_err(unknown)?;
-                // Another one is looked at again, and so is one that was let go meanwhile.
+                // Another one is re-checked, and so is one that was let go meanwhile.
                 let Some(reading) = reading.filter(|reading| reading.holder == line) else {
                     continue;
                 };

@@ -49,7 +49,7 @@ pub struct StepCounts {
     pub done: usize,
     /// As wished before anything was done.
     pub already: usize,
-    /// Tried, and not as wished.
+    /// Tried, and not as desired.
     pub failed: usize,
     /// Nobody knows.
     pub unknown: usize,

@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 /// What is to be done with a step.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StepDecision {
-    /// It is as wished; nothing to do.
+    /// It is in sync; nothing to do.
     Met,
     /// Carry these actions out.
     Act(Vec<Action>),
@@ -36,7 +36,7 @@ pub fn decide_step(node: &NodeKind, seen: &[ObservedMember]) -> StepDecision {
     if seen.iter().all(ObservedMember::is_settled) {
         return StepDecision::Met;
     }
-    // What is only written down has no action that could mend it.
+    // What is only written down has no action that could fix it.
     let adopts = matches!(node, NodeKind::Adopt { .. });
     let moved = |s: &&ObservedMember| {
         (adopts || !s.may_have_moved) && !s.is_settled() && !s.is_as_planned()
@@ -94,7 +94,7 @@ pub fn judge_again(
     if !decided {
         let what: Vec<String> = open.iter().map(|s| s.what_differs()).collect();
         return StepDecision::Undecided(format!(
-            "neither as it was nor as wished: {}",
+            "neither as it was nor as desired: {}",
             what.join("; ")
         ));
     }
@@ -150,7 +150,7 @@ fn decide_actions(node: &NodeKind, seen: &[ObservedMember]) -> StepDecision {
     let now = join_actions(open.iter().flat_map(|s| &s.assessment.actions));
     if let Some(stuck) = open.iter().find(|s| s.assessment.actions.is_empty()) {
         return StepDecision::Unannounced(format!(
-            "nothing that railwright can do would mend {}",
+            "nothing that railwright can do would fix {}",
             stuck.what_differs()
         ));
     }

@@ -272,9 +272,10 @@ async fn request_reboot(
     }
 }
 
-/// Looks over new connections until the boot id is another one. `answered` counts the looks in a
-/// row at which the host was up in the boot of before. Where it may not have heard the order, it is
-/// asked again: over a connection of the old boot, so that the order cannot reach the new one.
+/// Looks over new connections until the boot id is another one, of the same machine. `answered`
+/// counts the looks in a row at which the host was up in the boot of before. Where it may not have
+/// heard the order, it is asked again: over a connection of the old boot, so that the order cannot
+/// reach the new one.
 async fn come_back(
     shared: &RunContext,
     n: usize,
@@ -298,13 +299,21 @@ async fn come_back(
                     }
                 }
             }
+            Err(unready @ Unready::Reinstalled) => {
+                let outcome = NodeOutcome::Failed {
+                    reason: unready.reason(),
+                };
+                let problem = unready.told(&Target::host(host), &shared.next);
+                return Ok(Err(Box::new(Finish::told(outcome, problem))));
+            }
             Err(_) => *answered = 0,
         }
         clock::sleep_for(shared.context.patience.reboot_poll).await;
     }
 }
 
-/// A new connection, and the boot that the host is in.
+/// A new connection, and the boot that the host is in. Another machine in its place proves nothing
+/// of it.
 pub(super) async fn boot_id(shared: &RunContext, host: &str) -> Result<(Writer, String), Unready> {
     let look = async {
         let writer = shared.connect(host).await?;
@@ -313,6 +322,14 @@ pub(super) async fn boot_id(shared: &RunContext, host: &str) -> Result<(Writer, 
     };
     let (writer, answers) = look.await?;
     let now = host_now(&Target::host(host), &answers)?;
+    let locked = shared.host(host).machine_id;
+    if locked
+        .known()
+        .zip(now.machine_id.known())
+        .is_some_and(|(locked, now)| locked != now)
+    {
+        return Err(Unready::Reinstalled);
+    }
     let boot = now
         .boot_id
         .ok_or_else(|| Unready::Unfit("it does not say which boot it is in".to_owned()))?;
@@ -356,7 +373,7 @@ pub(super) async fn wait_until_settled<'a>(
     let problem = trouble::wrong_after_reboot(host, &last, &shared.next);
     Finish::told(
         NodeOutcome::Failed {
-            reason: format!("not as wished after the {after}: {last}"),
+            reason: format!("not as desired after the {after}: {last}"),
         },
         problem,
     )

@@ -215,7 +215,7 @@ fn cannot_be_done(node: &PlanNode, context: &Context, next: &NextCommands) -> Op
         _ => unknown_kind(node)?,
     };
     Some(
-        Diagnostic::error("RW0607", format!("the step cannot be carried out: {what}"))
+        Diagnostic::error("RW0607", format!("the step cannot be applied: {what}"))
             .on(node.id.clone())
             .effect("the rest of the plan may need it")
             .state("nothing was changed")

@@ -161,7 +161,7 @@ fn check_steps(
     let mut problems = find_foreign_steps(plan, context, state);
     problems.extend(check_plan_graph(plan, wishes, &state.last_applied));
     // What a resumed run takes up after a power cycle was reviewed with this plan, and is not
-    // looked at again.
+    // re-checked.
     if let Some(later) = later.filter(|_| problems.is_empty()) {
         problems = refusal::of_steps(later, context);
         problems.extend(find_foreign_steps(later, context, state));

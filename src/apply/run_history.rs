@@ -45,6 +45,13 @@ pub(super) fn is_done(steps: &[ScheduledStep], n: usize, status: &RunStatus) -> 
     }
 }
 
+/// Whether a step with work was over only after another was: a gate or a barrier that was passed
+/// while the step waited was passed without its host.
+fn is_finished_after(status: &RunStatus, step: &ScheduledStep, other: &ScheduledStep) -> bool {
+    let finished = |step: &ScheduledStep| status.nodes.get(&step.id).map(|node| node.finished);
+    step.role == StepRole::Work && finished(step) > finished(other)
+}
+
 /// Whether a gate that is not about this host found something of it, and none has passed it since.
 /// Its own would pass it by itself.
 fn is_failed_by_gate_of_others(steps: &[ScheduledStep], status: &RunStatus, host: &Target) -> bool {
@@ -106,10 +113,10 @@ pub(super) fn build_history(
             leaves_service(&mut history, host.clone(), true);
         }
         let whole = step.role == StepRole::Work
-            || step
-                .after
-                .iter()
-                .all(|before| history.done.contains(&steps[*before].id));
+            || step.after.iter().all(|before| {
+                let before = &steps[*before];
+                history.done.contains(&before.id) && !is_finished_after(status, before, step)
+            });
         if whole && is_done(steps, n, status) {
             history.done.insert(step.id.clone());
         }

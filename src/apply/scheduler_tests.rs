@@ -536,7 +536,7 @@ fn a_gate_that_was_not_passed_stops_all_waves_after_it_not_the_next_alone() {
     assert_eq!(
         waits_for_somebody.outcome("cw"),
         NodeOutcome::Held {
-            reason: "it needs g1, which is held".to_owned()
+            reason: "it needs g1, which is blocked".to_owned()
         }
     );
 }

@@ -79,7 +79,7 @@ impl HostState {
             HostState::PartlyDone => "partly done",
             HostState::Waiting => "waiting",
             HostState::PowerCycle => "waiting for a power cycle by hand",
-            HostState::Held => "held",
+            HostState::Held => "blocked",
             HostState::Skipped => "not begun",
             HostState::Done => "done",
         }

@@ -98,7 +98,7 @@ fn format_reading(reading: &Reading) -> String {
     }
 }
 
-/// `mtu (running): wanted 9000, found 1500; ...`, at most a handful.
+/// `mtu (running): desired 9000, actual 1500; ...`, at most a handful.
 pub fn describe_differences(assessment: &Assessment) -> String {
     let all: Vec<String> = assessment
         .attributes
@@ -123,7 +123,7 @@ pub fn describe_differences(assessment: &Assessment) -> String {
 
 fn format_difference(name: &str, plane: Plane, wanted: &Reading, found: &Reading) -> String {
     format!(
-        "{name} ({}): wanted {}, found {}",
+        "{name} ({}): desired {}, actual {}",
         plane.word(),
         format_reading(wanted),
         format_reading(found)
@@ -142,8 +142,8 @@ fn describe_target_kind(node: &str) -> &'static str {
 /// What becomes of a host or switch whose step did not end well; of a cluster nothing is told.
 fn out_of_service(node: &str) -> &'static str {
     match describe_target_kind(node) {
-        "host" => "the host counts as out of service until a later run mends it",
-        "switch" => "the switch counts as out of service until a later run mends it",
+        "host" => "the host counts as out of service until a later run fixes it",
+        "switch" => "the switch counts as out of service until a later run fixes it",
         _ => "what needs it is not begun",
     }
 }
@@ -218,7 +218,7 @@ pub fn action_failed(
     .next(match code {
         LOCKED => format!("when that program has ended: {}", next.resume()),
         _ => format!(
-            "mend the cause on the {}, then {}; or correct the spec, then {}",
+            "fix the cause on the {}, then {}; or correct the spec, then {}",
             describe_target_kind(node),
             next.resume(),
             next.plan()
@@ -226,13 +226,13 @@ pub fn action_failed(
     })
 }
 
-/// What cannot be taken back, such as a package that no repository has any more, would fail with
+/// What cannot be rolled back, such as a package that no repository has any more, would fail with
 /// every run.
 pub fn or_forget(problem: Diagnostic, removals: &[String], next: &NextCommands) -> Diagnostic {
     match removals {
         [] => problem,
         _ => problem.next(format!(
-            "or leave what cannot be taken back as it is, for good: {}",
+            "or leave what cannot be rolled back as it is, for good: {}",
             next.forget(removals)
         )),
     }
@@ -258,7 +258,7 @@ pub fn after_failure(node: &str, untouched: bool, done: &[Action]) -> String {
     )
 }
 
-/// All actions ended well, and the resource is not as wished.
+/// All actions ended well, and the resource is not as desired.
 pub fn not_as_wished(node: &str, what: &str, next: &NextCommands) -> Diagnostic {
     let place = describe_target_kind(node);
     let counts = if place == "host" {
@@ -268,14 +268,14 @@ pub fn not_as_wished(node: &str, what: &str, next: &NextCommands) -> Diagnostic 
     };
     Diagnostic::error(
         "RW0613",
-        format!("every action ended well, but read again it is not as wished: {what}"),
+        format!("every action ended well, but read again it is not as desired: {what}"),
     )
     .on(node)
     .effect(format!(
         "something on the {place} undoes or overrides it{counts}"
     ))
     .state(format!(
-        "the actions were carried out; the rest of this {place} was left alone"
+        "the actions were executed; the rest of this {place} was left alone"
     ))
     .next(format!(
         "find what else sets it on the {place}, then {}",
@@ -298,7 +298,7 @@ pub fn fought_over(node: &str, what: &str, rival: &str, next: &NextCommands) -> 
          last"
     ))
     .state(format!(
-        "it was applied, and looked at again; it is not applied a second time, and the rest of \
+        "it was applied, and re-checked; it is not applied a second time, and the rest of \
          this {} was left alone",
         describe_target_kind(node)
     ))
@@ -410,7 +410,7 @@ pub fn not_back(host: &str, minutes: u64, next: &NextCommands) -> Diagnostic {
 pub fn wrong_after_reboot(host: &str, what: &str, next: &NextCommands) -> Diagnostic {
     Diagnostic::error(
         "RW0618",
-        format!("the host rebooted and is not as wished: {what}"),
+        format!("the host rebooted and is not as desired: {what}"),
     )
     .on(format!("host/{host}"))
     .effect("it may have booted another kernel or entry than the one that was configured")
@@ -431,7 +431,7 @@ pub fn cuts_connection(node: &str, host: &str, netdev: Option<&str>, word: &str)
     Diagnostic::error(
         "RW0606",
         format!(
-            "the step {what}, and no guard can put back what {} does",
+            "the step {what}, and no guard can roll back what {} does",
             one_line(&word.replace('_', " "), 60)
         ),
     )
@@ -472,10 +472,7 @@ pub fn guard_not_armed(node: &str, reason: &str, next: &NextCommands) -> Diagnos
          as out of service",
     )
     .state("nothing of the step was done; the rest of this host was left alone")
-    .next(format!(
-        "mend the cause on the host, then {}",
-        next.resume()
-    ))
+    .next(format!("fix the cause on the host, then {}", next.resume()))
     .next(format!(
         "or leave it out: {} --exclude {}",
         next.plan(),
@@ -506,14 +503,14 @@ pub fn taken_back(
             "{host} can be reached again, and is not as it was before in all that the step touches"
         ),
         (false, false) => format!(
-            "{host} can be reached again; its guard could not put back: {}",
+            "{host} can be reached again; its guard could not roll back: {}",
             one_line(failed, 200)
         ),
     };
     Diagnostic::error(
         "RW0641",
         format!(
-            "the change was taken back by its guard: {}",
+            "the change was rolled back by its guard: {}",
             one_line(why, 300)
         ),
     )

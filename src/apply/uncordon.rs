@@ -185,7 +185,7 @@ pub(super) fn stay_cordoned(
         .effect("no pods are put there, because no gate has proven what was changed")
         .state("the mark railwright.io/cordoned says so on the node")
         .next(format!(
-            "mend what went wrong, then {}; or as they are: {}",
+            "fix what went wrong, then {}; or as they are: {}",
             next.resume(),
             by_hand(&names)
         ))
@@ -291,7 +291,7 @@ fn not_back(node: &str, words: &str, id: &str, next: &NextCommands) -> Diagnosti
     .effect("jobs that need what is missing would wait or fail on it, so no pods are put on it")
     .state("its host was changed and proven; the node stays cordoned")
     .next(format!(
-        "mend what keeps it, then {}; a node that is uncordoned by hand counts as given back",
+        "fix what keeps it, then {}; a node that is uncordoned by hand counts as given back",
         next.resume()
     ))
 }

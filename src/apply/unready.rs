@@ -1,7 +1,7 @@
 //! Why a host, a switch or a cluster cannot be worked on in a run.
 
 use super::running_steps::Busy;
-use super::trouble::{self, NextCommands};
+use super::trouble::{self, LockedTarget, NextCommands};
 use railwright_base::text::one_line;
 use railwright_base::{Diagnostic, Target};
 use railwright_transport::TransportError;
@@ -13,6 +13,8 @@ pub enum Unready {
     NotReached(TransportError),
     /// It can, and is not fit for it.
     Unfit(String),
+    /// Its lock cannot be taken: why.
+    NotLockable(LockedTarget, String),
     /// A step of an earlier run still runs on it.
     Busy(Busy),
     /// It is another machine than the one that the run began on.
@@ -41,6 +43,9 @@ impl Unready {
         match self {
             Unready::NotReached(error) => error.one_line(),
             Unready::Unfit(reason) => one_line(reason, 300),
+            Unready::NotLockable(_, reason) => {
+                format!("its lock cannot be taken: {}", one_line(reason, 200))
+            }
             Unready::Busy(busy) => busy.reason(),
             Unready::Reinstalled => "it was re-installed since the run began".to_owned(),
         }
@@ -51,6 +56,7 @@ impl Unready {
         match self {
             Unready::NotReached(error) => trouble::not_reached(target.to_string(), error, next),
             Unready::Unfit(reason) => trouble::not_workable(target, reason, next),
+            Unready::NotLockable(of, reason) => trouble::lock_failed(of, reason, next),
             Unready::Busy(Busy::Interrupted) => trouble::interrupted_early(),
             Unready::Busy(busy) => trouble::still_runs(&target.name, &busy.reason(), next),
             Unready::Reinstalled => trouble::report_reinstalled_target(target, next),

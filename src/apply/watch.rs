@@ -26,7 +26,7 @@ pub(super) struct RunMonitor {
     ticker: Ticker,
     clock: Clock,
     openings: Vec<Opening>,
-    /// Not looked at again before that moment.
+    /// Not re-checked before that moment.
     open_until: Option<Timestamp>,
     expires: Option<Timestamp>,
     folder: StateFolder,

@@ -9,7 +9,7 @@ use std::ops::Range;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
-    /// Nothing goes on until this is mended.
+    /// Nothing goes on until this is fixed.
     Error,
     /// Work goes on; somebody should know.
     Warning,

@@ -111,8 +111,8 @@ pub async fn run(arguments: &Apply) -> Result<Exit, CommandFailure> {
 /// What is asked before anything is changed.
 fn format_confirmation_prompt(left: Option<String>) -> String {
     match left {
-        None => "Carry this out? Only `yes` does it: ".to_owned(),
-        Some(left) => format!("Carry this out although {left}? Only `yes` does it: "),
+        None => "Apply this? Only `yes` does it: ".to_owned(),
+        Some(left) => format!("Apply this although {left}? Only `yes` does it: "),
     }
 }
 

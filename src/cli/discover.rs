@@ -62,7 +62,7 @@ pub async fn run(arguments: &DiscoverArguments) -> Result<Exit, CommandFailure> 
     {
         return Err(CommandFailure::refused(vec![is_there(file)]));
     }
-    // A file that the spec names and that is not there yet, or is wrong, is what this is to mend.
+    // A file that the spec names and that is not there yet, or is wrong, is what this is to fix.
     let inventory = Inventory {
         read_as: read_as.clone(),
         ..read_uncabled(inventory)?
@@ -175,7 +175,7 @@ fn report_no_cables(inventory: &str, output: Option<&Path>) -> Diagnostic {
             None => "nothing was written".to_owned(),
         })
         .next(format!(
-            "mend what is said above; where lldpd is missing: `tuning: {{ lldp: true }}`, then \
+            "fix what is said above; where lldpd is missing: `tuning: {{ lldp: true }}`, then \
              railwright plan {inventory}"
         ));
     problem.next("a switch tells the same of its own side: lldpctl there")

@@ -134,8 +134,8 @@ pub fn resolve_address(what: &str, inventory: &Path) -> Result<String, CommandFa
     match &all[..] {
         [one] => Ok(one.clone()),
         [] => wrong(
-            format!("nothing is wished for `{what}`"),
-            format!("railwright plan {path} shows what is wished for"),
+            format!("no resource is declared for `{what}`"),
+            format!("railwright plan {path} shows what is declared"),
         ),
         [first, ..] => wrong(
             format!("`{what}` is on {} targets", all.len()),
@@ -203,7 +203,7 @@ fn nothing_wished(
     Diagnostic::error(
         "RW1032",
         format!(
-            "nothing is wished for `{}` of {}",
+            "no resource is declared for `{}` of {}",
             one_line(path, 80),
             target.name
         ),

@@ -87,7 +87,7 @@ fn report_no_answers(inventory: &Path, file: &Path) -> Diagnostic {
         .effect("a plan from an empty recording would know nothing of any host")
         .state("the file is as it was")
         .next(format!(
-            "mend what is said above, then railwright facts {} -o {}",
+            "fix what is said above, then railwright facts {} -o {}",
             quote::quote_path(inventory),
             quote::quote_path(file)
         ))

@@ -92,7 +92,7 @@ async fn run_lock_steal(
         let problem = Diagnostic::error("RW1019", "a lock is not taken away without a reason")
             .state("nothing was taken away");
         return Err(CommandFailure::refused(vec![
-            problem.next("say in --reason why its holder is dead, or may be robbed"),
+            problem.next("say in --reason why its holder is dead, or may lose it"),
         ]));
     }
     let contact = TargetContact::begin();

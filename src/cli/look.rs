@@ -145,7 +145,7 @@ pub fn mark_accepted_findings(session: &Session, report: &mut DriftReport) {
     let warning = |index: usize| {
         let warning = Diagnostic::warning("RW0502", "this acceptance matches no drift")
             .effect(
-                "what it was written for is mended, or it names another attribute than its author \
+                "what it was written for is fixed, or it names another attribute than its author \
                  meant",
             )
             .next("remove it, or name the attribute as `drift` shows it");

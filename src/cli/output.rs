@@ -20,7 +20,7 @@ pub fn can_be_written<'f>(
 }
 
 fn no_place(file: &Path, error: &io::Error) -> Diagnostic {
-    let state = "nobody was asked, and nothing was written";
+    let state = "no host was contacted, and nothing was written";
     match error.kind() {
         io::ErrorKind::IsADirectory => {
             Diagnostic::error("RW1010", format!("{} is a folder", file.display()))

@@ -115,7 +115,7 @@ fn parse_addresses(
                 .into()
         })
     };
-    resolve_reached_addresses(&session, texts)?
+    resolve_reached_addresses(session, texts)?
         .into_iter()
         .map(whole)
         .collect()

@@ -65,7 +65,7 @@ impl Gate {
     }
 
     fn shut(&self, hosts: &[String], reason: Option<String>, more: &str) -> Diagnostic {
-        let reason = reason.unwrap_or_else(|| "a check could not be carried out".to_owned());
+        let reason = reason.unwrap_or_else(|| "a check could not be run".to_owned());
         let inventory = &self.request.inventory;
         Diagnostic::error(
             "RW0650",
@@ -82,9 +82,7 @@ impl Gate {
         .next(format!(
             "railwright verify {inventory}{more} shows every check"
         ))
-        .next(format!(
-            "mend the cause, then railwright resume {inventory}"
-        ))
+        .next(format!("fix the cause, then railwright resume {inventory}"))
     }
 }
 

@@ -327,7 +327,7 @@ fn no_file(inventory: &str) -> Diagnostic {
         "the spec names no cabling file, so nobody knows which ends belong together",
     )
     .effect("whether both ends of a link agree cannot be said")
-    .state("nobody was asked")
+    .state("no host was contacted")
     .next(format!(
         "railwright discover cabling {inventory} -o {inventory}/cabling.csv writes what the hosts \
          hear; look at it"
@@ -338,13 +338,13 @@ fn no_file(inventory: &str) -> Diagnostic {
 fn one_file() -> Diagnostic {
     Diagnostic::error("RW1046", "the picture and the recording are to be one file")
         .effect("the one would be written over the other")
-        .state("nothing was written, and nobody was asked")
+        .state("nothing was written, and no host was contacted")
         .next("name two files")
 }
 
 fn is_there(file: &Path) -> Diagnostic {
     Diagnostic::error("RW1046", format!("{} is there already", file.display()))
         .effect("it may be the picture or the recording of another day")
-        .state("it is as it was, and nobody was asked")
+        .state("it is as it was, and no host was contacted")
         .next("name another file; or write over it: --force")
 }

@@ -194,7 +194,7 @@ fn find_drift_reason(
     };
     let wanted = attribute.wanted.get(plane);
     if plane == Plane::Running && (assessment.owed || met(Plane::NextBoot)) {
-        return DriftReason::OwedRestart;
+        return DriftReason::PendingRestart;
     }
     match last {
         _ if attribute.settles => DriftReason::NotReady,
@@ -324,11 +324,11 @@ mod tests {
         );
         assert_eq!(
             one(&same, is(9000), is(1500), Some(is(9000)), false),
-            [(Plane::Running, OwedRestart)]
+            [(Plane::Running, PendingRestart)]
         );
         assert_eq!(
             one(&same, is(9000), is(1500), None, true),
-            [(Plane::Running, OwedRestart)]
+            [(Plane::Running, PendingRestart)]
         );
         assert_eq!(
             one(&applied(4200), is(4200), is(4200), None, false),

@@ -8,7 +8,7 @@ use railwright_resource::{Plane, Reading};
 use serde::Serialize;
 
 /// The format of the JSON report.
-pub const FORMAT_VERSION: &str = "1.0";
+pub const FORMAT_VERSION: &str = "2.0";
 
 /// Why an attribute is not as the spec wants it. Ordered as on the screen.
 #[derive(
@@ -21,7 +21,7 @@ pub enum DriftReason {
     /// In effect, but written nowhere: the next boot loses it.
     WillBeLostAtReboot,
     /// Written as wished, but waiting for a restart or reboot.
-    OwedRestart,
+    PendingRestart,
     /// As it was applied, and what is to come of it by itself has not.
     NotReady,
     /// A run of ours took it out of service and has not given it back: it still goes on, or ended
@@ -175,7 +175,7 @@ pub struct DriftReport {
 }
 
 impl DriftReport {
-    /// True when something was found that is not as wished (exit 2); what is only unknown does not
+    /// True when something was found that is not as desired (exit 2); what is only unknown does not
     /// count.
     pub fn has_drift(&self) -> bool {
         !self.no_longer_wished.is_empty() || self.findings.iter().any(DriftFinding::is_drift)

@@ -176,7 +176,7 @@ pub fn new_folder_error(path: &Path, error: &std::io::Error) -> Box<Diagnostic> 
     Diagnostic::error("RW0906", format!("{}: {error}", path.display()))
         .effect("the lab keeps its disks, keys and records there")
         .next(
-            "mend the cause, or choose another folder with RAILWRIGHT_LAB_DIR; then run the \
+            "fix the cause, or choose another folder with RAILWRIGHT_LAB_DIR; then run the \
              command again",
         )
         .into()

@@ -63,7 +63,7 @@ pub fn expect_success(what: &str, program: &Program, input: &[u8]) -> Result<Vec
             format!("{what} failed: {}", text::one_line(&why, 300)),
         )
         .effect("the machines accept only pinned keys and signed packages")
-        .next("mend the cause, then run `railwright lab up` again")
+        .next("fix the cause, then run `railwright lab up` again")
     };
     let output = program
         .output_of(input)

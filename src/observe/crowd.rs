@@ -74,7 +74,7 @@ mod tests {
         assert_eq!(done.into_inner(), items as usize);
     }
 
-    /// A future may ring while it is looked at, and be looked at again.
+    /// A future may ring while it is looked at, and be re-checked.
     #[tokio::test]
     async fn whoever_wakes_itself_goes_on() {
         let work = |turns: u32| -> BoxFuture<'_, ()> {

@@ -64,28 +64,28 @@ impl<'a> EquivalenceClasses<'a> {
             return None;
         }
         let target = group.targets[0];
-        let is_model = |model: &usize| is_same(&self.models[*model].group, group);
-        if let Some(model) = self.latest.filter(is_model) {
-            return Some(parts[self.models[model].place].renamed(target));
+        if let Some(latest) = self.latest
+            && is_same(&self.models[latest].group, group)
+        {
+            return Some(parts[self.models[latest].place].renamed(target));
         }
         let names = hash_resource_names(group);
-        let equal = self
-            .same
-            .get(&hash_whole_group(group, names))
-            .into_iter()
-            .flatten()
-            .copied()
-            .find(is_model);
-        if let Some(model) = equal {
-            self.latest = Some(model);
-            return Some(parts[self.models[model].place].renamed(target));
+        let whole = hash_whole_group(group, names);
+        for &n in self.same.get(&whole).into_iter().flatten() {
+            let model = &self.models[n];
+            if is_same(&model.group, group) {
+                self.latest = Some(n);
+                return Some(parts[model.place].renamed(target));
+            }
         }
-        self.near.get(&names)?.iter().find_map(|model| {
-            let model = &self.models[*model];
+        for &n in self.near.get(&names)? {
+            let model = &self.models[n];
             let part = &parts[model.place];
-            let own = model.own(group, part, self.kinds)?;
-            Some(part.renamed(target).with_own(&own, &model.items))
-        })
+            if let Some(own) = model.own(group, part, self.kinds) {
+                return Some(part.renamed(target).with_own(&own, &model.items));
+            }
+        }
+        None
     }
 
     /// Remembers a group that was planned, with the place of its part and how its resources were
@@ -105,10 +105,13 @@ impl<'a> EquivalenceClasses<'a> {
         } else {
             items.clear();
         }
-        let reads = |item: &PlanItem| {
-            (self.kinds)(&item.wish.kind).map_or_else(Vec::new, |kind| kind.reads(&item.wish))
-        };
-        let reads = items.iter().map(reads).collect();
+        let mut reads = Vec::with_capacity(items.len());
+        for item in &items {
+            reads.push(match (self.kinds)(&item.wish.kind) {
+                Some(kind) => kind.reads(&item.wish),
+                None => Vec::new(),
+            });
+        }
         self.models.push(Model {
             group,
             place,
@@ -128,12 +131,13 @@ impl Model<'_> {
     fn unlike(&self, answers: &ReadResults) -> BTreeMap<&Read, Unlike> {
         let asked: BTreeSet<&Read> = self.reads.iter().flatten().collect();
         let own = self.group.answers[0];
-        let differing = asked
-            .into_iter()
-            .filter(|read| own.get(read) != answers.get(read));
-        differing
-            .map(|read| (read, Unlike::of(read, own, answers)))
-            .collect()
+        let mut unlike = BTreeMap::new();
+        for read in asked {
+            if own.get(read) != answers.get(read) {
+                unlike.insert(read, Unlike::of(read, own, answers));
+            }
+        }
+        unlike
     }
 
     /// What of a group is its own, judged, by path; nothing where that would make other steps.
@@ -153,16 +157,14 @@ impl Model<'_> {
             return None;
         }
         let unlike = self.unlike(answers);
-        let wishes: BTreeMap<&[String], &'g DesiredResource> = group
-            .wishes
-            .iter()
-            .map(|wish| (&wish.address.path[..], *wish))
-            .collect();
-        let records: BTreeMap<&[String], Record<'g>> = group
-            .applied
-            .iter()
-            .map(|(address, applied)| (&address.path[..], (*address, *applied)))
-            .collect();
+        let mut wishes: BTreeMap<&[String], &'g DesiredResource> = BTreeMap::new();
+        for wish in &group.wishes {
+            wishes.insert(&wish.address.path[..], wish);
+        }
+        let mut records: BTreeMap<&[String], Record<'g>> = BTreeMap::new();
+        for (address, applied) in &group.applied {
+            records.insert(&address.path[..], (*address, *applied));
+        }
         let mut own = BTreeMap::new();
         for (item, reads) in self.items.iter().zip(&self.reads) {
             let path = &item.wish.address.path[..];
@@ -181,26 +183,21 @@ impl Model<'_> {
             own.insert(path, again);
         }
         // What left a wish is told, and the model has nothing to tell.
-        super::dropped::find_dropped_fields(group, kinds)
-            .is_empty()
-            .then_some(own)
+        if super::dropped::find_dropped_fields(group, kinds).is_empty() {
+            Some(own)
+        } else {
+            None
+        }
     }
 
     /// Whether the resources of a group have the same names as here, those that were applied too.
     fn is_named_alike(&self, group: &TargetGroup) -> bool {
-        let has_same_wishes = self
-            .group
-            .wishes
-            .iter()
-            .map(|wish| &wish.address.path)
-            .eq(group.wishes.iter().map(|wish| &wish.address.path));
-        has_same_wishes
-            && self
-                .group
-                .applied
-                .iter()
-                .map(|(address, _)| &address.path)
-                .eq(group.applied.iter().map(|(address, _)| &address.path))
+        let paths = group.wishes.iter().map(|wish| &wish.address.path);
+        let applied = group.applied.iter().map(|(address, _)| &address.path);
+        let model = &self.group;
+        let model_paths = model.wishes.iter().map(|wish| &wish.address.path);
+        let model_applied = model.applied.iter().map(|(address, _)| &address.path);
+        paths.eq(model_paths) && applied.eq(model_applied)
     }
 
     fn has_same_record(&self, item: &PlanItem, record: Option<Record>) -> bool {
@@ -268,15 +265,9 @@ fn keeps_steps(
 /// Whether two judgements of a resource give the same steps, whatever the steps write.
 fn is_alike(a: &PlanItem, b: &PlanItem) -> bool {
     let (x, y) = (&a.assessment, &b.assessment);
-    let order = |wish: &DesiredResource| {
-        wish.after
-            .iter()
-            .map(|address| address.path.clone())
-            .collect::<Vec<_>>()
-    };
     a.wish.kind == b.wish.kind
         && a.wish.body.get("guard") == b.wish.body.get("guard")
-        && order(&a.wish) == order(&b.wish)
+        && is_same_order(&a.wish.after, &b.wish.after)
         && is_alike_status(&a.status, &b.status)
         && (x.disruption, x.needs_reboot, x.needs_power_cycle)
             == (y.disruption, y.needs_reboot, y.needs_power_cycle)
@@ -315,19 +306,18 @@ fn is_alike_reason(a: &Reason, b: &Reason) -> bool {
 
 fn hash_resource_names(group: &TargetGroup) -> u64 {
     let mut hash = FxHasher::default();
-    group
-        .wishes
-        .iter()
-        .for_each(|wish| wish.address.path.hash(&mut hash));
-    group
-        .applied
-        .iter()
-        .for_each(|(address, _)| address.path.hash(&mut hash));
+    for wish in &group.wishes {
+        wish.address.path.hash(&mut hash);
+    }
+    for (address, _) in &group.applied {
+        address.path.hash(&mut hash);
+    }
     // Which of its netdevs carry our own connection decides what needs a guard.
-    group
-        .answers
-        .iter()
-        .for_each(|answers| ssh_lines(answers).for_each(|line| line.hash(&mut hash)));
+    for answers in &group.answers {
+        for line in ssh_lines(answers) {
+            line.hash(&mut hash);
+        }
+    }
     hash.finish()
 }
 
@@ -335,24 +325,19 @@ fn hash_resource_names(group: &TargetGroup) -> u64 {
 fn hash_whole_group(group: &TargetGroup, names: u64) -> u64 {
     let mut hash = FxHasher::default();
     names.hash(&mut hash);
-    group
-        .answers
-        .iter()
-        .for_each(|answers| answers.hash(&mut hash));
+    for answers in &group.answers {
+        answers.hash(&mut hash);
+    }
     hash.finish()
 }
 
 fn is_same(a: &TargetGroup, b: &TargetGroup) -> bool {
+    let mut wishes = a.wishes.iter().zip(&b.wishes);
+    let mut applied = a.applied.iter().zip(&b.applied);
     a.wishes.len() == b.wishes.len()
         && a.applied.len() == b.applied.len()
-        && a.wishes
-            .iter()
-            .zip(&b.wishes)
-            .all(|(a, b)| is_same_wish(a, b))
-        && a.applied
-            .iter()
-            .zip(&b.applied)
-            .all(|(a, b)| is_same_record(a, b))
+        && wishes.all(|(a, b)| is_same_wish(a, b))
+        && applied.all(|(a, b)| is_same_record(a, b))
         && a.answers == b.answers
 }
 

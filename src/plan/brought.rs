@@ -13,29 +13,27 @@ pub(super) fn resolve_missing_prerequisites(
     kept: &BTreeSet<usize>,
     kinds: KindLookup,
 ) {
-    let lacking = |n: &usize| {
-        items[*n].assessment.lacks.is_some()
-            && matches!(items[*n].status, PlanItemStatus::Change(_))
-    };
-    for n in kept.iter().copied().filter(lacking).collect::<Vec<_>>() {
+    let mut lacking: Vec<usize> = kept.iter().copied().collect();
+    lacking.retain(|n| matches!(items[*n].status, PlanItemStatus::Change(_)));
+    for n in lacking {
         let Some(lacks) = items[n].assessment.lacks.clone() else {
             continue;
         };
-        let brings = |other: &usize| *other != n && may_bring(&items[*other], &lacks.what, kinds);
         let first = graph.with_prerequisites([n]);
-        let named = |other: &usize| items[*other].wish.address.words();
         // What is nearest comes last in most orders; a step that surely brings it says so in the
         // same words.
-        let brought = kept
-            .iter()
-            .filter(|other| first.contains(other))
-            .find(|other| brings(other))
-            .map(named);
-        let elsewhere = kept
-            .iter()
-            .filter(|other| !first.contains(other))
-            .find(|other| brings(other))
-            .map(named);
+        let (mut brought, mut elsewhere) = (None, None);
+        for &other in kept {
+            if other == n || !may_bring(&items[other], &lacks.what, kinds) {
+                continue;
+            }
+            let found = if first.contains(&other) {
+                &mut brought
+            } else {
+                &mut elsewhere
+            };
+            found.get_or_insert_with(|| items[other].wish.address.words());
+        }
         note_lack(&mut items[n], &lacks, brought, elsewhere);
     }
 }

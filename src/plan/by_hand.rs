@@ -5,6 +5,7 @@
 //! What needs something else that is held stays held, and so does what waits for the power cycle of
 //! another host.
 
+use super::make::number_nodes;
 use super::model::{NodeKind, Plan, PlanNode};
 use super::part::describe_blocking_cause;
 use super::waves::{build_gate_node, gate_id, split_into_waves};
@@ -18,58 +19,61 @@ pub fn is_by_hand(node: &PlanNode) -> bool {
     node.kind == NodeKind::Reboot && node.disruption == Disruption::PowerCycle
 }
 
-/// Whether a plan has nothing to do with a resource and knows all of it: it is as wished, or it is
+/// Whether a plan has nothing to do with a resource and knows all of it: it is in sync, or it is
 /// not in the spec and nothing is remembered of it.
 pub fn asks_nothing_of(plan: &Plan, address: &Address) -> bool {
-    let is_member = || {
-        plan.nodes
-            .iter()
-            .flat_map(PlanNode::members)
-            .any(|member| member.wish.address == *address)
-    };
-    let is_about = |(target, resource): (Target, Option<Address>)| {
-        target == address.target && resource.is_none_or(|resource| resource.path == address.path)
-    };
-    let is_unknown = || {
-        plan.unknown
-            .iter()
-            .filter_map(|finding| finding.about())
-            .any(is_about)
-    };
-    plan.narrowed.is_empty() && !is_member() && !is_unknown()
+    if !plan.narrowed.is_empty() {
+        return false;
+    }
+    let mut members = plan.nodes.iter().flat_map(PlanNode::members);
+    if members.any(|member| member.wish.address == *address) {
+        return false;
+    }
+    for finding in &plan.unknown {
+        let is_about_it = match finding.about() {
+            Some((target, None)) => target == address.target,
+            Some((_, Some(resource))) => {
+                resource.target == address.target && resource.path == address.path
+            }
+            None => false,
+        };
+        if is_about_it {
+            return false;
+        }
+    }
+    true
+}
+
+/// The nodes directly before one, by their numbers.
+fn list_prerequisites(node: &PlanNode, number: &HashMap<&str, usize>) -> Vec<usize> {
+    let ids = node.after.iter();
+    ids.filter_map(|id| number.get(id.as_str()).copied())
+        .collect()
 }
 
 /// By the number of each power cycle by hand, the changes of its host that come before it, however
 /// far.
 pub fn changes_before_power_cycles(nodes: &[PlanNode]) -> BTreeMap<usize, Vec<&PlanNode>> {
-    let number: HashMap<&str, usize> = nodes
-        .iter()
-        .enumerate()
-        .map(|(n, node)| (node.id.as_str(), n))
-        .collect();
-    let own = |n: usize| {
-        let before = nodes[n]
-            .after
-            .iter()
-            .filter_map(|id| number.get(id.as_str()).copied());
-        before
-            .filter(|m| nodes[*m].target == nodes[n].target)
-            .map(|m| (m, n))
-            .collect::<Vec<_>>()
-    };
-    let graph = Graph::new(nodes.len(), (0..nodes.len()).flat_map(own));
-    let changes = |n: usize| {
-        graph
-            .with_prerequisites([n])
-            .into_iter()
-            .map(|m| &nodes[m])
-            .filter(|node| node.is_change())
-            .collect()
-    };
-    (0..nodes.len())
-        .filter(|n| is_by_hand(&nodes[*n]))
-        .map(|n| (n, changes(n)))
-        .collect()
+    let number = number_nodes(nodes);
+    let mut edges = Vec::new();
+    for (n, node) in nodes.iter().enumerate() {
+        for before in list_prerequisites(node, &number) {
+            if nodes[before].target == node.target {
+                edges.push((before, n));
+            }
+        }
+    }
+    let graph = Graph::new(nodes.len(), edges);
+    let mut changes = BTreeMap::new();
+    for (n, node) in nodes.iter().enumerate() {
+        if is_by_hand(node) {
+            let before = graph.with_prerequisites([n]);
+            let mut before: Vec<&PlanNode> = before.into_iter().map(|m| &nodes[m]).collect();
+            before.retain(|node| node.is_change());
+            changes.insert(n, before);
+        }
+    }
+    changes
 }
 
 /// The plan with its power cycles, and what comes after them, as steps that can be taken up;
@@ -80,33 +84,25 @@ pub fn release_power_cycles(plan: &Plan) -> Option<Plan> {
     if waits.is_empty() {
         return None;
     }
-    let hosts: Vec<Target> = in_turn(&plan.nodes)
-        .into_iter()
-        .filter(|host| waits.contains_key(host))
-        .collect();
+    let mut hosts = list_gated_hosts(&plan.nodes);
+    hosts.retain(|host| waits.contains_key(host));
     if hosts.is_empty() {
         return None;
     }
     let mut plan = plan.clone();
     // Every wave has a gate, so there are no more waves than nodes; a plan file may say otherwise.
-    let first = plan
-        .nodes
-        .iter()
-        .map(|node| node.wave)
-        .max()
-        .unwrap_or(0)
-        .min(plan.nodes.len())
-        + 1;
-    for (hosts, wave) in split_into_waves(&hosts, &plan.rollout)
-        .into_iter()
-        .zip(first..)
-    {
-        let before = (wave > first).then(|| gate_id(wave - 1));
+    let last = plan.nodes.iter().map(|node| node.wave).max().unwrap_or(0);
+    let first = last.min(plan.nodes.len()) + 1;
+    let mut gate_before = None;
+    for (hosts, wave) in split_into_waves(&hosts, &plan.rollout).iter().zip(first..) {
         let mut ends = Vec::new();
-        for own in hosts.iter().filter_map(|host| waits.get(host)) {
-            ends.extend(take_up(&mut plan.nodes, own, wave, before.as_ref()));
+        for host in hosts {
+            if let Some(own) = waits.get(host) {
+                ends.extend(take_up(&mut plan.nodes, own, wave, gate_before.as_ref()));
+            }
         }
-        plan.nodes.push(build_gate_node(wave, &hosts, ends));
+        plan.nodes.push(build_gate_node(wave, hosts, ends));
+        gate_before = Some(gate_id(wave));
     }
     Some(plan)
 }
@@ -118,110 +114,105 @@ fn take_up(
     nodes: &mut [PlanNode],
     own: &BTreeSet<usize>,
     wave: usize,
-    before: Option<&String>,
+    gate_before: Option<&String>,
 ) -> Vec<String> {
-    let ids: BTreeSet<String> = own.iter().map(|n| nodes[*n].id.clone()).collect();
-    let by_hand: BTreeSet<String> = own
-        .iter()
-        .filter(|n| is_by_hand(&nodes[**n]))
-        .map(|n| nodes[*n].id.clone())
-        .collect();
-    let mut ends = ids.clone();
+    let (mut power_cycles, mut following) = (BTreeSet::new(), BTreeSet::new());
+    for n in own {
+        let node = &nodes[*n];
+        if is_by_hand(node) {
+            power_cycles.insert(node.id.clone());
+        } else {
+            following.insert(node.id.clone());
+        }
+    }
+    let mut ends: BTreeSet<String> = power_cycles.union(&following).cloned().collect();
     for n in own {
         let node = &mut nodes[*n];
         ends.retain(|id| !node.after.contains(id));
-        let is_first = !by_hand.contains(&node.id)
-            && !node
-                .after
-                .iter()
-                .any(|id| ids.contains(id) && !by_hand.contains(id));
-        node.after.extend(before.filter(|_| is_first).cloned());
+        let is_first =
+            following.contains(&node.id) && !node.after.iter().any(|id| following.contains(id));
+        if let Some(gate) = gate_before
+            && is_first
+        {
+            node.after.push(gate.clone());
+        }
         (node.wave, node.held) = (wave, None);
     }
     ends.into_iter().collect()
 }
 
 /// The hosts with gates, in the order in which the plan takes them.
-fn in_turn(nodes: &[PlanNode]) -> Vec<Target> {
-    let mut gates: Vec<(usize, &Vec<String>)> = nodes
-        .iter()
-        .filter_map(|node| match &node.kind {
-            NodeKind::Gate { hosts } => Some((node.wave, hosts)),
-            _ => None,
-        })
-        .collect();
-    gates.sort_by_key(|(wave, _)| *wave);
+fn list_gated_hosts(nodes: &[PlanNode]) -> Vec<Target> {
+    let mut gates: Vec<&PlanNode> = nodes.iter().collect();
+    gates.retain(|node| !node.verified().is_empty());
+    gates.sort_by_key(|gate| gate.wave);
     let mut seen = BTreeSet::new();
-    gates
-        .into_iter()
-        .flat_map(|(_, hosts)| hosts)
-        .filter(|host| seen.insert(*host))
-        .map(Target::host)
-        .collect()
+    let mut hosts = Vec::new();
+    for host in gates.into_iter().flat_map(PlanNode::verified) {
+        if seen.insert(host) {
+            hosts.push(Target::host(host));
+        }
+    }
+    hosts
 }
 
 /// By host, the nodes that wait for its power cycle and for nothing else that is held; the power
 /// cycle among them.
 fn find_nodes_awaiting_power_cycle(nodes: &[PlanNode]) -> BTreeMap<Target, BTreeSet<usize>> {
-    let with_one: BTreeSet<&Target> = nodes
-        .iter()
-        .filter(|node| is_by_hand(node) && node.held.is_some())
-        .filter_map(|node| node.target.as_ref())
-        .collect();
-    let mut of_target: BTreeMap<&Target, Vec<usize>> = BTreeMap::new();
-    for (n, node) in nodes.iter().enumerate() {
-        if let Some(target) = node
-            .target
-            .as_ref()
-            .filter(|target| with_one.contains(target))
+    let mut nodes_of: BTreeMap<&Target, Vec<usize>> = BTreeMap::new();
+    for node in nodes {
+        if let Some(target) = &node.target
+            && is_by_hand(node)
+            && node.held.is_some()
         {
-            of_target.entry(target).or_default().push(n);
+            nodes_of.insert(target, Vec::new());
         }
     }
-    if of_target.is_empty() {
+    if nodes_of.is_empty() {
         return BTreeMap::new();
     }
-    let number: HashMap<&str, usize> = nodes
-        .iter()
-        .enumerate()
-        .map(|(n, node)| (node.id.as_str(), n))
-        .collect();
-    let of_one = |(target, own): (&Target, Vec<usize>)| {
+    for (n, node) in nodes.iter().enumerate() {
+        if let Some(target) = &node.target
+            && let Some(own) = nodes_of.get_mut(target)
+        {
+            own.push(n);
+        }
+    }
+    let number = number_nodes(nodes);
+    let mut awaiting = BTreeMap::new();
+    for (target, own) in nodes_of {
         let waits = waiting_on(nodes, &own, &number);
-        (!waits.is_empty()).then(|| (target.clone(), waits))
-    };
-    of_target.into_iter().filter_map(of_one).collect()
+        if !waits.is_empty() {
+            awaiting.insert(target.clone(), waits);
+        }
+    }
+    awaiting
 }
 
 fn waiting_on(nodes: &[PlanNode], own: &[usize], number: &HashMap<&str, usize>) -> BTreeSet<usize> {
-    let place: HashMap<usize, usize> = own
-        .iter()
-        .enumerate()
-        .map(|(place, n)| (*n, place))
-        .collect();
-    let before = |n: usize| {
-        nodes[n]
-            .after
-            .iter()
-            .filter_map(|id| number.get(id.as_str()).copied())
-    };
-    let edges = own
-        .iter()
-        .flat_map(|n| before(*n).filter_map(|m| Some((*place.get(&m)?, place[n]))));
-    let graph = Graph::new(own.len(), edges.collect::<Vec<_>>());
+    let places: HashMap<usize, usize> = own.iter().copied().zip(0..).collect();
+    let mut edges = Vec::new();
+    for n in own {
+        for before in list_prerequisites(&nodes[*n], number) {
+            if let Some(before) = places.get(&before) {
+                edges.push((*before, places[n]));
+            }
+        }
+    }
+    let graph = Graph::new(own.len(), edges);
     let mut waits = BTreeSet::new();
     for at in graph.order().unwrap_or_default() {
         let n = own[at];
         let Some(held) = &nodes[n].held else { continue };
+        let mut before = list_prerequisites(&nodes[n], number).into_iter();
+        if !before.all(|m| nodes[m].held.is_none() || waits.contains(&m)) {
+            continue;
+        }
         // Whoever is held for the sake of another says which.
-        let for_another = || {
-            graph
-                .with_prerequisites([at])
-                .into_iter()
-                .any(|m| m != at && *held == describe_blocking_cause(&nodes[own[m]].id))
-        };
-        let freed = before(n).all(|m| nodes[m].held.is_none() || waits.contains(&m));
-        if freed && (is_by_hand(&nodes[n]) || for_another()) {
+        let mut causes = graph.with_prerequisites([at]).into_iter();
+        if is_by_hand(&nodes[n])
+            || causes.any(|m| m != at && *held == describe_blocking_cause(&nodes[own[m]].id))
+        {
             waits.insert(n);
         }
     }

@@ -24,35 +24,38 @@ pub fn is_before_hosts(node: &PlanNode, kinds: KindLookup) -> bool {
 /// held.
 pub(super) fn put_in(parts: &mut Vec<TargetPlan>, kinds: KindLookup) {
     let mut early = Vec::new();
-    for part in parts
-        .iter_mut()
-        .filter(|part| part.target.kind == TargetKind::Kube)
-    {
+    for part in parts.iter_mut() {
+        if part.target.kind != TargetKind::Kube {
+            continue;
+        }
         let wanted: Vec<usize> = (0..part.nodes.len())
             .filter(|n| is_before_hosts(&part.nodes[*n], kinds))
             .collect();
         if wanted.is_empty() {
             continue;
         }
-        let first = node_graph(&part.nodes).with_prerequisites(wanted);
-        let numbered = std::mem::take(&mut part.nodes).into_iter().enumerate();
-        let (first, rest): (Vec<_>, Vec<_>) = numbered.partition(|(n, _)| first.contains(n));
-        let nodes =
-            |numbered: Vec<(usize, PlanNode)>| numbered.into_iter().map(|(_, node)| node).collect();
-        part.put(nodes(rest));
-        let mut first = TargetPlan::new(part.target.clone(), nodes(first));
+        let before_hosts = node_graph(&part.nodes).with_prerequisites(wanted);
+        let (mut first, mut rest) = (Vec::new(), Vec::new());
+        for (n, node) in std::mem::take(&mut part.nodes).into_iter().enumerate() {
+            if before_hosts.contains(&n) {
+                first.push(node);
+            } else {
+                rest.push(node);
+            }
+        }
+        part.put(rest);
+        let mut first = TargetPlan::new(part.target.clone(), first);
         first.before_hosts = true;
         early.push(first);
     }
-    let held = early
-        .iter()
-        .flat_map(|part| &part.nodes)
-        .find(|node| node.held.is_some() && is_before_hosts(node, kinds));
-    if let Some(why) = held.map(|node| describe_blocking_cause(&node.id)) {
-        parts
-            .iter_mut()
-            .filter(|part| part.target.kind == TargetKind::Host)
-            .for_each(|part| part.hold(&why));
+    let mut nodes = early.iter().flat_map(|part| &part.nodes);
+    if let Some(held) = nodes.find(|node| node.held.is_some() && is_before_hosts(node, kinds)) {
+        let why = describe_blocking_cause(&held.id);
+        for part in parts.iter_mut() {
+            if part.target.kind == TargetKind::Host {
+                part.hold(&why);
+            }
+        }
     }
     parts.append(&mut early);
 }

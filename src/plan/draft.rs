@@ -1,4 +1,4 @@
-//! The items of a plan while they become nodes: what a change disturbs is looked at again, reboots
+//! The items of a plan while they become nodes: what a change disturbs is re-checked, reboots
 //! are shared, changes are joined.
 
 use super::group::group_transactions;
@@ -8,7 +8,7 @@ use super::model::{Member, NodeKind, PlanNode, PlannedDiff, Reason};
 use super::order::contract_graph;
 use super::{AppliedResource, LastApplied};
 use indexmap::IndexSet;
-use railwright_base::Target;
+use railwright_base::{Address, Target};
 use railwright_graph::Graph;
 use railwright_resource::switch::SwitchSystem;
 use railwright_resource::switch::edit::SwitchEdit;
@@ -21,8 +21,8 @@ pub(super) struct PlanDraft<'a> {
     items: Vec<PlanItem>,
     graph: Graph,
     kept: BTreeSet<usize>,
-    /// The kept ones of each target.
-    of_target: BTreeMap<Target, Vec<usize>>,
+    /// The kept items of each target.
+    kept_by_target: BTreeMap<Target, Vec<usize>>,
     /// Items that become part of a node.
     chosen: BTreeSet<usize>,
     /// Edges among chosen items.
@@ -42,24 +42,21 @@ impl<'a> PlanDraft<'a> {
         kept: BTreeSet<usize>,
         guards: RollbackReasons<'a>,
     ) -> Self {
-        let chosen: BTreeSet<usize> = kept
-            .iter()
-            .copied()
-            .filter(|n| items[*n].changes())
-            .collect();
-        let edges = contract_graph(&graph, &chosen).into_iter().collect();
-        let mut of_target: BTreeMap<Target, Vec<usize>> = BTreeMap::new();
-        for n in &kept {
-            of_target
-                .entry(items[*n].wish.address.target.clone())
-                .or_default()
-                .push(*n);
+        let mut chosen = BTreeSet::new();
+        let mut kept_by_target: BTreeMap<Target, Vec<usize>> = BTreeMap::new();
+        for &n in &kept {
+            if items[n].changes() {
+                chosen.insert(n);
+            }
+            let target = items[n].wish.address.target.clone();
+            kept_by_target.entry(target).or_default().push(n);
         }
+        let edges = contract_graph(&graph, &chosen).into_iter().collect();
         PlanDraft {
             items,
             graph,
             kept,
-            of_target,
+            kept_by_target,
             chosen,
             edges,
             before_reboot: BTreeMap::new(),
@@ -68,114 +65,103 @@ impl<'a> PlanDraft<'a> {
         }
     }
 
-    /// What a change resets is looked at again after it, also when it is as wished now.
+    /// What a change resets is re-checked after it, also when it is in sync now.
     pub fn disturb(&mut self) {
-        for (_, own) in self.of_target.clone() {
-            for by in own
-                .iter()
-                .copied()
-                .filter(|n| self.chosen.contains(n))
-                .collect::<Vec<_>>()
-            {
-                let hit: Vec<usize> = own
-                    .iter()
-                    .copied()
-                    .filter(|n| may_disturb(&self.items[by], &self.items[*n]))
-                    .collect();
-                let first = if hit.is_empty() {
-                    BTreeSet::new()
-                } else {
-                    self.graph.with_prerequisites([by])
-                };
-                for n in hit.into_iter().filter(|n| !first.contains(n)) {
-                    self.look_again(n, self.items[by].wish.address.to_string());
-                    self.edges.insert((by, n));
-                }
+        for own in self.kept_by_target.clone().into_values() {
+            let mut changed = own.clone();
+            changed.retain(|n| self.chosen.contains(n));
+            for by in changed {
+                self.recheck_disturbed(by, &own);
+            }
+        }
+    }
+
+    /// Re-checks what one change disturbs of its target's `own` items, but nothing that it needs.
+    fn recheck_disturbed(&mut self, by: usize, own: &[usize]) {
+        let mut disturbed = own.to_vec();
+        disturbed.retain(|n| may_disturb(&self.items[by], &self.items[*n]));
+        if disturbed.is_empty() {
+            return;
+        }
+        let first = self.graph.with_prerequisites([by]);
+        for n in disturbed {
+            if !first.contains(&n) {
+                self.look_again(n, self.items[by].wish.address.to_string());
+                self.edges.insert((by, n));
             }
         }
     }
 
     /// Steps that need a reboot share one, after all that they need. Everything else of the host
-    /// comes after it, so that nothing is done that the reboot would undo; what runs now is looked
-    /// at again after it.
+    /// comes after it, so that nothing is done that the reboot would undo; what runs now is re-checked after it.
     pub fn reboot(&mut self) {
-        let causes: Vec<usize> = self
-            .chosen
-            .iter()
-            .copied()
-            .filter(|n| {
-                self.items[*n].assessment.needs_reboot
-                    && matches!(self.items[*n].status, PlanItemStatus::Change(_))
-            })
-            .collect();
-        for cause in causes.iter().copied() {
-            let target = self.items[cause].wish.address.target.clone();
-            if self.items[cause].assessment.needs_power_cycle {
+        let mut causes: Vec<usize> = self.chosen.iter().copied().collect();
+        causes.retain(|n| self.items[*n].causes_reboot());
+        for &cause in &causes {
+            let item = &self.items[cause];
+            let target = &item.wish.address.target;
+            if item.assessment.needs_power_cycle {
                 self.power_cycled.insert(target.clone());
             }
-            let on_target =
-                |n: &usize| self.chosen.contains(n) && self.items[*n].wish.address.target == target;
-            let first: Vec<usize> = self
-                .graph
-                .with_prerequisites([cause])
-                .into_iter()
-                .filter(on_target)
-                .collect();
-            self.before_reboot.entry(target).or_default().extend(first);
+            let before = self.before_reboot.entry(target.clone()).or_default();
+            for n in self.graph.with_prerequisites([cause]) {
+                if self.chosen.contains(&n) && self.items[n].wish.address.target == *target {
+                    before.insert(n);
+                }
+            }
         }
         self.bring_before_reboot(&causes);
         for target in self.before_reboot.keys().cloned().collect::<Vec<_>>() {
-            let by = format!("{target}/reboot");
-            let own = self.of_target.get(&target).into_iter().flatten().copied();
-            let met: Vec<usize> = own.filter(|n| self.is_running_and_met(*n)).collect();
-            for n in met {
-                self.look_again(n, by.clone());
+            for n in self.kept_by_target[&target].clone() {
+                if self.is_running_and_met(n) {
+                    self.look_again(n, format!("{target}/reboot"));
+                }
             }
         }
-        self.edges.extend(contract_graph(&self.graph, &self.chosen));
-        let turned = |(a, b): &(usize, usize)| {
-            self.is_before_reboot(*b) && !self.is_before_reboot(*a) && self.rebooting(*a)
-        };
-        let keep: BTreeSet<_> = self
-            .edges
-            .iter()
-            .copied()
-            .filter(|edge| !turned(edge))
-            .collect();
-        self.edges = keep;
+        let mut edges = std::mem::take(&mut self.edges);
+        edges.extend(contract_graph(&self.graph, &self.chosen));
+        edges.retain(|(first, then)| !self.is_across_reboot(*first, *then));
+        self.edges = edges;
+    }
+
+    /// Whether this order would put something before the reboot of its target and after what comes
+    /// after a reboot.
+    fn is_across_reboot(&self, first: usize, then: usize) -> bool {
+        self.is_before_reboot(then) && !self.is_before_reboot(first) && self.rebooting(first)
     }
 
     /// What disturbs something that comes before the reboot comes before it too, unless it waits
     /// for what needs the reboot: nobody would look at that again.
     fn bring_before_reboot(&mut self, causes: &[usize]) {
         loop {
-            let is_late = |(by, n): &&(usize, usize)| {
-                self.is_before_reboot(*n) && !self.is_before_reboot(*by) && self.rebooting(*by)
-            };
-            let late: BTreeSet<usize> = self
-                .edges
-                .iter()
-                .filter(is_late)
-                .map(|(by, _)| *by)
-                .collect();
-            let first = late
-                .into_iter()
-                .map(|by| self.graph.with_prerequisites([by]));
-            let first: BTreeSet<usize> = first
-                .filter(|first| !causes.iter().any(|cause| first.contains(cause)))
-                .flatten()
-                .collect();
-            let mut grown = false;
-            for n in first.into_iter().filter(|n| self.chosen.contains(n)) {
-                let target = self.items[n].wish.address.target.clone();
-                grown |= self
-                    .before_reboot
-                    .get_mut(&target)
-                    .is_some_and(|before| before.insert(n));
+            let mut late = BTreeSet::new();
+            for (by, n) in &self.edges {
+                if self.is_across_reboot(*by, *n) {
+                    late.insert(*by);
+                }
             }
-            if !grown {
+            let mut is_grown = false;
+            for by in late {
+                let first = self.graph.with_prerequisites([by]);
+                if causes.iter().any(|cause| first.contains(cause)) {
+                    continue;
+                }
+                for n in first {
+                    is_grown |= self.chosen.contains(&n) && self.put_before_reboot(n);
+                }
+            }
+            if !is_grown {
                 return;
             }
+        }
+    }
+
+    /// True where it was not there before; false also where its target does not reboot.
+    fn put_before_reboot(&mut self, n: usize) -> bool {
+        let target = &self.items[n].wish.address.target;
+        match self.before_reboot.get_mut(target) {
+            Some(before) => before.insert(n),
+            None => false,
         }
     }
 
@@ -203,85 +189,71 @@ impl<'a> PlanDraft<'a> {
             .is_some_and(|first| first.contains(&n))
     }
 
-    /// What came of it, in no order yet.
+    /// The nodes, in no order yet.
     pub fn nodes(&self) -> Vec<PlanNode> {
         let edges: Vec<(usize, usize)> = self.edges.iter().copied().collect();
-        // A reboot stands between what comes before and after it, so a transaction is never joined
-        // across it.
-        let (early, late): (BTreeSet<usize>, BTreeSet<usize>) =
-            self.chosen.iter().partition(|n| self.is_before_reboot(**n));
-        let mut groups =
-            group_transactions(&self.items, &early, &select_edges_within(&edges, &early));
-        groups.extend(group_transactions(
-            &self.items,
-            &late,
-            &select_edges_within(&edges, &late),
-        ));
+        let mut groups = self.group_chosen(&edges);
         self.guards.put_in_order(&mut groups, &self.items, &edges);
         let mut names = BTreeMap::new();
-        let ids: Vec<String> = groups
-            .iter()
-            .map(|members| self.id(members, &mut names))
-            .collect();
-        let of: BTreeMap<usize, usize> = groups
-            .iter()
-            .enumerate()
-            .flat_map(|(g, m)| m.iter().map(move |n| (*n, g)))
-            .collect();
+        let mut ids: Vec<String> = Vec::new();
+        let mut group_of: BTreeMap<usize, usize> = BTreeMap::new();
+        for (g, members) in groups.iter().enumerate() {
+            ids.push(self.id(members, &mut names));
+            group_of.extend(members.iter().map(|n| (*n, g)));
+        }
         let mut after: Vec<BTreeSet<String>> = vec![BTreeSet::new(); groups.len()];
         for (a, b) in &edges {
-            if of[a] != of[b] {
-                after[of[b]].insert(ids[of[a]].clone());
+            let (first, then) = (group_of[a], group_of[b]);
+            if first != then {
+                after[then].insert(ids[first].clone());
             }
         }
         let mut nodes: Vec<PlanNode> = Vec::new();
-        for ((members, id), after) in groups.iter().zip(&ids).zip(after) {
-            nodes.push(self.change(members, id.clone(), after));
+        let mut before_reboot: BTreeMap<&Target, Vec<String>> = BTreeMap::new();
+        for ((members, id), after) in groups.iter().zip(ids).zip(after) {
+            if self.is_before_reboot(members[0]) {
+                let target = &self.items[members[0]].wish.address.target;
+                before_reboot.entry(target).or_default().push(id.clone());
+            }
+            nodes.push(self.change(members, id, after));
         }
-        let mut first: BTreeMap<&Target, Vec<String>> = BTreeMap::new();
-        for (members, id) in groups
-            .iter()
-            .zip(&ids)
-            .filter(|(members, _)| self.is_before_reboot(members[0]))
-        {
-            first
-                .entry(&self.items[members[0]].wish.address.target)
-                .or_default()
-                .push(id.clone());
-        }
-        let reboot = |target: &Target| {
-            let after = first.remove(target).unwrap_or_default();
-            if self.power_cycled.contains(target) {
+        for target in self.before_reboot.keys() {
+            let after = before_reboot.remove(target).unwrap_or_default();
+            nodes.push(if self.power_cycled.contains(target) {
                 power_cycle_node(target, after)
             } else {
                 reboot_node(target, after)
-            }
-        };
-        nodes.extend(self.before_reboot.keys().map(reboot));
+            });
+        }
         nodes
+    }
+
+    /// The chosen items in groups that become one node each. A reboot stands between what comes
+    /// before and after it, so a transaction is never joined across it.
+    fn group_chosen(&self, edges: &[(usize, usize)]) -> Vec<Vec<usize>> {
+        let (early, late): (BTreeSet<usize>, BTreeSet<usize>) =
+            self.chosen.iter().partition(|n| self.is_before_reboot(**n));
+        let mut groups = Vec::new();
+        for half in [early, late] {
+            let edges = select_edges_within(edges, &half);
+            groups.extend(group_transactions(&self.items, &half, &edges));
+        }
+        groups
     }
 
     fn id(&self, members: &[usize], names: &mut BTreeMap<String, usize>) -> String {
         let first = &self.items[members[0]];
-        let held = matches!(first.status, PlanItemStatus::Held(..));
-        let name = match &first.assessment.transaction {
-            Some(word) if !held => {
-                format!(
-                    "{}/transaction/{word}{}",
-                    first.wish.address.target,
-                    if first.removal { "-removal" } else { "" }
-                )
-            }
-            _ => return first.wish.address.to_string(),
+        let is_held = matches!(first.status, PlanItemStatus::Held(..));
+        let (Some(word), false) = (&first.assessment.transaction, is_held) else {
+            return first.wish.address.to_string();
         };
-        let count = names
-            .entry(name.clone())
-            .and_modify(|c| *c += 1)
-            .or_insert(1);
-        if *count == 1 {
-            name
-        } else {
-            format!("{name}-{count}")
+        let suffix = if first.removal { "-removal" } else { "" };
+        let name = format!("{}/transaction/{word}{suffix}", first.wish.address.target);
+        let count = names.entry(name.clone()).or_insert(0);
+        *count += 1;
+        match *count {
+            1 => name,
+            count => format!("{name}-{count}"),
         }
     }
 
@@ -291,90 +263,69 @@ impl<'a> PlanDraft<'a> {
         if self.rebooting(members[0]) && !self.is_before_reboot(members[0]) {
             after.insert(format!("{target}/reboot"));
         }
-        let held = items.iter().find_map(|item| match &item.status {
-            PlanItemStatus::Held(_, text) => Some(text.clone()),
-            _ => None,
-        });
-        let union = |pick: fn(&PlanItem) -> &Vec<String>| -> Vec<String> {
-            items
-                .iter()
-                .flat_map(|item| pick(item))
-                .cloned()
-                .collect::<BTreeSet<_>>()
-                .into_iter()
-                .collect()
-        };
+        let mut held = None;
+        let mut disruption = Disruption::default();
+        for item in &items {
+            if let PlanItemStatus::Held(_, text) = &item.status {
+                held.get_or_insert_with(|| text.clone());
+            }
+            if item.changes() {
+                disruption = disruption.max(item.assessment.disruption);
+            }
+        }
         PlanNode {
             id,
             kind: NodeKind::Change {
                 actions: join_actions(items.iter().flat_map(|item| &item.assessment.actions))
                     .into(),
                 announced: collect_announced_actions(&items).into(),
-                disturbs: union(|item| &item.assessment.disturbs).into(),
-                interrupts_netdevs: union(|item| &item.assessment.interrupts_netdevs).into(),
+                disturbs: merge_texts(&items, |item| &item.assessment.disturbs),
+                interrupts_netdevs: merge_texts(&items, |item| &item.assessment.interrupts_netdevs),
                 guard: self.guards.of(&items),
                 members: items.iter().map(|item| build_member(item)).collect(),
             },
             target: Some(target),
-            disruption: items
-                .iter()
-                .filter(|i| i.changes())
-                .map(|item| item.assessment.disruption)
-                .max()
-                .unwrap_or_default(),
-            interrupts: union(|item| &item.assessment.interrupts).into(),
+            disruption,
+            interrupts: merge_texts(&items, |item| &item.assessment.interrupts),
             after: after.into_iter().collect(),
             wave: 0,
             held,
         }
     }
 
-    /// One node a target for all that is as wished and not remembered so.
+    /// One node a target for all that is in sync and not remembered so.
     pub fn adopted(&self, last: &LastApplied, kinds: KindLookup) -> BTreeMap<Target, PlanNode> {
-        let remembered =
-            |wish: &DesiredResource| is_remembered(wish, last.applied(&wish.address), kinds);
-        let mut found: BTreeMap<&Target, Vec<Member>> = BTreeMap::new();
-        for item in self
-            .kept
-            .iter()
-            .map(|n| &self.items[*n])
-            .filter(|item| item.status == PlanItemStatus::Met && !remembered(&item.wish))
-        {
-            found
-                .entry(&item.wish.address.target)
-                .or_default()
-                .push(Member {
-                    reason: Reason::AsWished,
-                    ..build_member(item)
-                });
+        let mut members_by_target: BTreeMap<&Target, Vec<Member>> = BTreeMap::new();
+        for n in &self.kept {
+            let item = &self.items[*n];
+            let address = &item.wish.address;
+            if item.status != PlanItemStatus::Met
+                || is_remembered(&item.wish, last.applied(address), kinds)
+            {
+                continue;
+            }
+            let members = members_by_target.entry(&address.target).or_default();
+            members.push(Member {
+                reason: Reason::AsWished,
+                ..build_member(item)
+            });
         }
-        let node = |(target, members): (&Target, Vec<Member>)| PlanNode {
-            id: format!("{target}/found"),
-            kind: NodeKind::Adopt { members },
-            target: Some(target.clone()),
-            disruption: Disruption::None,
-            interrupts: Arc::default(),
-            after: Vec::new(),
-            wave: 0,
-            held: None,
-        };
-        found
-            .into_iter()
-            .map(|found| (found.0.clone(), node(found)))
-            .collect()
+        let mut nodes = BTreeMap::new();
+        for (target, members) in members_by_target {
+            nodes.insert(target.clone(), adopt_node(target, members));
+        }
+        nodes
     }
 
-    /// How many are as wished, by target.
+    /// How many resources are in sync, by target.
     pub fn unchanged(&self) -> BTreeMap<Target, usize> {
         let mut counts = BTreeMap::new();
-        for n in self
-            .kept
-            .iter()
-            .filter(|n| self.items[**n].status == PlanItemStatus::Met)
-        {
-            *counts
-                .entry(self.items[*n].wish.address.target.clone())
-                .or_insert(0) += 1;
+        for n in &self.kept {
+            let item = &self.items[*n];
+            if item.status == PlanItemStatus::Met {
+                let target = item.wish.address.target.clone();
+                *counts.entry(target).or_insert(0) += 1;
+            }
         }
         counts
     }
@@ -389,6 +340,19 @@ fn power_cycle_node(target: &Target, after: Vec<String>) -> PlanNode {
         disruption: Disruption::PowerCycle,
         held,
         ..reboot_node(target, after)
+    }
+}
+
+fn adopt_node(target: &Target, members: Vec<Member>) -> PlanNode {
+    PlanNode {
+        id: format!("{target}/found"),
+        kind: NodeKind::Adopt { members },
+        target: Some(target.clone()),
+        disruption: Disruption::None,
+        interrupts: Arc::default(),
+        after: Vec::new(),
+        wave: 0,
+        held: None,
     }
 }
 
@@ -413,32 +377,36 @@ fn select_edges_within(edges: &[(usize, usize)], set: &BTreeSet<usize>) -> Vec<(
         .collect()
 }
 
-/// Of one target. `link/*` means every link of it.
+/// Whether a resource disturbs another of its target.
 fn may_disturb(by: &PlanItem, other: &PlanItem) -> bool {
-    let within = || other.wish.address.within_target();
-    by.assessment
-        .disturbs
-        .iter()
-        .any(|pattern| match pattern.strip_suffix('*') {
-            Some(prefix) => within().starts_with(prefix),
-            None => within() == *pattern,
-        })
+    let mut patterns = by.assessment.disturbs.iter();
+    patterns.any(|pattern| is_within_pattern(&other.wish.address, pattern))
+}
+
+/// `link/*` means every link of the target.
+fn is_within_pattern(address: &Address, pattern: &str) -> bool {
+    let within = address.within_target();
+    match pattern.strip_suffix('*') {
+        Some(prefix) => within.starts_with(prefix),
+        None => within == pattern,
+    }
+}
+
+/// The texts of all items, sorted, each once.
+fn merge_texts(items: &[&PlanItem], pick: fn(&PlanItem) -> &Vec<String>) -> Arc<[String]> {
+    let texts: BTreeSet<&String> = items.iter().flat_map(|item| pick(item)).collect();
+    texts.into_iter().cloned().collect()
 }
 
 /// What may be needed beyond the planned actions: the kind's own announcement, and for what an
 /// earlier step resets, whatever applying the same wish again takes (`*`).
 fn collect_announced_actions(items: &[&PlanItem]) -> Vec<String> {
-    let mut words: BTreeSet<String> = items
-        .iter()
-        .flat_map(|item| item.assessment.announced.iter().cloned())
-        .collect();
-    if items.iter().any(|item| {
-        matches!(
-            item.status,
-            PlanItemStatus::Change(Reason::Disturbed { .. })
-        )
-    }) {
-        words.insert("*".to_owned());
+    let mut words: BTreeSet<String> = BTreeSet::new();
+    for item in items {
+        words.extend(item.assessment.announced.iter().cloned());
+        if let PlanItemStatus::Change(Reason::Disturbed { .. }) = item.status {
+            words.insert("*".to_owned());
+        }
     }
     words.into_iter().collect()
 }
@@ -447,16 +415,17 @@ fn collect_announced_actions(items: &[&PlanItem]) -> Vec<String> {
 pub fn join_actions<'a>(actions: impl Iterator<Item = &'a Action>) -> Vec<Action> {
     let mut joined: Vec<Action> = Vec::new();
     // A large leaf has thousands of edits, and what its ports share is asked for by each.
-    let mut told: BTreeMap<SwitchSystem, IndexSet<&SwitchEdit, FxBuildHasher>> = BTreeMap::new();
+    let mut edits_of: BTreeMap<SwitchSystem, IndexSet<&SwitchEdit, FxBuildHasher>> =
+        BTreeMap::new();
     for action in actions {
         if let Action::EditSwitch { system, edits } = action {
-            if !told.contains_key(system) {
+            if !edits_of.contains_key(system) {
                 joined.push(Action::EditSwitch {
                     system: *system,
                     edits: Vec::new(),
                 });
             }
-            told.entry(*system).or_default().extend(edits);
+            edits_of.entry(*system).or_default().extend(edits);
         } else if let Some(twice) = joined.iter().position(|before| before == action) {
             joined.remove(twice);
             joined.push(action.clone());
@@ -466,7 +435,7 @@ pub fn join_actions<'a>(actions: impl Iterator<Item = &'a Action>) -> Vec<Action
     }
     for action in &mut joined {
         if let Action::EditSwitch { system, edits } = action {
-            edits.extend(told.remove(system).into_iter().flatten().cloned());
+            edits.extend(edits_of.remove(system).into_iter().flatten().cloned());
         }
     }
     // A hold that is let go makes room, what goes makes room for the one install of all, and a new

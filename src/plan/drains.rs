@@ -59,59 +59,68 @@ pub(super) fn put_in(parts: &mut [TargetPlan], inputs: &PlanInputs) -> Vec<NotEm
     let Some(nodes) = &inputs.nodes else {
         return Vec::new();
     };
-    let policy = inputs.rollout.drain.as_ref();
     let known = find_cluster_nodes(inputs.observation, &nodes.cluster);
     let mut not_emptied = Vec::new();
     for part in parts {
         let Some(name) = nodes.by_host.get(&part.target) else {
             continue;
         };
-        let now = known.as_ref().map(|known| known.get(name));
-        let (cluster, node) = (nodes.cluster.clone(), name.clone());
-        if now == Some(None) {
-            if policy.is_some_and(|policy| !find_disruptive_steps(part, policy).is_empty()) {
-                not_emptied.push(NotEmptied {
-                    host: part.target.clone(),
-                    cluster,
-                    node,
-                });
-            }
-            continue;
-        }
-        let other = now
-            .flatten()
-            .and_then(|now| other_machine(inputs.observation, &part.target, name, now));
-        // Emptying that node would leave pods on this host, and take them from another one.
-        if let Some(why) = &other
-            && policy.is_some_and(|policy| !find_disruptive_steps(part, policy).is_empty())
-        {
-            part.hold(why);
-        }
-        let kind = NodeKind::Drain {
-            cluster: cluster.clone(),
-            node: node.clone(),
-        };
-        let is_drained =
-            other.is_none() && policy.is_some_and(|policy| insert_drain_step(part, policy, kind));
-        // Whether nodes are emptied now says nothing of one that was emptied before.
-        let left = now
-            .flatten()
-            .is_some_and(|now| now.left_cordoned(&nodes.spec).is_some());
-        if is_drained || (left && inputs.selection.covers(&part.target.to_string())) {
-            part.uncordon = Some(new_drain_step(
-                &part.target,
-                "uncordon",
-                NodeKind::Uncordon {
-                    cluster,
-                    node,
-                    left,
-                },
-                Disruption::None,
-            ));
+        let now = known.as_ref().and_then(|known| known.get(name));
+        if known.is_none() || now.is_some() {
+            plan_drain(part, inputs, nodes, name, now);
+        } else if is_disrupted(part, inputs.rollout.drain.as_ref()) {
+            not_emptied.push(NotEmptied {
+                host: part.target.clone(),
+                cluster: nodes.cluster.clone(),
+                node: name.clone(),
+            });
         }
     }
     not_emptied.sort();
     not_emptied
+}
+
+/// Plans how the node of one host is emptied and given back; `now` is nothing where the cluster did
+/// not say.
+fn plan_drain(
+    part: &mut TargetPlan,
+    inputs: &PlanInputs,
+    nodes: &ClusterNodes,
+    name: &str,
+    now: Option<&NodeNow>,
+) {
+    let policy = inputs.rollout.drain.as_ref();
+    let host = part.target.clone();
+    let (cluster, node) = (nodes.cluster.clone(), name.to_owned());
+    let other = now.and_then(|now| other_machine(inputs.observation, &host, name, now));
+    // Emptying that node would leave pods on this host, and take them from another one.
+    if let Some(why) = &other
+        && is_disrupted(part, policy)
+    {
+        part.hold(why);
+    }
+    let is_drained = match policy {
+        Some(policy) if other.is_none() => {
+            let (cluster, node) = (cluster.clone(), node.clone());
+            insert_drain_step(part, policy, NodeKind::Drain { cluster, node })
+        }
+        _ => false,
+    };
+    // Whether nodes are emptied now says nothing of one that was emptied before.
+    let left = now.is_some_and(|now| now.left_cordoned(&nodes.spec).is_some());
+    if is_drained || (left && inputs.selection.covers(&host.to_string())) {
+        let kind = NodeKind::Uncordon {
+            cluster,
+            node,
+            left,
+        };
+        part.uncordon = Some(new_drain_step(&host, "uncordon", kind, Disruption::None));
+    }
+}
+
+/// Whether a part has steps that need an empty node.
+fn is_disrupted(part: &TargetPlan, policy: Option<&DrainPolicy>) -> bool {
+    policy.is_some_and(|policy| !find_disruptive_steps(part, policy).is_empty())
 }
 
 /// The nodes of the cluster by name; nothing where it did not say.
@@ -119,10 +128,10 @@ fn find_cluster_nodes(
     observation: &Observation,
     cluster: &Target,
 ) -> Option<BTreeMap<String, NodeNow>> {
-    let found = observation
-        .targets
-        .get(cluster)
-        .filter(|found| found.problem.is_none())?;
+    let found = observation.targets.get(cluster)?;
+    if found.problem.is_some() {
+        return None;
+    }
     read_cluster_nodes(&found.answers).ok()
 }
 
@@ -136,14 +145,14 @@ fn other_machine(
 ) -> Option<String> {
     let facts = host::decode_host_facts(&observation.targets.get(host)?.answers).ok()?;
     let (own, of_node) = (facts.machine_id.known()?, node.machine.as_ref()?);
-    (own != of_node).then(|| {
-        format!(
-            "the node {name} is another machine: its kubelet tells machine-id {of_node}, the host \
-             {own}; correct its address, or kubernetes_node, in the spec; where the host was \
-             re-installed, delete the node of before (kubectl delete node {name}), and it joins \
-             anew"
-        )
-    })
+    if own == of_node {
+        return None;
+    }
+    Some(format!(
+        "the node {name} is another machine: its kubelet tells machine-id {of_node}, the host \
+         {own}; correct its address, or kubernetes_node, in the spec; where the host was \
+         re-installed, delete the node of before (kubectl delete node {name}), and it joins anew"
+    ))
 }
 
 fn new_drain_step(target: &Target, word: &str, kind: NodeKind, disruption: Disruption) -> PlanNode {
@@ -162,12 +171,13 @@ fn new_drain_step(target: &Target, word: &str, kind: NodeKind, disruption: Disru
 /// The steps of a part that need an empty node, by number. Whoever switches a host off by hand
 /// empties its node by hand.
 fn find_disruptive_steps(part: &TargetPlan, policy: &DrainPolicy) -> Vec<usize> {
-    let disturbs = |node: &PlanNode| {
-        node.held.is_none() && node.disruption >= policy.from && !is_by_hand(node)
-    };
-    (0..part.nodes.len())
-        .filter(|n| disturbs(&part.nodes[*n]))
-        .collect()
+    let mut steps = Vec::new();
+    for (n, node) in part.nodes.iter().enumerate() {
+        if node.held.is_none() && node.disruption >= policy.from && !is_by_hand(node) {
+            steps.push(n);
+        }
+    }
+    steps
 }
 
 /// Puts a drain before everything that needs an empty node; false where nothing does.
@@ -187,26 +197,23 @@ fn insert_drain_step(part: &mut TargetPlan, policy: &DrainPolicy, kind: NodeKind
         part.nodes[*n].after.sort();
     }
     // Nothing early waits for anything late, so that each half stays in order.
-    let numbered = std::mem::take(&mut part.nodes).into_iter().enumerate();
-    let (late_nodes, mut nodes): (Vec<_>, Vec<_>) = numbered.partition(|(n, _)| late.contains(n));
-    let early: BTreeSet<&str> = nodes.iter().map(|(_, node)| node.id.as_str()).collect();
-    let of_needs = late_nodes
-        .iter()
-        .filter(|(n, _)| needs.contains(n))
-        .flat_map(|(_, node)| &node.after);
-    drain.after = of_needs
-        .filter(|id| early.contains(id.as_str()))
-        .cloned()
-        .collect::<BTreeSet<_>>()
-        .into_iter()
-        .collect();
-    nodes.push((late_nodes.len() + nodes.len(), drain));
-    part.put(
-        nodes
-            .into_iter()
-            .chain(late_nodes)
-            .map(|(_, node)| node)
-            .collect(),
-    );
+    let (mut early_nodes, mut late_nodes) = (Vec::new(), Vec::new());
+    let mut needed: BTreeSet<String> = BTreeSet::new();
+    for (n, node) in std::mem::take(&mut part.nodes).into_iter().enumerate() {
+        if needs.contains(&n) {
+            needed.extend(node.after.iter().cloned());
+        }
+        if late.contains(&n) {
+            late_nodes.push(node);
+        } else {
+            early_nodes.push(node);
+        }
+    }
+    let early_ids: BTreeSet<&String> = early_nodes.iter().map(|node| &node.id).collect();
+    needed.retain(|id| early_ids.contains(id));
+    drain.after = needed.into_iter().collect();
+    early_nodes.push(drain);
+    early_nodes.append(&mut late_nodes);
+    part.put(early_nodes);
     true
 }

@@ -10,25 +10,30 @@ use serde_json::Value;
 
 /// All of them, in the order of their addresses.
 pub(super) fn find_dropped_fields(group: &TargetGroup, kinds: KindLookup) -> Vec<DroppedField> {
-    let mut all = Vec::new();
+    let mut dropped = Vec::new();
     for wish in &group.wishes {
-        let Some(applied) = group
-            .applied_to(&wish.address)
-            .filter(|applied| !applied.adopted)
+        let (Some(applied), Some(kind)) = (group.applied_to(&wish.address), kinds(&wish.kind))
         else {
             continue;
         };
-        let fields = kinds(&wish.kind).map_or(&[][..], |kind| kind.open_fields());
-        let value =
-            |body: &Value, field: &str| body.get(field).filter(|value| !value.is_null()).cloned();
-        for field in fields {
-            if let (Some(earlier), None) = (value(&applied.body, field), value(&wish.body, field)) {
-                all.push(DroppedField {
+        if applied.adopted {
+            continue;
+        }
+        for field in kind.open_fields() {
+            if let Some(earlier) = find_field(&applied.body, field)
+                && find_field(&wish.body, field).is_none()
+            {
+                dropped.push(DroppedField {
                     field: wish.address.with_attribute(field),
                     value: earlier.to_string(),
                 });
             }
         }
     }
-    all
+    dropped
+}
+
+/// The value of a field that is there and not null.
+fn find_field<'a>(body: &'a Value, field: &str) -> Option<&'a Value> {
+    body.get(field).filter(|value| !value.is_null())
 }

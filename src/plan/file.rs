@@ -2,7 +2,7 @@
 //! of another version.
 
 use super::content::compute_plan_digest;
-use super::model::{FORMAT_VERSION, NodeKind, Plan, PlanNode};
+use super::model::{FORMAT_VERSION, NodeKind, Plan};
 use railwright_base::nodeset::NAMES_MAX;
 use railwright_base::text::one_line;
 use railwright_base::{Diagnostic, nodeset};
@@ -20,12 +20,8 @@ pub fn serialize_plan(plan: &Plan) -> Vec<u8> {
 pub fn parse_plan_file(name: &str, bytes: &[u8]) -> Result<Plan, Diagnostic> {
     let value: serde_json::Value =
         serde_json::from_slice(bytes).map_err(|error| not_a_plan(name, &error.to_string()))?;
-    let version = value
-        .get("format_version")
-        .and_then(|v| v.as_str())
-        .unwrap_or("none");
-    let major = |text: &str| text.split('.').next().unwrap_or_default().to_owned();
-    if major(version) != major(FORMAT_VERSION) {
+    let version = value["format_version"].as_str().unwrap_or("none");
+    if major_version(version) != major_version(FORMAT_VERSION) {
         return Err(Diagnostic::error(
             "RW0303",
             format!(
@@ -55,21 +51,23 @@ pub fn parse_plan_file(name: &str, bytes: &[u8]) -> Result<Plan, Diagnostic> {
             "make the plan again: railwright plan INVENTORY -o {name}"
         )));
     }
-    let is_of_nothing = |node: &&PlanNode| {
-        matches!(node.kind, NodeKind::Change { .. } | NodeKind::Adopt { .. })
+    for node in &plan.nodes {
+        if matches!(node.kind, NodeKind::Change { .. } | NodeKind::Adopt { .. })
             && node.members().is_empty()
-    };
-    if let Some(node) = plan.nodes.iter().find(is_of_nothing) {
-        return Err(not_a_plan(
-            name,
-            &format!("its node `{}` has no members", node.id),
-        ));
+        {
+            let why = format!("its node `{}` has no members", node.id);
+            return Err(not_a_plan(name, &why));
+        }
     }
     check_out_of_service(&plan).map_err(|error| not_a_plan(name, &error))?;
     Ok(Plan {
         digest: carried,
         ..plan
     })
+}
+
+fn major_version(version: &str) -> &str {
+    version.split('.').next().unwrap_or_default()
 }
 
 /// A plan names each host out of service once, and no more hosts than a spec can have: a few bytes

@@ -34,10 +34,8 @@ fn build_transaction_key(item: &PlanItem) -> Option<Key<'_>> {
     if matches!(item.status, PlanItemStatus::Held(..)) {
         return None;
     }
-    item.assessment
-        .transaction
-        .as_deref()
-        .map(|word| (&item.wish.address.target, word, item.removal))
+    let word = item.assessment.transaction.as_deref()?;
+    Some((&item.wish.address.target, word, item.removal))
 }
 
 /// For each item of a transaction, how many times the path to it has left the transaction and come
@@ -51,7 +49,10 @@ fn compute_transaction_slots(
     let order = graph.order().unwrap_or_default();
     let mut reach: BTreeMap<usize, BTreeMap<Key, (usize, bool)>> = BTreeMap::new();
     let mut slots = BTreeMap::new();
-    for node in order.into_iter().filter(|n| chosen.contains(n)) {
+    for node in order {
+        if !chosen.contains(&node) {
+            continue;
+        }
         let mut here: BTreeMap<Key, (usize, bool)> = BTreeMap::new();
         for before in graph.before(node) {
             for (key, value) in reach.get(&before).into_iter().flatten() {
@@ -60,13 +61,13 @@ fn compute_transaction_slots(
             }
         }
         let own = build_transaction_key(&items[node]);
-        let slot = own
-            .and_then(|k| here.get(&k))
-            .map_or(0, |(slot, left)| slot + usize::from(*left));
-        for (key, value) in &mut here {
-            value.1 = value.1 || Some(*key) != own;
+        let reached = own.and_then(|key| here.get(&key)).copied();
+        for (key, (_, left)) in &mut here {
+            *left = *left || Some(*key) != own;
         }
         if let Some(own) = own {
+            let (slot, left) = reached.unwrap_or_default();
+            let slot = slot + usize::from(left);
             here.insert(own, (slot, false));
             slots.insert(node, slot);
         }
@@ -98,30 +99,27 @@ fn collect_groups(
 }
 
 fn build_quotient_graph(groups: &[Vec<usize>], edges: &[(usize, usize)]) -> Graph {
-    let of: BTreeMap<usize, usize> = groups
-        .iter()
-        .enumerate()
-        .flat_map(|(g, members)| members.iter().map(move |m| (*m, g)))
-        .collect();
-    Graph::new(
-        groups.len(),
-        edges
-            .iter()
-            .filter_map(|(a, b)| Some((*of.get(a)?, *of.get(b)?))),
-    )
+    let mut group_of: BTreeMap<usize, usize> = BTreeMap::new();
+    for (g, members) in groups.iter().enumerate() {
+        group_of.extend(members.iter().map(|member| (*member, g)));
+    }
+    let mut between = Vec::new();
+    for (first, then) in edges {
+        if let (Some(first), Some(then)) = (group_of.get(first), group_of.get(then)) {
+            between.push((*first, *then));
+        }
+    }
+    Graph::new(groups.len(), between)
 }
 
 /// Every item in a group that lies on some ring.
 fn find_cyclic_items(groups: &[Vec<usize>], edges: &[(usize, usize)]) -> BTreeSet<usize> {
     let graph = build_quotient_graph(groups, edges);
-    let on_ring = |g: &usize| {
-        graph
-            .after(*g)
-            .into_iter()
-            .any(|next| graph.with_dependants([next]).contains(g))
-    };
-    (0..groups.len())
-        .filter(on_ring)
-        .flat_map(|g| groups[g].iter().copied())
-        .collect()
+    let mut cyclic = BTreeSet::new();
+    for (g, members) in groups.iter().enumerate() {
+        if graph.with_dependants(graph.after(g)).contains(&g) {
+            cyclic.extend(members);
+        }
+    }
+    cyclic
 }

@@ -5,7 +5,7 @@
 use super::RolloutPolicy;
 use super::judge::PlanItem;
 use super::model::AutomaticRollback;
-use railwright_base::{Address, Target, TargetKind};
+use railwright_base::{Address, Target};
 use railwright_graph::Graph;
 use railwright_resource::guard::find_rollback_reason;
 use railwright_resource::{Observation, host};
@@ -30,16 +30,19 @@ impl<'a> RollbackReasons<'a> {
     ) -> Self {
         let mut ours: BTreeMap<Target, BTreeSet<String>> = BTreeMap::new();
         let mut found = BTreeMap::new();
-        for item in items.iter_mut().filter(|item| item.changes()) {
+        let none = BTreeSet::new();
+        for item in items {
+            if !item.changes() {
+                continue;
+            }
             let target = &item.wish.address.target;
-            let none = BTreeSet::new();
-            let netdevs = match matches!(&*item.wish.kind, "link" | "sysctl")
-                || !item.assessment.interrupts_netdevs.is_empty()
-            {
-                true => ours
-                    .entry(target.clone())
-                    .or_insert_with(|| find_connection_netdevs(target, observation)),
-                false => &none,
+            let may_cut = matches!(&*item.wish.kind, "link" | "sysctl")
+                || !item.assessment.interrupts_netdevs.is_empty();
+            let netdevs: &BTreeSet<String> = if may_cut {
+                ours.entry(target.clone())
+                    .or_insert_with(|| find_connection_netdevs(target, observation))
+            } else {
+                &none
             };
             let Some(reason) = find_rollback_reason(&item.wish, &item.assessment, netdevs) else {
                 continue;
@@ -59,18 +62,20 @@ impl<'a> RollbackReasons<'a> {
 
     /// The guard of a node with these members.
     pub fn of(&self, items: &[&PlanItem]) -> Option<AutomaticRollback> {
-        let reasons: BTreeSet<&str> = items
-            .iter()
-            .filter_map(|item| self.because.get(&item.wish.address))
-            .map(String::as_str)
-            .collect();
+        let mut reasons: BTreeSet<&str> = BTreeSet::new();
+        for item in items {
+            if let Some(reason) = self.because.get(&item.wish.address) {
+                reasons.insert(reason);
+            }
+        }
         let because = reasons.into_iter().collect::<Vec<_>>().join("; ");
-        let sort = items
-            .first()
-            .map_or(TargetKind::Host, |item| item.wish.address.target.kind);
-        (!because.is_empty()).then(|| AutomaticRollback {
+        if because.is_empty() {
+            return None;
+        }
+        let kind = items.first()?.wish.address.target.kind;
+        Some(AutomaticRollback {
             because,
-            seconds: self.rollout.guard_s(sort),
+            seconds: self.rollout.guard_s(kind),
         })
     }
 
@@ -82,22 +87,16 @@ impl<'a> RollbackReasons<'a> {
         items: &[PlanItem],
         edges: &[(usize, usize)],
     ) {
-        let guarded = |group: &&mut Vec<usize>| {
-            group.len() > 1 && self.because.contains_key(&items[group[0]].wish.address)
-        };
-        let mut groups: Vec<&mut Vec<usize>> = groups.iter_mut().filter(guarded).collect();
-        let place = |(g, group): (usize, &&mut Vec<usize>)| {
-            group
-                .iter()
-                .enumerate()
-                .map(|(at, n)| (*n, (g, at)))
-                .collect::<Vec<_>>()
-        };
-        let of: BTreeMap<usize, (usize, usize)> =
-            groups.iter().enumerate().flat_map(place).collect();
+        let mut place_of: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
+        for (g, group) in groups.iter().enumerate() {
+            if group.len() > 1 && self.because.contains_key(&items[group[0]].wish.address) {
+                place_of.extend(group.iter().enumerate().map(|(at, n)| (*n, (g, at))));
+            }
+        }
         let mut inner: BTreeMap<usize, Vec<(usize, usize)>> = BTreeMap::new();
         for (before, after) in edges {
-            if let (Some((g, before)), Some((other, after))) = (of.get(before), of.get(after))
+            if let Some((g, before)) = place_of.get(before)
+                && let Some((other, after)) = place_of.get(after)
                 && g == other
             {
                 inner.entry(*g).or_default().push((*before, *after));
@@ -107,16 +106,18 @@ impl<'a> RollbackReasons<'a> {
             let order = Graph::new(groups[g].len(), edges)
                 .order()
                 .unwrap_or_else(|_| (0..groups[g].len()).collect());
-            *groups[g] = order.into_iter().map(|at| groups[g][at]).collect();
+            groups[g] = order.into_iter().map(|at| groups[g][at]).collect();
         }
     }
 }
 
 /// The netdevs that carry our own connection to a target.
 fn find_connection_netdevs(target: &Target, observation: &Observation) -> BTreeSet<String> {
-    let facts = observation
-        .targets
-        .get(target)
-        .and_then(|observed| host::decode_host_facts(&observed.answers).ok());
-    facts.map(|facts| facts.ssh_netdevs).unwrap_or_default()
+    let Some(observed) = observation.targets.get(target) else {
+        return BTreeSet::new();
+    };
+    match host::decode_host_facts(&observed.answers) {
+        Ok(facts) => facts.ssh_netdevs,
+        Err(_) => BTreeSet::new(),
+    }
 }

@@ -35,27 +35,25 @@ pub struct ReinstalledHost {
 
 /// Targets that answer and must not be touched.
 pub(super) fn refused_targets(inputs: &PlanInputs) -> Vec<UnknownFinding> {
-    let targets = inputs
-        .targets
-        .iter()
-        .filter_map(|target| Some((target, inputs.identity.refused.get(target)?)));
-    targets
-        .map(|(target, trouble)| UnknownFinding::target(target, trouble))
-        .collect()
+    let mut refused = Vec::new();
+    for target in inputs.targets {
+        if let Some(trouble) = inputs.identity.refused.get(target) {
+            refused.push(UnknownFinding::target(target, trouble));
+        }
+    }
+    refused
 }
 
 /// Hosts that are another machine than at the last apply, as far as the plan is about them.
 pub(super) fn reinstalled_hosts(inputs: &PlanInputs) -> Vec<ReinstalledHost> {
-    let known = inputs
-        .identity
-        .reinstalled
-        .iter()
-        .filter(|(host, _)| inputs.targets.contains(host));
-    let covered = known.filter(|(host, _)| inputs.selection.covers(&host.to_string()));
-    covered
-        .map(|(host, resources)| ReinstalledHost {
-            host: host.clone(),
-            resources: *resources,
-        })
-        .collect()
+    let mut reinstalled = Vec::new();
+    for (host, resources) in &inputs.identity.reinstalled {
+        if inputs.targets.contains(host) && inputs.selection.covers(&host.to_string()) {
+            reinstalled.push(ReinstalledHost {
+                host: host.clone(),
+                resources: *resources,
+            });
+        }
+    }
+    reinstalled
 }

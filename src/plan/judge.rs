@@ -5,7 +5,7 @@ use super::model::{AttributeDifference, Reason, UnknownFinding};
 use super::part::TargetGroup;
 use railwright_base::{Address, Target, TargetKind};
 use railwright_resource::{
-    Assessment, Attribute, DesiredResource, Disruption, Observation, Plane, ReadResults, Reading,
+    Assessment, DesiredResource, Disruption, Observation, Plane, ReadResults, Reading,
     ResourceKind, diff,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,6 +43,11 @@ pub struct PlanItem {
 }
 
 impl PlanItem {
+    /// True when it changes something that only a reboot brings into effect.
+    pub(super) fn causes_reboot(&self) -> bool {
+        self.assessment.needs_reboot && matches!(self.status, PlanItemStatus::Change(_))
+    }
+
     /// True when it becomes part of a node.
     pub fn changes(&self) -> bool {
         matches!(
@@ -59,37 +64,29 @@ pub(super) fn diff_resources(
     kinds: KindLookup,
 ) -> (Vec<PlanItem>, Vec<UnknownFinding>) {
     let mut unknown = Vec::new();
-    let answers: BTreeMap<&Target, &ReadResults> = group
-        .targets
-        .iter()
-        .copied()
-        .zip(group.answers.iter().copied())
-        .collect();
-    let applied: BTreeMap<&Address, &AppliedResource> = group.applied.iter().copied().collect();
-    let wished: BTreeSet<&Address> = group.wishes.iter().map(|wish| &wish.address).collect();
-    let found = |address: &Address| answers[&address.target];
+    let mut answers: BTreeMap<&Target, &ReadResults> = BTreeMap::new();
+    for (target, read) in group.targets.iter().zip(&group.answers) {
+        answers.insert(target, read);
+    }
+    let records: BTreeMap<&Address, &AppliedResource> = group.applied.iter().copied().collect();
+    let desired: BTreeSet<&Address> = group.wishes.iter().map(|wish| &wish.address).collect();
     let mut items = Vec::with_capacity(group.wishes.len());
     for wish in &group.wishes {
-        items.push(judge_wish(
-            wish,
-            applied.get(&wish.address).copied(),
-            found(&wish.address),
-            kinds,
-            &mut unknown,
-        ));
+        let applied = records.get(&wish.address).copied();
+        let answers = answers[&wish.address.target];
+        items.push(judge_wish(wish, applied, answers, kinds, &mut unknown));
     }
-    for (address, applied) in group
-        .applied
-        .iter()
-        .filter(|(address, _)| !wished.contains(address))
-    {
-        items.extend(judge_removal(
-            address,
-            applied,
-            found(address),
-            kinds,
-            &mut unknown,
-        ));
+    for (address, applied) in &group.applied {
+        if !desired.contains(address) {
+            let answers = answers[&address.target];
+            items.extend(judge_removal(
+                address,
+                applied,
+                answers,
+                kinds,
+                &mut unknown,
+            ));
+        }
     }
     (items, unknown)
 }
@@ -118,8 +115,10 @@ pub fn find_read_results<'a>(
     observation: &'a Observation,
     target: &Target,
 ) -> Result<&'a ReadResults, UnknownFinding> {
-    let unread = || UnknownFinding::new(target.to_string(), "it is not in the observation");
-    let found = observation.targets.get(target).ok_or_else(unread)?;
+    let Some(found) = observation.targets.get(target) else {
+        let why = "it is not in the observation";
+        return Err(UnknownFinding::new(target.to_string(), why));
+    };
     match &found.problem {
         Some(trouble) => Err(UnknownFinding::target(target, trouble)),
         None => Ok(&found.answers),
@@ -195,7 +194,7 @@ fn by_hand(disruption: Disruption) -> String {
     )
 }
 
-/// Why a resource that is not as wished is not: the spec, the world, or a debt.
+/// Why a resource that is not as desired is not: the spec, the world, or a debt.
 fn find_change_reason(
     wish: &DesiredResource,
     applied: Option<&AppliedResource>,
@@ -217,16 +216,9 @@ fn find_change_reason(
         };
         return Reason::KnownAfter { step };
     }
-    let planes: BTreeSet<Plane> = assessment
-        .attributes
-        .values()
-        .flat_map(|a| a.differences())
-        .map(|(plane, ..)| plane)
-        .collect();
-    if let (Some(input), true) = (
-        assessment.input(),
-        applied.is_some_and(|applied| applied.digest == wish.digest()),
-    ) {
+    if let Some(input) = assessment.input()
+        && applied.is_some_and(|applied| applied.digest == wish.digest())
+    {
         return Reason::InputChanged {
             input: input.to_owned(),
         };
@@ -236,17 +228,28 @@ fn find_change_reason(
     match applied {
         None if assessment.is_absent() && !assessment.only_waits() => Reason::New,
         _ if assessment.only_unknown() && !is_waited_for => Reason::Unknown,
-        _ if assessment.owed => Reason::OwedRestart,
+        _ if assessment.owed => Reason::PendingRestart,
         _ if assessment.only_waits() => Reason::NotReady,
         None => Reason::Takeover,
         Some(applied) if applied.digest != wish.digest() => Reason::SpecChanged {
             places: wish.places.clone(),
         },
-        Some(_) if !planes.contains(&Plane::Running) && assessment.judges(Plane::Running) => {
+        Some(_) if !differs_while_running(assessment) && assessment.judges(Plane::Running) => {
             Reason::WillBeLostAtReboot
         }
         Some(_) => Reason::Drifted,
     }
+}
+
+fn differs_while_running(assessment: &Assessment) -> bool {
+    for attribute in assessment.attributes.values() {
+        for (plane, _, _) in attribute.differences() {
+            if plane == Plane::Running {
+                return true;
+            }
+        }
+    }
+    false
 }
 
 fn judge_removal(
@@ -296,16 +299,15 @@ fn judge_removal(
 /// Why nothing takes back what was begun and did not come through, where somebody else may have
 /// made what is there.
 const NEITHER: &str = "the step that began it did not come through, and what is there now is \
-                       neither what was there before nor what was wished: take back by hand what \
+                       neither what was there before nor what was desired: roll back by hand what \
                        is not yours, then railwright state forget";
 
 /// What is there is what was there before us.
 fn is_before(since: &AttributeDifference, undo: &Assessment) -> bool {
-    let wanted = undo
-        .attributes
-        .get(&since.attribute)
-        .and_then(|attribute| attribute.wanted.get(since.plane));
-    wanted == Some(&since.found)
+    match undo.attributes.get(&since.attribute) {
+        Some(attribute) => attribute.wanted.get(since.plane) == Some(&since.found),
+        None => false,
+    }
 }
 
 /// What takes a resource back, and what somebody changed since it was applied and loses with it.
@@ -356,17 +358,19 @@ fn changed_since(
 
 /// Every attribute and plane that is not as wanted.
 pub fn collect_differences(assessment: &Assessment) -> Vec<AttributeDifference> {
-    let of = |(name, attribute): (&String, &Attribute)| -> Vec<AttributeDifference> {
-        let one = |(plane, wanted, found): (Plane, &Reading, &Reading)| AttributeDifference {
-            attribute: name.clone(),
-            plane,
-            wanted: wanted.clone(),
-            found: found.clone(),
-            by: attribute.by.clone(),
-        };
-        attribute.differences().into_iter().map(one).collect()
-    };
-    assessment.attributes.iter().flat_map(of).collect()
+    let mut differences = Vec::new();
+    for (name, attribute) in &assessment.attributes {
+        for (plane, wanted, found) in attribute.differences() {
+            differences.push(AttributeDifference {
+                attribute: name.clone(),
+                plane,
+                wanted: wanted.clone(),
+                found: found.clone(),
+                by: attribute.by.clone(),
+            });
+        }
+    }
+    differences
 }
 
 fn note_unknown(address: &Address, assessment: &Assessment, unknown: &mut Vec<UnknownFinding>) {

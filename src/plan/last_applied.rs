@@ -27,7 +27,7 @@ pub struct AppliedResource {
     /// What was there before our *first* change, as the kind's `assess` gave it; never overwritten
     /// by later runs.
     pub before: Value,
-    /// True when the first apply found it already as wished and changed nothing: removal then
+    /// True when the first apply found it already in sync and changed nothing: removal then
     /// changes nothing either.
     pub adopted: bool,
     /// True when the step that began it failed, or nobody knows how it ended: it is remembered to
@@ -107,11 +107,13 @@ impl LastApplied {
 
     /// The digest of what was applied to these targets.
     pub fn digest_of(&self, targets: &BTreeSet<&Target>) -> Digest {
-        let of_targets = self
-            .resources
-            .iter()
-            .filter(|(address, _)| targets.contains(&address.target));
-        Digest::of(&of_targets.collect::<BTreeMap<_, _>>())
+        let mut of_targets: BTreeMap<&Address, &AppliedResource> = BTreeMap::new();
+        for (address, applied) in &self.resources {
+            if targets.contains(&address.target) {
+                of_targets.insert(address, applied);
+            }
+        }
+        Digest::of(&of_targets)
     }
 
     /// What was applied, unless its step did not come through.

@@ -14,7 +14,7 @@ use super::{
     switches_first, waves,
 };
 use railwright_base::{Diagnostic, Digest, Target, TargetKind, nodeset};
-use railwright_graph::Graph;
+use railwright_graph::{Cycle, Graph};
 use railwright_knowledge::rules::WaivedFinding;
 use railwright_resource::{DesiredResource, Observation, ReadResults};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -145,7 +145,7 @@ fn plan_groups<'a>(
         .iter()
         .map(|wish| &wish.address)
         .chain(inputs.last.resources.keys());
-    named.all(inputs.targets, resources)?;
+    named.check_all_matched(inputs.targets, resources)?;
     Ok(parts)
 }
 
@@ -159,17 +159,10 @@ fn group_targets<'a>(inputs: &'a PlanInputs) -> (Vec<TargetGroup<'a>>, Vec<Unkno
     let mut singles: Vec<TargetGroup> = Vec::with_capacity(answers.len());
     let mut rest = wishes.as_slice();
     for (target, answers) in answers {
-        let skipped = rest
-            .iter()
-            .take_while(|wish| wish.address.target < *target)
-            .count();
-        let (own, later) = rest[skipped..].split_at(
-            rest[skipped..]
-                .iter()
-                .take_while(|wish| wish.address.target == *target)
-                .count(),
-        );
-        rest = later;
+        let start = rest.partition_point(|wish| wish.address.target < *target);
+        let end = rest.partition_point(|wish| wish.address.target <= *target);
+        let own = &rest[start..end];
+        rest = &rest[end..];
         singles.push(TargetGroup::of(target, own, inputs.last, answers));
     }
     (join_dependent_groups(singles), unknown)
@@ -181,11 +174,10 @@ fn find_all_read_results<'a>(
 ) -> (BTreeMap<&'a Target, &'a ReadResults>, Vec<UnknownFinding>) {
     let mut unknown = Vec::new();
     let mut answers = BTreeMap::new();
-    for target in inputs
-        .targets
-        .iter()
-        .filter(|target| !inputs.identity.refused.contains_key(target))
-    {
+    for target in inputs.targets {
+        if inputs.identity.refused.contains_key(target) {
+            continue;
+        }
         match find_read_results(inputs.observation, target) {
             Ok(found) => drop(answers.insert(target, found)),
             Err(finding) => unknown.push(finding),
@@ -194,34 +186,30 @@ fn find_all_read_results<'a>(
     (answers, unknown)
 }
 
-/// What is remembered of targets that are not in the spec any more, and why it cannot be taken
-/// back.
+/// What is remembered of targets that are not in the spec any more, and why it cannot be rolled back.
 fn find_unreachable_records(inputs: &PlanInputs) -> Vec<UnknownFinding> {
     let mut unknown = Vec::new();
     let known: BTreeSet<&Target> = inputs.targets.iter().collect();
-    let without_ssh: BTreeSet<String> = inputs
-        .header
-        .no_ssh
-        .iter()
-        .flat_map(|some| nodeset::expand_node_set(&some.hosts).unwrap_or_default())
-        .collect();
-    for address in inputs
-        .last
-        .resources
-        .keys()
-        .filter(|address| !known.contains(&address.target))
-    {
-        if address.target.kind == TargetKind::Switch {
+    let mut without_ssh = BTreeSet::new();
+    for without in &inputs.header.no_ssh {
+        without_ssh.extend(nodeset::expand_node_set(&without.hosts).unwrap_or_default());
+    }
+    for address in inputs.last.resources.keys() {
+        let target = &address.target;
+        if known.contains(target) {
+            continue;
+        }
+        if target.kind == TargetKind::Switch {
             let why = "its switch is in maintenance, or is not reached any more (`ssh`, `eapi`, \
-                       `nvue`), so it cannot be read or taken back; what is remembered of it stays";
+                       `nvue`), so it cannot be read or rolled back; what is remembered of it stays";
             unknown.push(UnknownFinding::new(address.to_string(), why));
             continue;
         }
-        let why = match address.target.kind == TargetKind::Host
-            && without_ssh.contains(&*address.target.name)
-        {
-            true => "its host has no SSH in the spec any more, so it cannot be read or taken back",
-            false => "its target is no longer in the spec, so it cannot be taken back",
+        let is_without_ssh = target.kind == TargetKind::Host && without_ssh.contains(&*target.name);
+        let why = if is_without_ssh {
+            "its host has no SSH in the spec any more, so it cannot be read or rolled back"
+        } else {
+            "its target is no longer in the spec, so it cannot be rolled back"
         };
         unknown.push(UnknownFinding::new(
             address.to_string(),
@@ -254,10 +242,11 @@ fn findings_of(unknown: Vec<UnknownFinding>, inputs: &PlanInputs) -> Vec<Unknown
         return unknown;
     }
     let targets: BTreeSet<String> = inputs.targets.iter().map(Target::to_string).collect();
-    let kept = unknown.into_iter().filter(|finding| {
+    let mut kept: BTreeSet<UnknownFinding> = unknown.into_iter().collect();
+    kept.retain(|finding| {
         !targets.contains(&finding.subject) || inputs.selection.covers(&finding.subject)
     });
-    kept.collect::<BTreeSet<_>>().into_iter().collect()
+    kept.into_iter().collect()
 }
 
 /// Wave by wave, first what the hosts wait for, target by target, each in its own order, then the
@@ -268,14 +257,7 @@ fn in_order(
     gates: Vec<PlanNode>,
     tied: bool,
 ) -> Result<Vec<PlanNode>, Vec<Diagnostic>> {
-    parts.sort_by(|a, b| {
-        (a.wave, !a.before_hosts, a.turn, &a.target).cmp(&(
-            b.wave,
-            !b.before_hosts,
-            b.turn,
-            &b.target,
-        ))
-    });
+    parts.sort_by(|a, b| rollout_position(a).cmp(&rollout_position(b)));
     let mut adopted: Vec<PlanNode> = parts
         .iter_mut()
         .filter_map(|part| part.adopted.take())
@@ -286,9 +268,9 @@ fn in_order(
     );
     let mut gates = gates.into_iter().peekable();
     for part in parts {
-        nodes.extend(std::iter::from_fn(|| {
-            gates.next_if(|gate| gate.wave < part.wave)
-        }));
+        while let Some(gate) = gates.next_if(|gate| gate.wave < part.wave) {
+            nodes.push(gate);
+        }
         nodes.extend(part.nodes);
     }
     nodes.extend(gates);
@@ -300,39 +282,50 @@ fn in_order(
     Ok(nodes)
 }
 
+fn rollout_position(part: &TargetPlan) -> (usize, bool, usize, &Target) {
+    (part.wave, !part.before_hosts, part.turn, &part.target)
+}
+
+/// The place of each node in the list, by its id.
+pub(super) fn number_nodes(nodes: &[PlanNode]) -> HashMap<&str, usize> {
+    let numbered = nodes.iter().enumerate();
+    numbered.map(|(n, node)| (node.id.as_str(), n)).collect()
+}
+
 /// The nodes as a graph, by their place in the list.
 pub fn node_graph(nodes: &[PlanNode]) -> Graph {
-    let number: HashMap<&str, usize> = nodes
-        .iter()
-        .enumerate()
-        .map(|(n, node)| (node.id.as_str(), n))
-        .collect();
-    let edges = nodes.iter().enumerate().flat_map(|(n, node)| {
-        let number = &number;
-        node.after
-            .iter()
-            .filter_map(move |before| number.get(before.as_str()).map(|b| (*b, n)))
-    });
+    let number = number_nodes(nodes);
+    let mut edges = Vec::new();
+    for (n, node) in nodes.iter().enumerate() {
+        for before in &node.after {
+            if let Some(before) = number.get(before.as_str()) {
+                edges.push((*before, n));
+            }
+        }
+    }
     Graph::new(nodes.len(), edges)
 }
 
 /// Topological, ties by wave, target and id, so that the bytes depend on the content alone.
 pub fn sort_nodes(mut nodes: Vec<PlanNode>) -> Result<Vec<PlanNode>, Vec<Diagnostic>> {
     nodes.sort_by(|a, b| (a.wave, &a.target, &a.id).cmp(&(b.wave, &b.target, &b.id)));
-    let order = node_graph(&nodes).order().map_err(|cycle| {
-        let ids: Vec<&str> = cycle.0.iter().map(|n| nodes[*n].id.as_str()).collect();
-        vec![
-            Diagnostic::error(
-                "RW0305",
-                format!(
-                    "steps wait for each other in a ring: {}",
-                    ids.join(" before ")
-                ),
-            )
-            .state("nothing was planned or changed")
-            .next("report this with the inventory: railwright should have ordered them"),
-        ]
-    })?;
+    let order = match node_graph(&nodes).order() {
+        Ok(order) => order,
+        Err(cycle) => return Err(vec![new_step_cycle_error(&nodes, &cycle)]),
+    };
     let mut slots: Vec<Option<PlanNode>> = nodes.into_iter().map(Some).collect();
     Ok(order.into_iter().filter_map(|n| slots[n].take()).collect())
+}
+
+fn new_step_cycle_error(nodes: &[PlanNode], cycle: &Cycle) -> Diagnostic {
+    let ids: Vec<&str> = cycle.0.iter().map(|n| nodes[*n].id.as_str()).collect();
+    Diagnostic::error(
+        "RW0305",
+        format!(
+            "steps wait for each other in a ring: {}",
+            ids.join(" before ")
+        ),
+    )
+    .state("nothing was planned or changed")
+    .next("report this with the inventory: railwright should have ordered them")
 }

@@ -15,7 +15,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// The format of plan files: readers ignore unknown keys, and refuse another major.
-pub const FORMAT_VERSION: &str = "3.0";
+pub const FORMAT_VERSION: &str = "4.0";
 
 /// Why a change is in the plan.
 #[derive(
@@ -41,7 +41,7 @@ pub enum Reason {
     /// The target was changed by somebody else since we applied it.
     Drifted,
     /// Persisted as wished, but not in effect yet.
-    OwedRestart,
+    PendingRestart,
     /// As it was applied, and not come about yet: it is waited for.
     NotReady,
     /// In effect, but the next boot will lose it.
@@ -50,7 +50,7 @@ pub enum Reason {
     RemovedFromSpec,
     /// Applied earlier and no longer in the spec; it stays where it is, and is ours no longer.
     LetGo,
-    /// As wished now; an earlier step of this plan resets it, so it is looked at again after that
+    /// As wished now; an earlier step of this plan resets it, so it is re-checked after that
     /// step.
     Disturbed {
         /// The node that disturbs it.
@@ -67,7 +67,7 @@ pub enum Reason {
     AsWished,
 }
 
-/// One attribute in one plane that is not as wished.
+/// One attribute in one plane that is not as desired.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct AttributeDifference {
     /// The attribute's name.
@@ -159,8 +159,7 @@ pub enum NodeKind {
         guard: Option<AutomaticRollback>,
     },
     /// Resources that are as wished and not remembered so. They are looked at once more and
-    /// recorded, so that a later change of them is told as drift; what was not our doing stays when
-    /// the wish goes.
+    /// recorded, so that a later change of them is told as drift; what was not our doing stays when it leaves the spec.
     Adopt {
         /// The resources.
         members: Vec<Member>,
@@ -379,18 +378,19 @@ impl InventoryOrigin {
 
     /// The state of version control, in words for a screen.
     pub fn words(&self) -> String {
-        let short = |commit: &str| commit.chars().take(9).collect::<String>();
-        match (&self.commit, self.dirty) {
-            (Some(commit), WorkTreeState::AsCommitted) => format!("commit {}", short(commit)),
-            (Some(commit), WorkTreeState::Changed) => {
-                format!("commit {} with uncommitted changes", short(commit))
+        let Some(commit) = &self.commit else {
+            return match self.dirty {
+                WorkTreeState::AsCommitted => "not under version control",
+                WorkTreeState::Changed => "not committed yet",
+                WorkTreeState::Unknown => "commit unknown",
             }
-            (Some(commit), WorkTreeState::Unknown) => {
-                format!("commit {}, perhaps with uncommitted changes", short(commit))
-            }
-            (None, WorkTreeState::AsCommitted) => "not under version control".to_owned(),
-            (None, WorkTreeState::Changed) => "not committed yet".to_owned(),
-            (None, WorkTreeState::Unknown) => "commit unknown".to_owned(),
+            .to_owned();
+        };
+        let short: String = commit.chars().take(9).collect();
+        match self.dirty {
+            WorkTreeState::AsCommitted => format!("commit {short}"),
+            WorkTreeState::Changed => format!("commit {short} with uncommitted changes"),
+            WorkTreeState::Unknown => format!("commit {short}, perhaps with uncommitted changes"),
         }
     }
 }
@@ -486,34 +486,33 @@ impl Plan {
     /// Hosts that an earlier run left out of service or cordoned, and that the first gate has to
     /// pass before anything else is disturbed.
     pub fn verified_first(&self) -> BTreeSet<String> {
-        let is_left = |some: &&Unavailable| some.is_left_by_run() || some.is_left_cordoned();
-        let left: BTreeSet<String> = self
-            .unavailable
-            .iter()
-            .filter(is_left)
-            .flat_map(Unavailable::names)
-            .collect();
-        let first = self
-            .nodes
-            .iter()
-            .filter(|node| node.wave == 0)
-            .flat_map(PlanNode::verified);
-        first.filter(|host| left.contains(*host)).cloned().collect()
+        let mut left = BTreeSet::new();
+        for hosts in &self.unavailable {
+            if hosts.is_left_by_run() || hosts.is_left_cordoned() {
+                left.extend(hosts.names());
+            }
+        }
+        let mut first = BTreeSet::new();
+        for node in &self.nodes {
+            if node.wave == 0 {
+                let verified = node.verified().iter();
+                first.extend(verified.filter(|host| left.contains(*host)).cloned());
+            }
+        }
+        first
     }
 
     /// Hosts that are refused whatever they answer, with why.
     pub fn refused_hosts(&self) -> BTreeMap<String, String> {
-        let refused = self
-            .unavailable
-            .iter()
-            .filter(|some| matches!(some.why, Unavailability::Refused { .. }));
+        let mut refused = BTreeMap::new();
+        for hosts in &self.unavailable {
+            if let Unavailability::Refused { .. } = hosts.why {
+                for host in hosts.names() {
+                    refused.insert(host, hosts.why.words());
+                }
+            }
+        }
         refused
-            .flat_map(|some| {
-                some.names()
-                    .into_iter()
-                    .map(|host| (host, some.why.words()))
-            })
-            .collect()
     }
 
     /// True where an earlier run left hosts of the spec out of service.

@@ -1,7 +1,7 @@
 //! Which resource comes before which: from wishes' `after`, from the kinds' own rules, and for
 //! removals the other way round.
 
-use super::judge::{KindLookup, PlanItem, PlanItemStatus};
+use super::judge::{KindLookup, PlanItem};
 use railwright_base::Address;
 use railwright_graph::Graph;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,20 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// module's kernel module), and where it would put something that waits for the reboot before it
 /// (`Reboots`).
 pub fn item_graph(items: &[PlanItem], kinds: KindLookup) -> Graph {
-    let number: BTreeMap<&Address, usize> = items
-        .iter()
-        .enumerate()
-        .map(|(n, item)| (&item.wish.address, n))
-        .collect();
-    let said = |(n, item): (usize, &PlanItem)| -> Vec<(usize, usize)> {
-        item.wish
-            .after
-            .iter()
-            .filter_map(|address| number.get(address))
-            .filter_map(|first| orient_edge(items, *first, n))
-            .collect()
-    };
-    let edges: BTreeSet<(usize, usize)> = items.iter().enumerate().flat_map(said).collect();
+    let edges = collect_module_edges(items);
     let mut after: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
     for (first, then) in &edges {
         after.entry(*first).or_default().insert(*then);
@@ -35,12 +22,28 @@ pub fn item_graph(items: &[PlanItem], kinds: KindLookup) -> Graph {
             after.entry(first).or_default().insert(then);
         }
     }
-    Graph::new(
-        items.len(),
-        after
-            .into_iter()
-            .flat_map(|(first, then)| then.into_iter().map(move |t| (first, t))),
-    )
+    let mut edges = Vec::new();
+    for (first, dependants) in after {
+        edges.extend(dependants.into_iter().map(|then| (first, then)));
+    }
+    Graph::new(items.len(), edges)
+}
+
+/// Edges that the resources' own `after` asks for.
+fn collect_module_edges(items: &[PlanItem]) -> BTreeSet<(usize, usize)> {
+    let mut number: BTreeMap<&Address, usize> = BTreeMap::new();
+    for (n, item) in items.iter().enumerate() {
+        number.insert(&item.wish.address, n);
+    }
+    let mut edges = BTreeSet::new();
+    for (n, item) in items.iter().enumerate() {
+        for address in &item.wish.after {
+            if let Some(first) = number.get(address) {
+                edges.extend(orient_edge(items, *first, n));
+            }
+        }
+    }
+    edges
 }
 
 /// The steps of a host that need a reboot share one, and what they need comes before it. A kind's
@@ -60,21 +63,20 @@ struct Reboots {
 impl Reboots {
     /// With the edges that the modules ask for; nothing of it counts where no step needs a reboot.
     fn of(items: &[PlanItem], edges: &BTreeSet<(usize, usize)>) -> Self {
-        let needs = |item: &PlanItem| {
-            item.assessment.needs_reboot && matches!(item.status, PlanItemStatus::Change(_))
-        };
-        let mut all = Reboots {
-            before: (0..items.len()).filter(|n| needs(&items[*n])).collect(),
-            ..Reboots::default()
-        };
-        if !all.before.is_empty() {
-            let needing: Vec<usize> = all.before.iter().copied().collect();
-            edges
-                .iter()
-                .for_each(|(first, then)| all.join(*first, *then));
-            needing.into_iter().for_each(|step| all.reach(step));
+        let mut reboots = Reboots::default();
+        let mut needing: Vec<usize> = (0..items.len()).collect();
+        needing.retain(|n| items[*n].causes_reboot());
+        if needing.is_empty() {
+            return reboots;
         }
-        all
+        reboots.before.extend(&needing);
+        for (first, then) in edges {
+            reboots.join(*first, *then);
+        }
+        for step in needing {
+            reboots.reach(step);
+        }
+        reboots
     }
 
     fn join(&mut self, first: usize, then: usize) {
@@ -84,26 +86,10 @@ impl Reboots {
 
     /// All before a step that needs a reboot, and all after it.
     fn reach(&mut self, step: usize) {
-        collect_reachable(
-            self.back
-                .get(&step)
-                .into_iter()
-                .flatten()
-                .copied()
-                .collect(),
-            &self.back,
-            &mut self.before,
-        );
-        collect_reachable(
-            self.edges
-                .get(&step)
-                .into_iter()
-                .flatten()
-                .copied()
-                .collect(),
-            &self.edges,
-            &mut self.after,
-        );
+        let before = list_neighbours(&self.back, step);
+        collect_reachable(before, &self.back, &mut self.before);
+        let after = list_neighbours(&self.edges, step);
+        collect_reachable(after, &self.edges, &mut self.after);
     }
 
     fn waits(&self, item: usize) -> bool {
@@ -129,6 +115,13 @@ impl Reboots {
     }
 }
 
+fn list_neighbours(edges: &BTreeMap<usize, BTreeSet<usize>>, item: usize) -> Vec<usize> {
+    match edges.get(&item) {
+        Some(neighbours) => neighbours.iter().copied().collect(),
+        None => Vec::new(),
+    }
+}
+
 /// Adds these and all that is reached from them.
 fn collect_reachable(
     mut queue: Vec<usize>,
@@ -151,21 +144,19 @@ fn collect_kind_rule_edges(items: &[PlanItem], kinds: KindLookup) -> Vec<(usize,
             .or_default()
             .push(n);
     }
-    let of_item = |(n, item): (usize, &PlanItem)| -> Vec<(usize, usize)> {
-        let first_kinds = kinds(&item.wish.kind)
-            .into_iter()
-            .flat_map(|kind| kind.after_kinds());
-        let firsts = first_kinds.flat_map(|first| {
-            by_kind
-                .get(&(&item.wish.address.target, *first))
-                .into_iter()
-                .flatten()
-        });
-        firsts
-            .filter_map(|first| orient_edge(items, *first, n))
-            .collect()
-    };
-    items.iter().enumerate().flat_map(of_item).collect()
+    let mut edges = Vec::new();
+    for (n, item) in items.iter().enumerate() {
+        let Some(kind) = kinds(&item.wish.kind) else {
+            continue;
+        };
+        for first_kind in kind.after_kinds() {
+            let firsts = by_kind.get(&(&item.wish.address.target, *first_kind));
+            for first in firsts.into_iter().flatten() {
+                edges.extend(orient_edge(items, *first, n));
+            }
+        }
+    }
+    edges
 }
 
 fn is_reachable(after: &BTreeMap<usize, BTreeSet<usize>>, from: usize, to: usize) -> bool {

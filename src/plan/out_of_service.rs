@@ -72,13 +72,13 @@ impl OutageCause {
 
 /// Notes an outage, but for one that says less than what is known; says whether it was noted.
 pub fn note_outage<K: Ord>(outages: &mut BTreeMap<K, Outage>, host: K, outage: Outage) -> bool {
-    let is_kept = outages
-        .get(&host)
-        .is_some_and(|before| before.cause.weight() > outage.cause.weight());
-    if !is_kept {
-        outages.insert(host, outage);
+    if let Some(before) = outages.get(&host)
+        && before.cause.weight() > outage.cause.weight()
+    {
+        return false;
     }
-    !is_kept
+    outages.insert(host, outage);
+    true
 }
 
 /// A host that a run left out of service. It stays so until a gate passes it, or somebody decides
@@ -142,23 +142,32 @@ impl Outage {
 
     /// Cuts texts that came from a host to what may be shown and kept.
     pub fn in_plain_lines(self) -> Self {
-        let plain = |text: String| one_line(&text, 300);
         let cause = match self.cause {
             OutageCause::GateFailed { gate, code, check } => OutageCause::GateFailed {
-                gate: plain(gate),
-                code: plain(code),
-                check: plain(check),
+                gate: cut_line(&gate),
+                code: cut_line(&code),
+                check: cut_line(&check),
             },
-            OutageCause::StepFailed { node } => OutageCause::StepFailed { node: plain(node) },
-            OutageCause::Unproven { node } => OutageCause::Unproven { node: plain(node) },
-            OutageCause::InDoubt { node } => OutageCause::InDoubt { node: plain(node) },
+            OutageCause::StepFailed { node } => OutageCause::StepFailed {
+                node: cut_line(&node),
+            },
+            OutageCause::Unproven { node } => OutageCause::Unproven {
+                node: cut_line(&node),
+            },
+            OutageCause::InDoubt { node } => OutageCause::InDoubt {
+                node: cut_line(&node),
+            },
         };
         Outage {
             cause,
-            since: plain(self.since),
-            run: plain(self.run),
+            since: cut_line(&self.since),
+            run: cut_line(&self.run),
         }
     }
+}
+
+fn cut_line(text: &str) -> String {
+    one_line(text, 300)
 }
 
 /// Why hosts are out of service.
@@ -229,17 +238,20 @@ impl Unavailability {
 
     /// How it stands with the host of a node of the cluster; nothing where pods can be put there.
     pub fn of_node(node: &NodeNow, spec: &str) -> Option<Self> {
-        match node
-            .cordoned
-            .as_deref()
-            .map(Cordon::read)
-            .filter(|cordon| cordon.is_of(spec))
+        if let Some(mark) = &node.cordoned
+            && !node.schedulable
         {
-            Some(Cordon { run, .. }) if !node.schedulable => {
-                Some(Unavailability::LeftCordoned { run })
+            let cordon = Cordon::read(mark);
+            if cordon.is_of(spec) {
+                return Some(Unavailability::LeftCordoned { run: cordon.run });
             }
-            _ if !node.ready => Some(Unavailability::NotReady),
-            _ => (!node.schedulable).then_some(Unavailability::CordonedByOthers),
+        }
+        if !node.ready {
+            Some(Unavailability::NotReady)
+        } else if !node.schedulable {
+            Some(Unavailability::CordonedByOthers)
+        } else {
+            None
         }
     }
 }
@@ -259,25 +271,27 @@ pub struct Unavailable {
 impl Unavailable {
     /// Hosts with one reason each, folded by it.
     pub fn fold<'a>(hosts: impl IntoIterator<Item = (&'a str, Unavailability)>) -> Vec<Self> {
-        let mut folded: BTreeMap<Unavailability, Vec<&str>> = BTreeMap::new();
+        let mut by_reason: BTreeMap<Unavailability, Vec<&str>> = BTreeMap::new();
         for (host, why) in hosts {
-            folded.entry(why).or_default().push(host);
+            by_reason.entry(why).or_default().push(host);
         }
-        let one = |(why, hosts): (Unavailability, Vec<&str>)| Unavailable {
-            hosts: nodeset::fold_node_set(&hosts),
-            why,
-        };
-        folded.into_iter().map(one).collect()
+        let mut folded = Vec::new();
+        for (why, hosts) in by_reason {
+            let hosts = nodeset::fold_node_set(&hosts);
+            folded.push(Unavailable { hosts, why });
+        }
+        folded
     }
 
     /// What runs left out of service.
     pub fn left_by_runs<'a>(
         outages: impl IntoIterator<Item = (&'a String, &'a Outage)>,
     ) -> Vec<Self> {
-        let one = |(host, outage): (&'a String, &'a Outage)| {
-            (host.as_str(), Unavailability::LeftByRun(outage.clone()))
-        };
-        Unavailable::fold(outages.into_iter().map(one))
+        let hosts = outages.into_iter();
+        Unavailable::fold(hosts.map(|(host, outage)| {
+            let why = Unavailability::LeftByRun(outage.clone());
+            (host.as_str(), why)
+        }))
     }
 
     /// The hosts' names.
@@ -299,54 +313,58 @@ impl Unavailable {
 /// The hosts of the spec that are out of service, also those that the plan is narrowed away from;
 /// each once, and what an earlier run left counts as that.
 pub(super) fn list_unavailable_hosts(inputs: &PlanInputs) -> Vec<Unavailable> {
-    let of_nodes = of_nodes(inputs);
-    let hosts = inputs
-        .targets
-        .iter()
-        .filter(|target| target.kind == TargetKind::Host);
-    let out = hosts.filter_map(|host| {
-        let left = inputs
-            .outages
-            .get(&*host.name)
-            .cloned()
-            .map(Unavailability::LeftByRun);
-        let silent = || {
-            let finding = find_read_results(inputs.observation, host).err()?;
-            let reason = finding
-                .trouble
-                .map_or(finding.reason, |trouble| trouble.alike);
-            let is_refused = inputs.identity.refused.contains_key(host);
-            Some(if is_refused {
-                Unavailability::Refused { reason }
-            } else {
-                Unavailability::Unreachable { reason }
-            })
+    let of_nodes = find_unavailable_nodes(inputs);
+    let mut unavailable: Vec<(&str, Unavailability)> = Vec::new();
+    for host in inputs.targets {
+        if host.kind != TargetKind::Host {
+            continue;
+        }
+        let why = if let Some(outage) = inputs.outages.get(&*host.name) {
+            Unavailability::LeftByRun(outage.clone())
+        } else if let Some(unread) = find_unread_host(inputs, host) {
+            unread
+        } else if let Some(why) = of_nodes.get(host) {
+            why.clone()
+        } else {
+            continue;
         };
-        Some((
-            &*host.name,
-            left.or_else(silent)
-                .or_else(|| of_nodes.get(host).cloned())?,
-        ))
-    });
-    Unavailable::fold(out)
+        unavailable.push((&*host.name, why));
+    }
+    Unavailable::fold(unavailable)
+}
+
+/// Why a host could not be read; nothing where it could.
+fn find_unread_host(inputs: &PlanInputs, host: &Target) -> Option<Unavailability> {
+    let finding = find_read_results(inputs.observation, host).err()?;
+    let reason = match finding.trouble {
+        Some(trouble) => trouble.alike,
+        None => finding.reason,
+    };
+    Some(if inputs.identity.refused.contains_key(host) {
+        Unavailability::Refused { reason }
+    } else {
+        Unavailability::Unreachable { reason }
+    })
 }
 
 /// The hosts whose nodes are out of service, by what the cluster says; none where it does not say.
-fn of_nodes(inputs: &PlanInputs) -> BTreeMap<Target, Unavailability> {
-    let Some(of) = &inputs.nodes else {
-        return BTreeMap::new();
+fn find_unavailable_nodes(inputs: &PlanInputs) -> BTreeMap<Target, Unavailability> {
+    let mut unavailable = BTreeMap::new();
+    let Some(nodes) = &inputs.nodes else {
+        return unavailable;
     };
-    let Ok(answers) = find_read_results(inputs.observation, &of.cluster) else {
-        return BTreeMap::new();
+    let Ok(answers) = find_read_results(inputs.observation, &nodes.cluster) else {
+        return unavailable;
     };
     let known = read_cluster_nodes(answers).unwrap_or_default();
-    let one = |(host, name): (&Target, &String)| {
-        Some((
-            host.clone(),
-            Unavailability::of_node(known.get(name)?, &of.spec)?,
-        ))
-    };
-    of.by_host.iter().filter_map(one).collect()
+    for (host, name) in &nodes.by_host {
+        if let Some(now) = known.get(name)
+            && let Some(why) = Unavailability::of_node(now, &nodes.spec)
+        {
+            unavailable.insert(host.clone(), why);
+        }
+    }
+    unavailable
 }
 
 /// The hosts that a gate has to pass before anything else is disturbed: an earlier run left them,
@@ -358,22 +376,26 @@ pub(super) fn verified_first(
     unavailable: &[Unavailable],
     parts: &[TargetPlan],
 ) -> BTreeSet<Target> {
-    let cordoned = unavailable
-        .iter()
-        .filter(|some| some.is_left_cordoned())
-        .flat_map(Unavailable::names);
-    let cordoned: BTreeSet<Target> = cordoned.map(Target::host).collect();
-    let open = parts
-        .iter()
-        .filter(|part| part.is_open() && cordoned.contains(&part.target))
-        .map(|part| &part.target);
-    let left = inputs.targets.iter().filter(|target| {
-        target.kind == TargetKind::Host && inputs.outages.contains_key(&*target.name)
-    });
-    let answers = left.filter(|host| find_read_results(inputs.observation, host).is_ok());
-    answers
-        .filter(|host| !inputs.selection.excludes(&host.to_string()))
-        .chain(open)
-        .cloned()
-        .collect()
+    let mut cordoned = BTreeSet::new();
+    for hosts in unavailable {
+        if hosts.is_left_cordoned() {
+            cordoned.extend(hosts.names().into_iter().map(Target::host));
+        }
+    }
+    let mut first = BTreeSet::new();
+    for part in parts {
+        if part.is_open() && cordoned.contains(&part.target) {
+            first.insert(part.target.clone());
+        }
+    }
+    for host in inputs.targets {
+        if host.kind == TargetKind::Host
+            && inputs.outages.contains_key(&*host.name)
+            && find_read_results(inputs.observation, host).is_ok()
+            && !inputs.selection.excludes(&host.to_string())
+        {
+            first.insert(host.clone());
+        }
+    }
+    first
 }

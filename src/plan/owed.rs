@@ -15,36 +15,29 @@ pub fn mark_pending_restarts(
     kept: &BTreeSet<usize>,
 ) -> BTreeSet<(usize, usize)> {
     let mut watching: BTreeMap<Target, Vec<usize>> = BTreeMap::new();
-    for n in kept
-        .iter()
-        .filter(|n| items[**n].assessment.watch.is_some())
-    {
-        watching
-            .entry(items[*n].wish.address.target.clone())
-            .or_default()
-            .push(*n);
+    for &n in kept {
+        if items[n].assessment.watch.is_some() {
+            let target = items[n].wish.address.target.clone();
+            watching.entry(target).or_default().push(n);
+        }
     }
     let mut edges = BTreeSet::new();
-    for by in kept.iter().copied().filter(|by| items[*by].changes()) {
-        let watchers = watching
-            .get(&items[by].wish.address.target)
-            .into_iter()
-            .flatten()
-            .copied();
-        let hit: Vec<usize> = watchers
-            .filter(|n| *n != by && writes_what(&items[by], &items[*n]))
-            .collect();
-        // One that the spec puts before the file cannot come after it.
-        let first = if hit.is_empty() {
-            BTreeSet::new()
-        } else {
-            graph.with_prerequisites([by])
+    for &by in kept {
+        let Some(watchers) = watching.get(&items[by].wish.address.target) else {
+            continue;
         };
-        edges.extend(
-            hit.into_iter()
-                .filter(|n| !first.contains(n))
-                .map(|n| (by, n)),
-        );
+        if !items[by].changes() {
+            continue;
+        }
+        let mut hit = watchers.clone();
+        hit.retain(|n| *n != by && writes_what(&items[by], &items[*n]));
+        if hit.is_empty() {
+            continue;
+        }
+        // One that the spec puts before the file cannot come after it.
+        let first = graph.with_prerequisites([by]);
+        hit.retain(|n| !first.contains(n));
+        edges.extend(hit.into_iter().map(|n| (by, n)));
     }
     for (by, n) in &edges {
         let by = items[*by].wish.address.to_string();
@@ -62,17 +55,9 @@ pub fn mark_pending_restarts(
 }
 
 fn writes_what(by: &PlanItem, watcher: &PlanItem) -> bool {
-    let watched = |path: &str| {
-        watcher
-            .assessment
-            .watch
-            .iter()
-            .flat_map(|watch| &watch.paths)
-            .any(|watched| watched == path)
+    let Some(watch) = &watcher.assessment.watch else {
+        return false;
     };
-    by.assessment
-        .actions
-        .iter()
-        .filter_map(Action::path)
-        .any(watched)
+    let mut written = by.assessment.actions.iter().filter_map(Action::path);
+    written.any(|path| watch.paths.iter().any(|watched| watched == path))
 }

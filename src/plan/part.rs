@@ -12,7 +12,7 @@ use super::order::item_graph;
 use super::{AppliedResource, LastApplied, PlanInputs, brought, owed, select};
 use railwright_base::{Address, Diagnostic, Target};
 use railwright_graph::Cycle;
-use railwright_resource::{DesiredResource, Disruption, ReadResults};
+use railwright_resource::{Action, DesiredResource, Disruption, ReadResults};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -56,12 +56,10 @@ impl<'a> TargetGroup<'a> {
     /// Targets of others for which something here waits.
     pub fn others(&self) -> impl Iterator<Item = &'a Target> {
         let own = self.targets[0];
-        let wished = self.wishes.iter().flat_map(|wish| &wish.after);
+        let desired = self.wishes.iter().flat_map(|wish| &wish.after);
         let applied = self.applied.iter().flat_map(|(_, applied)| &applied.after);
-        wished
-            .chain(applied)
-            .map(|address| &address.target)
-            .filter(move |target| *target != own)
+        let targets = desired.chain(applied).map(|address| &address.target);
+        targets.filter(move |target| *target != own)
     }
 
     /// Two groups, planned together; `other` comes later in the order of names.
@@ -128,26 +126,21 @@ impl TargetPlan {
 
     /// These nodes, in order, in the place of those that it had.
     pub(super) fn put(&mut self, nodes: Vec<PlanNode>) {
-        let own: BTreeSet<&str> = nodes.iter().map(|node| node.id.as_str()).collect();
-        let open = |n: &usize| nodes[*n].held.is_none();
-        let waits = |n: &usize| {
-            nodes[*n]
-                .after
-                .iter()
-                .any(|before| own.contains(before.as_str()))
-        };
-        self.first = (0..nodes.len())
-            .filter(open)
-            .filter(|n| !waits(n))
-            .collect();
-        let waited: BTreeSet<&String> = nodes
-            .iter()
-            .filter(|node| node.held.is_none())
-            .flat_map(|node| &node.after)
-            .collect();
+        let own: BTreeSet<&String> = nodes.iter().map(|node| &node.id).collect();
+        let mut awaited: BTreeSet<&String> = BTreeSet::new();
+        let mut first = Vec::new();
+        for (n, node) in nodes.iter().enumerate() {
+            if node.held.is_some() {
+                continue;
+            }
+            awaited.extend(&node.after);
+            if !node.after.iter().any(|before| own.contains(before)) {
+                first.push(n);
+            }
+        }
+        self.first = first.into();
         self.last = (0..nodes.len())
-            .filter(open)
-            .filter(|n| !waited.contains(&nodes[*n].id))
+            .filter(|n| nodes[*n].held.is_none() && !awaited.contains(&nodes[*n].id))
             .collect();
         self.nodes = nodes;
     }
@@ -155,10 +148,11 @@ impl TargetPlan {
     /// Holds all that is not held for a reason of its own.
     pub(super) fn hold(&mut self, why: &str) {
         let mut nodes = std::mem::take(&mut self.nodes);
-        nodes
-            .iter_mut()
-            .filter(|node| node.held.is_none() || is_by_hand(node))
-            .for_each(|node| node.held = Some(why.to_owned()));
+        for node in &mut nodes {
+            if node.held.is_none() || is_by_hand(node) {
+                node.held = Some(why.to_owned());
+            }
+        }
         self.put(nodes);
     }
 
@@ -187,7 +181,7 @@ impl TargetPlan {
         self.unknown.is_empty() && self.dropped.is_empty()
     }
 
-    /// Whether this resource is as wished and only has to be written down.
+    /// Whether this resource is in sync and only has to be written down.
     pub(super) fn adopts(&self, path: &[String]) -> bool {
         self.adopted
             .iter()
@@ -211,24 +205,23 @@ impl TargetPlan {
             else {
                 continue;
             };
-            let mut changed = false;
-            for member in members.iter_mut() {
-                if let Some(item) = own.get(&member.wish.address.path[..]) {
+            let mut is_changed = false;
+            let mut wanted: Vec<&Action> = Vec::new();
+            for member in members {
+                let path = &member.wish.address.path[..];
+                if let Some(item) = own.get(path) {
+                    wanted.extend(&item.assessment.actions);
                     member.wish.want = Arc::clone(&item.wish.want);
                     member.found = Arc::new(build_planned_diff(item));
-                    changed = true;
+                    is_changed = true;
+                } else if let Some(item) = of_model.get(path) {
+                    wanted.extend(&item.assessment.actions);
                 }
             }
-            if let NodeKind::Change {
-                members, actions, ..
-            } = &mut node.kind
-                && changed
+            if let NodeKind::Change { actions, .. } = &mut node.kind
+                && is_changed
             {
-                let item = |path: &[String]| own.get(path).or(of_model.get(path).copied());
-                let all = members
-                    .iter()
-                    .filter_map(|member| item(&member.wish.address.path));
-                *actions = join_actions(all.flat_map(|item| &item.assessment.actions)).into();
+                *actions = join_actions(wanted.into_iter()).into();
             }
         }
         self
@@ -245,6 +238,14 @@ impl TargetPlan {
         for (held, cause) in self.held_by.iter() {
             nodes[*held].held = Some(describe_blocking_cause(&nodes[*cause].id));
         }
+        let mut unknown = self.unknown.clone();
+        for finding in &mut unknown {
+            finding.subject = rename.text(&finding.subject);
+        }
+        let mut dropped = self.dropped.clone();
+        for field in &mut dropped {
+            field.field = rename.address(&field.field);
+        }
         TargetPlan {
             target: target.clone(),
             wave: self.wave,
@@ -254,22 +255,8 @@ impl TargetPlan {
             uncordon: None,
             adopted: self.adopted.as_ref().map(|node| rename.node(node)),
             unchanged: self.unchanged,
-            unknown: self
-                .unknown
-                .iter()
-                .map(|finding| UnknownFinding {
-                    subject: rename.text(&finding.subject),
-                    ..finding.clone()
-                })
-                .collect(),
-            dropped: self
-                .dropped
-                .iter()
-                .map(|one| DroppedField {
-                    field: rename.address(&one.field),
-                    ..one.clone()
-                })
-                .collect(),
+            unknown,
+            dropped,
             first: Arc::clone(&self.first),
             last: Arc::clone(&self.last),
             held_by: Arc::clone(&self.held_by),
@@ -286,8 +273,10 @@ struct Rename<'a> {
 
 impl Rename<'_> {
     fn text(&self, text: &str) -> String {
-        text.strip_prefix(&self.from)
-            .map_or_else(|| text.to_owned(), |rest| [&self.to, rest].concat())
+        match text.strip_prefix(&self.from) {
+            Some(rest) => [self.to.as_str(), rest].concat(),
+            None => text.to_owned(),
+        }
     }
 
     fn address(&self, address: &Address) -> Address {
@@ -323,27 +312,29 @@ impl Rename<'_> {
         }
     }
 
+    fn members(&self, members: &[Member]) -> Vec<Member> {
+        members.iter().map(|member| self.member(member)).collect()
+    }
+
     fn node(&self, node: &PlanNode) -> PlanNode {
-        let members =
-            |members: &[Member]| members.iter().map(|member| self.member(member)).collect();
         let kind = match &node.kind {
             NodeKind::Change {
-                members: all,
+                members,
                 actions,
                 announced,
                 disturbs,
                 interrupts_netdevs,
                 guard,
             } => NodeKind::Change {
-                members: members(all),
+                members: self.members(members),
                 actions: Arc::clone(actions),
                 announced: Arc::clone(announced),
                 disturbs: Arc::clone(disturbs),
                 interrupts_netdevs: Arc::clone(interrupts_netdevs),
                 guard: guard.clone(),
             },
-            NodeKind::Adopt { members: all } => NodeKind::Adopt {
-                members: members(all),
+            NodeKind::Adopt { members } => NodeKind::Adopt {
+                members: self.members(members),
             },
             other => other.clone(),
         };
@@ -383,25 +374,18 @@ pub(super) fn plan_target_group(
     draft.reboot();
     let mut nodes = sort_nodes(draft.nodes())?;
     let held_by = hold_dependants(&mut nodes);
-    let mut of_target: BTreeMap<Target, Vec<PlanNode>> = BTreeMap::new();
+    let mut nodes_by_target: BTreeMap<Target, Vec<PlanNode>> = BTreeMap::new();
     for node in nodes {
-        of_target
-            .entry(
-                node.target
-                    .clone()
-                    .expect("a change and a reboot have a target"),
-            )
-            .or_default()
-            .push(node);
+        let target = node.target.clone();
+        let target = target.expect("a change and a reboot have a target");
+        nodes_by_target.entry(target).or_default().push(node);
     }
     let mut adopted = draft.adopted(inputs.last, inputs.kinds);
     let mut unchanged = draft.unchanged();
     let mut parts: Vec<TargetPlan> = Vec::new();
     for target in &group.targets {
-        let mut part = TargetPlan::new(
-            (*target).clone(),
-            of_target.remove(*target).unwrap_or_default(),
-        );
+        let nodes = nodes_by_target.remove(*target).unwrap_or_default();
+        let mut part = TargetPlan::new((*target).clone(), nodes);
         part.adopted = adopted.remove(*target);
         part.unchanged = unchanged.remove(*target).unwrap_or(0);
         parts.push(part);
@@ -458,18 +442,17 @@ fn hold_above_limit(items: &mut [PlanItem], limit: Disruption) {
 
 /// Why what needs a held node is held.
 pub fn describe_blocking_cause(cause: &str) -> String {
-    format!("it needs {cause}, which is held")
+    format!("it needs {cause}, which is blocked")
 }
 
 /// What needs a held node is held too: (held, cause). A power cycle is held anyway, and says so
 /// where nothing else is in its way.
 fn hold_dependants(nodes: &mut [PlanNode]) -> Vec<(usize, usize)> {
     let graph = node_graph(nodes);
-    let held: Vec<usize> = (0..nodes.len())
-        .filter(|n| nodes[*n].held.is_some())
-        .collect();
+    let mut causes: Vec<usize> = (0..nodes.len()).collect();
+    causes.retain(|n| nodes[*n].held.is_some());
     let mut pairs = Vec::new();
-    for cause in held {
+    for cause in causes {
         for n in graph.with_dependants([cause]) {
             let by_hand = n != cause && is_by_hand(&nodes[n]);
             if nodes[n].held.is_none() || by_hand {

@@ -124,9 +124,7 @@ impl RolloutPolicy {
 
     /// The hosts that are plugged into a switch; nothing where the cabling file knows of none.
     pub fn hosts_behind(&self, switch: &str) -> Option<Vec<String>> {
-        self.behind
-            .get(switch)
-            .and_then(|hosts| nodeset::expand_node_set(hosts).ok())
+        nodeset::expand_node_set(self.behind.get(switch)?).ok()
     }
 
     /// The hardware class of each host that has one.
@@ -182,33 +180,40 @@ impl RolloutPolicy {
 
 /// Which of these node-sets each host is in.
 fn by_host(sets: &BTreeMap<String, String>) -> BTreeMap<String, &str> {
-    let names = |set: &str| nodeset::expand_node_set(set).unwrap_or_default();
-    sets.iter()
-        .flat_map(|(key, set)| names(set).into_iter().map(move |name| (name, key.as_str())))
-        .collect()
+    let mut key_of = BTreeMap::new();
+    for (key, set) in sets {
+        for name in nodeset::expand_node_set(set).unwrap_or_default() {
+            key_of.insert(name, key.as_str());
+        }
+    }
+    key_of
 }
 
 /// The hosts behind each switch that is reached.
 fn collect_attached_hosts(loaded: &LoadedSpec) -> BTreeMap<String, String> {
-    let reached: BTreeSet<&str> = loaded
-        .switches
-        .iter()
-        .filter(|switch| switch.is_managed())
-        .map(|switch| switch.name.as_str())
-        .collect();
-    let hosts: BTreeSet<&str> = loaded.hosts.iter().map(|host| host.name.as_str()).collect();
-    let mut behind: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    for cable in loaded.cabling.iter().flat_map(|cabling| &cabling.cables) {
-        let (from, to) = (cable.from.device.as_str(), cable.to.device.as_str());
-        if reached.contains(to) && hosts.contains(from) {
-            behind.entry(to).or_default().insert(from);
+    let Some(cabling) = &loaded.cabling else {
+        return BTreeMap::new();
+    };
+    let mut reached = BTreeSet::new();
+    for switch in &loaded.switches {
+        if switch.is_managed() {
+            reached.insert(switch.name.as_str());
         }
     }
-    let folded = |hosts: &BTreeSet<&str>| nodeset::fold_node_set(&hosts.iter().collect::<Vec<_>>());
-    behind
-        .iter()
-        .map(|(switch, hosts)| ((*switch).to_owned(), folded(hosts)))
-        .collect()
+    let hosts: BTreeSet<&str> = loaded.hosts.iter().map(|host| host.name.as_str()).collect();
+    let mut attached: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for cable in &cabling.cables {
+        let (from, to) = (cable.from.device.as_str(), cable.to.device.as_str());
+        if reached.contains(to) && hosts.contains(from) {
+            attached.entry(to).or_default().insert(from);
+        }
+    }
+    let mut folded = BTreeMap::new();
+    for (switch, hosts) in attached {
+        let hosts: Vec<&str> = hosts.into_iter().collect();
+        folded.insert(switch.to_owned(), nodeset::fold_node_set(&hosts));
+    }
+    folded
 }
 
 /// What a change could go wrong with on one host and not on another: GPU, NIC, operating system.

@@ -24,25 +24,35 @@ impl PlanSelection {
 
     /// As it is recorded in the plan and shown on its screen.
     pub fn words(&self) -> Vec<String> {
-        let targets = self.targets.iter().map(|t| format!("--target {t}"));
-        targets
-            .chain(self.excludes.iter().map(|e| format!("--exclude {e}")))
-            .collect()
+        let mut words: Vec<String> = Vec::new();
+        words.extend(
+            self.targets
+                .iter()
+                .map(|target| format!("--target {target}")),
+        );
+        words.extend(
+            self.excludes
+                .iter()
+                .map(|excluded| format!("--exclude {excluded}")),
+        );
+        words
     }
 }
 
 impl PlanSelection {
     /// Whether the plan is also about this target as a whole, of which nothing could be read.
     pub fn covers(&self, target: &str) -> bool {
-        let named = |pattern: &String| is_below(target, pattern) || is_below(pattern, target);
-        !self.excludes(target) && (self.targets.is_empty() || self.targets.iter().any(named))
+        if self.excludes(target) {
+            return false;
+        }
+        let mut patterns = self.targets.iter();
+        self.targets.is_empty() || patterns.any(|pattern| is_related(target, pattern))
     }
 
     /// Whether the whole target is left out by name.
     pub fn excludes(&self, target: &str) -> bool {
-        self.excludes
-            .iter()
-            .any(|pattern| is_below(target, pattern))
+        let mut patterns = self.excludes.iter();
+        patterns.any(|pattern| is_below(target, pattern))
     }
 
     /// Whether some entry is about this target or a resource of it.
@@ -51,17 +61,21 @@ impl PlanSelection {
             return false;
         }
         let target = target.to_string();
-        self.targets
-            .iter()
-            .chain(&self.excludes)
-            .any(|pattern| is_below(&target, pattern) || is_below(pattern, &target))
+        let mut patterns = self.targets.iter().chain(&self.excludes);
+        patterns.any(|pattern| is_related(&target, pattern))
     }
 }
 
+/// Whether one of two addresses is at or below the other.
+fn is_related(target: &str, pattern: &str) -> bool {
+    is_below(target, pattern) || is_below(pattern, target)
+}
+
 fn is_below(address: &str, pattern: &str) -> bool {
-    address
-        .strip_prefix(pattern)
-        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    match address.strip_prefix(pattern) {
+        Some(rest) => rest.is_empty() || rest.starts_with('/'),
+        None => false,
+    }
 }
 
 /// Which entries of a selection named something so far.
@@ -83,7 +97,7 @@ impl<'a> SelectionMatches<'a> {
 
     /// The items that stay.
     pub fn select(&mut self, items: &[PlanItem], graph: &Graph) -> BTreeSet<usize> {
-        if self.selection.targets.is_empty() && self.selection.excludes.is_empty() {
+        if self.selection.is_everything() {
             return (0..items.len()).collect();
         }
         let addresses: Vec<String> = items
@@ -107,54 +121,33 @@ impl<'a> SelectionMatches<'a> {
     /// An entry that matches neither a resource nor a target of the spec is an error, since it is
     /// most likely misspelt. A target may have no resource here: one that could not be read is left
     /// out by its name all the same.
-    pub fn all<'r>(
+    pub fn check_all_matched<'r>(
         &self,
         targets: &[Target],
         resources: impl Iterator<Item = &'r Address>,
     ) -> Result<(), Vec<Diagnostic>> {
-        let targets: Vec<String> = match self
-            .targets
-            .iter()
-            .chain(&self.excludes)
-            .all(|named| *named)
-        {
-            true => return Ok(()),
-            false => targets.iter().map(Target::to_string).collect(),
-        };
-        let wanted = self
-            .selection
-            .targets
-            .iter()
-            .zip(&self.targets)
-            .map(|(pattern, named)| ("--target", pattern, *named));
-        let unwanted = self
-            .selection
-            .excludes
-            .iter()
-            .zip(&self.excludes)
-            .map(|(pattern, named)| ("--exclude", pattern, *named));
-        let misspelt = wanted
-            .chain(unwanted)
-            .filter(|(_, pattern, named)| !named && !targets.contains(pattern));
-        let called = |address: &Address| {
-            [
-                address.to_string(),
-                format!(
-                    "{}/{}/{}",
-                    address.target,
-                    address.kind_word(),
-                    address.name_words()
-                ),
-            ]
-        };
-        let known: Vec<String> = targets
-            .iter()
-            .cloned()
-            .chain(resources.flat_map(called))
-            .collect();
-        let problems: Vec<Diagnostic> = misspelt
-            .map(|(flag, pattern, _)| names_nothing(flag, pattern, &targets, &known))
-            .collect();
+        if !self.targets.contains(&false) && !self.excludes.contains(&false) {
+            return Ok(());
+        }
+        let targets: Vec<String> = targets.iter().map(Target::to_string).collect();
+        let mut known = targets.clone();
+        for address in resources {
+            known.push(address.to_string());
+            let (target, kind) = (&address.target, address.kind_word());
+            known.push(format!("{target}/{kind}/{}", address.name_words()));
+        }
+        let entries = [
+            ("--target", &self.selection.targets, &self.targets),
+            ("--exclude", &self.selection.excludes, &self.excludes),
+        ];
+        let mut problems = Vec::new();
+        for (flag, patterns, matched) in entries {
+            for (pattern, is_matched) in patterns.iter().zip(matched) {
+                if !is_matched && !targets.contains(pattern) {
+                    problems.push(names_nothing(flag, pattern, &targets, &known));
+                }
+            }
+        }
         if problems.is_empty() {
             Ok(())
         } else {
@@ -169,13 +162,13 @@ fn match_address_patterns(
     named: &mut [bool],
     addresses: &[String],
 ) -> Vec<usize> {
-    let mut all = Vec::new();
+    let mut matching = Vec::new();
     for (pattern, named) in patterns.iter().zip(named) {
-        let before = all.len();
-        all.extend((0..addresses.len()).filter(|n| is_below(&addresses[*n], pattern)));
-        *named |= all.len() > before;
+        let before = matching.len();
+        matching.extend((0..addresses.len()).filter(|n| is_below(&addresses[*n], pattern)));
+        *named |= matching.len() > before;
     }
-    all
+    matching
 }
 
 fn names_nothing(flag: &str, pattern: &str, targets: &[String], known: &[String]) -> Diagnostic {
@@ -185,21 +178,16 @@ fn names_nothing(flag: &str, pattern: &str, targets: &[String], known: &[String]
     } else {
         ""
     };
-    let near = find_nearest_word(
-        pattern,
-        known
-            .iter()
-            .map(String::as_str)
-            .filter(|known| *known != pattern),
-    );
-    let problem = Diagnostic::error(
+    let mut problem = Diagnostic::error(
         "RW0301",
         format!("{flag} {pattern} names nothing in this plan{silent}"),
     )
     .state("nothing was planned or changed");
-    let problem = near.map_or(problem.clone(), |near| {
-        problem.next(format!("did you mean {}?", quote::quote_for_shell(near)))
-    });
+    let others = known.iter().map(String::as_str);
+    let others = others.filter(|known| *known != pattern);
+    if let Some(near) = find_nearest_word(pattern, others) {
+        problem = problem.next(format!("did you mean {}?", quote::quote_for_shell(near)));
+    }
     problem
         .next(
             "name it as the plan prints it, such as 'gpu-001 link ens4', or by its address, such \

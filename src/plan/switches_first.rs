@@ -18,27 +18,32 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) fn put_in(parts: &mut [TargetPlan], inputs: &PlanInputs) {
     let turns: BTreeMap<&Target, usize> = inputs.targets.iter().zip(1..).collect();
     let mut not_right = find_unread_switches(inputs);
-    for part in parts
-        .iter_mut()
-        .filter(|part| part.target.kind == TargetKind::Switch)
-    {
+    for part in parts.iter_mut() {
+        if part.target.kind != TargetKind::Switch {
+            continue;
+        }
         part.turn = turns.get(&part.target).copied().unwrap_or(usize::MAX);
         part.before_hosts = part.nodes.iter().any(has_changes);
-        let held = part
-            .nodes
-            .iter()
-            .find(|node| node.held.is_some() && has_changes(node));
-        not_right.extend(held.map(|node| (part.target.clone(), describe_blocking_cause(&node.id))));
+        let mut nodes = part.nodes.iter();
+        if let Some(node) = nodes.find(|node| node.held.is_some() && has_changes(node)) {
+            not_right.push((part.target.clone(), describe_blocking_cause(&node.id)));
+        }
     }
     not_right.sort_by_key(|(switch, _)| turns.get(switch).copied());
     for (switch, why) in not_right {
-        let is_behind = build_attached_host_filter(inputs, &switch);
-        let hosts = parts
-            .iter_mut()
-            .filter(|part| part.target.kind == TargetKind::Host && is_behind(&part.target));
-        hosts.for_each(|part| part.hold(&why));
+        let attached = list_attached_hosts(inputs, &switch);
+        for part in parts.iter_mut() {
+            if part.target.kind == TargetKind::Host && is_attached(&part.target, &attached) {
+                part.hold(&why);
+            }
+        }
     }
     hold_removals(parts, inputs);
+    put_switches_in_turn(parts);
+}
+
+/// Lets each switch wait for the switch before it on its side of the hosts.
+fn put_switches_in_turn(parts: &mut [TargetPlan]) {
     let mut switches: Vec<&mut TargetPlan> = parts
         .iter_mut()
         .filter(|part| part.target.kind == TargetKind::Switch)
@@ -51,8 +56,9 @@ pub(super) fn put_in(parts: &mut [TargetPlan], inputs: &PlanInputs) {
         } else {
             &mut late
         };
-        part.first()
-            .for_each(|node| node.after.extend(before.iter().cloned()));
+        for node in part.first() {
+            node.after.extend(before.iter().cloned());
+        }
         let last: Vec<String> = part.last().map(|node| node.id.clone()).collect();
         if !last.is_empty() {
             *before = last;
@@ -64,45 +70,43 @@ fn has_changes(node: &PlanNode) -> bool {
     node.members().iter().any(|member| !member.removal)
 }
 
-/// Which hosts are plugged into a switch; all of them where the cabling file knows of none.
-fn build_attached_host_filter(
-    inputs: &PlanInputs,
-    switch: &Target,
-) -> impl Fn(&Target) -> bool + use<> {
-    let behind: Option<BTreeSet<String>> = inputs
-        .rollout
-        .hosts_behind(&switch.name)
-        .map(|hosts| hosts.into_iter().collect());
-    move |host| {
-        behind
-            .as_ref()
-            .is_none_or(|behind| behind.contains(&*host.name))
+fn has_removals(node: &PlanNode) -> bool {
+    node.members().iter().any(|member| member.removal)
+}
+
+/// Which hosts are plugged into a switch; nothing where the cabling file knows of none.
+fn list_attached_hosts(inputs: &PlanInputs, switch: &Target) -> Option<BTreeSet<String>> {
+    let hosts = inputs.rollout.hosts_behind(&switch.name)?;
+    Some(hosts.into_iter().collect())
+}
+
+/// Where the cabling file knows of no host on a switch, every host counts.
+fn is_attached(host: &Target, attached: &Option<BTreeSet<String>>) -> bool {
+    match attached {
+        Some(attached) => attached.contains(&*host.name),
+        None => true,
     }
 }
 
 /// What is taken back from a switch is held while the same is held on a host behind it: that one
 /// goes on pausing on its port.
 fn hold_removals(parts: &mut [TargetPlan], inputs: &PlanInputs) {
-    let is_held = |node: &&PlanNode| {
-        node.held.is_some() && node.members().iter().any(|member| member.removal)
-    };
-    let hosts = parts
-        .iter()
-        .filter(|part| part.target.kind == TargetKind::Host);
-    let held: Vec<(Target, String)> = hosts
-        .filter_map(|part| {
-            Some((
-                part.target.clone(),
-                part.nodes.iter().find(is_held)?.id.clone(),
-            ))
-        })
-        .collect();
-    for part in parts
-        .iter_mut()
-        .filter(|part| part.target.kind == TargetKind::Switch && !part.before_hosts)
-    {
-        let is_behind = build_attached_host_filter(inputs, &part.target);
-        if let Some((_, id)) = held.iter().find(|(host, _)| is_behind(host)) {
+    let mut held: Vec<(Target, String)> = Vec::new();
+    for part in parts.iter() {
+        if part.target.kind != TargetKind::Host {
+            continue;
+        }
+        let mut nodes = part.nodes.iter();
+        if let Some(node) = nodes.find(|node| node.held.is_some() && has_removals(node)) {
+            held.push((part.target.clone(), node.id.clone()));
+        }
+    }
+    for part in parts.iter_mut() {
+        if part.target.kind != TargetKind::Switch || part.before_hosts {
+            continue;
+        }
+        let attached = list_attached_hosts(inputs, &part.target);
+        if let Some((_, id)) = held.iter().find(|(host, _)| is_attached(host, &attached)) {
             part.hold(&describe_blocking_cause(id));
         }
     }
@@ -111,24 +115,25 @@ fn hold_removals(parts: &mut [TargetPlan], inputs: &PlanInputs) {
 /// Switches that something is wished of and that could not be read, with what the hosts behind them
 /// are held for. Whoever leaves one out of the plan answers for it.
 fn find_unread_switches(inputs: &PlanInputs) -> Vec<(Target, String)> {
-    let wished: BTreeSet<&Target> = inputs
+    let desired: BTreeSet<&Target> = inputs
         .wishes
         .iter()
         .map(|wish| &wish.address.target)
         .collect();
-    let switches = inputs
-        .targets
-        .iter()
-        .filter(|target| target.kind == TargetKind::Switch && wished.contains(target));
-    let unread = switches.filter(|switch| {
-        inputs.selection.covers(&switch.to_string())
-            && find_read_results(inputs.observation, switch).is_err()
-    });
-    let why = |switch: &Target| {
-        format!(
+    let mut unread = Vec::new();
+    for switch in inputs.targets {
+        if switch.kind != TargetKind::Switch
+            || !desired.contains(switch)
+            || !inputs.selection.covers(&switch.to_string())
+            || find_read_results(inputs.observation, switch).is_ok()
+        {
+            continue;
+        }
+        let why = format!(
             "it is behind {switch}, which could not be read; `--exclude {switch}` goes on without \
              that switch"
-        )
-    };
-    unread.map(|switch| (switch.clone(), why(switch))).collect()
+        );
+        unread.push((switch.clone(), why));
+    }
+    unread
 }

@@ -38,21 +38,16 @@ pub fn roll_out(
     policy: &RolloutPolicy,
 ) -> Vec<PlanNode> {
     let waves = list_waves(parts, targets, verified_first, policy);
-    let wave_of: BTreeMap<&Target, usize> = waves
-        .iter()
-        .enumerate()
-        .flat_map(|(w, hosts)| hosts.iter().map(move |h| (h, w)))
-        .collect();
+    let mut wave_of: BTreeMap<&Target, usize> = BTreeMap::new();
+    for (wave, hosts) in waves.iter().enumerate() {
+        wave_of.extend(hosts.iter().map(|host| (host, wave)));
+    }
+    let first = list_steps_before_hosts(parts);
     let mut ends: Vec<Vec<String>> = vec![Vec::new(); waves.len()];
+    if let Some(ends) = ends.first_mut() {
+        ends.clone_from(&first);
+    }
     let mut given_back = Vec::new();
-    let first: Vec<String> = parts
-        .iter()
-        .filter(|part| part.before_hosts)
-        .flat_map(|part| part.last().map(|node| node.id.clone()))
-        .collect();
-    ends.first_mut()
-        .into_iter()
-        .for_each(|ends| ends.extend(first.iter().cloned()));
     for part in parts {
         let open = part.is_open();
         // What runs on the nodes comes once the nodes are right.
@@ -74,15 +69,24 @@ pub fn roll_out(
             ends[part.wave].extend(part.last().map(|node| node.id.clone()));
         }
     }
-    let mut gates: Vec<PlanNode> = waves
-        .iter()
-        .zip(ends)
-        .enumerate()
-        .map(|(wave, (hosts, after))| build_gate_node(wave, hosts, after))
-        .collect();
+    let mut gates: Vec<PlanNode> = Vec::new();
+    for (wave, (hosts, after)) in waves.iter().zip(ends).enumerate() {
+        gates.push(build_gate_node(wave, hosts, after));
+    }
     gates.extend(given_back);
     gates.sort_by_key(|node| node.wave);
     gates
+}
+
+/// The ids of the last steps that all hosts wait for.
+fn list_steps_before_hosts(parts: &[TargetPlan]) -> Vec<String> {
+    let mut ids = Vec::new();
+    for part in parts {
+        if part.before_hosts {
+            ids.extend(part.last().map(|node| node.id.clone()));
+        }
+    }
+    ids
 }
 
 /// The hosts of each wave, those that an earlier run left out of service before all others.
@@ -92,19 +96,19 @@ fn list_waves(
     verified_first: &BTreeSet<Target>,
     policy: &RolloutPolicy,
 ) -> Vec<Vec<Target>> {
-    let active: BTreeSet<&Target> = parts
-        .iter()
-        .filter(|part| part.is_open())
-        .map(|part| &part.target)
-        .collect();
-    let hosts = targets
-        .iter()
-        .filter(|t| {
-            t.kind == TargetKind::Host && (active.contains(t) || verified_first.contains(t))
-        })
-        .cloned();
-    let (left, hosts): (Vec<Target>, Vec<Target>) =
-        hosts.partition(|host| verified_first.contains(host));
+    let open = parts.iter().filter(|part| part.is_open());
+    let active: BTreeSet<&Target> = open.map(|part| &part.target).collect();
+    let (mut left, mut hosts) = (Vec::new(), Vec::new());
+    for target in targets {
+        if target.kind != TargetKind::Host {
+            continue;
+        }
+        if verified_first.contains(target) {
+            left.push(target.clone());
+        } else if active.contains(target) {
+            hosts.push(target.clone());
+        }
+    }
     let mut waves = split_into_waves(&hosts, policy);
     if !left.is_empty() {
         waves.insert(0, left);

@@ -1,26 +1,30 @@
 //! What a run of a plan works on.
 
-use super::model::{Plan, PlanNode};
+use super::model::Plan;
 use railwright_base::Target;
 use std::collections::BTreeSet;
 
 impl Plan {
     /// The hosts, switches and clusters that a run of it works on.
     pub fn targets_of_work(&self) -> BTreeSet<&Target> {
-        let work = self.nodes.iter().filter(|node| node.held.is_none());
-        let own = work.clone().filter_map(|node| node.target.as_ref());
-        own.chain(work.filter_map(PlanNode::cluster))
-            .chain(self.reinstalled.iter().map(|one| &one.host))
-            .collect()
+        let mut targets: BTreeSet<&Target> = BTreeSet::new();
+        for node in &self.nodes {
+            if node.held.is_none() {
+                targets.extend(&node.target);
+                targets.extend(node.cluster());
+            }
+        }
+        targets.extend(self.reinstalled.iter().map(|host| &host.host));
+        targets
     }
 
     /// True when a run would have something to do or to write down.
     pub fn has_work(&self) -> bool {
-        let works = |node: &PlanNode| {
-            node.held.is_none() && (!node.members().is_empty() || node.is_to_be_agreed())
-        };
-        !self.reinstalled.is_empty()
-            || self.nodes.iter().any(works)
-            || !self.verified_first().is_empty()
+        for node in &self.nodes {
+            if node.held.is_none() && (!node.members().is_empty() || node.is_to_be_agreed()) {
+                return true;
+            }
+        }
+        !self.reinstalled.is_empty() || !self.verified_first().is_empty()
     }
 }

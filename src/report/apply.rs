@@ -12,7 +12,7 @@ use railwright_base::{Address, TargetKind, nodeset};
 use railwright_plan::Plan;
 use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Up to this many hosts every step gets a line.
@@ -53,12 +53,13 @@ impl RunView {
         }
     }
 
+    fn lock_state(&self) -> MutexGuard<'_, RunViewState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Takes an event in and shows what it changes.
     pub fn show(&self, event: &RunEvent) {
-        let mut state = self
-            .state
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut state = self.lock_state();
         state.take(event);
         if let Some(line) = render_event_line(event, self.in_full) {
             self.erase(&mut state);
@@ -71,10 +72,7 @@ impl RunView {
     /// Called once a second: the bottom line's clock goes on; elsewhere a sign of life now and
     /// then.
     pub fn tick(&self) {
-        let mut state = self
-            .state
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut state = self.lock_state();
         let silent = state
             .last_line
             .is_none_or(|at| at.elapsed() >= SIGN_OF_LIFE);
@@ -92,10 +90,7 @@ impl RunView {
 
     /// The run is over: the bottom line goes away.
     pub fn end(&self) {
-        let mut state = self
-            .state
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut state = self.lock_state();
         self.erase(&mut state);
     }
 
@@ -201,10 +196,8 @@ fn format_clock(elapsed: Duration) -> String {
 
 /// A node's id as a person says it: `node1  link ens4`, `node1  packages`.
 pub(super) fn describe_step(node: &str) -> String {
-    if let Some(address) = node
-        .parse::<Address>()
-        .ok()
-        .filter(|address| address.target.kind == TargetKind::Kube)
+    if let Ok(address) = node.parse::<Address>()
+        && address.target.kind == TargetKind::Kube
     {
         return format!(
             "{}  {}",
@@ -240,29 +233,30 @@ pub struct Besides<'a> {
 
 /// What is said where no step of a plan may be carried out; nothing where none is needed.
 pub fn nothing_done(held: usize, plan: &Plan, inventory: &str) -> Option<String> {
-    let out = plan
+    let out: usize = plan
         .unavailable
         .iter()
         .filter(|some| some.is_left_by_run())
         .map(|some| some.names().len())
         .sum();
-    let parts = [
-        (held, "held"),
+    let mut parts = Vec::new();
+    for (number, words) in [
+        (held, "blocked"),
         (plan.unknown.len(), "could not be found out"),
         (out, "out of service"),
-    ]
-    .into_iter()
-    .filter(|(number, _)| *number > 0);
-    let parts: Vec<String> = parts
-        .map(|(number, words)| format!("{number} {words}"))
-        .collect();
-    let next = format!("next: mend what is said above, then railwright plan {inventory}");
-    (!parts.is_empty()).then(|| {
-        format!(
-            "incomplete: nothing was done; {}\n{next}\n",
-            parts.join(", ")
-        )
-    })
+    ] {
+        if number > 0 {
+            parts.push(format!("{number} {words}"));
+        }
+    }
+    if parts.is_empty() {
+        return None;
+    }
+    Some(format!(
+        "incomplete: nothing was done; {}\nnext: fix what is said above, then railwright plan \
+         {inventory}\n",
+        parts.join(", ")
+    ))
 }
 
 /// The last lines of a run: what came of it as a whole, and what to run next.
@@ -278,12 +272,12 @@ pub fn render_run_summary(
     let mut parts = Vec::new();
     for (number, words) in [
         (counts.done, "changed"),
-        (counts.already, "already as wished"),
+        (counts.already, "already in sync"),
         (counts.failed, "failed"),
         (counts.unknown, "unknown"),
         (counts.unreachable, "not reached"),
         (counts.stale, "stale"),
-        (counts.held, "held"),
+        (counts.held, "blocked"),
         (counts.skipped, "not begun"),
         (besides.unknown, "could not be found out"),
     ] {
@@ -301,7 +295,7 @@ pub fn render_run_summary(
         .as_deref()
         .map_or(String::new(), |run| format!("run {run} "));
     let next = render_next_command(outcome, besides);
-    let waits = power_cycles(&outcome.power_cycles);
+    let waits = render_power_cycles(&outcome.power_cycles);
     format!("{run}{}: {steps}\n{waits}{next}\n", ending.word())
 }
 
@@ -332,16 +326,16 @@ fn render_next_command(outcome: &ApplyOutcome, besides: Besides<'_>) -> String {
             format!("next: railwright plan {inventory}")
         }
         _ if !outcome.resumable => {
-            format!("next: mend what is said above, then railwright plan {inventory}")
+            format!("next: fix what is said above, then railwright plan {inventory}")
         }
         _ => format!(
-            "next: mend what is said above, then railwright resume {inventory}, or make a new plan"
+            "next: fix what is said above, then railwright resume {inventory}, or make a new plan"
         ),
     }
 }
 
 /// The hosts that somebody has to switch off and on, and which of them go first.
-fn power_cycles(waves: &[Vec<String>]) -> String {
+fn render_power_cycles(waves: &[Vec<String>]) -> String {
     let all = nodeset::fold_node_set(&waves.concat());
     match waves {
         [] => String::new(),

@@ -92,7 +92,7 @@ fn build_diagnostic_document(diagnostic: &Diagnostic, sources: &Sources) -> Diag
     let labels: Vec<FindingLabel> = diagnostic
         .labels
         .iter()
-        .map(|label| finding_label(label, sources))
+        .map(|label| build_finding_label(label, sources))
         .collect();
     let first = labels.first();
     DiagnosticDocument {
@@ -111,14 +111,11 @@ fn build_diagnostic_document(diagnostic: &Diagnostic, sources: &Sources) -> Diag
     }
 }
 
-fn finding_label(label: &Label, sources: &Sources) -> FindingLabel {
-    let place = |offset: usize| {
-        sources
-            .get(&label.file)
-            .map(|source| source.line_column(offset))
-            .unzip()
-    };
-    let ((line, column), (end_line, end_column)) = (place(label.span.start), place(label.span.end));
+fn build_finding_label(label: &Label, sources: &Sources) -> FindingLabel {
+    let source = sources.get(&label.file);
+    let start = source.map(|source| source.line_column(label.span.start));
+    let end = source.map(|source| source.line_column(label.span.end));
+    let ((line, column), (end_line, end_column)) = (start.unzip(), end.unzip());
     FindingLabel {
         file: label.file.clone(),
         line,
@@ -139,55 +136,43 @@ fn render_diagnostic(diagnostic: &Diagnostic, sources: &Sources, look: ScreenSty
     } else {
         Style::new()
     };
-    let begin = word.len() + diagnostic.code.len() + 3;
     // What is quoted begins no line of its own: programs that read a log act on what stands in the
     // first column.
-    let line = |(n, line): (usize, &str)| {
-        break_words(
+    let mut lines = Vec::new();
+    let mut column = word.len() + diagnostic.code.len() + 3;
+    for line in sanitize_text(&diagnostic.message).lines() {
+        lines.push(break_words(
             line.split_whitespace(),
-            if n == 0 { begin } else { TEXT_COLUMN },
+            column,
             TEXT_COLUMN,
             look.width,
-        )
-    };
-    let between = format!("\n{}", " ".repeat(TEXT_COLUMN));
-    let message = sanitize_text(&diagnostic.message)
-        .lines()
-        .enumerate()
-        .map(line)
-        .collect::<Vec<_>>()
-        .join(&between);
+        ));
+        column = TEXT_COLUMN;
+    }
+    let message = lines.join(&format!("\n{}", " ".repeat(TEXT_COLUMN)));
     let mut out = format!("{style}{word} {}{style:#}: {message}\n", diagnostic.code);
     let (shown, elsewhere) = Excerpt::split(diagnostic, sources);
     if let Some(excerpt) = shown {
         out.push_str(&excerpt.render(diagnostic.severity, look));
     }
-    let lines = elsewhere
-        .into_iter()
-        .map(|text| ("also", text))
-        .chain(diagnostic.subject.iter().map(|text| ("on", text.clone())))
-        .chain(
-            diagnostic
-                .effect
-                .iter()
-                .map(|text| ("effect", text.clone())),
-        )
-        .chain(diagnostic.state.iter().map(|text| ("state", text.clone())))
-        .chain(diagnostic.next.iter().map(|text| ("next", text.clone())))
-        .chain(
-            diagnostic
-                .source
-                .iter()
-                .map(|text| ("source", text.clone())),
-        );
-    for (label, text) in lines {
-        out.push_str(&labelled_line(label, &sanitize_text(&text), look));
+    let fields: [(&str, &[String]); 6] = [
+        ("also", &elsewhere),
+        ("on", diagnostic.subject.as_slice()),
+        ("effect", diagnostic.effect.as_slice()),
+        ("state", diagnostic.state.as_slice()),
+        ("next", &diagnostic.next),
+        ("source", diagnostic.source.as_slice()),
+    ];
+    for (label, texts) in fields {
+        for text in texts {
+            out.push_str(&format_labelled_line(label, &sanitize_text(text), look));
+        }
     }
     out
 }
 
 /// `  effect: text`, wrapped at words, further lines under the text.
-fn labelled_line(label: &str, text: &str, look: ScreenStyle) -> String {
+fn format_labelled_line(label: &str, text: &str, look: ScreenStyle) -> String {
     let style = if look.color {
         Style::new().bold()
     } else {

@@ -37,13 +37,15 @@ use std::collections::BTreeMap;
 
 /// The version of the documents that are defined here.
 const FORMAT_VERSION: &str = "1.0";
+/// Of the rules, whose `fix` was called otherwise before.
+const RULES_FORMAT_VERSION: &str = "2.0";
 
 /// `drift --json`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct DriftDocument<'a> {
     #[serde(flatten)]
     report: &'a DriftReport,
-    /// Something is not as wished (exit code 2).
+    /// Something is not as desired (exit code 2).
     drift: bool,
     /// Something could not be found out.
     incomplete: bool,
@@ -110,10 +112,6 @@ pub struct StepDocument {
 impl ApplyRunDocument {
     /// Of a run.
     pub fn of(outcome: &ApplyOutcome) -> Self {
-        let step = |(node, outcome): &(String, NodeOutcome)| StepDocument {
-            node: node.clone(),
-            outcome: outcome.clone(),
-        };
         ApplyRunDocument {
             format_version: FORMAT_VERSION,
             run: outcome.run.clone(),
@@ -124,7 +122,14 @@ impl ApplyRunDocument {
                 .iter()
                 .map(|hosts| nodeset::fold_node_set(hosts))
                 .collect(),
-            steps: outcome.outcomes.iter().map(step).collect(),
+            steps: outcome
+                .outcomes
+                .iter()
+                .map(|(node, outcome)| StepDocument {
+                    node: node.clone(),
+                    outcome: outcome.clone(),
+                })
+                .collect(),
             problems: diagnostic::build_diagnostic_documents(
                 &outcome.problems,
                 &Sources::default(),
@@ -286,7 +291,7 @@ pub struct RuleDocument<'a> {
     /// What it does to the fabric.
     effect: &'a str,
     /// What to write instead; what it takes from the spec stands in angle brackets.
-    mend: String,
+    fix: String,
     /// Where the fact behind it is said.
     source: &'a str,
     /// True for a rule of the inventory's own.
@@ -296,21 +301,23 @@ pub struct RuleDocument<'a> {
 impl<'a> RulesDocument<'a> {
     /// Of these rules.
     pub fn of(rules: impl IntoIterator<Item = &'a Rule>) -> Self {
-        let rule = |rule: &'a Rule| RuleDocument {
-            code: &rule.code,
-            title: &rule.title,
-            family: &rule.family,
-            severity: rule.severity,
-            looks_at: &rule.path,
-            breaks_when: &rule.condition,
-            effect: &rule.means,
-            mend: rule.mend_in_words(),
-            source: &rule.source,
-            own: rule.own,
-        };
         RulesDocument {
-            format_version: FORMAT_VERSION,
-            rules: rules.into_iter().map(rule).collect(),
+            format_version: RULES_FORMAT_VERSION,
+            rules: rules
+                .into_iter()
+                .map(|rule| RuleDocument {
+                    code: &rule.code,
+                    title: &rule.title,
+                    family: &rule.family,
+                    severity: rule.severity,
+                    looks_at: &rule.path,
+                    breaks_when: &rule.condition,
+                    effect: &rule.means,
+                    fix: rule.fix_in_words(),
+                    source: &rule.source,
+                    own: rule.own,
+                })
+                .collect(),
         }
     }
 }

@@ -165,14 +165,18 @@ fn render_knowledge_sections(explanation: &Explanation) -> String {
     let mut out = String::new();
     if !explanation.catalogue.is_empty() {
         out.push_str(&render_heading("CATALOGUE: what is known of its parts"));
-        out.extend(explanation.catalogue.iter().map(render_explained_entry));
+        for entry in &explanation.catalogue {
+            out.push_str(&render_explained_entry(entry));
+        }
     }
     // a kernel alone goes together with everything
     if explanation.releases.iter().any(|one| one.part != "kernel") {
         out.push_str(&render_heading(
             "RELEASES: of the spec, and the newest of the rest that go together with them",
         ));
-        out.extend(explanation.releases.iter().map(render_explained_release));
+        for release in &explanation.releases {
+            out.push_str(&render_explained_release(release));
+        }
     }
     if !explanation.rules.is_empty() {
         out.push_str(&render_heading("RULES"));
@@ -225,16 +229,8 @@ fn render_explained_entry(one: &RowExplained) -> String {
             COLUMNS,
         );
     };
-    let source = one.source.as_deref().map_or(String::new(), |source| {
-        wrap_labelled_text("             source  ", source, COLUMNS)
-    });
-    let place = one.place.as_deref().map_or(String::new(), |place| {
-        wrap_labelled_text("             row     ", place, COLUMNS)
-    });
-    format!(
-        "{}{place}{source}",
-        wrap_labelled_text(&label, &format!("{}: {row}", one.named), COLUMNS)
-    )
+    wrap_labelled_text(&label, &format!("{}: {row}", one.named), COLUMNS)
+        + &render_row_origin(one.place.as_deref(), one.source.as_deref())
 }
 
 fn render_explained_release(one: &ReleaseExplained) -> String {
@@ -246,19 +242,29 @@ fn render_explained_release(one: &ReleaseExplained) -> String {
             COLUMNS,
         );
     };
-    let of = one.place.as_ref().map_or("chosen".to_owned(), |place| {
-        format!("of the spec, {place} {}", place.path)
-    });
-    let mut out = wrap_labelled_text(&label, &format!("{release}: {of}"), COLUMNS);
+    let origin = match &one.place {
+        Some(place) => format!("of the spec, {place} {}", place.path),
+        None => "chosen".to_owned(),
+    };
+    let mut out = wrap_labelled_text(&label, &format!("{release}: {origin}"), COLUMNS);
     for why in &one.because {
         out.push_str(&wrap_labelled_text("             because ", why, COLUMNS));
     }
-    let more = [("row     ", &one.row), ("source  ", &one.source)]
-        .into_iter()
-        .filter_map(|(name, text)| Some((name, text.as_deref()?)));
-    out.extend(
-        more.map(|(name, text)| wrap_labelled_text(&format!("             {name}"), text, COLUMNS)),
-    );
+    out + &render_row_origin(one.row.as_deref(), one.source.as_deref())
+}
+
+/// Where a row of the catalogue is, and where it was taken from.
+fn render_row_origin(place: Option<&str>, source: Option<&str>) -> String {
+    let mut out = String::new();
+    for (label, text) in [("row     ", place), ("source  ", source)] {
+        if let Some(text) = text {
+            out.push_str(&wrap_labelled_text(
+                &format!("             {label}"),
+                text,
+                COLUMNS,
+            ));
+        }
+    }
     out
 }
 
@@ -275,28 +281,19 @@ fn render_resource_group(resources: &[&ResourceExplained], attribute: Option<&st
     let summary = first.because.first().map_or("", |why| why.summary.as_str());
     let mut out = render_heading(&modules.join(", "));
     out.push_str(&wrap_labelled_text("   ", summary, COLUMNS));
-    let names: Vec<String> = resources
-        .iter()
-        .map(|resource| format_resource_name(&resource.address))
-        .collect();
-    let shown = names[..names.len().min(NAMES_SHOWN)].join(", ");
-    let more = match names.len().saturating_sub(NAMES_SHOWN) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
     out.push_str(&wrap_labelled_text(
         "   wants    ",
-        &format!("{shown}{more}"),
+        &format_resource_names(resources),
         COLUMNS,
     ));
     let body = format_desired_body(&first.wanted, attribute);
-    let of = match resources {
+    let example = match resources {
         [_] => String::new(),
-        _ => format!(" (of {})", names[0]),
+        _ => format!(" (of {})", format_resource_name(&first.address)),
     };
     out.push_str(&wrap_labelled_text(
         "   as       ",
-        &format!("{body}{of}"),
+        &format!("{body}{example}"),
         COLUMNS,
     ));
     for why in &first.because {
@@ -321,17 +318,31 @@ fn render_resource_group(resources: &[&ResourceExplained], attribute: Option<&st
     out
 }
 
+/// The names of the first resources, and how many more there are.
+fn format_resource_names(resources: &[&ResourceExplained]) -> String {
+    let names: Vec<String> = resources
+        .iter()
+        .take(NAMES_SHOWN)
+        .map(|resource| format_resource_name(&resource.address))
+        .collect();
+    match resources.len() - names.len() {
+        0 => names.join(", "),
+        more => format!("{} and {more} more", names.join(", ")),
+    }
+}
+
 /// All fields of a resource, or one attribute of it, which may be within another (`a.b`).
 fn format_desired_body(wanted: &Value, attribute: Option<&str>) -> String {
     let Some(attribute) = attribute else {
         return format_body_fields(wanted);
     };
-    let inner = || wanted.pointer(&format!("/{}", attribute.replace('.', "/")));
-    let found = wanted.get(attribute).or_else(inner);
-    format!(
-        "{attribute}: {}",
-        found.map_or("not said; it is left alone".to_owned(), Value::to_string)
-    )
+    let found = wanted
+        .get(attribute)
+        .or_else(|| wanted.pointer(&format!("/{}", attribute.replace('.', "/"))));
+    match found {
+        Some(value) => format!("{attribute}: {value}"),
+        None => format!("{attribute}: not said; it is left alone"),
+    }
 }
 
 /// The conditions that hold, and the facts that they look at.
@@ -359,17 +370,20 @@ fn format_resource_name(address: &Address) -> String {
 
 /// The fields of a body, long texts by their lines.
 fn format_body_fields(body: &Value) -> String {
-    let shown = |value: &Value| match value {
+    let fields = body.as_object().into_iter().flatten();
+    fields
+        .map(|(name, value)| format!("{name} {}", shorten_field_value(value)))
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+fn shorten_field_value(value: &Value) -> String {
+    match value {
         Value::String(text) if text.lines().count() > 1 => {
             format_count(text.lines().count(), "line") + " of text"
         }
         other => one_line(&format_plain_value(other), 80),
-    };
-    let fields = body.as_object().into_iter().flatten();
-    fields
-        .map(|(name, value)| format!("{name} {}", shown(value)))
-        .collect::<Vec<_>>()
-        .join(", ")
+    }
 }
 
 fn format_plain_value(value: &Value) -> String {

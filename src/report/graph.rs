@@ -37,14 +37,7 @@ fn build_shape_key(target: &str, nodes: &[&PlanNode]) -> String {
 fn collect_drawn_nodes(plan: &Plan) -> Vec<GraphNode> {
     let mut by_target: BTreeMap<String, Vec<&PlanNode>> = BTreeMap::new();
     for node in &plan.nodes {
-        by_target
-            .entry(
-                node.target
-                    .as_ref()
-                    .map_or("gates".to_owned(), ToString::to_string),
-            )
-            .or_default()
-            .push(node);
+        by_target.entry(name_target(node)).or_default().push(node);
     }
     let mut alike: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (target, nodes) in &by_target {
@@ -57,22 +50,14 @@ fn collect_drawn_nodes(plan: &Plan) -> Vec<GraphNode> {
         .values()
         .map(|targets| (&targets[0], nodeset::fold_node_set(targets)))
         .collect();
-    let shown: Vec<(&PlanNode, String)> = plan
-        .nodes
-        .iter()
-        .filter_map(|n| {
-            let target = n
-                .target
-                .as_ref()
-                .map_or("gates".to_owned(), ToString::to_string);
-            label_of.get(&target).map(|label| (n, label.clone()))
-        })
-        .collect();
-    let number: BTreeMap<&str, usize> = shown
-        .iter()
-        .enumerate()
-        .map(|(n, (node, _))| (node.id.as_str(), n))
-        .collect();
+    let mut shown: Vec<(&PlanNode, &String)> = Vec::new();
+    let mut number: BTreeMap<&str, usize> = BTreeMap::new();
+    for node in &plan.nodes {
+        if let Some(label) = label_of.get(&name_target(node)) {
+            number.insert(node.id.as_str(), shown.len());
+            shown.push((node, label));
+        }
+    }
     shown
         .iter()
         .map(|(node, group)| GraphNode {
@@ -85,6 +70,14 @@ fn collect_drawn_nodes(plan: &Plan) -> Vec<GraphNode> {
                 .collect(),
         })
         .collect()
+}
+
+/// The target of a node; gates have none.
+fn name_target(node: &PlanNode) -> String {
+    match &node.target {
+        Some(target) => target.to_string(),
+        None => "gates".to_owned(),
+    }
 }
 
 fn render_node_label(node: &PlanNode) -> String {
@@ -110,7 +103,7 @@ fn render_node_label(node: &PlanNode) -> String {
         NodeKind::Barrier => "barrier".to_owned(),
     };
     sanitize_text(&if node.held.is_some() {
-        format!("{text}\n(held)")
+        format!("{text}\n(blocked)")
     } else {
         text
     })

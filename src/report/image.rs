@@ -50,22 +50,24 @@ impl<'a> ImageDocument<'a> {
         wanted: &'a ImageRequirements,
         findings: &'a [ImageFinding],
     ) -> Self {
-        let finding = |finding: &'a ImageFinding| ImageFindingDocument {
-            item: finding.item,
-            name: &finding.name,
-            verdict: finding.judgement.verdict,
-            measured: clean_line(&finding.judgement.measured),
-            expected: &finding.judgement.expected,
-            code: finding.judgement.code,
-            effect: &finding.judgement.effect,
-            next: &finding.judgement.next,
-        };
         ImageDocument {
             format_version: "1.0",
             looked_into,
             fabric: &wanted.fabric,
             verdict: compute_image_verdict(findings),
-            findings: findings.iter().map(finding).collect(),
+            findings: findings
+                .iter()
+                .map(|finding| ImageFindingDocument {
+                    item: finding.item,
+                    name: &finding.name,
+                    verdict: finding.judgement.verdict,
+                    measured: clean_line(&finding.judgement.measured),
+                    expected: &finding.judgement.expected,
+                    code: finding.judgement.code,
+                    effect: &finding.judgement.effect,
+                    next: &finding.judgement.next,
+                })
+                .collect(),
         }
     }
 }
@@ -83,7 +85,7 @@ pub fn render_image_screen(
     );
     out.push_str(&render_heading(match compute_image_verdict(findings) {
         CheckVerdict::Failed => "MISSING: jobs would go without RDMA",
-        CheckVerdict::Unknown => "NOT KNOWN: not all of it could be looked at",
+        CheckVerdict::Unknown => "INCONCLUSIVE: not all of it could be looked at",
         _ => "COMPLETE: what programs load to use RDMA is there",
     }));
     for (n, finding) in findings.iter().enumerate() {
@@ -122,8 +124,8 @@ fn render_image_finding(finding: &ImageFinding, is_said_again: bool) -> String {
         [judgement.effect.as_str(), &judgement.next]
     };
     let rows = [
-        ("found", judgement.measured.as_str()),
-        ("wanted", &judgement.expected),
+        ("actual", judgement.measured.as_str()),
+        ("desired", &judgement.expected),
         ("means", end[0]),
         ("next", end[1]),
     ];

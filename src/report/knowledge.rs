@@ -17,51 +17,52 @@ pub fn render_catalog_table<R: CatalogRow + Serialize>(
     table: &CatalogTable<R>,
     columns: &[&str],
 ) -> String {
-    let cells = |row: &R| {
-        let value = serde_json::to_value(row).unwrap_or_default();
-        columns
-            .iter()
-            .map(|column| {
-                value.get(*column).map_or(String::new(), |value| {
-                    format_entry_field(row, column, value)
-                })
-            })
-            .collect::<Vec<String>>()
-    };
     let mut lines: Vec<(String, Vec<String>)> = table
         .entries()
-        .map(|entry| (entry.row.identity(), cells(&entry.row)))
+        .map(|entry| {
+            (
+                entry.row.identity(),
+                format_entry_cells(&entry.row, columns),
+            )
+        })
         .collect();
     lines.sort();
-    let head = columns
+    let head: Vec<String> = columns
         .iter()
         .map(|column| column.replace('_', " "))
-        .collect::<Vec<_>>();
-    let name_width = lines
-        .iter()
-        .map(|(name, _)| name.chars().count())
-        .chain([4])
-        .max()
-        .unwrap_or(4);
+        .collect();
+    let longest_name = lines.iter().map(|(name, _)| name.chars().count()).max();
+    let name_width = longest_name.unwrap_or(0).max(4);
     let widths = fit_column_widths(&head, &lines, COLUMNS.saturating_sub(name_width));
-    let line = |name: &str, cells: &[String]| {
-        let cells: Vec<String> = cells
-            .iter()
-            .zip(&widths)
-            .map(|(cell, width)| format!("{:<width$}", one_line(cell, *width)))
-            .collect();
-        format!("{name:<name_width$}  {}", cells.join("  "))
-            .trim_end()
-            .to_owned()
-            + "\n"
-    };
-    let mut out = line(R::KEY, &head);
-    out.extend(lines.iter().map(|(name, cells)| line(name, cells)));
+    let mut out = format_table_line(R::KEY, &head, name_width, &widths);
+    for (name, cells) in &lines {
+        out.push_str(&format_table_line(name, cells, name_width, &widths));
+    }
     sanitize_text(&format!(
         "{out}\n{}. One in full: railwright catalog {} NAME\n",
         format_count(lines.len(), "row"),
         R::KEY
     ))
+}
+
+fn format_entry_cells<R: CatalogRow + Serialize>(row: &R, columns: &[&str]) -> Vec<String> {
+    let fields = serde_json::to_value(row).unwrap_or_default();
+    let mut cells = Vec::new();
+    for column in columns {
+        cells.push(match fields.get(*column) {
+            Some(value) => format_entry_field(row, column, value),
+            None => String::new(),
+        });
+    }
+    cells
+}
+
+fn format_table_line(name: &str, cells: &[String], name_width: usize, widths: &[usize]) -> String {
+    let mut line = format!("{name:<name_width$}");
+    for (cell, width) in cells.iter().zip(widths) {
+        line.push_str(&format!("  {:<width$}", one_line(cell, *width)));
+    }
+    line.trim_end().to_owned() + "\n"
 }
 
 /// The widths of the columns, as far as there is room left for them.
@@ -72,12 +73,10 @@ fn fit_column_widths(
 ) -> Vec<usize> {
     let mut widths = Vec::new();
     for (at, title) in head.iter().enumerate() {
-        let widest = lines
-            .iter()
-            .map(|(_, cells)| cells[at].chars().count())
-            .chain([title.chars().count()])
-            .max()
-            .unwrap_or(0);
+        let mut widest = title.chars().count();
+        for (_, cells) in lines {
+            widest = widest.max(cells[at].chars().count());
+        }
         let width = widest.min(CELL).min(left.saturating_sub(2));
         widths.push(width);
         left = left.saturating_sub(width + 2);
@@ -114,13 +113,14 @@ pub fn row_in_short<R: CatalogRow + Serialize>(row: &R) -> String {
         return String::new();
     };
     let left_out = ["name", "aliases", "source", "note", "pci_ids"];
-    let shown = fields
-        .iter()
-        .filter(|(key, value)| !left_out.contains(&key.as_str()) && **value != Value::Bool(false));
-    shown
-        .map(|(key, value)| format!("{} {}", key.replace('_', " "), format_value_words(value)))
-        .collect::<Vec<_>>()
-        .join("; ")
+    let mut shown = Vec::new();
+    for (key, value) in &fields {
+        if !left_out.contains(&key.as_str()) && *value != Value::Bool(false) {
+            let key = key.replace('_', " ");
+            shown.push(format!("{key} {}", format_value_words(value)));
+        }
+    }
+    shown.join("; ")
 }
 
 /// A field of a row in words.
@@ -156,11 +156,7 @@ pub fn render_rule_list(set: &RuleSet) -> String {
         families.entry(&rule.family).or_default().push(rule);
     }
     let mut groups: Vec<_> = families.into_iter().collect();
-    groups.sort_by(|(_, one), (_, other)| {
-        one.first()
-            .map(|rule| &rule.code)
-            .cmp(&other.first().map(|rule| &rule.code))
-    });
+    groups.sort_by(|(_, one), (_, other)| one[0].code.cmp(&other[0].code));
     let mut out = String::new();
     for (family, rules) in groups {
         let summary = set.families.get(family).map_or("", String::as_str);
@@ -202,7 +198,7 @@ pub fn render_rule_page(rule: &Rule) -> String {
         ("looks at", &rule.path),
         ("breaks when", &rule.condition),
         ("effect", rule.means.trim()),
-        ("mend", &rule.mend_in_words()),
+        ("fix", &rule.fix_in_words()),
         ("source", &rule.source),
     ] {
         out.push_str(&wrap_labelled_text(
@@ -238,35 +234,30 @@ pub fn in_short(judgement: &RulesReport, inventory: &str) -> Option<String> {
             .entry((diagnostic.severity, diagnostic.code.to_string()))
             .or_default() += 1;
     }
-    let of = |severity: Severity| {
-        let found: Vec<_> = codes
-            .iter()
-            .filter(|((level, _), _)| *level == severity)
-            .collect();
-        let count = found.iter().map(|(_, count)| **count).sum::<usize>();
-        let names = found
-            .iter()
-            .map(|((_, code), _)| code.as_str())
-            .collect::<Vec<_>>()
-            .join(", ");
-        (count > 0).then(|| {
-            format!(
-                "{} ({names})",
-                format_count(count, describe_severity(severity))
-            )
-        })
-    };
-    let found: Vec<String> = [Severity::Error, Severity::Warning]
-        .into_iter()
-        .filter_map(of)
-        .collect();
-    (!found.is_empty()).then(|| {
-        let text = format!(
-            "{}; railwright validate {inventory} tells more.",
-            found.join(" and ")
-        );
-        sanitize_text(wrap_labelled_text("rules: ", &text, COLUMNS).trim_end())
-    })
+    let mut parts = Vec::new();
+    for severity in [Severity::Error, Severity::Warning] {
+        let (mut total, mut names) = (0, Vec::new());
+        for ((level, code), count) in &codes {
+            if *level == severity {
+                total += *count;
+                names.push(code.as_str());
+            }
+        }
+        if total > 0 {
+            let count = format_count(total, describe_severity(severity));
+            parts.push(format!("{count} ({})", names.join(", ")));
+        }
+    }
+    if parts.is_empty() {
+        return None;
+    }
+    let text = format!(
+        "{}; railwright validate {inventory} tells more.",
+        parts.join(" and ")
+    );
+    Some(sanitize_text(
+        wrap_labelled_text("rules: ", &text, COLUMNS).trim_end(),
+    ))
 }
 
 /// What is accepted for a while, as a group of a screen; nothing where there is none.
@@ -277,10 +268,10 @@ pub fn render_waived_rules(waived: &[WaivedFinding]) -> String {
     let mut out =
         render_heading("WAIVED: rules that the spec breaks and accepts until the day is over");
     for one in waived {
-        let nodes = one
-            .nodes
-            .as_deref()
-            .map_or(String::new(), |nodes| format!("{nodes}: "));
+        let nodes = match &one.nodes {
+            Some(nodes) => format!("{nodes}: "),
+            None => String::new(),
+        };
         out.push_str(&wrap_labelled_text(
             &format!(" . {} ", one.code),
             &format!("{nodes}{}", one.message),

@@ -23,20 +23,20 @@ pub fn render_lock_list(here: Option<&LocalLock>, hosts: &BTreeMap<String, HostL
             } else {
                 format!(", {}", lock.note)
             };
-            let age = lock.age_s.map_or(String::new(), |age| {
-                format!("; seen alive {} ago", format_duration(age))
-            });
+            let age = match lock.age_s {
+                Some(age) => format!("; seen alive {} ago", format_duration(age)),
+                None => String::new(),
+            };
             render_lock_line("here", &format!("{}{note}{age}", lock.holder))
         }
     };
-    let text = |lock: &HostLock| match lock {
-        HostLock::Free => "free".to_owned(),
-        HostLock::NotKept => NOT_KEPT.to_owned(),
-        HostLock::Held(held) => format!("{}; {}", held.describe(), describe_holder_liveness(held)),
-        HostLock::Unknown { reason } => format!("NOT KNOWN: {reason}"),
-    };
-    fold_hosts_by_text(hosts.iter().map(|(host, lock)| (host, text(lock))))
-        .for_each(|(hosts, text)| out.push_str(&render_lock_line(&hosts, &text)));
+    for (hosts, text) in fold_hosts_by_text(
+        hosts
+            .iter()
+            .map(|(host, lock)| (host, describe_host_lock(lock))),
+    ) {
+        out.push_str(&render_lock_line(&hosts, &text));
+    }
     if hosts
         .values()
         .any(|lock| matches!(lock, HostLock::Held(held) if !held.is_young()))
@@ -46,9 +46,45 @@ pub fn render_lock_list(here: Option<&LocalLock>, hosts: &BTreeMap<String, HostL
     sanitize_text(&out)
 }
 
+fn describe_host_lock(lock: &HostLock) -> String {
+    match lock {
+        HostLock::Free => "free".to_owned(),
+        HostLock::NotKept => NOT_KEPT.to_owned(),
+        HostLock::Held(held) => format!("{}; {}", held.describe(), describe_holder_liveness(held)),
+        HostLock::Unknown { reason } => format!("INCONCLUSIVE: {reason}"),
+    }
+}
+
 /// What became of the locks.
 pub fn render_steal_outcomes(stolen: &BTreeMap<String, Stolen>, inventory: &str) -> String {
-    let text = |one: &Stolen| match one {
+    let mut out = String::new();
+    for (hosts, text) in fold_hosts_by_text(
+        stolen
+            .iter()
+            .map(|(host, one)| (host, describe_steal_outcome(one))),
+    ) {
+        out.push_str(&render_lock_line(&hosts, &text));
+    }
+    if stolen.values().any(|one| matches!(one, Stolen::Young(_))) {
+        out.push_str(&format!(
+            "\n{}\n--force does not ask\n",
+            describe_heartbeat_rule()
+        ));
+    }
+    let is_taken = stolen.values().any(|one| matches!(one, Stolen::Taken(_)));
+    let is_left = stolen
+        .values()
+        .any(|one| matches!(one, Stolen::Young(_) | Stolen::Unknown { .. }));
+    let next = match !is_taken && is_left {
+        true => format!("lock list {inventory} shows who has the locks that were not taken"),
+        false => format!("plan {inventory} shows what that run left to be done"),
+    };
+    out.push_str(&format!("next: railwright {next}\n"));
+    sanitize_text(&out)
+}
+
+fn describe_steal_outcome(one: &Stolen) -> String {
+    match one {
         Stolen::Taken(held) => format!("taken away from {}", held.describe()),
         Stolen::Free => "was free".to_owned(),
         Stolen::NotKept => NOT_KEPT.to_owned(),
@@ -58,25 +94,7 @@ pub fn render_steal_outcomes(stolen: &BTreeMap<String, Stolen>, inventory: &str)
             describe_holder_liveness(held)
         ),
         Stolen::Unknown { reason } => format!("NOT TAKEN: {reason}"),
-    };
-    let mut out = String::new();
-    fold_hosts_by_text(stolen.iter().map(|(host, one)| (host, text(one))))
-        .for_each(|(hosts, text)| out.push_str(&render_lock_line(&hosts, &text)));
-    if stolen.values().any(|one| matches!(one, Stolen::Young(_))) {
-        out.push_str(&format!(
-            "\n{}\n--force does not ask\n",
-            describe_heartbeat_rule()
-        ));
     }
-    let any = |wanted: fn(&Stolen) -> bool| stolen.values().any(wanted);
-    let next = match !any(|one| matches!(one, Stolen::Taken(_)))
-        && any(|one| matches!(one, Stolen::Young(_) | Stolen::Unknown { .. }))
-    {
-        true => format!("lock list {inventory} shows who has the locks that were not taken"),
-        false => format!("plan {inventory} shows what that run left to be done"),
-    };
-    out.push_str(&format!("next: railwright {next}\n"));
-    sanitize_text(&out)
 }
 
 /// By tens of seconds, so that hosts that were asked one after the other are still alike.
@@ -161,7 +179,7 @@ mod tests {
                        ago
         n3             `x�[2J`, run r1; seen alive 2 h ago, likely dead
         n4             free
-        n5             NOT KNOWN: no route
+        n5             INCONCLUSIVE: no route
 
         a holder gives a heartbeat every 60 s, and is taken for dead after 180 s without
         "##);

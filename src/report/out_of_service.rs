@@ -8,7 +8,7 @@ use railwright_base::text::{clean_line, one_line};
 use railwright_plan::{Plan, Unavailable};
 
 /// The hosts, as node-sets, by why they are out of service, in words.
-pub fn by_words(unavailable: &[Unavailable]) -> IndexMap<String, String> {
+pub fn fold_by_reason(unavailable: &[Unavailable]) -> IndexMap<String, String> {
     let mut hosts: IndexMap<String, Vec<String>> = IndexMap::new();
     for some in unavailable {
         hosts
@@ -23,10 +23,10 @@ pub fn by_words(unavailable: &[Unavailable]) -> IndexMap<String, String> {
 }
 
 fn render_unavailable_entries(unavailable: &[Unavailable]) -> String {
-    let entry = |(why, hosts): (&String, &String)| {
-        wrap_labelled_text(&format!(" ! {hosts:<14} "), why, COLUMNS)
-    };
-    by_words(unavailable).iter().map(entry).collect()
+    fold_by_reason(unavailable)
+        .iter()
+        .map(|(why, hosts)| wrap_labelled_text(&format!(" ! {hosts:<14} "), why, COLUMNS))
+        .collect()
 }
 
 /// A section of its own with a title; nothing where all hosts are in service.
@@ -39,7 +39,7 @@ pub fn render_out_of_service_section(unavailable: &[Unavailable]) -> String {
 }
 
 /// Of a plan, with what is left of its budget.
-pub fn of_plan(plan: &Plan) -> String {
+pub fn render_plan_outages(plan: &Plan) -> String {
     if plan.unavailable.is_empty() {
         return String::new();
     }

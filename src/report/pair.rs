@@ -42,30 +42,31 @@ impl<'a> PairDocument<'a> {
 /// The commands that go on: one half after the other, by the words that were typed, then both are
 /// compared.
 pub fn list_pair_commands(typed: &[String], name: &str, place: &str) -> Vec<String> {
-    let submit = |half: Half| {
-        let words = [
-            &[
-                "railwright",
-                "job",
-                "render",
-                "compare",
-                "--only",
-                half.word(),
-            ]
-            .map(str::to_owned)[..],
-            typed,
-        ]
-        .concat();
-        format!(
-            "{} | railwright job submit {place} --watch -",
-            format_shell_words(&words)
-        )
-    };
     vec![
-        submit(Half::Rdma),
-        submit(Half::Tcp),
+        format_submit_command(typed, place, Half::Rdma),
+        format_submit_command(typed, place, Half::Tcp),
         format!("railwright job compare {name} {place}"),
     ]
+}
+
+fn format_submit_command(typed: &[String], place: &str, half: Half) -> String {
+    let words = [
+        &[
+            "railwright",
+            "job",
+            "render",
+            "compare",
+            "--only",
+            half.word(),
+        ]
+        .map(str::to_owned)[..],
+        typed,
+    ]
+    .concat();
+    format!(
+        "{} | railwright job submit {place} --watch -",
+        format_shell_words(&words)
+    )
 }
 
 /// They are told below objects.
@@ -102,6 +103,8 @@ pub fn render_pair_explanation(pair: &Pair, next: &[String]) -> String {
     }
     out.push_str(&render_heading("RUN ONE AFTER THE OTHER"));
     // Not broken, so that they can be taken as they stand.
-    out.extend(next.iter().map(|line| format!("   {line}\n")));
+    for line in next {
+        out.push_str(&format!("   {line}\n"));
+    }
     sanitize_text(&out)
 }

@@ -56,14 +56,7 @@ impl RbacSubject {
         let (RbacSubject::User { name }
         | RbacSubject::Group { name }
         | RbacSubject::ServiceAccount { name, .. }) = self;
-        let plain = |c: char| {
-            if c.is_ascii_alphanumeric() {
-                c.to_ascii_lowercase()
-            } else {
-                '-'
-            }
-        };
-        let shown: String = name.chars().take(30).map(plain).collect();
+        let shown: String = name.chars().take(30).map(simplify_character).collect();
         format!("{}-{}", shown.trim_matches('-'), Digest::of(self).short())
     }
 
@@ -109,7 +102,7 @@ impl RbacSubject {
         Some(format!("the {what} {} is {who}", one_line(name, 120)))
     }
 
-    fn told(&self) -> String {
+    fn describe(&self) -> String {
         match self {
             RbacSubject::User { name } => format!("the user {}", one_line(name, 120)),
             RbacSubject::Group { name } => {
@@ -119,6 +112,14 @@ impl RbacSubject {
                 format!("the service account {namespace}/{name}")
             }
         }
+    }
+}
+
+fn simplify_character(c: char) -> char {
+    if c.is_ascii_alphanumeric() {
+        c.to_ascii_lowercase()
+    } else {
+        '-'
     }
 }
 
@@ -187,10 +188,7 @@ impl RbacRole {
         };
         let mut documents: Vec<(Value, Comments)> = Vec::new();
         if is_own {
-            let metadata = json!({ "name": name, "namespace": NAMESPACE });
-            let account =
-                json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata });
-            documents.push((account, Comments::new()));
+            documents.push((build_service_account(name), Comments::new()));
             notes.insert(
                 0,
                 format!("its token: kubectl -n {NAMESPACE} create token {name}"),
@@ -198,20 +196,19 @@ impl RbacRole {
         }
         if role == Purpose::Preview {
             let runs_programs = rules.iter().any(|rule| rule.resource == EXEC);
-            documents.extend(
-                build_dry_run_policy(name, &subject, runs_programs)
-                    .map(|document| (document, Comments::new())),
-            );
+            for document in build_dry_run_policy(name, &subject, runs_programs) {
+                documents.push((document, Comments::new()));
+            }
             notes.extend(describe_policy_limits(&subject));
         }
-        let mut of_place: BTreeMap<Option<&String>, Vec<&RbacRule>> = BTreeMap::new();
+        let mut rules_by_namespace: BTreeMap<Option<&String>, Vec<&RbacRule>> = BTreeMap::new();
         for rule in &rules {
-            of_place
+            rules_by_namespace
                 .entry(rule.namespace.as_ref())
                 .or_default()
                 .push(rule);
         }
-        for (namespace, rules) in of_place {
+        for (namespace, rules) in rules_by_namespace {
             documents.extend(build_role_and_binding(name, namespace, &subject, &rules));
         }
         let (documents, comments) = documents.into_iter().unzip();
@@ -230,8 +227,12 @@ impl RbacRole {
         self.rules.iter().any(|rule| rule.resource == EXEC)
     }
 
-    fn text(&self) -> String {
-        let mut out = format!("# --- {}: {}\n", self.role.word(), for_what(self.role));
+    fn render(&self) -> String {
+        let mut out = format!(
+            "# --- {}: {}\n",
+            self.role.word(),
+            describe_purpose(self.role)
+        );
         for note in &self.notes {
             out.push_str(&format!("# {}\n", one_line(note, 400)));
         }
@@ -247,6 +248,14 @@ impl RbacRole {
     }
 }
 
+fn build_service_account(name: &str) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": { "name": name, "namespace": NAMESPACE },
+    })
+}
+
 /// What whoever applies the policy of dry runs has to know of it.
 fn describe_policy_limits(subject: &RbacSubject) -> [String; 2] {
     [
@@ -256,12 +265,12 @@ fn describe_policy_limits(subject: &RbacSubject) -> [String; 2] {
             "the policy refuses {} every write of the whole cluster that is no dry run, whatever \
              other roles allow, but of admission policies and webhooks themselves, about which the \
              server asks none: with a role that may delete these it could take the policy away",
-            subject.told()
+            subject.describe()
         ),
     ]
 }
 
-fn for_what(purpose: Purpose) -> &'static str {
+fn describe_purpose(purpose: Purpose) -> &'static str {
     match purpose {
         Purpose::Observe => "plan and drift, compared field by field; it changes nothing",
         Purpose::Preview => {
@@ -280,7 +289,7 @@ pub fn render_rbac_documents(cluster: &str, inventory: &str, roles: &[RbacRole])
         one_line(cluster, 80),
         inventory = one_line(inventory, 200)
     );
-    roles.iter().fold(head, |out, role| out + &role.text())
+    roles.iter().fold(head, |out, role| out + &role.render())
 }
 
 /// The rules of one namespace, or of the whole cluster, and who has them.
@@ -296,7 +305,7 @@ fn build_role_and_binding(
         metadata["namespace"] = json!(namespace);
     }
     let api_version = format!("{GROUP}/v1");
-    let own: Vec<Value> = rules.iter().map(|rule| of_rule(rule)).collect();
+    let own: Vec<Value> = rules.iter().map(|rule| build_rule(rule)).collect();
     let kind = format!("{prefix}Role");
     let role = json!({
         "apiVersion": api_version,
@@ -309,21 +318,17 @@ fn build_role_and_binding(
         "kind": format!("{prefix}RoleBinding"),
         "metadata": metadata,
         "roleRef": { "apiGroup": GROUP, "kind": kind, "name": name },
-        "subjects": [of_subject(subject)],
+        "subjects": [build_subject(subject)],
     });
-    let reasons = |(index, rule): (usize, &&RbacRule)| {
-        (
-            format!("/rules/{index}"),
-            rule.reasons.iter().cloned().collect(),
-        )
-    };
-    [
-        (role, rules.iter().enumerate().map(reasons).collect()),
-        (binding, Comments::new()),
-    ]
+    let mut comments = Comments::new();
+    for (index, rule) in rules.iter().enumerate() {
+        let reasons = rule.reasons.iter().cloned().collect();
+        comments.insert(format!("/rules/{index}"), reasons);
+    }
+    [(role, comments), (binding, Comments::new())]
 }
 
-fn of_rule(rule: &RbacRule) -> Value {
+fn build_rule(rule: &RbacRule) -> Value {
     let verbs: Vec<&str> = rule.verbs.iter().map(|verb| verb.word()).collect();
     let mut out =
         json!({ "apiGroups": [rule.group], "resources": [rule.resource], "verbs": verbs });
@@ -333,7 +338,7 @@ fn of_rule(rule: &RbacRule) -> Value {
     out
 }
 
-fn of_subject(subject: &RbacSubject) -> Value {
+fn build_subject(subject: &RbacSubject) -> Value {
     match subject {
         RbacSubject::User { name } => json!({ "kind": "User", "apiGroup": GROUP, "name": name }),
         RbacSubject::Group { name } => json!({ "kind": "Group", "apiGroup": GROUP, "name": name }),
@@ -348,7 +353,6 @@ fn of_subject(subject: &RbacSubject) -> Value {
 /// (kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy). Where its role
 /// lets it run programs in pods, which nothing stores, the policy does so too.
 fn build_dry_run_policy(name: &str, subject: &RbacSubject, runs_programs: bool) -> [Value; 2] {
-    let api_version = "admissionregistration.k8s.io/v1";
     let (title, who) = build_subject_condition(subject);
     let dry = "has(request.dryRun) && request.dryRun";
     let exec = r#"request.operation == "CONNECT" && request.resource.resource == "pods" && request.subResource == "exec""#;
@@ -357,36 +361,39 @@ fn build_dry_run_policy(name: &str, subject: &RbacSubject, runs_programs: bool) 
     } else {
         dry.to_owned()
     };
-    let all = |groups: &[&str]| {
-        json!({
-            "apiGroups": groups,
-            "apiVersions": ["*"],
-            "operations": ["*"],
-            "resources": ["*/*"],
-        })
-    };
+    let reviews = match_all_resources(&["authentication.k8s.io", "authorization.k8s.io"]);
     let spec = json!({
         "failurePolicy": "Fail",
         "matchConditions": [{ "name": title, "expression": who }],
         "matchConstraints": {
-            "resourceRules": [all(&["*"])],
-            "excludeResourceRules": [all(&["authentication.k8s.io", "authorization.k8s.io"])],
+            "resourceRules": [match_all_resources(&["*"])],
+            "excludeResourceRules": [reviews],
         },
         "validations": [{ "expression": expression, "message": PREVIEWS_ALONE }],
     });
     let binding = json!({ "policyName": name, "validationActions": ["Deny"] });
-    let document = |kind: &str, spec: Value| {
-        json!({
-            "apiVersion": api_version,
-            "kind": kind,
-            "metadata": { "name": name },
-            "spec": spec,
-        })
-    };
     [
-        document("ValidatingAdmissionPolicy", spec),
-        document("ValidatingAdmissionPolicyBinding", binding),
+        build_admission_document(name, "ValidatingAdmissionPolicy", spec),
+        build_admission_document(name, "ValidatingAdmissionPolicyBinding", binding),
     ]
+}
+
+fn match_all_resources(groups: &[&str]) -> Value {
+    json!({
+        "apiGroups": groups,
+        "apiVersions": ["*"],
+        "operations": ["*"],
+        "resources": ["*/*"],
+    })
+}
+
+fn build_admission_document(name: &str, kind: &str, spec: Value) -> Value {
+    json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": kind,
+        "metadata": { "name": name },
+        "spec": spec,
+    })
 }
 
 /// The name of a condition, and the CEL expression that is true for requests of the subject.

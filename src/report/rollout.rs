@@ -27,8 +27,8 @@ pub fn render_rollout_screen(status: &RolloutStatus, inventory: &str, now: Times
         &format_rollout_budget(status),
         COLUMNS,
     ));
-    out.push_str(&power_cycles(&status.power_cycles));
-    out.push_str(&left_by_runs(&status.out_of_service));
+    out.push_str(&render_power_cycles(&status.power_cycles));
+    out.push_str(&render_unavailable_hosts(&status.out_of_service));
     render_wave_lines(&status.waves, now)
         .into_iter()
         .for_each(|line| out.push_str(&line));
@@ -53,10 +53,10 @@ pub fn render_rollout_screen(status: &RolloutStatus, inventory: &str, now: Times
 
 /// Which run it is, and whether it goes on.
 fn render_run_header(status: &RolloutStatus, now: Timestamp) -> String {
-    let ending = status
-        .ending
-        .as_ref()
-        .map_or(String::new(), |ending| format!(", {ending}"));
+    let ending = match &status.ending {
+        Some(ending) => format!(", {ending}"),
+        None => String::new(),
+    };
     let mut out = wrap_labelled_text(
         "run      ",
         &format!(
@@ -100,7 +100,9 @@ fn render_time_left(status: &RolloutStatus, now: Timestamp) -> String {
         };
     };
     let words = match status.life {
-        RunPhase::Running => left_words(left, compute_longest_wait(&status.active, now), now),
+        RunPhase::Running => {
+            describe_time_left(left, compute_longest_wait(&status.active, now), now)
+        }
         _ => format!(
             "{} once it goes on; by the journals of {}",
             format_estimate(left),
@@ -111,15 +113,8 @@ fn render_time_left(status: &RolloutStatus, now: Timestamp) -> String {
 }
 
 fn format_rollout_budget(status: &RolloutStatus) -> String {
-    let who = |set: &str| {
-        if set.is_empty() {
-            String::new()
-        } else {
-            format!(" ({})", clean_line(set))
-        }
-    };
     let (out, lost) = (
-        who(&status.unavailable),
+        format_host_set(&status.unavailable),
         nodeset::expand_node_set(&status.lost).map_or(0, |names| names.len()),
     );
     format!(
@@ -128,23 +123,31 @@ fn format_rollout_budget(status: &RolloutStatus) -> String {
         status.max_unavailable,
         status.failure_budget,
         if lost > 0 {
-            who(&status.lost)
+            format_host_set(&status.lost)
         } else {
             String::new()
         }
     )
 }
 
+fn format_host_set(set: &str) -> String {
+    if set.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", clean_line(set))
+    }
+}
+
 /// The hosts that runs left out of service, this one or an earlier one, a line for each reason.
-fn left_by_runs(all: &[Unavailable]) -> String {
-    let line = |(why, hosts): (&String, &String)| {
-        wrap_labelled_text("out      ", &format!("{hosts}: {why}"), COLUMNS)
-    };
-    out_of_service::by_words(all).iter().map(line).collect()
+fn render_unavailable_hosts(all: &[Unavailable]) -> String {
+    out_of_service::fold_by_reason(all)
+        .iter()
+        .map(|(why, hosts)| wrap_labelled_text("out      ", &format!("{hosts}: {why}"), COLUMNS))
+        .collect()
 }
 
 /// The hosts that somebody has to switch off and on, and which of them go first.
-fn power_cycles(waves: &[String]) -> String {
+fn render_power_cycles(waves: &[String]) -> String {
     let names: Vec<String> = waves
         .iter()
         .flat_map(|set| nodeset::expand_node_set(set).unwrap_or_default())
@@ -169,13 +172,13 @@ fn power_cycles(waves: &[String]) -> String {
 
 /// ` (12 min ago)`; nothing for a moment that cannot be read or is not past.
 fn format_time_ago(at: &str, now: Timestamp) -> String {
-    let seconds = at
-        .parse::<Timestamp>()
-        .ok()
-        .and_then(|at| u64::try_from(now.as_second() - at.as_second()).ok());
-    seconds.map_or(String::new(), |seconds| {
-        format!(" ({} ago)", format_duration(seconds))
-    })
+    let Ok(at) = at.parse::<Timestamp>() else {
+        return String::new();
+    };
+    match u64::try_from(now.as_second() - at.as_second()) {
+        Ok(seconds) => format!(" ({} ago)", format_duration(seconds)),
+        Err(_) => String::new(),
+    }
 }
 
 /// A line a wave; waves that are all alike in one.
@@ -250,9 +253,10 @@ fn render_step_notes(
     }
     out.push_str(&render_heading(title));
     for note in notes.iter().take(NOTES) {
-        let waits = note.waits_s.map_or(String::new(), |seconds| {
-            format!(", and waits for {} at most", format_duration(seconds))
-        });
+        let waits = match note.waits_s {
+            Some(seconds) => format!(", and waits for {} at most", format_duration(seconds)),
+            None => String::new(),
+        };
         let text = format!(
             "{}   {}{}{waits}",
             super::apply::describe_step(&note.node),
@@ -306,27 +310,29 @@ fn round_long_duration(seconds: u64) -> u64 {
 /// For how many seconds from now on what goes on may still wait: how long that took in earlier runs
 /// says little of this time.
 fn compute_longest_wait(active: &[StepNote], now: Timestamp) -> Option<u64> {
-    let left =
-        |note: &StepNote| {
-            let since = note.since.parse::<Timestamp>().ok()?;
-            Some(note.waits_s?.saturating_sub(
-                u64::try_from(now.as_second() - since.as_second()).unwrap_or_default(),
-            ))
-        };
-    active.iter().filter_map(left).max()
+    active
+        .iter()
+        .filter_map(|note| compute_time_left(now, note))
+        .max()
 }
 
-fn left_words(left: &Estimate, waits: Option<u64>, now: Timestamp) -> String {
+fn compute_time_left(now: Timestamp, note: &StepNote) -> Option<u64> {
+    let since = note.since.parse::<Timestamp>().ok()?;
+    Some(
+        note.waits_s?
+            .saturating_sub(u64::try_from(now.as_second() - since.as_second()).unwrap_or_default()),
+    )
+}
+
+fn describe_time_left(left: &Estimate, waits: Option<u64>, now: Timestamp) -> String {
     let seconds = i64::try_from(left.seconds).unwrap_or(i64::MAX);
-    let end = now
-        .checked_add(SignedDuration::from_secs(seconds))
-        .map_or(String::new(), |end| format!(": likely over at {end}"));
-    let end = match waits {
-        Some(seconds) => format!(
+    let end = match (waits, now.checked_add(SignedDuration::from_secs(seconds))) {
+        (Some(seconds), _) => format!(
             ", or {} more where what is waited for takes its time",
             format_duration(seconds)
         ),
-        None => end,
+        (None, Ok(end)) => format!(": likely over at {end}"),
+        (None, Err(_)) => String::new(),
     };
     format!(
         "{}{end}; by the journals of {}",
@@ -338,11 +344,12 @@ fn left_words(left: &Estimate, waits: Option<u64>, now: Timestamp) -> String {
 /// The line beside a plan that says how long it will likely take.
 pub fn render_estimate_line(estimate: Option<&Estimate>) -> String {
     let text = match estimate {
-        None => "nobody knows yet: no run was finished here that it could be told by".to_owned(),
+        None => "no estimate yet (no completed run)".to_owned(),
         Some(estimate) => {
-            let reboot = estimate.reboot_s.map_or(String::new(), |seconds| {
-                format!("; a reboot takes {}", format_duration(seconds))
-            });
+            let reboot = match estimate.reboot_s {
+                Some(seconds) => format!("; a reboot takes {}", format_duration(seconds)),
+                None => String::new(),
+            };
             format!(
                 "{}, by the journals of {}{reboot}",
                 format_estimate(estimate),
@@ -467,7 +474,7 @@ mod tests {
             ],
             failed: vec![note(
                 "host/n5/link/ens1",
-                "failed: not as wished after it\u{1b}[2J",
+                "failed: not as desired after it\u{1b}[2J",
                 20,
             )],
             left: Some(Estimate {
@@ -496,7 +503,7 @@ mod tests {
          . n7  file /etc/x   running (1 min ago)
 
         NOT DONE: what went wrong -----------------------------------------------------------------------
-         ! n5  link ens1   failed: not as wished after it�[2J (10 min ago)
+         ! n5  link ens1   failed: not as desired after it�[2J (10 min ago)
 
         left     about 2 h 2 min, not counting what was never done here before: link qos: likely over at
                  2026-01-01T02:31:40Z; by the journals of 3 runs
@@ -562,7 +569,7 @@ mod tests {
     fn a_forecast_says_what_it_is_based_on_and_does_not_guess() {
         assert_eq!(
             render_estimate_line(None),
-            "time     nobody knows yet: no run was finished here that it could be told by\n"
+            "time     no estimate yet (no completed run)\n"
         );
         let estimate = Estimate {
             seconds: 45,

@@ -2,7 +2,6 @@
 
 use railwright_base::text::{format_count, format_duration, one_line};
 use railwright_jobs::job::{ClusterJob, JobKind, JobListing, JobView, Phase, PodWaitReason};
-use railwright_resource::kubernetes_job::JobPod;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -80,24 +79,12 @@ struct JobPodDocument<'a> {
 impl<'a> JobsDocument<'a> {
     /// Of what was found.
     pub fn of(namespace: &'a str, looked: &'a JobListing) -> Self {
-        let job = |found: &'a ClusterJob| {
-            let (phase, why) = found.kind.phase(&found.job);
-            let (name, created) = (found.job.name.as_str(), found.job.created.as_str());
-            ListedJob {
-                kind: found.kind,
-                name,
-                phase,
-                why,
-                created,
-                submitted: found.job.job.is_some(),
-            }
-        };
         let unread = looked
             .unread
             .iter()
             .map(|(kind, why)| UnreadKind { kind: *kind, why })
             .collect();
-        let jobs = looked.jobs.iter().map(job).collect();
+        let jobs = looked.jobs.iter().map(build_listed_job).collect();
         JobsDocument {
             format_version: FORMAT_VERSION,
             namespace,
@@ -108,18 +95,22 @@ impl<'a> JobsDocument<'a> {
     }
 }
 
+fn build_listed_job(found: &ClusterJob) -> ListedJob<'_> {
+    let (phase, why) = found.kind.phase(&found.job);
+    let (name, created) = (found.job.name.as_str(), found.job.created.as_str());
+    ListedJob {
+        kind: found.kind,
+        name,
+        phase,
+        why,
+        created,
+        submitted: found.job.job.is_some(),
+    }
+}
+
 impl<'a> WatchedJobDocument<'a> {
     /// Of the last look.
     pub fn of(view: &'a JobView, stuck: bool, watched_s: u64) -> Self {
-        let pod = |pod: &'a JobPod| JobPodDocument {
-            name: &pod.name,
-            phase: &pod.phase,
-            node: pod.node.as_deref(),
-            role: pod.role.as_deref(),
-            restarts: pod.restarts,
-            asks: &pod.asks,
-            exit_code: pod.ended.as_ref().and_then(|ended| ended.code),
-        };
         WatchedJobDocument {
             format_version: FORMAT_VERSION,
             kind: view.kind,
@@ -128,7 +119,19 @@ impl<'a> WatchedJobDocument<'a> {
             phase: view.phase,
             why: view.why.as_deref(),
             kept: &view.kept,
-            pods: view.pods.iter().map(pod).collect(),
+            pods: view
+                .pods
+                .iter()
+                .map(|pod| JobPodDocument {
+                    name: &pod.name,
+                    phase: &pod.phase,
+                    node: pod.node.as_deref(),
+                    role: pod.role.as_deref(),
+                    restarts: pod.restarts,
+                    asks: &pod.asks,
+                    exit_code: pod.ended.as_ref().and_then(|ended| ended.code),
+                })
+                .collect(),
             stuck,
             watched_s,
         }
@@ -142,23 +145,19 @@ pub fn render_job_list(namespace: &str, looked: &JobListing, now: i64) -> String
         0 => format!("No job is in namespace {place}.\n"),
         all => format!("{} in namespace {place}\n\n", format_count(all, "job")),
     };
-    let row = |found: &ClusterJob| {
+    let (mut rows, mut width) = (Vec::new(), 0);
+    for found in &looked.jobs {
         let (phase, why) = found.kind.phase(&found.job);
-        let age = format_job_age(&found.job.created, now);
-        (
-            one_line(&found.job.name, 40),
+        let name = one_line(&found.job.name, 40);
+        width = name.chars().count().max(width);
+        rows.push((
+            name,
             found.kind.word(),
             phase.word(),
-            age,
+            format_job_age(&found.job.created, now),
             one_line(&why.unwrap_or_default(), 60),
-        )
-    };
-    let rows: Vec<_> = looked.jobs.iter().map(row).collect();
-    let width = rows
-        .iter()
-        .map(|(name, ..)| name.chars().count())
-        .max()
-        .unwrap_or_default();
+        ));
+    }
     for (name, kind, phase, age, why) in &rows {
         let line = format!("  {name:width$}  {kind:<10}  {phase:<9}  {age:>12}  {why}");
         text.push_str(line.trim_end());
@@ -182,11 +181,13 @@ pub fn render_job_list(namespace: &str, looked: &JobListing, now: i64) -> String
 }
 
 fn format_job_age(created: &str, now: i64) -> String {
-    let since = created
-        .parse::<jiff::Timestamp>()
-        .ok()
-        .and_then(|at| u64::try_from(now - at.as_second()).ok());
-    since.map_or_else(|| "-".to_owned(), format_duration)
+    let Ok(at) = created.parse::<jiff::Timestamp>() else {
+        return "-".to_owned();
+    };
+    match u64::try_from(now - at.as_second()) {
+        Ok(seconds) => format_duration(seconds),
+        Err(_) => "-".to_owned(),
+    }
 }
 
 #[cfg(test)]

@@ -20,8 +20,8 @@ pub fn render_take_over_results(taken: &TakenOver, keep_record: bool, inventory:
             "{target} taken over from {}\n",
             describe_previous_cluster(one)
         ));
-        out.push_str(&set_aside(one));
-        out.push_str(&not_managed(&one.resources));
+        out.push_str(&render_kept_records(one));
+        out.push_str(&render_unmanaged_resources(&one.resources));
     }
     if out.is_empty() {
         return out;
@@ -44,21 +44,25 @@ pub fn render_take_over_results(taken: &TakenOver, keep_record: bool, inventory:
 
 /// For `state list`.
 pub fn render_recorded_take_overs(taken: &BTreeMap<&str, &TakeOver>) -> String {
-    let one = |(name, taken): (&&str, &&TakeOver)| {
-        let by = format!(
-            "{} on {}",
-            one_line(&taken.who, 40),
-            one_line(&taken.machine, 60)
-        );
-        let reason = one_line(&taken.reason, 200);
-        let head = format!(
-            "{name}  taken over from {} by {by} at {}: {reason}",
-            describe_previous_cluster(taken),
-            one_line(&taken.at, 40)
-        );
-        clean_line(&head) + "\n" + &set_aside(taken) + &not_managed(&taken.resources)
-    };
-    taken.iter().map(one).collect()
+    taken.iter().map(render_recorded_take_over).collect()
+}
+
+fn render_recorded_take_over((name, taken): (&&str, &&TakeOver)) -> String {
+    let by = format!(
+        "{} on {}",
+        one_line(&taken.who, 40),
+        one_line(&taken.machine, 60)
+    );
+    let reason = one_line(&taken.reason, 200);
+    let head = format!(
+        "{name}  taken over from {} by {by} at {}: {reason}",
+        describe_previous_cluster(taken),
+        one_line(&taken.at, 40)
+    );
+    clean_line(&head)
+        + "\n"
+        + &render_kept_records(taken)
+        + &render_unmanaged_resources(&taken.resources)
 }
 
 fn describe_previous_cluster(taken: &TakeOver) -> String {
@@ -72,17 +76,17 @@ fn describe_previous_cluster(taken: &TakeOver) -> String {
     }
 }
 
-fn set_aside(taken: &TakeOver) -> String {
-    let line = |name| {
-        clean_line(&format!(
-            "  what could not be read is kept there beside {HOST_RECORD_PATH} as {}",
-            one_line(name, 80)
-        )) + "\n"
+fn render_kept_records(taken: &TakeOver) -> String {
+    let Some(name) = &taken.set_aside else {
+        return String::new();
     };
-    taken.set_aside.as_deref().map(line).unwrap_or_default()
+    clean_line(&format!(
+        "  what could not be read is kept there beside {HOST_RECORD_PATH} as {}",
+        one_line(name, 80)
+    )) + "\n"
 }
 
-fn not_managed(resources: &[Address]) -> String {
+fn render_unmanaged_resources(resources: &[Address]) -> String {
     if resources.is_empty() {
         return String::new();
     }

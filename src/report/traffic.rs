@@ -106,29 +106,29 @@ fn format_rate_range(rates: impl Iterator<Item = Rate>) -> String {
 pub fn render_traffic_verdict(judgement: &CheckOutcome) -> String {
     let title = match judgement.verdict {
         CheckVerdict::Failed => "NOT ALL RAILS CARRY",
-        CheckVerdict::Unknown => "NOT KNOWN",
+        CheckVerdict::Unknown => "INCONCLUSIVE",
         _ => "ALL RAILS CARRY",
     };
     let mut out = render_heading(title);
-    let code = judgement
-        .code
-        .map_or(String::new(), |code| format!("{code}   "));
+    let code = match judgement.code {
+        Some(code) => format!("{code}   "),
+        None => String::new(),
+    };
     out.push_str(&wrap_labelled_text(
-        "   found   ",
+        "   actual  ",
         &format!("{code}{}", judgement.measured),
         COLUMNS,
     ));
     let rows = [
-        ("wanted", &judgement.expected),
+        ("desired", &judgement.expected),
         ("means", &judgement.effect),
         ("next", &judgement.next),
     ];
-    let told = rows
-        .into_iter()
-        .filter(|(_, text)| !text.is_empty() && judgement.code.is_some());
-    out.extend(
-        told.map(|(word, text)| wrap_labelled_text(&format!("   {word:<8}"), text, COLUMNS)),
-    );
+    for (word, text) in rows {
+        if !text.is_empty() && judgement.code.is_some() {
+            out.push_str(&wrap_labelled_text(&format!("   {word:<8}"), text, COLUMNS));
+        }
+    }
     out
 }
 
@@ -165,25 +165,18 @@ pub struct RailDocument<'a> {
 
 /// All of it as JSON.
 pub fn render_traffic_json(inventory: &str, flow: &Flow, judgement: &CheckOutcome) -> String {
-    let rail = |(netdev, host, fact, carried): (
-        &'_ str,
-        &'_ str,
-        &Fact<RailTrafficRates>,
-        RailTrafficState,
-    )| { (netdev.to_owned(), host.to_owned(), fact.clone(), carried) };
-    let rails: Vec<_> = flow.rails().map(rail).collect();
     let document = WatchTrafficDocument {
         format_version: FORMAT_VERSION,
         inventory,
         verdict: judgement.verdict,
         code: judgement.code,
         measured: &judgement.measured,
-        rails: rails
-            .iter()
+        rails: flow
+            .rails()
             .map(|(netdev, host, fact, carried)| RailDocument {
                 host,
                 netdev,
-                carried: *carried,
+                carried,
                 most: fact.value().copied(),
                 why: fact.why_unknown().map(clean_line),
             })

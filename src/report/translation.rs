@@ -48,24 +48,16 @@ pub fn render_translation_screen(translation: &Translation) -> String {
 
 /// How many commands were understood.
 fn render_translation_summary(translation: &Translation) -> String {
-    let commands = |answers: &mut dyn Iterator<Item = &TranslationAnswer>| {
-        answers
-            .flat_map(|answer| &answer.commands)
-            .map(|said| (said.line, said.text.as_str()))
-            .collect::<BTreeSet<_>>()
-            .len()
-    };
-    let all = commands(&mut translation.answers.iter());
-    let not = commands(
-        &mut translation
-            .answers
-            .iter()
-            .filter(|answer| !answer.is_understood()),
-    );
-    let understood = if not == 0 {
+    let total = count_commands(translation.answers.iter());
+    let not_understood = translation
+        .answers
+        .iter()
+        .filter(|answer| !answer.is_understood());
+    let missed = count_commands(not_understood);
+    let understood = if missed == 0 {
         "all understood".to_owned()
     } else {
-        format!("{not} of them not understood, or not wholly")
+        format!("{missed} of them not understood, or not wholly")
     };
     let mut prose = String::new();
     if !translation.prose.is_empty() {
@@ -80,8 +72,18 @@ fn render_translation_summary(translation: &Translation) -> String {
     }
     format!(
         "{prose}{}, {understood}. Nothing was run.\n",
-        format_count(all, "command")
+        format_count(total, "command")
     )
+}
+
+fn count_commands<'a>(answers: impl Iterator<Item = &'a TranslationAnswer>) -> usize {
+    let mut commands = BTreeSet::new();
+    for answer in answers {
+        for command in &answer.commands {
+            commands.insert((command.line, command.text.as_str()));
+        }
+    }
+    commands.len()
 }
 
 /// Numbers in their order, neighbours as a range: `1-3, 7`.
@@ -163,45 +165,39 @@ fn render_translation_field(label: &str, text: &str) -> String {
 /// The commands, one that stands there several times once.
 fn render_command_lines(commands: &[ScriptCommandText]) -> String {
     let mut texts: Vec<(&str, Vec<usize>)> = Vec::new();
-    for said in commands {
-        match texts.iter_mut().find(|(text, _)| *text == said.text) {
-            Some((_, lines)) => lines.push(said.line),
-            None => texts.push((&said.text, vec![said.line])),
+    for command in commands {
+        match texts.iter_mut().find(|(text, _)| *text == command.text) {
+            Some((_, lines)) => lines.push(command.line),
+            None => texts.push((&command.text, vec![command.line])),
         }
     }
-    let line = |(text, lines): &(&str, Vec<usize>)| {
-        let numbers = lines
-            .iter()
-            .map(usize::to_string)
-            .collect::<Vec<_>>()
-            .join(", ");
-        format!("{numbers}: {}\n", one_line(text, COMMAND_MAX))
-    };
-    texts.iter().map(line).collect()
+    let mut out = String::new();
+    for (text, lines) in &texts {
+        let numbers: Vec<String> = lines.iter().map(usize::to_string).collect();
+        out.push_str(&format!(
+            "{}: {}\n",
+            numbers.join(", "),
+            one_line(text, COMMAND_MAX)
+        ));
+    }
+    out
 }
 
 /// What does it, in words.
 fn describe_coverage(covers: &Covers) -> String {
-    let group = |word: &str, names: &[String]| {
-        (!names.is_empty()).then(|| format!("{word} {}", names.join(", ")))
-    };
-    let plural = |word: &str, names: &[String]| {
-        if names.len() == 1 {
-            word.to_owned()
-        } else {
-            format!("{word}s")
+    let mut parts = Vec::new();
+    for (singular, plural, names) in [
+        ("module", "modules", &covers.modules),
+        ("rule", "rules", &covers.rules),
+        ("verify:", "verify:", &covers.verify),
+        ("drift:", "drift:", &covers.drift),
+    ] {
+        let word = if names.len() == 1 { singular } else { plural };
+        if !names.is_empty() {
+            parts.push(format!("{word} {}", names.join(", ")));
         }
-    };
-    [
-        group(&plural("module", &covers.modules), &covers.modules),
-        group(&plural("rule", &covers.rules), &covers.rules),
-        group("verify:", &covers.verify),
-        group("drift:", &covers.drift),
-    ]
-    .into_iter()
-    .flatten()
-    .collect::<Vec<_>>()
-    .join("; ")
+    }
+    parts.join("; ")
 }
 
 /// Spec lines as YAML, each line after `indent`.
@@ -271,31 +267,30 @@ fn format_yaml_scalar(value: &Value) -> String {
 }
 
 /// The sort of NIC, and its models, that the catalogue has this value in the environment for.
-fn environment_of(
+fn describe_environment(
     conflict: &TranslationConflict,
     value: &Value,
     catalog: &Catalog,
 ) -> Option<String> {
     let name = conflict.path.strip_prefix("jobs.environment.")?;
-    let rows = catalog.acs.entries().map(|entry| &entry.row);
-    let rows: Vec<_> = rows
-        .filter(|row| {
-            row.environment
-                .get(name)
-                .is_some_and(|known| Some(known.as_str()) == value.as_str())
-        })
-        .collect();
-    let models: BTreeSet<&str> = rows.iter().map(|row| row.name.as_str()).collect();
+    let mut rows = Vec::new();
+    for entry in catalog.acs.entries() {
+        if let Some(known) = entry.row.environment.get(name)
+            && Some(known.as_str()) == value.as_str()
+        {
+            rows.push(&entry.row);
+        }
+    }
     let first = rows.first()?;
-    rows.iter()
-        .all(|row| row.nic_type == first.nic_type)
-        .then(|| {
-            format!(
-                "NICs of type {} ({})",
-                first.nic_type,
-                models.into_iter().collect::<Vec<_>>().join(", ")
-            )
-        })
+    if rows.iter().any(|row| row.nic_type != first.nic_type) {
+        return None;
+    }
+    let models: BTreeSet<&str> = rows.iter().map(|row| row.name.as_str()).collect();
+    Some(format!(
+        "NICs of type {} ({})",
+        first.nic_type,
+        models.into_iter().collect::<Vec<_>>().join(", ")
+    ))
 }
 
 /// Where commands say different things, as warnings. Environments of jobs that are for different
@@ -304,44 +299,49 @@ pub fn build_conflict_warnings(
     conflicts: &[TranslationConflict],
     catalog: &Catalog,
 ) -> Vec<Diagnostic> {
-    let warning = |conflict: &TranslationConflict| {
-        let (earlier, later) = (
-            one_line(&conflict.earlier.to_string(), 60),
-            one_line(&conflict.later.to_string(), 60),
-        );
-        Diagnostic::warning(
-            "RW1036",
-            format!(
-                "the commands say {earlier} and {later} for `{}`",
-                one_line(&conflict.path, 80)
-            ),
-        )
-        .effect(format!(
-            "the spec lines for all of them together say {later}"
-        ))
-        .next(
-            match (
-                environment_of(conflict, &conflict.earlier, catalog),
-                environment_of(conflict, &conflict.later, catalog),
-            ) {
-                (Some(earlier), Some(later)) if earlier != later => {
-                    format!(
-                        "they exclude each other: the first is for {earlier}, the second for \
+    conflicts
+        .iter()
+        .take(20)
+        .map(|conflict| report_conflict(catalog, conflict))
+        .collect()
+}
+
+fn report_conflict(catalog: &Catalog, conflict: &TranslationConflict) -> Diagnostic {
+    let (earlier, later) = (
+        one_line(&conflict.earlier.to_string(), 60),
+        one_line(&conflict.later.to_string(), 60),
+    );
+    Diagnostic::warning(
+        "RW1036",
+        format!(
+            "the commands say {earlier} and {later} for `{}`",
+            one_line(&conflict.path, 80)
+        ),
+    )
+    .effect(format!(
+        "the spec lines for all of them together say {later}"
+    ))
+    .next(
+        match (
+            describe_environment(conflict, &conflict.earlier, catalog),
+            describe_environment(conflict, &conflict.later, catalog),
+        ) {
+            (Some(earlier), Some(later)) if earlier != later => {
+                format!(
+                    "they exclude each other: the first is for {earlier}, the second for \
                          {later}; keep the lines of one and write `jobs.acs`"
-                    )
-                }
-                _ if conflict.path.starts_with("jobs.environment.") => {
-                    "they exclude each other: an environment is one or the other; translate each \
+                )
+            }
+            _ if conflict.path.starts_with("jobs.environment.") => {
+                "they exclude each other: an environment is one or the other; translate each \
                      by itself, and keep one"
-                        .to_owned()
-                }
-                _ => "decide which of the two is right; hosts that differ are groups of their own \
+                    .to_owned()
+            }
+            _ => "decide which of the two is right; hosts that differ are groups of their own \
                       in `nodes`"
-                    .to_owned(),
-            },
-        )
-    };
-    conflicts.iter().take(20).map(warning).collect()
+                .to_owned(),
+        },
+    )
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ type Alike<'a> = (String, Vec<(String, &'a UnknownFinding)>);
 pub fn render_unknown_findings(findings: &[UnknownFinding]) -> String {
     let mut folded: IndexMap<(String, &str), Vec<(String, &UnknownFinding)>> = IndexMap::new();
     for finding in findings {
-        let (who, what) = who_and_what(&finding.subject);
+        let (who, what) = split_subject(&finding.subject);
         let alike = finding
             .trouble
             .as_ref()
@@ -47,25 +47,23 @@ pub fn render_unknown_findings(findings: &[UnknownFinding]) -> String {
     for ((_, alike, hosts), of_names) in by_name {
         let whats: Vec<&str> = of_names.iter().map(|(what, _)| what.as_str()).collect();
         let what = nodeset::fold_alike(&whats).replace("%2F", "/");
-        by_hosts.entry((alike, hosts)).or_default().extend(
-            of_names
-                .into_iter()
-                .next()
-                .map(|(_, members)| (what, members)),
-        );
+        if let Some((_, members)) = of_names.into_iter().next() {
+            let entries = by_hosts.entry((alike, hosts)).or_default();
+            entries.push((what, members));
+        }
     }
-    let all = |((alike, _), entries): ((&str, Vec<String>), Vec<Alike>)| match &entries[..] {
-        [(_, members), _, _, _, _, ..] => render_unknown_entry(
-            &describe_many_values(entries.iter().map(|(what, _)| what.as_str())),
-            alike,
-            members,
-        ),
-        few => few
-            .iter()
-            .map(|(what, members)| render_unknown_entry(what, alike, members))
-            .collect(),
-    };
-    by_hosts.into_iter().map(all).collect()
+    let mut out = String::new();
+    for ((alike, _), entries) in by_hosts {
+        if let [(_, members), _, _, _, _, ..] = &entries[..] {
+            let what = describe_many_values(entries.iter().map(|(what, _)| what.as_str()));
+            out.push_str(&render_unknown_entry(&what, alike, members));
+            continue;
+        }
+        for (what, members) in &entries {
+            out.push_str(&render_unknown_entry(what, alike, members));
+        }
+    }
+    out
 }
 
 /// `24 values of switch_port/swp[2-3], switch_qos/swp[2-3]`.
@@ -83,21 +81,20 @@ fn describe_many_values<'a>(whats: impl Iterator<Item = &'a str> + Clone) -> Str
 
 /// Hosts by their name alone: `host/n1/link/ens4` is `n1` and `link/ens4`; of a cluster `kube/prod`
 /// and the rest, of a switch `switch/leaf1`.
-fn who_and_what(subject: &str) -> (String, String) {
-    let parts = |rest: &str| {
-        rest.split_once('/')
-            .map_or((rest.to_owned(), String::new()), |(who, what)| {
-                (who.to_owned(), what.to_owned())
-            })
-    };
+fn split_subject(subject: &str) -> (String, String) {
     match subject.split_once('/') {
-        Some(("host", rest)) => parts(rest),
+        Some(("host", rest)) => split_at_slash(rest),
         Some((kind @ ("kube" | "switch"), rest)) => {
-            let (name, what) = parts(rest);
+            let (name, what) = split_at_slash(rest);
             (format!("{kind}/{name}"), what)
         }
         _ => (subject.to_owned(), String::new()),
     }
+}
+
+fn split_at_slash(text: &str) -> (String, String) {
+    let (who, what) = text.split_once('/').unwrap_or((text, ""));
+    (who.to_owned(), what.to_owned())
 }
 
 fn render_unknown_entry(what: &str, alike: &str, members: &[(String, &UnknownFinding)]) -> String {
@@ -110,10 +107,10 @@ fn render_unknown_entry(what: &str, alike: &str, members: &[(String, &UnknownFin
     } else {
         what
     };
-    let code = finding
-        .trouble
-        .as_ref()
-        .map_or(String::new(), |trouble| format!("   {}", trouble.code));
+    let (code, next) = match &finding.trouble {
+        Some(trouble) => (format!("   {}", trouble.code), &trouble.next[..]),
+        None => (String::new(), &[][..]),
+    };
     let reason = if members.len() == 1 {
         &finding.reason
     } else {
@@ -133,10 +130,6 @@ fn render_unknown_entry(what: &str, alike: &str, members: &[(String, &UnknownFin
         &text::one_line(reason, 300),
         100,
     ));
-    let next = finding
-        .trouble
-        .as_ref()
-        .map_or(&[][..], |trouble| &trouble.next);
     let same = members.iter().all(|(_, other)| {
         other
             .trouble

@@ -15,7 +15,7 @@ const ABSENT: &str = "absent";
 const EMPTY: &str = "empty";
 
 /// A text that would be read as one of our own words for having no value: it is told in quotes.
-fn reads_as_none(text: &str) -> bool {
+fn is_read_as_none(text: &str) -> bool {
     [ABSENT, EMPTY].contains(&text)
         || ["unknown (", "not applicable ("]
             .iter()
@@ -39,7 +39,7 @@ fn format_value(value: &Value, width: usize) -> String {
         }
         Value::String(text) if text.is_empty() => EMPTY.to_owned(),
         Value::String(text) if seal::is_seal(text) => seal::VEIL.to_owned(),
-        Value::String(text) if reads_as_none(text) => format!("\"{}\"", one_line(text, width)),
+        Value::String(text) if is_read_as_none(text) => format!("\"{}\"", one_line(text, width)),
         Value::String(text) => one_line(text, width),
         Value::Array(items) if items.is_empty() => "none".to_owned(),
         Value::Array(items) => one_line(
@@ -107,22 +107,27 @@ pub fn describe_change(found: &Reading, wanted: &Reading, width: usize) -> Chang
 
 /// Both sides are known by their seals alone.
 pub fn differ_unseen(one: &Reading, other: &Reading) -> bool {
-    let sealed = |reading: &Reading| {
-        reading
-            .value()
-            .and_then(Value::as_str)
-            .is_some_and(seal::is_seal)
-    };
-    sealed(one) && sealed(other)
+    is_sealed(one) && is_sealed(other)
+}
+
+fn is_sealed(reading: &Reading) -> bool {
+    reading
+        .value()
+        .and_then(Value::as_str)
+        .is_some_and(seal::is_seal)
 }
 
 fn count_changed_lines(old: &str, new: &str) -> (usize, usize) {
     let diff = similar::TextDiff::from_lines(old, new);
-    let count = |tag| diff.iter_all_changes().filter(|c| c.tag() == tag).count();
-    (
-        count(similar::ChangeTag::Insert),
-        count(similar::ChangeTag::Delete),
-    )
+    let (mut added, mut removed) = (0, 0);
+    for change in diff.iter_all_changes() {
+        match change.tag() {
+            similar::ChangeTag::Insert => added += 1,
+            similar::ChangeTag::Delete => removed += 1,
+            similar::ChangeTag::Equal => {}
+        }
+    }
+    (added, removed)
 }
 
 /// True for a word by which a kind says of something without a value that it is there, unless the
@@ -133,7 +138,7 @@ pub fn is_presence(text: &str, body: &Value) -> bool {
 
 fn has_text_value(body: &Value, text: &str) -> bool {
     match body {
-        Value::String(said) => said == text,
+        Value::String(own) => own == text,
         Value::Array(items) => items.iter().any(|item| has_text_value(item, text)),
         Value::Object(map) => map.values().any(|item| has_text_value(item, text)),
         _ => false,
@@ -142,12 +147,7 @@ fn has_text_value(body: &Value, text: &str) -> bool {
 
 /// A text change as a unified difference, every line cleaned and indented.
 pub fn text_difference(found: &Reading, wanted: &Reading, indent: &str) -> Option<String> {
-    let text = |reading: &Reading| match reading {
-        Reading::Is(Value::String(text)) => Some(text.clone()),
-        Reading::Absent => Some(String::new()),
-        _ => None,
-    };
-    let (old, new) = (text(found)?, text(wanted)?);
+    let (old, new) = (read_as_text(found)?, read_as_text(wanted)?);
     if !old.contains('\n') && !new.contains('\n') {
         return None;
     }
@@ -159,6 +159,14 @@ pub fn text_difference(found: &Reading, wanted: &Reading, indent: &str) -> Optio
         out.push('\n');
     }
     Some(out)
+}
+
+fn read_as_text(reading: &Reading) -> Option<String> {
+    match reading {
+        Reading::Is(Value::String(text)) => Some(text.clone()),
+        Reading::Absent => Some(String::new()),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

@@ -112,11 +112,12 @@ pub fn wrap_text_page(text: &str, columns: usize) -> String {
                 "{}\n",
                 break_words(block.split_whitespace(), 0, 0, columns)
             )),
-            (false, false) => out.extend(
-                block
-                    .lines()
-                    .map(|line| format!("{}\n", wrap_list_item(line, columns))),
-            ),
+            (false, false) => {
+                for line in block.lines() {
+                    out.push_str(&wrap_list_item(line, columns));
+                    out.push('\n');
+                }
+            }
         }
     }
     out

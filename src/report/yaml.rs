@@ -51,7 +51,6 @@ fn write_yaml_list(
     at: &str,
     comments: &Comments,
 ) {
-    let is_map = |item: &Value| item.as_object().is_some_and(|item| !item.is_empty());
     let line = format!(
         "[{}]",
         items
@@ -61,7 +60,7 @@ fn write_yaml_list(
             .join(", ")
     );
     let column = out.rsplit('\n').next().map_or(0, str::len);
-    if !items.iter().any(is_map) && column + line.len() < COLUMNS {
+    if !items.iter().any(is_filled_map) && column + line.len() < COLUMNS {
         out.push_str(&format!(" {line}\n"));
         return;
     }
@@ -77,6 +76,10 @@ fn write_yaml_list(
             other => out.push_str(&format!("{}\n", format_flow_value(other))),
         }
     }
+}
+
+fn is_filled_map(item: &Value) -> bool {
+    item.as_object().is_some_and(|item| !item.is_empty())
 }
 
 fn write_yaml_comment(out: &mut String, indent: usize, at: &str, comments: &Comments) {

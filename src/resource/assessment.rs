@@ -1,5 +1,5 @@
 //! What a kind makes of a wish and the answers: what is wanted and found per attribute and plane,
-//! and what would mend it.
+//! and what would fix it.
 
 use super::{Action, DesiredResource, Disruption, Plane, Planes, Reading};
 use railwright_base::Digest;
@@ -81,7 +81,7 @@ pub struct Assessment {
     /// is told as unknown, and keeps nothing else of the wish from being judged or done.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub out_of_reach: BTreeMap<String, Attribute>,
-    /// What would mend the differences, in order. Empty when nothing differs, or when nothing can
+    /// What would fix the differences, in order. Empty when nothing differs, or when nothing can
     /// be done yet.
     pub actions: Vec<Action>,
     /// How much the actions disturb.
@@ -181,6 +181,20 @@ pub struct WatchedFiles {
 }
 
 impl Assessment {
+    /// Adds an attribute. Where another one has its name, both stay: no change hides another.
+    pub fn insert_beside(&mut self, name: String, attribute: Attribute) {
+        let (mut free, mut count) = (name.clone(), 1);
+        while self
+            .attributes
+            .get(&free)
+            .is_some_and(|other| *other != attribute)
+        {
+            count += 1;
+            free = format!("{name} ({count})");
+        }
+        self.attributes.insert(free, attribute);
+    }
+
     /// What the wish needs is not there: it comes with the step that the wish names under
     /// `known_after`, or with the name that its netdev gets first, and may then come to need these
     /// actions; else something is wrong.
@@ -203,7 +217,7 @@ impl Assessment {
         }
     }
 
-    /// True when every judged plane of every attribute is as wished.
+    /// True when every judged plane of every attribute is in sync.
     pub fn is_met(&self) -> bool {
         self.known_after.is_none() && self.attributes.values().all(|a| a.differences().is_empty())
     }

@@ -317,7 +317,7 @@ impl StateFolder {
         )
         .state("nothing was changed")
         .next(
-            "mend the folder: its owner, the space on its file system, whether that can be written \
+            "fix the folder: its owner, the space on its file system, whether that can be written \
              to",
         )
     }

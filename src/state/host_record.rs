@@ -13,8 +13,9 @@ use std::collections::BTreeMap;
 /// Where the record stands on the host (`transport::upkeep` writes it).
 pub const HOST_RECORD_PATH: &str = "/var/lib/railwright/record.json";
 
-/// Beyond it a record was not written by counting: no later one could be newer.
-const HIGHEST_SERIAL: u64 = 1 << 40;
+/// Beyond it a record was not written by counting. None is written beyond it either: where a target
+/// says this much already, its lineage alone tells what came after what.
+pub(super) const HIGHEST_SERIAL: u64 = 1 << 40;
 
 /// What was applied to one host.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -193,8 +194,9 @@ fn named_cluster(json: &str) -> Option<ClusterIdentity> {
 fn parse_host_record(target: &Target, json: &str) -> Result<(HostRecord, Option<String>), String> {
     if !bounded::is_of_record(json) {
         return Err(format!(
-            "it holds more than {} values",
-            bounded::RECORD_VALUES
+            "it holds more than {} values, or more than {} levels of them",
+            bounded::RECORD_VALUES,
+            bounded::RECORD_LEVELS
         ));
     }
     let mut record: HostRecord = serde_json::from_str(json).map_err(|error| error.to_string())?;
@@ -278,7 +280,15 @@ mod tests {
             "\"body\":1",
             &format!("\"body\":[{}1]", "{},".repeat(bounded::RECORD_VALUES)),
         );
+        let nested = |levels: usize| {
+            let value = format!("\"body\":{}1{}", "[".repeat(levels), "]".repeat(levels));
+            own.replace("\"body\":1", &value)
+        };
+        // The record, its resources and the resource are around it.
+        let deepest = bounded::RECORD_LEVELS - 3;
+        assert!(TargetRecord::parse(&a, &nested(deepest)).read().is_some());
         for unreadable in [
+            nested(deepest + 1),
             record("a", "host/b/file/x"),
             last,
             after_last,

@@ -132,7 +132,7 @@ impl IdentityConflict {
                 )
             }
             IdentityConflict::ForkedRecord { theirs, ours, .. } => {
-                let (theirs, ours) = (one_line(&theirs.by.run, 40), one_line(&ours.by.run, 40));
+                let (theirs, ours) = (&theirs.by, &ours.by);
                 format!(
                     "keeps a record of run {theirs}, which did not know of run {ours} that this \
                      folder remembers"
@@ -238,12 +238,12 @@ impl IdentityConflict {
                 "two clusters would remove each other's files and settings in turn"
             }
             IdentityConflict::UnreadableRecord { .. } => {
-                "another cluster may have applied to it last; what is to be taken back there is \
+                "another cluster may have applied to it last; what is to be rolled back there is \
                  known from the record"
             }
             IdentityConflict::ForkedRecord { .. } => {
                 "whichever of the two was taken, what the other one applied would be forgotten, \
-                 and never taken back"
+                 and never rolled back"
             }
             IdentityConflict::SameMachine { .. } => {
                 "it would be changed, and taken out of service, once under each name"

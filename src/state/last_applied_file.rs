@@ -3,7 +3,7 @@
 //! so that a crash loses nothing.
 
 use super::folder::StateFolder;
-use super::host_record::{HostRecord, TakeOver};
+use super::host_record::{HIGHEST_SERIAL, HostRecord, TakeOver};
 use super::lineage::{Descent, Lineage, RunPart};
 use super::power_cycles::AwaitedPowerCycle;
 use super::recognition::ClusterIdentity;
@@ -154,10 +154,11 @@ impl ClusterState {
         self.serial += 1;
         let path = folder.path().join("state.json");
         let write = || -> io::Result<()> {
+            let text = render_state_file(self)?;
             if let Ok(previous) = folder.read("state.json", FILE_LIMIT_BYTES) {
                 files::write_atomic(&folder.path().join("state.previous.json"), &previous, 0o600)?;
             }
-            files::write_atomic(&path, render_state_file(self)?.as_bytes(), 0o600)
+            files::write_atomic(&path, text.as_bytes(), 0o600)
         };
         write().map_err(|error| folder.unusable(&error))
     }
@@ -258,7 +259,11 @@ impl ClusterState {
         at: String,
     ) -> HostRecord {
         let lineage = self.lineages.entry(host.to_owned()).or_default();
-        let (serial, earlier) = (lineage.highest_serial().saturating_add(1), lineage.clone());
+        let serial = lineage
+            .highest_serial()
+            .saturating_add(1)
+            .min(HIGHEST_SERIAL);
+        let earlier = lineage.clone();
         lineage.note_tried(by, serial);
         let slice = self
             .last_applied
@@ -286,16 +291,21 @@ impl ClusterState {
     }
 }
 
-/// The file's text. The checksum is taken over the value as a reader will parse it, so that no
-/// rounding of numbers between writing and reading can break it.
+/// The file's text. It is read back first: whatever is in the state, the file before is replaced by
+/// one alone that will be read.
 fn render_state_file(state: &ClusterState) -> io::Result<String> {
     let content: Value = serde_json::from_str(&serde_json::to_string(state)?)?;
     let checksum = Digest::of(&content);
-    let mut text = serde_json::to_string_pretty(
-        &json!({ "format_version": FORMAT_VERSION, "checksum": checksum, "state": content }),
-    )?;
+    let file = json!({ "format_version": FORMAT_VERSION, "checksum": checksum, "state": content });
+    let mut text = serde_json::to_string_pretty(&file)?;
     text.push('\n');
-    Ok(text)
+    if serde_json::from_str::<Value>(&text)? == file {
+        Ok(text)
+    } else {
+        Err(io::Error::other(
+            "the state would be read as another one than was written",
+        ))
+    }
 }
 
 fn parse_state_file(folder: &StateFolder, bytes: &[u8]) -> Result<ClusterState, Diagnostic> {
@@ -359,6 +369,9 @@ fn of_another_format(folder: &StateFolder, format: &str) -> Diagnostic {
 mod tests {
     use super::*;
     use crate::TargetRecord;
+    use crate::journal::{Chain, JournalEntry, parse_journal};
+    use crate::run_status::tests::started;
+    use railwright_base::{Target, bounded};
 
     fn applied(value: f64) -> AppliedResource {
         AppliedResource {
@@ -433,6 +446,61 @@ mod tests {
         );
     }
 
+    fn nest(levels: usize) -> Value {
+        (0..levels).fold(json!(7.929768725199527e-10), |value, _| json!([value]))
+    }
+
+    /// Its values lie deeper in what is written of it, and its numbers are printed anew.
+    #[test]
+    fn whatever_a_record_says_is_read_again_from_all_that_is_written_of_it() {
+        let before = nest(bounded::RECORD_LEVELS - 3);
+        let mut theirs = state_with(&["host/a/file/x"]);
+        for applied in theirs.last_applied.resources.values_mut() {
+            applied.before = before.clone();
+        }
+        let by = RunPart::of("r");
+        let mut record = theirs.next_record(&cluster(), "a", &by, "p", "t".to_owned());
+        record.serial = HIGHEST_SERIAL;
+        let host = Target::host("a");
+        let found = TargetRecord::parse(&host, &record.to_json());
+        assert_eq!(found.read(), Some(&record));
+        let (mut ours, mut others) = (ClusterState::default(), ClusterState::default());
+        assert!(ours.merge(&record) && others.merge(&record));
+        let by = RunPart::of("s");
+        let next = ours.next_record(&cluster(), "a", &by, "p", "t".to_owned());
+        let found = TargetRecord::parse(&host, &next.to_json());
+        assert_eq!(found.read(), Some(&next));
+        assert_eq!(others.descent(&next), Descent::Later);
+        let folder = tempfile::tempdir().unwrap();
+        let folder = StateFolder::at(folder.path());
+        ours.store(&folder).unwrap();
+        assert_eq!(ClusterState::load(&folder).unwrap(), ours);
+        let mut entry = started(1, 0);
+        if let JournalEntry::NodeStarted { members, .. } = &mut entry {
+            members[0].before = before;
+        }
+        let mut chain = Chain::default();
+        let lines = [JournalEntry::first_of("r"), entry.clone()]
+            .map(|entry| chain.seal("t".to_owned(), entry));
+        let journal = parse_journal("j", lines.concat().as_bytes()).unwrap();
+        assert_eq!(journal.records[1].entry, entry);
+    }
+
+    #[test]
+    fn a_state_that_would_not_be_read_again_replaces_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = StateFolder::at(folder.path());
+        let mut state = state_with(&["host/a/file/x"]);
+        state.store(&folder).unwrap();
+        let kept = state.clone();
+        for applied in state.last_applied.resources.values_mut() {
+            // What the state is in the file is one level more than a reader takes.
+            applied.before = nest(124);
+        }
+        assert_eq!(state.store(&folder).unwrap_err().code, "RW0703");
+        assert_eq!(ClusterState::load(&folder).unwrap(), kept);
+    }
+
     #[test]
     fn a_newer_record_on_the_host_wins_and_an_older_one_does_not() {
         let mut elsewhere = state_with(&["host/a/file/new"]);
@@ -461,7 +529,7 @@ mod tests {
             .collect();
         assert_eq!(addresses, ["host/a/file/new", "host/b/file/ours"]);
         assert_eq!(
-            TargetRecord::parse(&railwright_base::Target::host("a"), &record.to_json()).read(),
+            TargetRecord::parse(&Target::host("a"), &record.to_json()).read(),
             Some(&record)
         );
     }

@@ -1,6 +1,7 @@
 //! Which runs wrote a target's record, one after the other: by it a record is told to come after
 //! another one, whatever is counted.
 
+use railwright_base::text::one_line;
 use serde::{Deserialize, Serialize};
 
 /// What is kept: so many runs, each of which may write a record often. The last 16 are told apart
@@ -16,6 +17,18 @@ pub struct RunPart {
     /// Random, made anew for each part.
     #[serde(default)]
     pub part: String,
+}
+
+/// For people: `r0001-cb62f4 (part 5f0c12ab)`. What a target says may be anything.
+impl std::fmt::Display for RunPart {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let part: String = one_line(&self.part, 40).chars().take(8).collect();
+        let run = one_line(&self.run, 40);
+        match part.as_str() {
+            "" => write!(out, "{run}"),
+            part => write!(out, "{run} (part {part})"),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -203,6 +216,19 @@ mod tests {
             .iter()
             .for_each(|(run, serial)| lineage.note(&RunPart::of(run), *serial));
         lineage
+    }
+
+    #[test]
+    fn parts_of_one_run_are_told_apart() {
+        let part = |part: &str| RunPart {
+            part: part.to_owned(),
+            ..RunPart::of("r0001-cb62f4")
+        };
+        assert_eq!(part("").to_string(), "r0001-cb62f4");
+        assert_eq!(
+            part("0123456789abcdef").to_string(),
+            "r0001-cb62f4 (part 01234567)"
+        );
     }
 
     #[test]

@@ -41,7 +41,7 @@ pub enum NodeOutcome {
         /// False when it was as wished before we did anything.
         changed: bool,
     },
-    /// It was tried and is not as wished.
+    /// It was tried and is not as desired.
     Failed {
         /// In one line.
         reason: String,

@@ -132,7 +132,7 @@ impl TransportError {
         )
     }
 
-    /// As a diagnostic that says what state things are in and, after what mends the cause, what to
+    /// As a diagnostic that says what state things are in and, after what fixes the cause, what to
     /// run.
     pub fn told(&self, state: &str, then: &str) -> Diagnostic {
         let mut diagnostic = self.cause().state(state).next(then);
@@ -148,7 +148,7 @@ impl TransportError {
         }
     }
 
-    /// What it is, what it means, and what mends it.
+    /// What it is, what it means, and what fixes it.
     fn cause(&self) -> Diagnostic {
         let known = api::diagnose_api_error(self)
             .or_else(|| self.diagnose_connection())
@@ -158,7 +158,7 @@ impl TransportError {
             .or_else(|| self.diagnose_cluster())
             .unwrap_or_else(|| {
                 Diagnostic::error("RW0410", self.one_line())
-                    .next("mend this on the machine that runs railwright")
+                    .next("fix this on the machine that runs railwright")
             })
     }
 
@@ -289,7 +289,7 @@ impl TransportError {
             TransportError::RecordUnread { secret, .. } => unread_record(error("RW0416"), secret),
             TransportError::NoIdentity { .. } => error("RW0410")
                 .next(
-                    "mend this on the machine that runs railwright, or name another: \
+                    "fix this on the machine that runs railwright, or name another: \
                      kubernetes.kubeconfig and kubernetes.context in the spec",
                 )
                 .next(
@@ -379,7 +379,7 @@ fn unread_record(diagnostic: Diagnostic, secret: &str) -> Diagnostic {
     let secret = one_line(secret, 80);
     diagnostic
         .effect(
-            "what was made there and is no longer wished for is known from it alone, so nothing is \
+            "what was made there and is no longer declared is known from it alone, so nothing is \
              judged and nothing written over it",
         )
         .next(format!(

@@ -253,7 +253,7 @@ pub enum TransportError {
     /// The kubeconfig, its context or what they name cannot be used on this side.
     #[error("{cluster}: {reason}")]
     NoIdentity { cluster: String, reason: String },
-    /// No file or connection can be opened any more on this side: nobody was asked.
+    /// No file or connection can be opened any more on this side: no host was contacted.
     #[error("there is no file descriptor left for the connection to {host}; {limit} may be open")]
     NoDescriptors { host: String, limit: usize },
     /// Something on this side: a file that cannot be read, a key that cannot be parsed.

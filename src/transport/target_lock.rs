@@ -269,12 +269,10 @@ impl LockOutcome {
             ExecutionOutcome::Ended {
                 code: 75, stdout, ..
             } => LockOutcome::Held(first_line(&stdout)),
+            // A number that cannot be read is higher than any of ours.
             ExecutionOutcome::Ended {
                 code: 76, stdout, ..
-            } => match stdout.trim().parse() {
-                Ok(highest) => LockOutcome::Behind(highest),
-                Err(_) => LockOutcome::Impossible("its fencing number cannot be read".to_owned()),
-            },
+            } => LockOutcome::Behind(stdout.trim().parse().unwrap_or(u64::MAX)),
             ExecutionOutcome::Ended { code, stderr, .. } => {
                 LockOutcome::Impossible(describe_other_ending(code, &stderr))
             }
@@ -394,5 +392,22 @@ pub(super) fn lock_lost(host: &str, holder: Option<&str>) -> TransportError {
     TransportError::LockLost {
         host: host.to_owned(),
         holder,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fencing_number_beyond_all_numbers_is_the_highest() {
+        for (said, highest) in [("7\n", 7), ("99999999999999999999\n", u64::MAX)] {
+            let ended = ExecutionOutcome::Ended {
+                code: 76,
+                stdout: said.to_owned(),
+                stderr: String::new(),
+            };
+            assert_eq!(LockOutcome::parse(ended), LockOutcome::Behind(highest));
+        }
     }
 }

@@ -128,39 +128,35 @@ impl PortCounterDelta<'_> {
     /// The errors, each with its meaning; with a lossless priority its losses, and pauses of every
     /// other one.
     fn errors(&self, lossless: Option<u8>) -> Vec<(String, u64, String)> {
-        let mut watched: Vec<(String, String)> = MUST_NOT_MOVE
-            .iter()
-            .map(|(name, why)| ((*name).to_owned(), (*why).to_owned()))
-            .collect();
+        let mut watched = Vec::new();
+        for (name, why) in MUST_NOT_MOVE {
+            watched.push(((*name).to_owned(), (*why).to_owned()));
+        }
         for priority in 0..8u8 {
             if lossless == Some(priority) {
-                let lost = ["discards", "buf_discard", "cong_discard"]
-                    .map(|what| format!("rx_prio{priority}_{what}"));
-                watched.extend(lost.map(|name| {
-                    (
-                        name,
-                        "the lossless class lost packets: pause came too late, or not at all"
-                            .to_owned(),
-                    )
-                }));
+                let why = "the lossless class lost packets: pause came too late, or not at all";
+                for what in ["discards", "buf_discard", "cong_discard"] {
+                    watched.push((format!("rx_prio{priority}_{what}"), why.to_owned()));
+                }
             } else if lossless.is_some() {
                 let why = format!(
                     "priority {priority} was paused, which is not lossless: PFC is on for it at \
                      this port or at its switch"
                 );
-                watched.extend(
-                    ["rx", "tx"].map(|way| (format!("{way}_prio{priority}_pause"), why.clone())),
-                );
+                for way in ["rx", "tx"] {
+                    watched.push((format!("{way}_prio{priority}_pause"), why.clone()));
+                }
             }
         }
-        watched
-            .into_iter()
-            .filter_map(|(name, why)| {
-                self.by(&name)
-                    .filter(|delta| *delta > 0)
-                    .map(|delta| (name, delta, why))
-            })
-            .collect()
+        let mut risen = Vec::new();
+        for (name, why) in watched {
+            if let Some(delta) = self.by(&name)
+                && delta > 0
+            {
+                risen.push((name, delta, why));
+            }
+        }
+        risen
     }
 }
 
@@ -185,10 +181,11 @@ pub fn check_port_counters(
         return CheckOutcome::not_applicable("the port has no counters");
     }
     let moved = PortCounterDelta { before, after };
-    let packets = ERDMA_PACKETS
-        .iter()
-        .find_map(|[rx, tx]| Some((moved.by(rx)?, moved.by(tx)?)));
-    if let Some((rx, tx)) = packets.filter(|(rx, tx)| measured && (*rx == 0 || *tx == 0)) {
+    let mut packets = ERDMA_PACKETS.iter();
+    if measured
+        && let Some((rx, tx)) = packets.find_map(|[rx, tx]| Some((moved.by(rx)?, moved.by(tx)?)))
+        && (rx == 0 || tx == 0)
+    {
         return passed_by(format!(
             "{rx} packets received and {tx} sent during the test"
         ))
@@ -199,11 +196,11 @@ pub fn check_port_counters(
     if risen.is_empty() {
         return CheckOutcome::passed("no error counter moved").expected(expected);
     }
-    let words: Vec<String> = risen
-        .iter()
-        .map(|(name, delta, _)| format!("{name} +{delta}"))
-        .collect();
-    let mut meanings: Vec<&str> = risen.iter().map(|(_, _, why)| why.as_str()).collect();
+    let (mut words, mut meanings) = (Vec::new(), Vec::new());
+    for (name, delta, why) in &risen {
+        words.push(format!("{name} +{delta}"));
+        meanings.push(why.as_str());
+    }
     meanings.dedup();
     CheckOutcome::warning("RW0814", words.join(", "))
         .expected(expected)

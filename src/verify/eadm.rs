@@ -13,26 +13,27 @@ struct EadmRates {
 /// `rx(...): 914.89 MiB/s 150423 p/s; tx(...): 914.66 MiB/s 147128 p/s`; between the parentheses
 /// the word of the language. A live program may end its lines with a carriage return.
 fn parse_rate_lines(output: &str) -> Vec<EadmRates> {
-    let read = |line: &str| {
-        let (rx, tx) = line.split_once(';')?;
-        Some(EadmRates {
-            received: parse_packet_rate(rx, "rx")?,
-            sent: parse_packet_rate(tx, "tx")?,
-        })
-    };
-    output.split(['\n', '\r']).filter_map(read).collect()
+    let mut lines = Vec::new();
+    for line in output.split(['\n', '\r']) {
+        if let Some((rx, tx)) = line.split_once(';')
+            && let Some(received) = parse_packet_rate(rx, "rx")
+            && let Some(sent) = parse_packet_rate(tx, "tx")
+        {
+            lines.push(EadmRates { received, sent });
+        }
+    }
+    lines
 }
 
 fn parse_packet_rate(half: &str, direction: &str) -> Option<f64> {
     let (name, numbers) = half.split_once(':')?;
+    if !name.trim().starts_with(direction) {
+        return None;
+    }
     let words: Vec<&str> = numbers.split_whitespace().collect();
     let at = words.iter().position(|word| *word == "p/s")?;
-    let number = words.get(at.checked_sub(1)?)?;
-    name.trim()
-        .starts_with(direction)
-        .then(|| number.parse().ok())
-        .flatten()
-        .filter(|rate: &f64| rate.is_finite())
+    let rate: f64 = words.get(at.checked_sub(1)?)?.parse().ok()?;
+    rate.is_finite().then_some(rate)
 }
 
 /// Judges the lines of one run; nothing where eadm is not there or says what nobody understands.

@@ -48,9 +48,10 @@ impl Flow {
         for (netdev, hosts) in look {
             let known = self.rails.entry(netdev.clone()).or_default();
             for (host, fact) in hosts {
-                let most = known
-                    .remove(host)
-                    .map_or_else(|| fact.clone(), |before| merge_best_rates(before, fact));
+                let most = match known.remove(host) {
+                    Some(before) => merge_best_rates(before, fact),
+                    None => fact.clone(),
+                };
                 known.insert(host.clone(), most);
             }
         }
@@ -81,17 +82,19 @@ impl Flow {
         }
         // Netdevs of the same hosts are told together.
         let mut of_hosts: BTreeMap<&BTreeSet<&str>, Vec<&str>> = BTreeMap::new();
-        rails
-            .iter()
-            .for_each(|(netdev, hosts)| of_hosts.entry(hosts).or_default().push(netdev));
-        let of = |(hosts, netdevs): (&BTreeSet<&str>, Vec<&str>)| {
-            format!(
+        for (netdev, hosts) in &rails {
+            of_hosts.entry(hosts).or_default().push(netdev);
+        }
+        let mut parts = Vec::new();
+        for (hosts, netdevs) in of_hosts {
+            let hosts: Vec<&str> = hosts.iter().copied().collect();
+            parts.push(format!(
                 "{} of {}",
                 nodeset::fold_node_set(&netdevs),
-                nodeset::fold_node_set(&hosts.iter().copied().collect::<Vec<_>>())
-            )
-        };
-        (!rails.is_empty()).then(|| of_hosts.into_iter().map(of).collect::<Vec<_>>().join(", "))
+                nodeset::fold_node_set(&hosts)
+            ));
+        }
+        (!parts.is_empty()).then(|| parts.join(", "))
     }
 
     /// How many rails carried like this.
@@ -175,6 +178,10 @@ impl Fastest {
         }
     }
 
+    fn is_moving(&self, rate: Rate) -> bool {
+        rate.number() > 0.0 && rate.number() >= self.of(rate) * STILL
+    }
+
     /// Nothing passed anywhere.
     pub fn is_nothing(&self) -> bool {
         self.gbps == 0.0 && self.packets == 0.0
@@ -183,19 +190,16 @@ impl Fastest {
 
 /// The greatest rates of these.
 pub fn find_fastest_rates<'f>(facts: impl Iterator<Item = &'f Fact<RailTrafficRates>>) -> Fastest {
-    facts
-        .filter_map(Fact::value)
-        .flat_map(|rates| [rates.received, rates.sent])
-        .fold(Fastest::default(), |most, rate| match rate {
-            Rate::GigabitsPerSecond(number) => Fastest {
-                gbps: most.gbps.max(number),
-                ..most
-            },
-            Rate::PacketsPerSecond(number) => Fastest {
-                packets: most.packets.max(number),
-                ..most
-            },
-        })
+    let mut fastest = Fastest::default();
+    for rates in facts.filter_map(Fact::value) {
+        for rate in [rates.received, rates.sent] {
+            match rate {
+                Rate::GigabitsPerSecond(number) => fastest.gbps = fastest.gbps.max(number),
+                Rate::PacketsPerSecond(number) => fastest.packets = fastest.packets.max(number),
+            }
+        }
+    }
+    fastest
 }
 
 /// How a rail carries beside the fastest of all.
@@ -203,10 +207,9 @@ pub fn classify_rail_traffic(fact: &Fact<RailTrafficRates>, fastest: Fastest) ->
     let Some(rates) = fact.value() else {
         return RailTrafficState::Unknown;
     };
-    let moves = |rate: Rate| rate.number() > 0.0 && rate.number() >= fastest.of(rate) * STILL;
-    match (moves(rates.received), moves(rates.sent)) {
-        (true, true) => RailTrafficState::BothWays,
-        (false, false) => RailTrafficState::Nothing,
+    match [rates.received, rates.sent].map(|rate| fastest.is_moving(rate)) {
+        [true, true] => RailTrafficState::BothWays,
+        [false, false] => RailTrafficState::Nothing,
         _ => RailTrafficState::OneWay,
     }
 }
@@ -217,15 +220,20 @@ fn merge_best_rates(
     now: &Fact<RailTrafficRates>,
 ) -> Fact<RailTrafficRates> {
     match (&before, now) {
-        (Fact::Is(one), Fact::Is(other)) => {
-            let more = |a: Rate, b: Rate| if b.number() > a.number() { b } else { a };
-            Fact::Is(RailTrafficRates {
-                received: more(one.received, other.received),
-                sent: more(one.sent, other.sent),
-            })
-        }
+        (Fact::Is(one), Fact::Is(other)) => Fact::Is(RailTrafficRates {
+            received: greater_rate(one.received, other.received),
+            sent: greater_rate(one.sent, other.sent),
+        }),
         (Fact::Is(_), _) => before,
         _ => now.clone(),
+    }
+}
+
+fn greater_rate(one: Rate, other: Rate) -> Rate {
+    if other.number() > one.number() {
+        other
+    } else {
+        one
     }
 }
 

@@ -70,23 +70,17 @@ pub fn check_rail_gid(kind: GidKind, rail: &ExpectedRail, facts: &RailFacts) -> 
     let Some(port) = facts.port_of(&rail.netdev) else {
         return CheckOutcome::not_applicable(format!("there is no RDMA device on {}", rail.netdev));
     };
-    let fail = |words: String, expected: String| {
-        CheckOutcome::failed("RW0805", words)
-            .expected(expected)
-            .effect("RDMA connections over this rail cannot be made: peers address it by this GID")
-            .next("railwright plan {inventory}")
-    };
     if kind == GidKind::Infiniband {
         return match port.gids.iter().find(|g| g.index == 0) {
             Some(gid) => CheckOutcome::passed(format!("GID 0 {}", gid.address)),
-            None => fail(
+            None => report_missing_gid(
                 format!("{} has no GID", port.device),
                 "a port GID at index 0".to_owned(),
             ),
         };
     }
     let Some(address) = address_of(rail, facts) else {
-        return fail(
+        return report_missing_gid(
             format!(
                 "{} has no address, so {} has no GID for it",
                 rail.netdev, port.device
@@ -97,12 +91,19 @@ pub fn check_rail_gid(kind: GidKind, rail: &ExpectedRail, facts: &RailFacts) -> 
     let expected = format!("RoCE v2 GID of the rail's address on {}", rail.netdev);
     match find_matching_gid(port, rail, address) {
         Some(gid) => CheckOutcome::passed(format!("GID {} RoCE v2", gid.index)).expected(expected),
-        None => fail(near_miss(port, rail, address), expected),
+        None => report_missing_gid(describe_wrong_gid(port, rail, address), expected),
     }
 }
 
-/// What is there instead, because that tells what to mend.
-fn near_miss(port: &RailRdmaPort, rail: &ExpectedRail, address: IpAddr) -> String {
+fn report_missing_gid(words: String, expected: String) -> CheckOutcome {
+    CheckOutcome::failed("RW0805", words)
+        .expected(expected)
+        .effect("RDMA connections over this rail cannot be made: peers address it by this GID")
+        .next("railwright plan {inventory}")
+}
+
+/// What is there instead, because that tells what to fix.
+fn describe_wrong_gid(port: &RailRdmaPort, rail: &ExpectedRail, address: IpAddr) -> String {
     match port.gids.iter().find(|g| g.address == address) {
         Some(gid) if gid.netdev != rail.netdev => format!(
             "the GID of {address} is bound to {} and not to {}",

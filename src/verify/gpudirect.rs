@@ -34,39 +34,37 @@ pub fn check_gpudirect_bandwidth(
         Ok(gbps) => gbps,
     };
     let share = host_gbps.map(|host| gbps * 100.0 / host);
-    let measured = format!(
-        "{gbps:.2} Gb/s{}{}",
-        share.map_or(String::new(), |s| format!(", {s:.0} % of host memory")),
-        describe_gpu_locations(places)
-    );
-    let slow = |measured: String| {
-        CheckOutcome::failed("RW0819", measured)
-            .effect(
-                "gradients that leave by this rail wait for PCIe: ACS or the IOMMU sends them over \
-                 the CPU, or the GPU is far from its NIC",
-            )
-            .next("railwright drift {inventory}")
+    let of_host = match share {
+        Some(share) => format!(", {share:.0} % of host memory"),
+        None => String::new(),
     };
+    let measured = format!("{gbps:.2} Gb/s{of_host}{}", describe_gpu_locations(places));
     let shared = places
         .iter()
         .all(|place| place.nearness == Nearness::SharedSwitch);
-    match (wanted.least_gbps, share) {
-        (Some(least), _) if gbps < least && (shared || wanted.is_stated) => {
-            slow(measured).expected(wanted.words.clone())
+    let (is_slow, expected) = match (wanted.least_gbps, share) {
+        (Some(least), _) => {
+            let is_slow = gbps < least && (shared || wanted.is_stated);
+            (is_slow, wanted.words.clone())
         }
-        (Some(_), _) => CheckOutcome::passed(measured).expected(wanted.words.clone()),
         (None, Some(share)) if shared => {
             let expected = format!(
                 "at least {SHARE_PERCENT} % of host memory, as GPU and NIC share a PCIe switch"
             );
-            if share < SHARE_PERCENT {
-                slow(measured).expected(expected)
-            } else {
-                CheckOutcome::passed(measured).expected(expected)
-            }
+            (share < SHARE_PERCENT, expected)
         }
-        (None, _) => CheckOutcome::passed(measured),
+        (None, _) => return CheckOutcome::passed(measured),
+    };
+    if !is_slow {
+        return CheckOutcome::passed(measured).expected(expected);
     }
+    CheckOutcome::failed("RW0819", measured)
+        .expected(expected)
+        .effect(
+            "gradients that leave by this rail wait for PCIe: ACS or the IOMMU sends them over the \
+             CPU, or the GPU is far from its NIC",
+        )
+        .next("railwright drift {inventory}")
 }
 
 /// Where the GPUs sit, once where both ends are alike.

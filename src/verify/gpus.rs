@@ -1,7 +1,7 @@
 //! The GPUs of a host: as many as the spec has, with NVIDIA's driver of the right branch, on links
 //! that are alike.
 
-use super::hardware::VerifyHardwareFacts;
+use super::hardware::{PciFunction, VerifyHardwareFacts};
 use super::request::ExpectedGpus;
 use super::result::CheckOutcome;
 
@@ -43,7 +43,6 @@ fn find_gpu_problem(
     wanted: &ExpectedGpus,
     found: &VerifyHardwareFacts,
 ) -> Option<(String, &'static str)> {
-    let has_driver = |driver: Option<&str>| driver == Some(DRIVER);
     if found.gpus.len() != wanted.count {
         return Some((
             format!("{} GPUs of NVIDIA on the PCI bus", found.gpus.len()),
@@ -51,29 +50,15 @@ fn find_gpu_problem(
              fallen off the bus",
         ));
     }
-    let mut gpus = found.gpus.iter();
-    if let Some(gpu) = gpus.find(|gpu| !has_driver(gpu.driver.as_deref())) {
-        let with_driver = found
-            .gpus
-            .iter()
-            .filter(|gpu| has_driver(gpu.driver.as_deref()))
-            .count();
-        let driver = gpu
-            .driver
-            .as_deref()
-            .map_or("no driver".to_owned(), |driver| format!("driver {driver}"));
+    if let Some(words) = describe_gpu_without_driver(&found.gpus) {
         return Some((
-            format!(
-                "{with_driver} of {} have NVIDIA's driver; {} has {driver}",
-                found.gpus.len(),
-                gpu.address
-            ),
+            words,
             "CUDA does not see this GPU, and no traffic from or to its memory is possible",
         ));
     }
     let version = found.nvidia.as_deref()?;
     let driver = wanted.driver.as_deref()?;
-    if is_of(version, driver) {
+    if is_of_branch(version, driver) {
         return None;
     }
     Some((
@@ -83,24 +68,44 @@ fn find_gpu_problem(
     ))
 }
 
-/// The first GPU whose PCIe link has fewer lanes than that of another, in words.
-fn find_narrow_link(found: &VerifyHardwareFacts) -> Option<String> {
-    let widest = found.gpus.iter().filter_map(|gpu| gpu.current.width).max();
-    let gpu = found
-        .gpus
-        .iter()
-        .find(|gpu| gpu.current.width.is_some() && gpu.current.width < widest)?;
-    let lanes = |width: Option<u32>| width.map_or("?".to_owned(), |width| width.to_string());
+/// How many GPUs have NVIDIA's driver, and the first that has not; nothing where all have it.
+fn describe_gpu_without_driver(gpus: &[PciFunction]) -> Option<String> {
+    let mut others = Vec::new();
+    for gpu in gpus {
+        if gpu.driver.as_deref() != Some(DRIVER) {
+            others.push(gpu);
+        }
+    }
+    let first = others.first()?;
+    let driver = match &first.driver {
+        Some(driver) => format!("driver {driver}"),
+        None => "no driver".to_owned(),
+    };
     Some(format!(
-        "{} has x{}, others x{}",
-        gpu.address,
-        lanes(gpu.current.width),
-        lanes(widest)
+        "{} of {} have NVIDIA's driver; {} has {driver}",
+        gpus.len() - others.len(),
+        gpus.len(),
+        first.address
     ))
 }
 
+/// The first GPU whose PCIe link has fewer lanes than that of another, in words.
+fn find_narrow_link(found: &VerifyHardwareFacts) -> Option<String> {
+    let widths = found.gpus.iter().filter_map(|gpu| gpu.current.width);
+    let widest = widths.max()?;
+    for gpu in &found.gpus {
+        if let Some(width) = gpu.current.width
+            && width < widest
+        {
+            let address = &gpu.address;
+            return Some(format!("{address} has x{width}, others x{widest}"));
+        }
+    }
+    None
+}
+
 /// `535` is any version of the branch, `535.216` any of its releases.
-fn is_of(version: &str, wanted: &str) -> bool {
+fn is_of_branch(version: &str, wanted: &str) -> bool {
     version
         .strip_prefix(wanted)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))

@@ -86,27 +86,22 @@ impl VerifyHardwareFacts {
     /// With what the host is made of.
     pub fn with_parts(mut self, found: &parts::HardwareFacts) -> VerifyHardwareFacts {
         for function in &found.functions {
-            let one = PciFunction::of(function);
-            // A virtual function sits where its NIC does, and the kernel knows no link of its own.
-            let virtual_one = || PciFunction {
-                current: PcieLink::default(),
-                max: PcieLink::default(),
-                ..one.clone()
-            };
-            self.nics.extend(
-                function
-                    .virtual_netdevs
-                    .iter()
-                    .map(|netdev| (netdev.clone(), virtual_one())),
-            );
-            self.nics.extend(
-                function
-                    .netdevs
-                    .iter()
-                    .map(|netdev| (netdev.clone(), one.clone())),
-            );
+            let own = PciFunction::of(function);
+            for netdev in &function.virtual_netdevs {
+                // A virtual function sits where its NIC does, and the kernel knows no link of its
+                // own.
+                let virtual_function = PciFunction {
+                    current: PcieLink::default(),
+                    max: PcieLink::default(),
+                    ..own.clone()
+                };
+                self.nics.insert(netdev.clone(), virtual_function);
+            }
+            for netdev in &function.netdevs {
+                self.nics.insert(netdev.clone(), own.clone());
+            }
             if function.sort == PciFunctionCategory::Gpu && function.id.starts_with(NVIDIA) {
-                self.gpus.push(one);
+                self.gpus.push(own);
             }
         }
         self.nvidia = Some(found.nvidia_driver.clone()).filter(|version| !version.is_empty());
@@ -155,41 +150,33 @@ impl VerifyHardwareFacts {
     /// with the lowest address.
     pub fn nearest_gpu(&self, netdev: &str) -> Option<(&PciFunction, Nearness)> {
         let nic = self.nics.get(netdev);
-        let usable = self
-            .gpus
-            .iter()
-            .filter(|gpu| gpu.driver.as_deref() == Some("nvidia"));
-        let ranked = usable.map(|gpu| {
-            (
-                gpu,
-                nic.map_or(Nearness::Far, |nic| nic.nearness(gpu)),
-                nic.map_or(0, |nic| nic.common(gpu)),
-            )
-        });
-        let best = ranked.reduce(|best, other| {
-            if (other.1, other.2) > (best.1, best.2) {
-                other
-            } else {
-                best
+        let mut best: Option<(&PciFunction, (Nearness, usize))> = None;
+        for gpu in &self.gpus {
+            if gpu.driver.as_deref() != Some("nvidia") {
+                continue;
             }
-        })?;
-        Some((best.0, best.1))
+            let rank = match nic {
+                Some(nic) => (nic.nearness(gpu), nic.common(gpu)),
+                None => (Nearness::Far, 0),
+            };
+            if best.is_none_or(|(_, known)| rank > known) {
+                best = Some((gpu, rank));
+            }
+        }
+        let (gpu, (nearness, _)) = best?;
+        Some((gpu, nearness))
     }
 }
 
 impl PciFunction {
     fn of(function: &PciFunctionFacts) -> PciFunction {
-        let link = |speed_gts: &str, lanes: &str| PcieLink {
-            speed_gts: parse_link_speed(speed_gts),
-            width: parse_link_width(lanes),
-        };
         PciFunction {
             address: function.address.clone(),
             path: function.path.clone(),
             driver: Some(function.driver.clone()).filter(|driver| !driver.is_empty()),
             numa: function.numa_node.parse().ok(),
-            current: link(&function.link_speed.0, &function.link_width.0),
-            max: link(&function.link_speed.1, &function.link_width.1),
+            current: parse_pcie_link(&function.link_speed.0, &function.link_width.0),
+            max: parse_pcie_link(&function.link_speed.1, &function.link_width.1),
         }
     }
 
@@ -212,13 +199,17 @@ impl PciFunction {
     }
 }
 
+fn parse_pcie_link(speed: &str, width: &str) -> PcieLink {
+    PcieLink {
+        speed_gts: parse_link_speed(speed),
+        width: parse_link_width(width),
+    }
+}
+
 /// `16.0 GT/s PCIe`, `8 GT/s`; `Unknown` of a virtual function.
 fn parse_link_speed(text: &str) -> Option<f64> {
-    text.split(' ')
-        .next()?
-        .parse()
-        .ok()
-        .filter(|speed: &f64| speed.is_finite() && *speed > 0.0)
+    let speed: f64 = text.split(' ').next()?.parse().ok()?;
+    (speed.is_finite() && speed > 0.0).then_some(speed)
 }
 
 /// The kernel writes 0 or 255 for a width that it does not know.
@@ -229,24 +220,17 @@ fn parse_link_width(text: &str) -> Option<u32> {
 /// `ip -j route show default`; each hop of a route with several is a route here.
 fn parse_default_routes(json: &str) -> Vec<(String, u64)> {
     let value: Value = serde_json::from_str(json).unwrap_or_default();
-    let name = |value: &Value| value.get("dev").and_then(Value::as_str).map(str::to_owned);
-    let mut out = Vec::new();
+    let mut routes = Vec::new();
     for route in value.as_array().into_iter().flatten() {
-        let metric = route.get("metric").and_then(Value::as_u64).unwrap_or(0);
-        let hops = route
-            .get("nexthops")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-            .filter_map(name);
-        out.extend(
-            name(route)
-                .into_iter()
-                .chain(hops)
-                .map(|netdev| (netdev, metric)),
-        );
+        let metric = route["metric"].as_u64().unwrap_or(0);
+        let hops = route["nexthops"].as_array().into_iter().flatten();
+        for hop in std::iter::once(route).chain(hops) {
+            if let Some(netdev) = hop["dev"].as_str() {
+                routes.push((netdev.to_owned(), metric));
+            }
+        }
     }
-    out
+    routes
 }
 
 #[cfg(test)]

@@ -113,19 +113,13 @@ pub async fn run_host_job(
         Ok(()) => Ok(watch_job(&mut seats, &token, limit_s, lines, stop).await),
         Err(refused) => Err(refused),
     };
-    let end: Vec<BoxFuture<'_, _>> = seats
-        .iter()
-        .map(|seat| {
-            probe_host(
-                &seat.prober,
-                Probe::EndJob {
-                    token: token.clone(),
-                },
-            )
-        })
-        .collect();
+    let mut ends = Vec::new();
+    for seat in &seats {
+        let token = token.clone();
+        ends.push(probe_host(&seat.prober, Probe::EndJob { token }));
+    }
     // A host that does not hear it ends the job by its lease.
-    run_concurrently(end).await;
+    run_concurrently(ends).await;
     ended
 }
 
@@ -134,37 +128,31 @@ fn probe_host(prober: &Prober, probe: Probe) -> BoxFuture<'_, Result<ProbeOutput
 }
 
 async fn check_job_needs(seats: &[Seat<'_>]) -> Result<(), HostJobStartError> {
-    let look = seats
-        .iter()
-        .map(|seat| {
-            probe_host(
-                &seat.prober,
-                Probe::JobNeeds {
-                    script: seat.part.needs.clone(),
-                },
-            )
-        })
-        .collect();
+    let mut looks = Vec::new();
+    for seat in seats {
+        let script = seat.part.needs.clone();
+        looks.push(probe_host(&seat.prober, Probe::JobNeeds { script }));
+    }
     let mut missing = Vec::new();
-    for (said, seat) in run_concurrently(look).await.into_iter().zip(seats) {
+    for (said, seat) in run_concurrently(looks).await.into_iter().zip(seats) {
         let host = seat.part.host.clone();
-        let said = said.map_err(|why| HostJobStartError::Unasked {
-            host: host.clone(),
-            why,
-        })?;
-        let lacks: Vec<String> = said
-            .out
-            .lines()
-            .filter_map(|line| line.strip_prefix("@missing "))
-            .map(|what| one_line(what, 120))
-            .collect();
-        if lacks.is_empty() && said.code != 0 {
+        let said = match said {
+            Ok(said) => said,
+            Err(why) => return Err(HostJobStartError::Unasked { host, why }),
+        };
+        let mut lacks_something = false;
+        for line in said.out.lines() {
+            if let Some(what) = line.strip_prefix("@missing ") {
+                lacks_something = true;
+                missing.push((host.clone(), one_line(what, 120)));
+            }
+        }
+        if !lacks_something && said.code != 0 {
             return Err(HostJobStartError::Unasked {
                 host,
                 why: format!("exit status {}: {}", said.code, one_line(&said.err, 120)),
             });
         }
-        missing.extend(lacks.into_iter().map(|what| (host.clone(), what)));
     }
     if missing.is_empty() {
         Ok(())
@@ -174,23 +162,18 @@ async fn check_job_needs(seats: &[Seat<'_>]) -> Result<(), HostJobStartError> {
 }
 
 async fn start_job(seats: &[Seat<'_>], token: &str, limit_s: u32) -> Result<(), HostJobStartError> {
-    let start = |seat: &Seat<'_>| {
+    let mut starts = Vec::new();
+    for seat in seats {
         let (files, script) = seat.part.start.clone().unwrap_or_default();
-        Probe::StartJob {
+        let start = Probe::StartJob {
             token: token.to_owned(),
             files,
             script,
             lease_s: limit_s.saturating_add(LEASE_SLACK_S),
-        }
-    };
-    let started = run_concurrently(
-        seats
-            .iter()
-            .map(|seat| probe_host(&seat.prober, start(seat)))
-            .collect(),
-    )
-    .await;
-    for (said, seat) in started.into_iter().zip(seats) {
+        };
+        starts.push(probe_host(&seat.prober, start));
+    }
+    for (said, seat) in run_concurrently(starts).await.into_iter().zip(seats) {
         let why = match said {
             Ok(said) if said.code == 0 => continue,
             Ok(said) => one_line(&(said.out + &said.err), 200),
@@ -252,21 +235,17 @@ async fn collect_job_output(
     token: &str,
     lines: &mut (dyn FnMut(&str, &str) + Send),
 ) -> Option<HostJobOutcome> {
-    let look = |seat: &Seat<'_>| Probe::JobOutput {
-        token: token.to_owned(),
-        from: seat.taken,
-    };
-    let open: Vec<usize> = (0..seats.len())
-        .filter(|place| seats[*place].status.is_none())
-        .collect();
-    let said = run_concurrently(
-        open.iter()
-            .map(|place| probe_host(&seats[*place].prober, look(&seats[*place])))
-            .collect(),
-    )
-    .await;
-    for (said, place) in said.into_iter().zip(open) {
-        let seat = &mut seats[place];
+    let mut looks = Vec::new();
+    for seat in seats.iter().filter(|seat| seat.status.is_none()) {
+        let look = Probe::JobOutput {
+            token: token.to_owned(),
+            from: seat.taken,
+        };
+        looks.push(probe_host(&seat.prober, look));
+    }
+    let said = run_concurrently(looks).await;
+    let open = seats.iter_mut().filter(|seat| seat.status.is_none());
+    for (said, seat) in said.into_iter().zip(open) {
         let lost = match said {
             Ok(said) => seat.take(&said.out, lines),
             Err(why) => {
@@ -314,12 +293,8 @@ impl Seat<'_> {
             );
         }
         if state == "ended" && self.taken >= size {
-            self.status = Some(
-                words
-                    .next()
-                    .and_then(|code| code.parse().ok())
-                    .unwrap_or(-1),
-            );
+            let code = words.next().unwrap_or_default();
+            self.status = Some(code.parse().unwrap_or(-1));
             if !self.open.is_empty() {
                 lines(
                     &self.part.host,

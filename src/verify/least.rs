@@ -23,7 +23,8 @@ pub struct BandwidthExpectation {
     /// The spec states it; else it is the catalogue's, of machines whose GPUs and NICs share
     /// switches.
     pub is_stated: bool,
-    /// The same in words, with where it comes from; empty where nothing is stated or known.
+    /// The least bandwidth in words, with where it comes from; empty where nothing is stated or
+    /// known.
     pub words: String,
     /// The load that the number holds for.
     pub load: Option<TrafficLoad>,
@@ -106,7 +107,7 @@ pub fn select_bandwidth_expectation(
             Some(gbps),
             format!("at least {gbps} Gb/s, as the spec states"),
         ),
-        (None, Some(row)) => (row.least_gbps, of_row(row)),
+        (None, Some(row)) => (row.least_gbps, describe_bandwidth_row(row)),
         (None, None) => (None, String::new()),
     };
     BandwidthExpectation {
@@ -117,7 +118,7 @@ pub fn select_bandwidth_expectation(
     }
 }
 
-fn of_row(row: &BandwidthRow) -> String {
+fn describe_bandwidth_row(row: &BandwidthRow) -> String {
     match (row.least_gbps, row.seen_gbps) {
         (Some(least), _) => format!(
             "at least {least} Gb/s, as row `{}` of the catalogue has it",

@@ -46,11 +46,8 @@ pub fn judge_netdev(rail: &ExpectedRail, facts: &RailFacts) -> CheckOutcome {
                 )
                 .next("railwright drift {inventory}")
         }
-        (_, mtu) => CheckOutcome::passed(format!(
-            "{name} up{}",
-            mtu.map_or(String::new(), |m| format!(", mtu {m}"))
-        ))
-        .expected(wanted),
+        (_, Some(mtu)) => CheckOutcome::passed(format!("{name} up, mtu {mtu}")).expected(wanted),
+        (_, None) => CheckOutcome::passed(format!("{name} up")).expected(wanted),
     }
 }
 

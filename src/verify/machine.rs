@@ -2,7 +2,6 @@
 
 use super::hardware::VerifyHardwareFacts;
 use super::least::rate_gbps;
-use super::request::ExpectedRail;
 use super::result::VerifyCheck;
 use super::run::{VerifyFindings, VerifyRun};
 use super::session::{HostSession, outcome_from_lost_host};
@@ -51,8 +50,8 @@ pub(super) async fn check_machine(
             VerifyCheck::Gpus,
         );
     }
-    let is_erdma = |rail: &ExpectedRail| rail.driver.as_deref() == Some(ERDMA);
-    if session.host.rails.iter().any(is_erdma) {
+    let mut rails = session.host.rails.iter();
+    if rails.any(|rail| rail.driver.as_deref() == Some(ERDMA)) {
         run.judged(
             findings,
             routes::check_default_routes(&session.host.rails, &session.hardware),
@@ -61,6 +60,11 @@ pub(super) async fn check_machine(
             VerifyCheck::Routes,
         );
     }
+    check_pcie_links(run, session, findings);
+}
+
+fn check_pcie_links(run: &VerifyRun<'_>, session: &HostSession<'_>, findings: &mut VerifyFindings) {
+    let name = [session.host.name()];
     for rail in &session.host.rails {
         // A rail that is no PCI function is a bond, a VLAN or not there; its netdev is judged by
         // itself.

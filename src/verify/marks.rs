@@ -29,8 +29,8 @@ pub fn parse_mark_counts(text: &str) -> MarkCounts {
     let mut counts = MarkCounts::default();
     for line in text.lines() {
         if line.trim_start().starts_with('{') {
-            counts.by_dscp.extend(nft_elements(line));
-        } else if let Some((priority, packets)) = priority_line(line) {
+            counts.by_dscp.extend(parse_nft_counters(line));
+        } else if let Some((priority, packets)) = parse_priority_line(line) {
             counts.by_priority.insert(priority, packets);
         }
     }
@@ -38,7 +38,7 @@ pub fn parse_mark_counts(text: &str) -> MarkCounts {
 }
 
 /// `rx_prio3_packets: 14118` (ethtool -S).
-fn priority_line(line: &str) -> Option<(u8, u64)> {
+fn parse_priority_line(line: &str) -> Option<(u8, u64)> {
     let (name, value) = line.trim().split_once(':')?;
     let priority = name.strip_prefix("rx_prio")?.strip_suffix("_packets")?;
     Some((priority.parse().ok()?, value.trim().parse().ok()?))
@@ -46,28 +46,21 @@ fn priority_line(line: &str) -> Option<(u8, u64)> {
 
 /// `nft -j -n list set` (1.0.6):
 /// `{"nftables":[..,{"set":{..,"elem":[{"elem":{"val":26,"counter":{"packets":14118,..}}}]}}]}`.
-fn nft_elements(json: &str) -> Vec<(u8, u64)> {
+fn parse_nft_counters(json: &str) -> Vec<(u8, u64)> {
     let value: Value = serde_json::from_str(json).unwrap_or_default();
-    let sets = value
-        .get("nftables")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .filter_map(|entry| entry.get("set"));
-    let elements = sets
-        .filter_map(|set| set.get("elem"))
-        .filter_map(Value::as_array)
-        .flatten();
-    elements
-        .filter_map(|entry| {
-            let element = entry.get("elem")?;
-            let dscp = element.get("val").and_then(Value::as_u64)?;
-            Some((
-                u8::try_from(dscp).ok()?,
-                element.get("counter")?.get("packets")?.as_u64()?,
-            ))
-        })
-        .collect()
+    let mut counts = Vec::new();
+    for entry in value["nftables"].as_array().into_iter().flatten() {
+        for element in entry["set"]["elem"].as_array().into_iter().flatten() {
+            let element = &element["elem"];
+            if let Some(dscp) = element["val"].as_u64()
+                && let Ok(dscp) = u8::try_from(dscp)
+                && let Some(packets) = element["counter"]["packets"].as_u64()
+            {
+                counts.push((dscp, packets));
+            }
+        }
+    }
+    counts
 }
 
 /// Judges the packets that arrived between two readings.
@@ -78,20 +71,15 @@ pub fn check_packet_marks(
 ) -> CheckOutcome {
     let expected = format!("at least {SHARE_PERCENT} % with DSCP {}", wanted.dscp);
     if after.by_dscp.values().sum::<u64>() >= ENOUGH_PACKETS {
-        return by_share(&after.by_dscp, wanted.dscp, "DSCP", expected);
+        return check_mark_share(&after.by_dscp, wanted.dscp, "DSCP", expected);
     }
-    let delta: BTreeMap<u8, u64> = after
-        .by_priority
-        .iter()
-        .map(|(priority, packets)| {
-            (
-                *priority,
-                packets.saturating_sub(before.by_priority.get(priority).copied().unwrap_or(0)),
-            )
-        })
-        .collect();
+    let mut delta: BTreeMap<u8, u64> = BTreeMap::new();
+    for (priority, packets) in &after.by_priority {
+        let earlier = before.by_priority.get(priority).copied().unwrap_or(0);
+        delta.insert(*priority, packets.saturating_sub(earlier));
+    }
     if delta.values().sum::<u64>() >= ENOUGH_PACKETS {
-        return by_share(
+        return check_mark_share(
             &delta,
             wanted.priority,
             "priority",
@@ -109,16 +97,21 @@ pub fn check_packet_marks(
         .next("railwright verify {inventory}")
 }
 
-fn by_share(counts: &BTreeMap<u8, u64>, wanted: u8, word: &str, expected: String) -> CheckOutcome {
+fn check_mark_share(
+    counts: &BTreeMap<u8, u64>,
+    wanted: u8,
+    word: &str,
+    expected: String,
+) -> CheckOutcome {
     let total: u64 = counts.values().sum();
     let share = counts.get(&wanted).copied().unwrap_or(0) as f64 * 100.0 / total.max(1) as f64;
     if share >= SHARE_PERCENT {
         return CheckOutcome::passed(format!("{share:.0} % on {word} {wanted}")).expected(expected);
     }
-    let most = counts
-        .iter()
-        .max_by_key(|(_, packets)| **packets)
-        .map_or(0, |(value, _)| *value);
+    let most = match counts.iter().max_by_key(|(_, packets)| **packets) {
+        Some((value, _)) => *value,
+        None => 0,
+    };
     CheckOutcome::failed(
         "RW0807",
         format!("{share:.0} % on {word} {wanted}, most on {word} {most}"),

@@ -13,7 +13,10 @@ pub fn check_module_output(
 ) -> CheckOutcome {
     let found = stdout.trim();
     let wanted = check.expect.as_deref().map(str::trim);
-    let expected = wanted.map_or("exit status 0".to_owned(), |wanted| one_line(wanted, 80));
+    let expected = match wanted {
+        Some(wanted) => one_line(wanted, 80),
+        None => "exit status 0".to_owned(),
+    };
     if matches!(code, 124 | 137) {
         return CheckOutcome::unknown("RW0815", "ran past its time limit")
             .expected(expected)

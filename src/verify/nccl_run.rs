@@ -60,28 +60,23 @@ pub fn group_wave_hosts(
     wave: &[String],
     done: &[String],
 ) -> Vec<Vec<String>> {
-    let of = |sort: &Vec<String>| {
-        let mut hosts: Vec<String> = wave
-            .iter()
-            .filter(|host| sort.contains(host))
-            .cloned()
-            .collect();
+    let mut groups = Vec::new();
+    for sort in sorts {
+        let mut hosts = wave.to_vec();
+        hosts.retain(|host| sort.contains(host));
+        if hosts.is_empty() {
+            continue;
+        }
         let mut earlier = done
             .iter()
-            .filter(|host| sort.contains(host) && !wave.contains(host))
-            .peekable();
+            .filter(|host| sort.contains(host) && !wave.contains(host));
         let first = earlier.next();
-        let wants = hosts.len() == 1 || earlier.peek().is_none();
-        if !hosts.is_empty() && wants {
+        if hosts.len() == 1 || earlier.next().is_none() {
             hosts.extend(first.cloned());
         }
-        hosts
-    };
-    sorts
-        .iter()
-        .map(of)
-        .filter(|hosts| !hosts.is_empty())
-        .collect()
+        groups.push(hosts);
+    }
+    groups
 }
 
 /// Runs and judges; `begins` is told of each run, and `stop` ends the one that goes on and begins
@@ -115,32 +110,42 @@ pub async fn run_nccl_checks(
             .collect();
         begins(&hosts);
         let mut decoder = NcclLogDecoder::default();
-        let mut lines = |_: &str, text: &str| decoder.feed(text.as_bytes());
         let ended = match is_stopped {
             true => Ok(HostJobOutcome::Stopped),
             false => {
-                host_job::run_host_job(connector, &run.parts, run.limit_s, &mut lines, &mut stop)
-                    .await
+                host_job::run_host_job(
+                    connector,
+                    &run.parts,
+                    run.limit_s,
+                    &mut |_: &str, text: &str| decoder.feed(text.as_bytes()),
+                    &mut stop,
+                )
+                .await
             }
         };
         is_stopped |= matches!(ended, Ok(HostJobOutcome::Stopped));
         let log = decoder.finish();
-        let names: Vec<&str> = hosts.iter().map(String::as_str).collect();
-        let shown = nodeset::fold_node_set(&hosts);
-        let on = |(aspect, judgement): (&'static str, CheckOutcome)| {
-            let next = judgement.next.replace("{host}", &shown);
-            judgement
-                .next(next)
-                .on(inventory, &names, None, VerifyCheck::Nccl(aspect))
-        };
-        results.extend(
-            evaluate_nccl_run(ended, &log, &run.expected, run.limit_s)
-                .into_iter()
-                .map(on),
-        );
+        for (aspect, outcome) in evaluate_nccl_run(ended, &log, &run.expected, run.limit_s) {
+            results.push(bind_nccl_outcome(outcome, aspect, inventory, &hosts));
+        }
         figures.extend(build_nccl_figure(hosts, run.ranks, &log));
     }
     (results, figures)
+}
+
+fn bind_nccl_outcome(
+    outcome: CheckOutcome,
+    aspect: &'static str,
+    inventory: &str,
+    hosts: &[String],
+) -> CheckResult {
+    let names: Vec<&str> = hosts.iter().map(String::as_str).collect();
+    let next = outcome
+        .next
+        .replace("{host}", &nodeset::fold_node_set(hosts));
+    outcome
+        .next(next)
+        .on(inventory, &names, None, VerifyCheck::Nccl(aspect))
 }
 
 fn build_nccl_figure(hosts: Vec<String>, ranks: u32, log: &NcclLog) -> Option<NcclFigure> {
@@ -178,18 +183,19 @@ fn evaluate_nccl_run(
 ) -> Vec<(&'static str, CheckOutcome)> {
     let bad = match ended {
         Ok(ended) => check_run_end(&ended, log, limit_s),
-        Err(refused) => Some(not_run(refused)),
+        Err(refused) => Some(report_unstarted_run(refused)),
     };
-    let aspects = nccl::check_nccl_log(log, expected)
-        .aspects
-        .into_iter()
-        .map(|(aspect, judgement)| (aspect.word(), judgement));
-    match bad {
-        None => aspects.collect(),
-        Some(bad) => std::iter::once(("", bad))
-            .chain(aspects.filter(|(_, judgement)| judgement.verdict == CheckVerdict::Failed))
-            .collect(),
+    let is_bad = bad.is_some();
+    let mut outcomes = Vec::new();
+    if let Some(bad) = bad {
+        outcomes.push(("", bad));
     }
+    for (aspect, outcome) in nccl::check_nccl_log(log, expected).aspects {
+        if !is_bad || outcome.verdict == CheckVerdict::Failed {
+            outcomes.push((aspect.word(), outcome));
+        }
+    }
+    outcomes
 }
 
 const TO_ITS_END: &str = "a run to its end";
@@ -197,29 +203,19 @@ const UNPROVEN: &str = "nothing is proven of the path from GPU to GPU";
 
 /// It did not come to a good end.
 fn check_run_end(ended: &HostJobOutcome, log: &NcclLog, limit_s: u32) -> Option<CheckOutcome> {
-    let said = log
-        .failures
-        .first()
-        .map(|failure| format!(": {}", failure.text))
-        .unwrap_or_default();
-    let ran = |judgement: CheckOutcome, effect: &str| {
-        judgement
-            .expected(TO_ITS_END)
-            .effect(effect)
-            .next("railwright job run nccl-test -i {inventory} --on {host} shows all that it says")
-    };
-    match ended {
+    let (outcome, effect) = match ended {
         HostJobOutcome::Exited(all) => {
-            let bad: Vec<&(String, i32)> = all.iter().filter(|(_, code)| *code != 0).collect();
-            let (host, code) = bad.first()?;
-            let found = format!(
-                "it ended with exit status {code} on {}{said}",
-                one_line(host, 60)
-            );
-            Some(ran(
+            let (host, code) = all.iter().find(|(_, code)| *code != 0)?;
+            let said = match log.failures.first() {
+                Some(failure) => format!(": {}", failure.text),
+                None => String::new(),
+            };
+            let host = one_line(host, 60);
+            let found = format!("it ended with exit status {code} on {host}{said}");
+            (
                 CheckOutcome::failed("RW1306", found),
                 "jobs of NCCL break between these hosts",
-            ))
+            )
         }
         HostJobOutcome::Late => {
             let sizes: u64 = log.runs.iter().map(|run| run.sizes).sum();
@@ -228,25 +224,48 @@ fn check_run_end(ended: &HostJobOutcome, log: &NcclLog, limit_s: u32) -> Option<
                 format_duration(limit_s.into()),
                 format_count(sizes as usize, "size")
             );
-            Some(ran(
+            (
                 CheckOutcome::failed("RW1306", found),
                 "jobs of NCCL hang between these hosts, or are too slow for the time that they \
                  were given",
-            ))
+            )
         }
-        HostJobOutcome::Lost { host, why } => Some(ran(
+        HostJobOutcome::Lost { host, why } => (
             CheckOutcome::unknown("RW1306", format!("{host} was lost: {why}")),
             UNPROVEN,
-        )),
-        HostJobOutcome::Stopped => Some(ran(
-            CheckOutcome::unknown("RW1306", "it was stopped"),
-            UNPROVEN,
-        )),
+        ),
+        HostJobOutcome::Stopped => (CheckOutcome::unknown("RW1306", "it was stopped"), UNPROVEN),
+    };
+    let outcome = outcome
+        .expected(TO_ITS_END)
+        .effect(effect)
+        .next("railwright job run nccl-test -i {inventory} --on {host} shows all that it says");
+    Some(outcome)
+}
+
+/// The first thing that hosts lack, on which it is missing, and what brings it.
+fn describe_missing_things(all: &[(String, String)]) -> (String, String) {
+    let first = match all.first() {
+        Some((_, what)) => what.as_str(),
+        None => "",
+    };
+    let mut hosts = Vec::new();
+    for (host, what) in all {
+        if what == first {
+            hosts.push(host);
+        }
     }
+    let (what, brings) = describe_missing_requirement(first);
+    let more = match all.len() - hosts.len() {
+        0 => String::new(),
+        others => format!(", and {} more", format_count(others, "thing")),
+    };
+    let hosts = nodeset::fold_node_set(&hosts);
+    (format!("{what} is not on {hosts}{more}"), brings)
 }
 
 /// It was not started anywhere.
-fn not_run(refused: HostJobStartError) -> CheckOutcome {
+fn report_unstarted_run(refused: HostJobStartError) -> CheckOutcome {
     let (found, next) = match refused {
         HostJobStartError::Unreached(error) => {
             (error.one_line(), "railwright verify {inventory}".to_owned())
@@ -259,26 +278,7 @@ fn not_run(refused: HostJobStartError) -> CheckOutcome {
             format!("it did not start on {host}: {why}"),
             "`systemctl --failed` on that host".to_owned(),
         ),
-        HostJobStartError::Missing(all) => {
-            let hosts: Vec<&String> = all.first().map_or(Vec::new(), |(_, what)| {
-                all.iter()
-                    .filter(|(_, other)| other == what)
-                    .map(|(host, _)| host)
-                    .collect()
-            });
-            let (what, brings) =
-                describe_missing_requirement(all.first().map_or("", |(_, what)| what));
-            let others = all.len() - hosts.len();
-            let more = if others > 0 {
-                format!(", and {} more", format_count(others, "thing"))
-            } else {
-                String::new()
-            };
-            (
-                format!("{what} is not on {}{more}", nodeset::fold_node_set(&hosts)),
-                brings,
-            )
-        }
+        HostJobStartError::Missing(all) => describe_missing_things(&all),
     };
     CheckOutcome::unknown("RW1306", found)
         .expected(TO_ITS_END)

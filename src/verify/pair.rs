@@ -181,7 +181,10 @@ impl<'a> PairTraffic<'a> {
         let token = format!("{}n{number}", self.token);
         let port = FIRST_PORT + number % PORTS;
         let lease_s = what.seconds + TRAFFIC_SLACK_S;
-        let [sent, written] = what.gpus.map_or([None, None], |gpus| gpus.map(Some));
+        let [sent, written] = match what.gpus {
+            Some(gpus) => gpus.map(Some),
+            None => [None, None],
+        };
         let serving = to
             .session
             .ask(&Probe::ServeTraffic {
@@ -252,10 +255,10 @@ pub(super) async fn run_loopback_check(
     let run = traffic
         .measure(what, side, side, perftest::bandwidth_gbps)
         .await;
-    let judgement = run.map_or_else(
-        |reason| outcome_from_lost_host(&reason),
-        traffic::judge_loopback,
-    );
+    let judgement = match run {
+        Ok(measured) => traffic::judge_loopback(measured),
+        Err(reason) => outcome_from_lost_host(&reason),
+    };
     traffic.run.judged(
         &mut findings,
         judgement,

@@ -6,58 +6,68 @@ use railwright_base::text::one_line;
 
 /// Judges the output of `ping -n -M do -s SIZE -c 3` (iputils) and its exit status.
 pub fn check_path_mtu(code: i32, output: &str, mtu: u32) -> CheckOutcome {
-    let expected = format!("{mtu} bytes unsplit");
-    let fail = |words: String, effect: &str| {
-        CheckOutcome::failed("RW0806", words)
-            .expected(expected.clone())
-            .effect(effect)
-            .next("railwright drift {inventory}")
-    };
     if output.contains("@missing ping") {
         return CheckOutcome::unknown("RW0812", "ping is not installed")
             .next("install iputils-ping, then railwright verify {inventory}");
     }
-    if let Some(local) = limit_after(output, "message too long") {
-        return fail(
-            format!("this host's own netdev stops at {local} bytes"),
-            "this host cannot send what its peers expect; RDMA falls to a smaller path MTU or \
-             connections break",
-        );
+    let expected = format!("{mtu} bytes unsplit");
+    if let Some((words, effect)) = find_size_limit(output) {
+        return report_split_path(words, effect, expected);
     }
-    if let Some(router) = limit_after(output, "frag needed") {
-        return fail(
-            format!("a router on the way stops at {router} bytes"),
-            "it drops whole RDMA packets, which are never split",
-        );
-    }
-    match (loss_percent(output), code) {
-        (Some(0.0), 0) => CheckOutcome::passed(format!("{mtu} bytes, no loss")).expected(expected),
-        (Some(100.0), _) if output.contains("Destination Host Unreachable") => fail(
+    let (words, effect) = match (loss_percent(output), code) {
+        (Some(0.0), 0) => {
+            return CheckOutcome::passed(format!("{mtu} bytes, no loss")).expected(expected);
+        }
+        (Some(100.0), _) if output.contains("Destination Host Unreachable") => (
             "the peer's address does not answer ARP".to_owned(),
             "the two rails are not on one network: cabling, VLAN or address",
         ),
-        (Some(100.0), _) => fail(
+        (Some(100.0), _) => (
             format!("packets of {mtu} bytes vanish"),
             "a hop with a smaller MTU drops them without a word (switch port, peer), or the peer \
              is not there",
         ),
-        (Some(loss), _) => fail(
+        (Some(loss), _) => (
             format!("{loss} % of the packets lost"),
             "RoCE answers loss with stalls: a link that loses pings is not fit for it",
         ),
-        (None, _) if output.contains("Cannot assign requested address") => fail(
+        (None, _) if output.contains("Cannot assign requested address") => (
             "this host does not have the rail's address".to_owned(),
             "traffic of this rail leaves through another one",
         ),
-        (None, _) if output.contains("Network is unreachable") => fail(
+        (None, _) if output.contains("Network is unreachable") => (
             "no route to the peer's address".to_owned(),
             "the two rails are not on one network",
         ),
         (None, _) => {
-            CheckOutcome::unknown("RW0815", format!("ping said: {}", one_line(output, 100)))
-                .expected(expected)
+            let words = format!("ping said: {}", one_line(output, 100));
+            return CheckOutcome::unknown("RW0815", words).expected(expected);
         }
+    };
+    report_split_path(words, effect, expected)
+}
+
+/// Who says that packets of this size do not pass, and what that means.
+fn find_size_limit(output: &str) -> Option<(String, &'static str)> {
+    if let Some(local) = limit_after(output, "message too long") {
+        return Some((
+            format!("this host's own netdev stops at {local} bytes"),
+            "this host cannot send what its peers expect; RDMA falls to a smaller path MTU or \
+             connections break",
+        ));
     }
+    let router = limit_after(output, "frag needed")?;
+    Some((
+        format!("a router on the way stops at {router} bytes"),
+        "it drops whole RDMA packets, which are never split",
+    ))
+}
+
+fn report_split_path(words: String, effect: &str, expected: String) -> CheckOutcome {
+    CheckOutcome::failed("RW0806", words)
+        .expected(expected)
+        .effect(effect)
+        .next("railwright drift {inventory}")
 }
 
 /// The MTU that follows some words: `ping: local error: message too long, mtu=1500` (iputils

@@ -63,15 +63,14 @@ pub fn judge_nic(nic: &PciFunction, rate_gbps: Option<f64>) -> CheckOutcome {
 
 /// `16 GT/s x16`.
 fn format_pcie_link(link: PcieLink) -> String {
-    let speed = link
-        .speed_gts
-        .map_or("an unknown speed".to_owned(), |speed| {
-            format!("{speed} GT/s")
-        });
-    format!(
-        "{speed} x{}",
-        link.width.map_or("?".to_owned(), |width| width.to_string())
-    )
+    let speed = match link.speed_gts {
+        Some(speed) => format!("{speed} GT/s"),
+        None => "an unknown speed".to_owned(),
+    };
+    match link.width {
+        Some(width) => format!("{speed} x{width}"),
+        None => format!("{speed} x?"),
+    }
 }
 
 #[cfg(test)]

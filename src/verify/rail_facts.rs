@@ -75,20 +75,18 @@ impl RailFacts {
     /// Reads the probe's output; what makes no sense is left out.
     pub fn parse(text: &str) -> RailFacts {
         let mut facts = RailFacts::default();
-        let mut section = Vec::new();
+        let mut section: Vec<&str> = Vec::new();
         let mut rdma = String::new();
         for line in text.lines() {
             if let Some(head) = line.strip_prefix('@') {
-                section = head.split_whitespace().map(str::to_owned).collect();
+                section = head.split_whitespace().collect();
                 facts.begin(&section);
             } else {
-                match section.first().map(String::as_str) {
-                    Some("netdev") => {
-                        facts.netdev_line(section.get(1).map_or("", String::as_str), line)
-                    }
-                    Some("port") => facts.port_line(line),
-                    Some("rdma") => rdma.push_str(line),
-                    Some("tools") => drop(facts.tools.insert(line.trim().to_owned())),
+                match section.as_slice() {
+                    ["netdev", name, ..] => facts.netdev_line(name, line),
+                    ["port", ..] => facts.port_line(line),
+                    ["rdma", ..] => rdma.push_str(line),
+                    ["tools", ..] => drop(facts.tools.insert(line.trim().to_owned())),
                     _ => {}
                 }
             }
@@ -100,35 +98,37 @@ impl RailFacts {
     /// The port of a netdev. That of a VLAN is the port which has its GIDs, or sits on what the
     /// VLAN is named for.
     pub fn port_of(&self, netdev: &str) -> Option<&RailRdmaPort> {
-        let of = |name: &str| {
-            self.ports
-                .iter()
-                .find(|p| p.netdev.as_deref() == Some(name))
-        };
-        let by_gid = || {
-            self.ports
-                .iter()
-                .find(|p| p.gids.iter().any(|gid| gid.netdev == netdev))
-        };
-        of(netdev)
-            .or_else(by_gid)
-            .or_else(|| of(netdev.rsplit_once('.')?.0))
+        if let Some(port) = self.find_port_on(netdev) {
+            return Some(port);
+        }
+        for port in &self.ports {
+            if port.gids.iter().any(|gid| gid.netdev == netdev) {
+                return Some(port);
+            }
+        }
+        self.find_port_on(netdev.rsplit_once('.')?.0)
     }
 
-    fn begin(&mut self, section: &[String]) {
+    fn find_port_on(&self, netdev: &str) -> Option<&RailRdmaPort> {
+        self.ports
+            .iter()
+            .find(|port| port.netdev.as_deref() == Some(netdev))
+    }
+
+    fn begin(&mut self, section: &[&str]) {
         match section {
-            [word, name] if word == "netdev" => {
+            ["netdev", name] => {
                 self.netdevs.insert(
-                    name.clone(),
+                    (*name).to_owned(),
                     RailNetdev {
                         present: true,
                         ..RailNetdev::default()
                     },
                 );
             }
-            [word, device, number] if word == "port" => {
+            ["port", device, number] => {
                 self.ports.push(RailRdmaPort {
-                    device: device.clone(),
+                    device: (*device).to_owned(),
                     number: number.parse().unwrap_or(1),
                     ..RailRdmaPort::default()
                 });
@@ -174,27 +174,39 @@ impl RailFacts {
     fn bind_netdevs(&mut self, rdma_json: &str) {
         let links: Vec<Value> = serde_json::from_str(rdma_json).unwrap_or_default();
         for port in &mut self.ports {
-            let said = links.iter().find(|l| {
-                l.get("ifname").and_then(Value::as_str) == Some(&port.device)
-                    && l.get("port").and_then(Value::as_u64) == Some(u64::from(port.number))
-            });
-            let by_tool = said
-                .and_then(|l| l.get("netdev"))
-                .and_then(Value::as_str)
-                .map(str::to_owned);
-            let by_gid = port
-                .gids
-                .iter()
-                .map(|g| g.netdev.clone())
-                .find(|n| !n.is_empty() && n != "-");
-            let by_function = port
-                .function_netdevs
-                .first()
-                .filter(|_| port.function_netdevs.len() == 1)
-                .cloned();
-            port.netdev = by_tool.or(port.netdev.take()).or(by_gid).or(by_function);
+            if let Some(netdev) = find_link_netdev(&links, port) {
+                port.netdev = Some(netdev);
+            } else if port.netdev.is_none() {
+                port.netdev = find_gid_netdev(port).or_else(|| port.only_function_netdev());
+            }
         }
     }
+}
+
+impl RailRdmaPort {
+    fn only_function_netdev(&self) -> Option<String> {
+        match self.function_netdevs.as_slice() {
+            [only] => Some(only.clone()),
+            _ => None,
+        }
+    }
+}
+
+/// The netdev of a port by `rdma -j link`.
+fn find_link_netdev(links: &[Value], port: &RailRdmaPort) -> Option<String> {
+    let link = links.iter().find(|link| {
+        link["ifname"].as_str() == Some(port.device.as_str())
+            && link["port"].as_u64() == Some(u64::from(port.number))
+    })?;
+    Some(link["netdev"].as_str()?.to_owned())
+}
+
+/// The netdev that the GIDs of a port name.
+fn find_gid_netdev(port: &RailRdmaPort) -> Option<String> {
+    let mut netdevs = port.gids.iter().map(|gid| &gid.netdev);
+    netdevs
+        .find(|netdev| !netdev.is_empty() && *netdev != "-")
+        .cloned()
 }
 
 /// `192.0.2.1/24` or `192.0.2.1`.

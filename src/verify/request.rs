@@ -35,7 +35,7 @@ pub struct FabricFacts {
 pub struct Expectations {
     /// The least average of `ib_write_bw`, in Gb/s.
     pub write_bandwidth_gbps: Option<f64>,
-    /// The same from GPU memory to GPU memory.
+    /// The least average from GPU memory to GPU memory, in Gb/s.
     pub gpu_bandwidth_gbps: Option<f64>,
     /// The greatest typical latency of `ib_read_lat`, in microseconds.
     pub read_latency_us: Option<f64>,

@@ -309,26 +309,27 @@ impl VerifyCheck {
 impl VerifyReport {
     /// The hosts of which something was proven.
     pub fn proven(&self) -> BTreeSet<String> {
-        let is_proof = |result: &&CheckResult| {
-            matches!(result.verdict, CheckVerdict::Passed | CheckVerdict::Warning)
-                && result.check.proves()
-        };
-        self.results
-            .iter()
-            .filter(is_proof)
-            .flat_map(|result| result.hosts.iter().cloned())
-            .collect()
+        let mut hosts = BTreeSet::new();
+        for result in &self.results {
+            let is_good = matches!(result.verdict, CheckVerdict::Passed | CheckVerdict::Warning);
+            if is_good && result.check.proves() {
+                hosts.extend(result.hosts.iter().cloned());
+            }
+        }
+        hosts
     }
 
     /// The hosts that a check of nobody else failed on.
     pub fn failed_alone(&self) -> BTreeSet<String> {
-        let failed = self
-            .results
-            .iter()
-            .filter(|result| result.verdict == CheckVerdict::Failed && result.hosts.len() == 1);
-        failed
-            .flat_map(|result| result.hosts.iter().cloned())
-            .collect()
+        let mut hosts = BTreeSet::new();
+        for result in &self.results {
+            if result.verdict == CheckVerdict::Failed
+                && let [host] = result.hosts.as_slice()
+            {
+                hosts.insert(host.clone());
+            }
+        }
+        hosts
     }
 }
 

@@ -9,51 +9,61 @@ use super::result::CheckOutcome;
 /// 200 on for the same reason (AliyunContainerService/alibabacloud-erdma-controller:
 /// internal/drivers/netdev.go).
 pub fn check_default_routes(rails: &[ExpectedRail], found: &VerifyHardwareFacts) -> CheckOutcome {
-    let is_rail = |netdev: &str| rails.iter().any(|rail| rail.netdev == netdev);
-    let (over_rails, primary): (Vec<_>, Vec<_>) = found
-        .default_routes
-        .iter()
-        .partition(|(netdev, _)| is_rail(netdev));
     let expected = "the default route with the lowest metric is not by an eRDMA interface";
-    let best = primary.iter().min_by_key(|(_, metric)| *metric);
-    let words = |route: &(String, u64)| format!("{} metric {}", route.0, route.1);
-    match (over_rails.iter().min_by_key(|(_, metric)| *metric), best) {
-        (None, None) => {
-            CheckOutcome::not_applicable("the host has no default route").expected(expected)
+    let (mut over_rails, mut others) = (Vec::new(), Vec::new());
+    for route in &found.default_routes {
+        if rails.iter().any(|rail| rail.netdev == route.0) {
+            over_rails.push(route);
+        } else {
+            others.push(route);
         }
-        (None, Some(primary)) => {
-            CheckOutcome::passed(format!("default by {}", words(primary))).expected(expected)
-        }
-        (Some(rail), Some(primary)) if rail.1 > primary.1 => CheckOutcome::passed(format!(
-            "default by {}, then {}",
-            words(primary),
-            words(rail)
-        ))
-        .expected(expected),
-        // The primary interface of an instance can have eRDMA itself.
-        (Some(rail), None) => CheckOutcome::passed(format!(
-            "default by {}, and by no other interface",
-            words(rail)
-        ))
-        .expected(expected),
-        (Some(rail), Some(primary)) => CheckOutcome::failed(
-            "RW0822",
-            format!(
-                "default by {}, the primary one only by {}",
-                words(rail),
-                words(primary)
-            ),
-        )
-        .expected(expected)
-        .effect(
-            "management traffic and our own connection leave by the eRDMA interface, and are lost \
-             when it is detached or its driver is loaded anew",
-        )
-        .next(
-            "give the routes of the eRDMA interface a higher metric than those of the primary one, \
-             then railwright verify {inventory}",
-        ),
     }
+    let by_rail = over_rails.into_iter().min_by_key(|(_, metric)| *metric);
+    let primary = others.into_iter().min_by_key(|(_, metric)| *metric);
+    let words = match (by_rail, primary) {
+        (None, None) => {
+            return CheckOutcome::not_applicable("the host has no default route")
+                .expected(expected);
+        }
+        (None, Some(primary)) => format!("default by {}", describe_route(primary)),
+        (Some(rail), Some(primary)) if rail.1 > primary.1 => format!(
+            "default by {}, then {}",
+            describe_route(primary),
+            describe_route(rail)
+        ),
+        // The primary interface of an instance can have eRDMA itself.
+        (Some(rail), None) => format!(
+            "default by {}, and by no other interface",
+            describe_route(rail)
+        ),
+        (Some(rail), Some(primary)) => {
+            return report_route_by_rail(rail, primary).expected(expected);
+        }
+    };
+    CheckOutcome::passed(words).expected(expected)
+}
+
+fn describe_route((netdev, metric): &(String, u64)) -> String {
+    format!("{netdev} metric {metric}")
+}
+
+fn report_route_by_rail(rail: &(String, u64), primary: &(String, u64)) -> CheckOutcome {
+    CheckOutcome::failed(
+        "RW0822",
+        format!(
+            "default by {}, the primary one only by {}",
+            describe_route(rail),
+            describe_route(primary)
+        ),
+    )
+    .effect(
+        "management traffic and our own connection leave by the eRDMA interface, and are lost when \
+         it is detached or its driver is loaded anew",
+    )
+    .next(
+        "give the routes of the eRDMA interface a higher metric than those of the primary one, \
+         then railwright verify {inventory}",
+    )
 }
 
 #[cfg(test)]

@@ -94,9 +94,9 @@ pub async fn verify_hosts(
         findings.extend(own);
         sessions.extend(session.map(|s| (s.host.name(), s)));
     }
-    let before = all_counters(&sessions).await;
-    findings.extend(all_traffic(&run, &sessions).await);
-    let after = all_counters(&sessions).await;
+    let before = read_all_counters(&sessions).await;
+    findings.extend(run_traffic(&run, &sessions).await);
+    let after = read_all_counters(&sessions).await;
     judge_counters(&run, &sessions, &before, &after, &mut findings);
     let hosts: Vec<String> = request.hosts.iter().map(|h| h.name().to_owned()).collect();
     VerifyReport {
@@ -113,21 +113,8 @@ async fn check_host<'a>(
     host: &'a VerifyHost,
 ) -> (Option<HostSession<'a>>, VerifyFindings) {
     let mut findings = VerifyFindings::default();
-    let prober = match connector.connect(&host.access).await {
-        Ok(opened) => Prober::new(opened),
-        Err(error) => {
-            run.judged(
-                &mut findings,
-                outcome_from_lost_host(&error.to_string()),
-                &[host.name()],
-                None,
-                VerifyCheck::Connection,
-            );
-            return (None, findings);
-        }
-    };
-    let facts = match rail_facts(&prober, host).await {
-        Ok(facts) => facts,
+    let (prober, facts) = match connect_and_read_rails(connector, host).await {
+        Ok(opened) => opened,
         Err(reason) => {
             run.judged(
                 &mut findings,
@@ -152,19 +139,28 @@ async fn check_host<'a>(
     (Some(session), findings)
 }
 
+/// A connection to a host, and what the host says of its rails; or why there is none.
+async fn connect_and_read_rails(
+    connector: &dyn Connector,
+    host: &VerifyHost,
+) -> Result<(Prober, RailFacts), String> {
+    let opened = connector.connect(&host.access).await;
+    let prober = Prober::new(opened.map_err(|error| error.to_string())?);
+    let facts = read_rail_facts(&prober, host).await?;
+    Ok((prober, facts))
+}
+
 /// Asks again while a port may still come up by itself.
-async fn rail_facts(prober: &Prober, host: &VerifyHost) -> Result<RailFacts, String> {
+async fn read_rail_facts(prober: &Prober, host: &VerifyHost) -> Result<RailFacts, String> {
     let probe = Probe::Rails {
         netdevs: host.rails.iter().map(|r| r.netdev.clone()).collect(),
     };
     let mut patience = LINK_PATIENCE;
     loop {
         let facts = RailFacts::parse(&run_probe(prober, &probe).await?.out);
-        let settled = !host
-            .rails
-            .iter()
-            .any(|rail| link::may_still_come_up(rail, &facts));
-        if settled || patience == 0 {
+        let mut rails = host.rails.iter();
+        let is_settled = !rails.any(|rail| link::may_still_come_up(rail, &facts));
+        if is_settled || patience == 0 {
             return Ok(facts);
         }
         patience -= 1;
@@ -225,7 +221,7 @@ async fn judge_login(
 }
 
 /// Loopback where a rail has one usable host, pairs in rounds where it has more.
-async fn all_traffic(
+async fn run_traffic(
     run: &VerifyRun<'_>,
     sessions: &BTreeMap<&str, HostSession<'_>>,
 ) -> VerifyFindings {
@@ -262,40 +258,46 @@ async fn all_traffic(
             ];
             work.push(Box::pin(pair::both_ways(&traffic, rail, [a, b], marks)));
         }
-        run_concurrently(work)
-            .await
-            .into_iter()
-            .for_each(|own| findings.extend(own));
+        for own in run_concurrently(work).await {
+            findings.extend(own);
+        }
     }
     findings
 }
 
+/// Whether a measurement of this rail moved data from or to a host.
+fn has_bandwidth(matrix: &[Measurement], host: &str, rail: u32) -> bool {
+    matrix.iter().any(|one| {
+        let is_of_host = one.from == host || one.to == host;
+        one.rail == rail && one.bandwidth_gbps.is_some() && is_of_host
+    })
+}
+
 type HostCounters<'a> = BTreeMap<&'a str, Result<counters::Counters, String>>;
 
-async fn all_counters<'a>(sessions: &BTreeMap<&'a str, HostSession<'_>>) -> HostCounters<'a> {
-    let asked = sessions
-        .iter()
-        .filter(|(_, session)| !session.endpoints.is_empty())
-        .map(|(name, session)| -> BoxFuture<'_, _> {
-            Box::pin(async move {
-                let ports = session.endpoints.values().map(|e| CounterPort {
-                    device: e.device.clone(),
-                    device_port: e.device_port,
-                    netdev: e.port.clone(),
-                });
-                let said = session
-                    .ask(&Probe::Counters {
-                        ports: ports.collect(),
-                    })
-                    .await;
-                (
-                    *name,
-                    said.map(|said| counters::parse_port_counters(&said.out)),
-                )
-            })
-        })
-        .collect();
+async fn read_all_counters<'a>(sessions: &BTreeMap<&'a str, HostSession<'_>>) -> HostCounters<'a> {
+    let mut asked: Vec<BoxFuture<'_, _>> = Vec::new();
+    for (name, session) in sessions {
+        if !session.endpoints.is_empty() {
+            asked.push(Box::pin(
+                async move { (*name, read_counters(session).await) },
+            ));
+        }
+    }
     run_concurrently(asked).await.into_iter().collect()
+}
+
+async fn read_counters(session: &HostSession<'_>) -> Result<counters::Counters, String> {
+    let mut ports = Vec::new();
+    for endpoint in session.endpoints.values() {
+        ports.push(CounterPort {
+            device: endpoint.device.clone(),
+            device_port: endpoint.device_port,
+            netdev: endpoint.port.clone(),
+        });
+    }
+    let said = session.ask(&Probe::Counters { ports }).await?;
+    Ok(counters::parse_port_counters(&said.out))
 }
 
 fn judge_counters(
@@ -306,18 +308,13 @@ fn judge_counters(
     findings: &mut VerifyFindings,
 ) {
     let none = BTreeMap::new();
+    let lossless = run.request.fabric.marks.map(|marks| marks.priority);
     for (name, session) in sessions {
         for (rail, endpoint) in &session.endpoints {
             let port = format!("{}/{}", endpoint.device, endpoint.device_port);
             let judgement = match (before.get(name), after.get(name)) {
                 (Some(Ok(before)), Some(Ok(after))) => {
-                    let lossless = run.request.fabric.marks.map(|marks| marks.priority);
-                    let ran = |one: &Measurement| {
-                        one.rail == *rail
-                            && one.bandwidth_gbps.is_some()
-                            && (one.from == *name || one.to == *name)
-                    };
-                    let measured = findings.matrix.iter().any(ran);
+                    let measured = has_bandwidth(&findings.matrix, name, *rail);
                     counters::check_port_counters(
                         [
                             before.get(&port).unwrap_or(&none),

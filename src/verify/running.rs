@@ -16,15 +16,16 @@ pub fn check_running_modules(found: &VerifyHardwareFacts) -> Option<CheckOutcome
     if found.modules.is_empty() {
         return None;
     }
-    let compared: Vec<(&String, Option<ModuleVersionDifference<'_>>)> = found
-        .modules
-        .iter()
-        .filter_map(|(name, module)| Some((name, compare_module_versions(module)?)))
-        .collect();
-    let stale: Vec<String> = compared
-        .iter()
-        .filter_map(|(name, difference)| Some(difference.as_ref()?.words(name)))
-        .collect();
+    let (mut compared, mut stale) = (Vec::new(), Vec::new());
+    for (name, module) in &found.modules {
+        let Some(difference) = compare_module_versions(module) else {
+            continue;
+        };
+        compared.push(name.as_str());
+        if let Some(difference) = difference {
+            stale.push(difference.words(name));
+        }
+    }
     let expected = "the installed modules run";
     if !stale.is_empty() {
         let judged = CheckOutcome::warning("RW0816", stale.join("; ")).expected(expected);
@@ -43,8 +44,7 @@ pub fn check_running_modules(found: &VerifyHardwareFacts) -> Option<CheckOutcome
         let reason = "the modules of this kernel carry neither srcversion nor build id nor version";
         return Some(CheckOutcome::not_applicable(reason).expected(expected));
     }
-    let names: Vec<&str> = compared.iter().map(|(name, _)| name.as_str()).collect();
-    Some(CheckOutcome::passed(names.join(", ")).expected(expected))
+    Some(CheckOutcome::passed(compared.join(", ")).expected(expected))
 }
 
 struct ModuleVersionDifference<'a> {

@@ -58,16 +58,13 @@ fn select_rounds(all: usize, limit: usize, place: usize) -> Vec<usize> {
         return (0..all).collect();
     }
     let start = place * limit % all;
-    let spread = |k: usize| {
-        if k < 2 {
-            k
-        } else {
-            1 + (k - 1) * (all - 1) / (limit.max(2) - 1).max(1)
-        }
-    };
     let mut out: Vec<usize> = Vec::new();
     for k in 0..limit {
-        let number = (start + spread(k)) % all;
+        let spread = match k {
+            0 | 1 => k,
+            _ => 1 + (k - 1) * (all - 1) / (limit.max(2) - 1).max(1),
+        };
+        let number = (start + spread) % all;
         if !out.contains(&number) {
             out.push(number);
         }
@@ -79,10 +76,15 @@ fn select_rounds(all: usize, limit: usize, place: usize) -> Vec<usize> {
 fn pair_round_hosts(hosts: &[String], round: usize) -> Vec<(String, String)> {
     let seats = hosts.len() + hosts.len() % 2;
     let turning = seats - 1;
-    let pair = |a: usize, b: usize| Some((hosts.get(a)?.clone(), hosts.get(b)?.clone()));
-    let mut pairs: Vec<_> = pair(round % turning, turning).into_iter().collect();
+    let mut places = vec![(round % turning, turning)];
     for k in 1..seats / 2 {
-        pairs.extend(pair((round + k) % turning, (round + turning - k) % turning));
+        places.push(((round + k) % turning, (round + turning - k) % turning));
+    }
+    let mut pairs = Vec::new();
+    for (one, other) in places {
+        if let (Some(one), Some(other)) = (hosts.get(one), hosts.get(other)) {
+            pairs.push((one.clone(), other.clone()));
+        }
     }
     pairs
 }

@@ -29,7 +29,10 @@ pub fn judge_latency(
     expectations: &Expectations,
 ) -> CheckOutcome {
     let most = expectations.read_latency_us;
-    let expected = most.map_or(String::new(), |us| format!("at most {us} us"));
+    let expected = match most {
+        Some(us) => format!("at most {us} us"),
+        None => String::new(),
+    };
     match run {
         Err(fault) => judge_fault(fault).expected(expected),
         Ok(latency) if most.is_some_and(|most| latency.typical_us > most) => {
@@ -60,60 +63,66 @@ pub fn judge_loopback(run: Result<f64, TrafficFault>) -> CheckOutcome {
 /// A run that gave no number. A program that is missing or an output that makes no sense proves
 /// nothing either way.
 pub fn judge_fault(fault: TrafficFault) -> CheckOutcome {
-    let failed = |words: &str, effect: &str| {
-        CheckOutcome::failed("RW0811", words)
-            .effect(effect)
-            .next("railwright verify {inventory}")
-    };
-    match fault {
-        TrafficFault::Missing(program) => {
-            CheckOutcome::unknown("RW0812", format!("{program} is not installed"))
+    let (words, effect) = match fault {
+        TrafficFault::Missing(program) => return report_missing_program(&program),
+        TrafficFault::WithoutCuda => return report_missing_cuda(),
+        TrafficFault::NotUnderstood(words) => {
+            return CheckOutcome::unknown("RW0815", words)
                 .effect("nothing proves that this rail carries RDMA traffic")
-                .next(if program.starts_with("ib_") {
-                    "enable module perftest, then railwright plan {inventory}"
-                } else {
-                    "install it, then railwright verify {inventory}"
-                })
+                .next("railwright verify {inventory}");
         }
-        TrafficFault::Hung => failed(
-            "the traffic started and never ended; the host ended it",
+        TrafficFault::Hung => (
+            "the traffic started and never ended; the host ended it".to_owned(),
             "connections are made but packets do not arrive: a smaller MTU on the way, or a full \
              queue that never empties",
         ),
-        TrafficFault::NothingMoved => failed(
-            "the connection was made and no data came through",
+        TrafficFault::NothingMoved => (
+            "the connection was made and no data came through".to_owned(),
             "RDMA packets are dropped: UDP port 4791 is closed between the rails, or a hop has a \
              smaller MTU",
         ),
-        TrafficFault::NobodyListens => failed(
-            "the receiver could not be reached on the test port",
+        TrafficFault::NobodyListens => (
+            "the receiver could not be reached on the test port".to_owned(),
             "the rail's IP path is broken, or a firewall closes ports 18600-18999 between the \
              rails",
         ),
-        TrafficFault::WithoutCuda => CheckOutcome::not_run(
-            "RW0820",
-            "ib_write_bw is built without CUDA, or too old to know a GPU by its address",
-        )
-        .effect(
-            "nothing proves that the NIC reaches GPU memory; where it does not, NCCL copies \
-             through host memory without a word",
-        )
-        .next(
-            "install a perftest that is built with CUDA (its `--help` lists --use_cuda_bus_id), \
-             then railwright verify {inventory}",
-        ),
-        TrafficFault::Broken(words) if words == NOT_REGISTERED => failed(
-            "memory could not be registered (locked-memory limit)",
+        TrafficFault::Broken(words) if words == NOT_REGISTERED => (
+            "memory could not be registered (locked-memory limit)".to_owned(),
             "RDMA programs of this host get no memory to send from",
         ),
-        TrafficFault::Broken(words) => failed(
-            &words,
+        TrafficFault::Broken(words) => (
+            words,
             "no RDMA traffic between these two on this rail: jobs that span them hang or abort",
         ),
-        TrafficFault::NotUnderstood(words) => CheckOutcome::unknown("RW0815", words)
-            .effect("nothing proves that this rail carries RDMA traffic")
-            .next("railwright verify {inventory}"),
-    }
+    };
+    CheckOutcome::failed("RW0811", words)
+        .effect(effect)
+        .next("railwright verify {inventory}")
+}
+
+fn report_missing_program(program: &str) -> CheckOutcome {
+    CheckOutcome::unknown("RW0812", format!("{program} is not installed"))
+        .effect("nothing proves that this rail carries RDMA traffic")
+        .next(if program.starts_with("ib_") {
+            "enable module perftest, then railwright plan {inventory}"
+        } else {
+            "install it, then railwright verify {inventory}"
+        })
+}
+
+fn report_missing_cuda() -> CheckOutcome {
+    CheckOutcome::not_run(
+        "RW0820",
+        "ib_write_bw is built without CUDA, or too old to know a GPU by its address",
+    )
+    .effect(
+        "nothing proves that the NIC reaches GPU memory; where it does not, NCCL copies through \
+         host memory without a word",
+    )
+    .next(
+        "install a perftest that is built with CUDA (its `--help` lists --use_cuda_bus_id), then \
+         railwright verify {inventory}",
+    )
 }
 
 #[cfg(test)]

@@ -239,7 +239,7 @@ async fn a_guard_that_is_still_armed_is_put_back_or_confirmed_by_resume_and_wait
     });
     let plan = room.plan().await;
     dies_after_the_first_action(&room).await;
-    // Somebody finishes it by hand: it is as wished, and we came over a new connection.
+    // Somebody finishes it by hand: it is in sync, and we came over a new connection.
     let action = railwright_resource::Action::SetSysctl {
         key: "net.core.x".into(),
         value: "1".into(),

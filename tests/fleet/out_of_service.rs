@@ -320,7 +320,7 @@ async fn a_gate_leaves_out_of_service_whoever_its_checks_name() {
     room.context.gatekeeper = Arc::new(After { gate, act: breaks });
     assert_eq!(run(&room).await.ending, RunExitClass::Stopped);
     assert_eq!(room.state().outages.keys().collect::<Vec<_>>(), ["a", "b"]);
-    // Somebody mends it, and the run goes on: its own gate was passed long ago, and has to be
+    // Somebody fixes it, and the run goes on: its own gate was passed long ago, and has to be
     // passed again.
     *room.gate.partner_failed.lock().unwrap() = None;
     room.context.gatekeeper = room.gate.clone();

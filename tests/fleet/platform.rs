@@ -52,7 +52,7 @@ async fn it_is_held_alone_until_somebody_switches_it_on() {
     );
 
     let second = room.plan().await;
-    assert_eq!(held(&second).len(), 1, "a reboot alone does not mend it");
+    assert_eq!(held(&second).len(), 1, "a reboot alone does not fix it");
     room.host("a", |host| host.offers_iommu = true);
     let third = room.plan().await;
     let found: Vec<_> = third

@@ -751,7 +751,7 @@ async fn rollout_status_shows_who_waits() {
     next     railwright resume inv
     ");
     insta::assert_snapshot!(summary(&ApplyOutcome { run: Some("r1".into()), ..outcome.clone() }), @r"
-    run r1 waiting: 4 changed, 4 held
+    run r1 waiting: 4 changed, 4 blocked
     power cycle, by hand: a,b (a first)
     next: when a host was switched off and on, railwright resume inv; it tells which still wait
     ");

@@ -12,6 +12,7 @@ use railwright_apply::{
     ApplyOutcome, Context, Decisions, DesiredSpec, EventSink, GateResult, Gatekeeper, Past,
     RunEvent, RunExitClass, apply_plan, resume_run,
 };
+use railwright_base::Diagnostic;
 use railwright_knowledge::spec::window::Window;
 use railwright_plan::{PlanSelection, RolloutPolicy};
 use railwright_resource::Disruption;
@@ -643,7 +644,12 @@ async fn a_run_that_was_robbed_of_the_clusters_lock_writes_no_journal_and_does_n
         *taken.lock().unwrap() = Some(ClusterLock::take_away(&folder, "lock steal", true).unwrap());
     });
     let outcome = run(&room).await;
-    assert!(codes(&outcome).contains(&"RW0709"), "{:?}", codes(&outcome));
+    let lost = |problem: &&Diagnostic| problem.code == "RW0709";
+    let told = outcome.problems.iter().find(lost).unwrap();
+    assert!(
+        told.message.contains("or the state folder was removed"),
+        "{told:?}"
+    );
     room.host("b", |host| assert!(host.told.is_empty(), "{:?}", host.told));
     let (lock, from) = thief.lock().unwrap().take().unwrap();
     assert!(from.unwrap().starts_with("apply by "));

@@ -1,6 +1,6 @@
 //! Whole runs against a fleet in memory, with real kinds and real plans.
 
-use crate::room::{NEVER, Room};
+use crate::room::{NEVER, Room, machine_id};
 use railwright_apply::{
     ApplyOutcome, Context, Decisions, RunEvent, RunExitClass, StepCounts, apply_plan, resume_run,
 };
@@ -603,6 +603,27 @@ async fn a_reboot_is_proven_or_named() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_reboot_from_which_another_machine_comes_back_proves_nothing() {
+    let room = full(&["a", "b"]);
+    let (plan, fleet) = (room.plan().await, room.fleet.clone());
+    let sink = Arc::new(move |event| {
+        if let RunEvent::Rebooting { host } = event {
+            let another = Some(machine_id("another"));
+            fleet.with(&host, |host| host.machine_id = another).unwrap();
+        }
+    });
+    let outcome = apply_plan(&plan, &room.context, sink).await;
+    assert!(
+        codes(&outcome).contains(&"RW0723") && outcome.counts.failed == 1,
+        "{:?}",
+        outcome.problems
+    );
+    room.host("b", |host| {
+        assert_eq!(host.boot, 0, "the next wave waits for it")
+    });
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_reboot_that_the_host_did_not_hear_of_is_asked_for_again_a_few_times() {
     for (lost, ending, boots) in [
         (1, RunExitClass::Done, 1),
@@ -802,6 +823,23 @@ async fn one_host_cannot_use_up_the_numbers_of_all() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_host_whose_lock_cannot_be_taken_is_left_alone() {
+    let room = two_files(&["a", "b"]);
+    let plan = room.plan().await;
+    room.host("b", |host| host.disk.full_for = 10_000);
+    let outcome = apply_plan(&plan, &room.context, room.sink()).await;
+    assert!(
+        codes(&outcome).contains(&"RW0609") && outcome.ending != RunExitClass::Refused,
+        "{:?}",
+        outcome.problems
+    );
+    let is_worked_on = |host: &str| room.host(host, |host| !host.told.is_empty());
+    assert_eq!((is_worked_on("a"), is_worked_on("b")), (true, false));
+    room.host("b", |host| host.disk.full_for = 0);
+    assert_eq!(run(&room).await.ending, RunExitClass::Done);
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_first_interrupt_finishes_what_runs_and_resume_does_the_rest() {
     let room = full(&["a", "b"]);
     let plan = room.plan().await;
@@ -817,6 +855,8 @@ async fn the_first_interrupt_finishes_what_runs_and_resume_does_the_rest() {
         (RunExitClass::Interrupted, vec!["RW0621"])
     );
     assert_eq!((outcome.counts.done, outcome.counts.skipped), (1, 7));
+    let state = outcome.problems[0].state.as_deref().unwrap_or_default();
+    assert!(state.starts_with("7 steps were not begun;"), "{state}");
     room.interrupt.send_modify(|count| *count = 0);
     let outcome = resume_run(&room.context, Decisions::default(), room.sink()).await;
     assert_eq!(
@@ -936,7 +976,7 @@ async fn held_steps_leave_the_run_incomplete() {
     };
     let said = render_run_summary(&outcome, outcome.ending, besides);
     assert!(
-        said.ends_with("next: mend what is said above, then railwright plan inv\n"),
+        said.ends_with("next: fix what is said above, then railwright plan inv\n"),
         "{said}"
     );
     let resumed = resume_run(&room.context, Decisions::default(), room.sink()).await;

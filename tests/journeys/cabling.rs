@@ -308,7 +308,7 @@ fn cables_are_heard_swapped_unplugged_and_written_down() {
 
     WRONG: not as the file has it -------------------------------------------------------------------
      ! gpu01 ens0f0np0 and ens1f0np0 are swapped   RW0830
-           found   ens0f0np0 in leaf2 swp0, ens1f0np0 in leaf1 swp0
+           actual  ens0f0np0 in leaf2 swp0, ens1f0np0 in leaf1 swp0
            means   traffic of these rails takes a way over other switches than it was meant to, or finds
                    none: slow under load, and hard to see
            next    at the host: move the plug in ens0f0np0 to ens1f0np0, and the one in ens1f0np0 to
@@ -351,7 +351,7 @@ fn cables_are_heard_swapped_unplugged_and_written_down() {
 
     UNKNOWN: not proven -----------------------------------------------------------------------------
      ? gpu02   RW0836
-           found   lldpd does not answer: unable to connect to socket /run/lldpd.socket: No such file or
+           actual  lldpd does not answer: unable to connect to socket /run/lldpd.socket: No such file or
                    directory
            next    on the host: systemctl status lldpd
            next    railwright drift inv, where the spec has lldp: true
@@ -441,28 +441,28 @@ fn switches_tell_of_their_side() {
 
     WRONG: not as the file has it -------------------------------------------------------------------
      ! gpu02 ens0f0np0 is in a wrong port   RW0831
-           found   leaf2 swp4, where gpu02 ens1f0np0 belongs
-           wanted  leaf1 swp4 (inv/cabling.csv:2)
+           actual  leaf2 swp4, where gpu02 ens1f0np0 belongs
+           desired leaf1 swp4 (inv/cabling.csv:2)
            means   traffic of these rails takes a way over other switches than it was meant to, or finds
                    none: slow under load, and hard to see
            next    move the plug in leaf2 swp4 to leaf1 swp4
 
     UNKNOWN: not proven -----------------------------------------------------------------------------
      ? gpu01 ens0f0np0   RW0835
-           found   it has a link, and hears nobody
+           actual  it has a link, and hears nobody
            means   the cable may well be right: an LLDP agent in the firmware of a ConnectX takes the
                    frames, or the switch sends none
            next    look who is on leaf1 swp0 at the switch; railwright explain RW0835 tells the causes
      ? leaf1 swp60   RW0835
-           found   it has a link, and hears nobody
+           actual  it has a link, and hears nobody
            means   the cable may well be right: an LLDP agent in the firmware of a ConnectX takes the
                    frames, or the switch sends none
            next    look who is on leaf2 swp60 at the switch; railwright explain RW0835 tells the causes
      ? gpu02 ens1f0np0   RW0835
-           found   not in leaf2 swp4, where gpu02 ens0f0np0 is; whatever it is in tells nothing
-           next    mend the other cable, and follow this one by hand
+           actual  not in leaf2 swp4, where gpu02 ens0f0np0 is; whatever it is in tells nothing
+           next    fix the other cable, and follow this one by hand
      ? leaf1   RW0836
-           found   its LLDP does not answer: unable to connect to socket /run/lldpd.socket: No such file
+           actual  its LLDP does not answer: unable to connect to socket /run/lldpd.socket: No such file
                    or directory
            next    on the switch: systemctl status lldpd
 

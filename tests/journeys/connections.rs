@@ -86,7 +86,7 @@ fn a_host_key_that_is_unknown_wrong_or_revoked() {
            next: if it is the same, add this line to [place]/inv/known_hosts: [127.0.0.1]:PORT KEY
            next: then run the same command again
 
-    next: mend what could not be read, then railwright plan inv
+    next: fix what could not be read, then railwright plan inv
     --- exit 3 ---
     $ railwright plan inv
     cluster night   inv   read 2026-01-01T00:00:00Z
@@ -101,7 +101,7 @@ fn a_host_key_that_is_unknown_wrong_or_revoked() {
            next: if the host has a new key, replace line 1 of [place]/inv/known_hosts
            next: then run the same command again
 
-    next: mend what could not be read, then railwright plan inv
+    next: fix what could not be read, then railwright plan inv
     --- exit 3 ---
     $ railwright plan inv
     cluster night   inv   read 2026-01-01T00:00:00Z
@@ -114,7 +114,7 @@ fn a_host_key_that_is_unknown_wrong_or_revoked() {
            next: give the host new keys (ssh-keygen -A), then pin them beside line 2 of [place]/inv/known_hosts
            next: then run the same command again
 
-    next: mend what could not be read, then railwright plan inv
+    next: fix what could not be read, then railwright plan inv
     --- exit 3 ---
     "#);
     // The plan was made while the key held: nothing is done behind another one.
@@ -197,7 +197,7 @@ fn a_host_that_is_down_or_is_no_ssh_server() {
            next: then run the same command again
            next: or leave it out of a plan: --exclude n1
 
-    next: mend what could not be read, then railwright plan inv
+    next: fix what could not be read, then railwright plan inv
     --- exit 3 ---
     $ railwright drift inv
     drift inv   0 resources on 1 target   not under version control
@@ -210,7 +210,7 @@ fn a_host_that_is_down_or_is_no_ssh_server() {
            next: or leave it out of a plan: --exclude n1
 
     No drift in what could be read.
-    next: mend what could not be read, then railwright drift inv
+    next: fix what could not be read, then railwright drift inv
     --- exit 3 ---
     $ railwright plan inv
     cluster night   inv   read 2026-01-01T00:00:00Z
@@ -224,7 +224,7 @@ fn a_host_that_is_down_or_is_no_ssh_server() {
            next: then run the same command again
            next: or leave it out of a plan: --exclude n1
 
-    next: mend what could not be read, then railwright plan inv
+    next: fix what could not be read, then railwright plan inv
     --- exit 3 ---
     $ railwright drift inv
     drift inv   0 resources on 1 target   not under version control
@@ -237,7 +237,7 @@ fn a_host_that_is_down_or_is_no_ssh_server() {
            next: or leave it out of a plan: --exclude n1
 
     No drift in what could be read.
-    next: mend what could not be read, then railwright drift inv
+    next: fix what could not be read, then railwright drift inv
     --- exit 3 ---
     "#);
     assert_eq!(machine.file("/etc/note.conf"), None);
@@ -281,8 +281,8 @@ fn a_host_that_hangs_in_one_section_or_answers_a_gigabyte() {
            the read ran past its time limit
 
     waves    n1   at most 1 out of service   then a gate with nothing to check (no rails, no checks)
-    time     nobody knows yet: no run was finished here that it could be told by
-    summary  1 resource changes, 2 unknown, 0 as they should be
+    time     no estimate yet (no completed run)
+    summary  1 resource changes, 2 unknown, 0 in sync
     digest   DIGEST
     CLOCK  n1  reached and locked
     CLOCK  run RUN: 1 step

@@ -470,11 +470,11 @@ fn what_others_do_to_the_node_meanwhile_is_heard(room: &Room) {
 }
 
 fn a_node_that_was_left_is_given_back_by_a_gate_that_proves_its_host(room: &Room) {
-    room.wish("mended", true);
+    room.wish("fixed", true);
     room.machine.host.sh("touch /etc/broken");
     room.told(1, &["apply", "inv", "--yes"]);
     // By hand, so that the next plan only takes note of it.
-    room.machine.host.sh("rm /etc/broken; touch /etc/mended");
+    room.machine.host.sh("rm /etc/broken; touch /etc/fixed");
     let said = room.told(0, &["apply", "inv", "--yes"]);
     assert!(
         said.contains("n1 gate: what `verify` proves") && said.contains("n1 uncordon done"),

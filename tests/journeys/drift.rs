@@ -241,7 +241,7 @@ fn a_state_folder_that_cannot_be_written_costs_the_ages_and_nothing_else() {
     );
     assert_eq!(output.status.code(), Some(2), "{said}{told}");
     assert!(
-        said.contains("content, persisted: found other, wanted rails") && !said.contains("since"),
+        said.contains("content, persisted: actual other, desired rails") && !said.contains("since"),
         "{said}"
     );
     assert_eq!(told.matches("RW0501").count(), 1, "{told}");
@@ -283,7 +283,7 @@ fn accepted_drift_is_told_apart_until_its_day_is_over() {
 
     ACCEPTED: known, and no drift until the day is over ---------------------------------------------
      ~ n1             file [place]/note.conf
-           content, persisted: found other, wanted rails (never applied)   inv/cluster.yaml:3   new
+           content, persisted: actual other, desired rails (never applied)   inv/cluster.yaml:3   new
              accepted by ops until 2026-01-01: written by hand for the trial
 
     No drift. 1 attribute accepted.
@@ -328,7 +328,7 @@ fn an_acceptance_that_is_about_nothing_is_a_warning_and_a_wrong_one_an_error() {
        ·       ┬
        ·       ╰── nothing is found here
        ╰────
-      effect: what it was written for is mended, or it names another attribute than its author meant
+      effect: what it was written for is fixed, or it names another attribute than its author meant
       next:   remove it, or name the attribute as `drift` shows it
     ");
     let place = accepting(
@@ -511,7 +511,7 @@ fn watching_tells_what_changes_and_a_host_that_hangs_delays_nobody() {
     let first = lines.next().unwrap();
     assert!(
         first.starts_with("2026-01-01T00:00:00Z new  n1 file/")
-            && first.contains("#content, persisted: found other, wanted rails"),
+            && first.contains("#content, persisted: actual other, desired rails"),
         "{first}"
     );
     place.write("note.conf", "rails\n");
@@ -531,6 +531,6 @@ fn watching_tells_what_changes_and_a_host_that_hangs_delays_nobody() {
             .unwrap()
     };
     assert!(interrupt(watch.0.id()).success());
-    // n1 is as wished; of n2 nothing is known.
+    // n1 is in sync; of n2 nothing is known.
     assert_eq!(watch.0.wait().unwrap().code(), Some(3));
 }

@@ -400,7 +400,7 @@ fn a_result_has_its_place_before_anybody_is_asked_and_is_never_lost() {
             "{nowhere}"
         );
         assert!(
-            nowhere.contains("nobody was asked, and nothing was written")
+            nowhere.contains("no host was contacted, and nothing was written")
                 && !nowhere.contains("counters are looked at"),
             "{nowhere}"
         );

@@ -21,7 +21,7 @@ fn a_package_that_nobody_has() {
     insta::assert_snapshot!(machine.run(&["apply", "inv", "--yes"]), @r##"
     $ railwright apply inv --yes
     run RUN failed: 1 failed
-    next: mend what is said above, then railwright resume inv, or make a new plan
+    next: fix what is said above, then railwright resume inv, or make a new plan
     --- stderr ---
     cluster night   inv   read 2026-01-01T00:00:00Z
     spec     DIGEST (not under version control)
@@ -32,8 +32,8 @@ fn a_package_that_nobody_has() {
            because  new: module story
 
     waves    n1   at most 1 out of service   then a gate with nothing to check (no rails, no checks)
-    time     nobody knows yet: no run was finished here that it could be told by
-    summary  1 resource changes, 0 as they should be
+    time     no estimate yet (no completed run)
+    summary  1 resource changes, 0 in sync
     digest   DIGEST
     CLOCK  n1  reached and locked
     CLOCK  run RUN: 1 step
@@ -41,10 +41,10 @@ fn a_package_that_nobody_has() {
     error RW0612: install packages ended with exit status 66 (something that it needs is not there); no
               package no-such-thing in the repositories of this host
       on:     host/n1/transaction/packages
-      effect: the host counts as out of service until a later run mends it
+      effect: the host counts as out of service until a later run fixes it
       state:  read again, everything of this step is as it was before; the rest of this host was left
               alone
-      next:   mend the cause on the host, then railwright resume inv; or correct the spec, then
+      next:   fix the cause on the host, then railwright resume inv; or correct the spec, then
               railwright plan inv
     --- exit 1 ---
     "##);
@@ -80,7 +80,7 @@ fn a_package_manager_that_another_holds() {
     insta::assert_snapshot!(screen, @r##"
     $ railwright apply inv --yes
     run RUN failed: 1 failed
-    next: mend what is said above, then railwright resume inv, or make a new plan
+    next: fix what is said above, then railwright resume inv, or make a new plan
     --- stderr ---
     cluster night   inv   read 2026-01-01T00:00:00Z
     spec     DIGEST (not under version control)
@@ -91,8 +91,8 @@ fn a_package_manager_that_another_holds() {
            because  new: module story
 
     waves    n1   at most 1 out of service   then a gate with nothing to check (no rails, no checks)
-    time     nobody knows yet: no run was finished here that it could be told by
-    summary  1 resource changes, 0 as they should be
+    time     no estimate yet (no completed run)
+    summary  1 resource changes, 0 in sync
     digest   DIGEST
     CLOCK  n1  reached and locked
     CLOCK  run RUN: 1 step
@@ -100,7 +100,7 @@ fn a_package_manager_that_another_holds() {
     error RW0612: install packages ended with exit status 75 (another program holds the lock); the
               package manager is locked by pid PROCESS (perl); nothing was changed
       on:     host/n1/transaction/packages
-      effect: the host counts as out of service until a later run mends it
+      effect: the host counts as out of service until a later run fixes it
       state:  read again, everything of this step is as it was before; the rest of this host was left
               alone
       next:   when that program has ended: railwright resume inv
@@ -121,7 +121,7 @@ fn a_file_system_that_is_read_only() {
     insta::assert_snapshot!(machine.run(&["apply", "inv", "--yes"]), @r##"
     $ railwright apply inv --yes
     run RUN failed: 1 failed, 1 not begun
-    next: mend what is said above, then railwright resume inv, or make a new plan
+    next: fix what is said above, then railwright resume inv, or make a new plan
     --- stderr ---
     cluster night   inv   read 2026-01-01T00:00:00Z
     spec     DIGEST (not under version control)
@@ -129,15 +129,15 @@ fn a_file_system_that_is_read_only() {
     LIVE: what runs goes on; new files and packages, values, first starts of services ---------------
      ~ n1             file /etc/rails/note.conf
            content (persisted)    text changes: +1 -1 lines
-           because  not ours so far, and other than the spec wants it: module story/note
+           because  not managed yet, and differs from the spec: module story/note
      + n1             file /etc/after.conf
            content x, mode 0644
            because  new: module story/after, nodes[0] (inv/cluster.yaml:4)
 
     planes   persisted: written to disk; running: in effect now; next boot: waits for a boot
     waves    n1   at most 1 out of service   then a gate with nothing to check (no rails, no checks)
-    time     nobody knows yet: no run was finished here that it could be told by
-    summary  2 resources change, 0 as they should be
+    time     no estimate yet (no completed run)
+    summary  2 resources change, 0 in sync
     digest   DIGEST
     CLOCK  n1  reached and locked
     CLOCK  run RUN: 2 steps
@@ -145,10 +145,10 @@ fn a_file_system_that_is_read_only() {
     error RW0612: write file ended with exit status 1; it said: mktemp: failed to create directory via
               template './.rwXXXXXX': Read-only file system
       on:     host/n1/file/%2Fetc%2Frails%2Fnote.conf
-      effect: the host counts as out of service until a later run mends it
+      effect: the host counts as out of service until a later run fixes it
       state:  read again, everything of this step is as it was before; the rest of this host was left
               alone
-      next:   mend the cause on the host, then railwright resume inv; or correct the spec, then
+      next:   fix the cause on the host, then railwright resume inv; or correct the spec, then
               railwright plan inv
     --- exit 1 ---
     "##);
@@ -172,37 +172,20 @@ fn a_file_system_that_is_read_only() {
         ),
         (Some("rails\n"), Some("x"))
     );
-    // Where the host cannot even keep its lock, nothing is begun.
+    // Where the host cannot even keep its lock, nothing is begun on it.
     machine.wish(&wishes.replace("rails\\n", "other\\n"));
     machine
         .host
         .mount(&["-t", "tmpfs", "-o", "ro", "none"], "/var/lib/railwright");
-    insta::assert_snapshot!(machine.run(&["apply", "inv", "--yes"]), @r##"
-    $ railwright apply inv --yes
-    refused: nothing was changed
-    --- stderr ---
-    cluster night   inv   read 2026-01-01T00:00:00Z
-    spec     DIGEST (not under version control)
-
-    LIVE: what runs goes on; new files and packages, values, first starts of services ---------------
-     ~ n1             file /etc/rails/note.conf
-           content (persisted)    text changes: +1 -1 lines
-           because  spec changed: nodes[0] (inv/cluster.yaml:4), module story/note
-
-    planes   persisted: written to disk; running: in effect now; next boot: waits for a boot
-    waves    n1   at most 1 out of service   then a gate with nothing to check (no rails, no checks)
-    time     under a minute, by the journals of 1 run
-    summary  1 resource changes, 1 as they should be
-    digest   DIGEST
-    error RW0609: the host's lock cannot be taken: exit status 74: chmod: changing permissions of
-              '/var/lib/railwright': Read-only file system
-      on:     host/n1
-      effect: without it two runs could work on the host at once
-      state:  nothing was changed on any host
-      next:   see that /var/lib/railwright on the host is writable for root, with space left; then run
-              the same command again
-    --- exit 4 ---
-    "##);
+    let said = machine.run(&["apply", "inv", "--yes"]);
+    for part in [
+        "error RW0609: the host's lock cannot be taken: exit status 74: chmod:",
+        "it counts as out of service",
+        "then railwright resume inv",
+    ] {
+        assert!(said.contains(part), "{said}");
+    }
+    assert!(!said.contains("refused"), "{said}");
     assert_eq!(
         machine.file("/etc/rails/note.conf").as_deref(),
         Some("rails\n")

@@ -144,17 +144,17 @@ fn a_root_that_is_none_is_told_and_one_without_rdma_is_missing_all() {
 
     MISSING: jobs would go without RDMA -------------------------------------------------------------
      ! library      libibverbs.so.1  RW1276
-           found   in no folder that a loader looks into
-           wanted  libibverbs.so.1, where a loader finds it
+           actual  in no folder that a loader looks into
+           desired libibverbs.so.1, where a loader finds it
      ! library      librdmacm.so.1   RW1276
-           found   in no folder that a loader looks into
-           wanted  librdmacm.so.1, where a loader finds it
+           actual  in no folder that a loader looks into
+           desired librdmacm.so.1, where a loader finds it
      ! provider     mlx5             RW1277
-           found   in no folder of providers
-           wanted  the provider mlx5 of the release of libibverbs
+           actual  in no folder of providers
+           desired the provider mlx5 of the release of libibverbs
      ! driver       mlx5             RW1278
-           found   no file of /etc/libibverbs.d says `driver mlx5`
-           wanted  a file of /etc/libibverbs.d with the line `driver mlx5`
+           actual  no file of /etc/libibverbs.d says `driver mlx5`
+           desired a file of /etc/libibverbs.d with the line `driver mlx5`
            means   NCCL passes RDMA over without an error and goes over TCP: a tenth of the bandwidth
                    and many times the latency
            next    railwright image render --base IMAGE --suite SUITE --fabric infiniband >Containerfile

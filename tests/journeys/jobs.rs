@@ -45,7 +45,7 @@ fn a_job_over_rdma_is_proven() {
     $ railwright job prove --log job.log --expect-gbps 118
     job prove job.log   19 lines, 2 hosts, 2 ranks
 
-    PROVEN: RDMA was used ---------------------------------------------------------------------------
+    PASSED: RDMA was used ---------------------------------------------------------------------------
        transport    RoCE (2 hosts): 2 channels between hosts over verbs, none over TCP
        devices      erdma_0
        gpudirect    on in 2 channels between hosts
@@ -77,11 +77,11 @@ fn a_job_over_sockets_is_disproven_with_what_it_means() {
     $ railwright job prove --log job.log --expect-gbps 200
     job prove job.log   19 lines, 2 hosts, 2 ranks
 
-    DISPROVEN: not as it must be --------------------------------------------------------------------
+    FAILED: not as it must be -----------------------------------------------------------------------
      ! transport    RW1201
-           found   TCP sockets: NCCL says `NET/Socket` and nothing of RDMA devices, as with an image
+           actual  TCP sockets: NCCL says `NET/Socket` and nothing of RDMA devices, as with an image
                    that lacks libibverbs, or with NCCL_NET=Socket
-           wanted  RDMA between hosts
+           desired RDMA between hosts
            means   every byte between hosts goes through the kernel's TCP: a tenth of the bandwidth and
                    many times the latency
            next    railwright doctor --log job.log --expect-gbps 200
@@ -89,8 +89,8 @@ fn a_job_over_sockets_is_disproven_with_what_it_means() {
      - gpudirect    no RDMA, no GPUDirect
        data         #wrong is 0 in 2 sizes
      ! bandwidth    RW1209
-           found   14.31 GB/s busbw at 8 GiB, 57 % of what the NICs carry
-           wanted  at least 20.0 GB/s: 80 % of 25.0 GB/s (200 Gb/s, --expect-gbps)
+           actual  14.31 GB/s busbw at 8 GiB, 57 % of what the NICs carry
+           desired at least 20.0 GB/s: 80 % of 25.0 GB/s (200 Gb/s, --expect-gbps)
            means   jobs wait for the network for longer than its NICs make necessary
            next    railwright doctor --log job.log --expect-gbps 200; railwright verify INVENTORY
                    measures each rail by itself
@@ -126,15 +126,15 @@ fn a_hung_job_a_silent_one_and_a_broken_one() {
     $ railwright job prove --log hung.log
     job prove hung.log   16 lines, 2 hosts, 2 ranks
 
-    NOT KNOWN: the log does not say enough ----------------------------------------------------------
+    INCONCLUSIVE: the log does not say enough -------------------------------------------------------
        transport    RoCE (2 hosts): 2 channels between hosts over verbs, none over TCP
        devices      erdma_0
        gpudirect    on in 2 channels between hosts
        data         #wrong is 0 in 1 size
      - bandwidth    0 GB/s busbw at 8 B; nothing to hold it against
      ? progress     RW1212
-           found   a run of nccl-tests has no last line: 1 size up to 8 B of 8 GiB
-           wanted  `# Avg bus bandwidth` at its end
+           actual  a run of nccl-tests has no last line: 1 size up to 8 B of 8 GiB
+           desired `# Avg bus bandwidth` at its end
            means   it still runs, its log was cut off, or it hangs
            next    railwright doctor --log hung.log
 
@@ -148,10 +148,10 @@ fn a_hung_job_a_silent_one_and_a_broken_one() {
     $ railwright job prove --log silent.log
     job prove silent.log   1 line
 
-    NOT KNOWN: the log does not say enough ----------------------------------------------------------
+    INCONCLUSIVE: the log does not say enough -------------------------------------------------------
      ? transport    RW1203
-           found   NCCL says nothing of what carries the data, in 1 line
-           wanted  RDMA between hosts
+           actual  NCCL says nothing of what carries the data, in 1 line
+           desired RDMA between hosts
            means   nothing is proven
            next    run the job with NCCL_DEBUG=INFO and take the whole log of a rank; railwright doctor
                    --log silent.log
@@ -165,14 +165,14 @@ fn a_hung_job_a_silent_one_and_a_broken_one() {
     $ railwright job prove --log broken.log
     job prove broken.log   18 lines, 2 hosts, 2 ranks
 
-    DISPROVEN: not as it must be --------------------------------------------------------------------
+    FAILED: not as it must be -----------------------------------------------------------------------
        transport    RoCE (2 hosts): 2 channels between hosts over verbs, none over TCP
        devices      erdma_0
        gpudirect    on in 2 channels between hosts
        data         #wrong is 0 in 1 size
      - bandwidth    0 GB/s busbw at 8 B; nothing to hold it against
      ! progress     RW1211
-           found   line 17 on nccl-worker-1: NET/IB : Got completion from peer 10.0.0.1<4791> with
+           actual  line 17 on nccl-worker-1: NET/IB : Got completion from peer 10.0.0.1<4791> with
                    status=12 opcode=0 len=0 vendor err 129 (Send) hca erdma_0
            means   packets were sent again and again without an answer (transport retry counter
                    exceeded): the path loses them, or the other end is gone
@@ -205,7 +205,7 @@ fn on_acs_hpn0_and_bandwidth_count() {
         "118",
     ]);
     assert!(
-        proven.contains("PROVEN: RDMA was used") && proven.ends_with("--- exit 0 ---\n"),
+        proven.contains("PASSED: RDMA was used") && proven.ends_with("--- exit 0 ---\n"),
         "{proven}"
     );
     assert!(
@@ -402,7 +402,7 @@ fn the_doctor_names_the_first_cause_and_the_next_command() {
     $ railwright doctor --log silent.log
     doctor silent.log   1 line, transport unknown
 
-    NOT KNOWN: no symptom that railwright knows is in the log ---------------------------------------
+    INCONCLUSIVE: no symptom that railwright knows is in the log ------------------------------------
        next     railwright job prove --log silent.log says what is missing; the log of another rank, of
                 the operator or of the node may show it
     --- exit 3 ---
@@ -440,7 +440,7 @@ fn a_symptom_is_explained_by_its_code() {
 
     - railwright verify fabric INVENTORY: both ends of every link and what they dropped
     - one DSCP everywhere: NCCL_IB_TC is the DSCP times 4, PFC on its priority at host and switch
-    - NCCL_IB_TIMEOUT=23 outlasts short losses and mends none; NCCL_IB_RETRY_CNT holds 7 at most, which
+    - NCCL_IB_TIMEOUT=23 outlasts short losses and fixes none; NCCL_IB_RETRY_CNT holds 7 at most, which
       is what it is unless set
 
     A log that shows it:
@@ -512,7 +512,7 @@ fn the_doctor_has_a_cause_where_the_proof_has_a_failure() {
     ] {
         let proven = place.run(&[&["job", "prove", "--log", log], options].concat());
         assert!(
-            proven.contains("DISPROVEN") && proven.ends_with("--- exit 1 ---\n"),
+            proven.contains("FAILED: not as it must be") && proven.ends_with("--- exit 1 ---\n"),
             "{proven}"
         );
         let words = [&["doctor", "--log", log], options].concat();

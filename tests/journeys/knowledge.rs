@@ -309,7 +309,7 @@ fn rules_are_listed_and_each_is_explained() {
       breaks when  fabric.kind == "erdma" and fabric.mtu is defined and fabric.mtu > 8500
       effect       packets above 8500 bytes are fragmented or dropped inside the cloud, so large
                    messages stall while small ones and every ping get through
-      mend         set `mtu: 8500`, or 1400 where jumbo frames are off for the instances
+      fix          set `mtu: 8500`, or 1400 where jumbo frames are off for the instances
       source       https://www.alibabacloud.com/help/en/ecs/user-guide/mtus/
 
       A jumbo frame of Alibaba Cloud has 8500 bytes, not the 9000 that is common in data centres. The
@@ -341,7 +341,7 @@ rules:
     at: fabric.mtu
     says: \"{{ host.nodes }} keep {{ fabric.mtu }} bytes\"
     means: half of the speed
-    mend: set 8500
+    fix: set 8500
     source: our handbook
     passes: { fabric: { mtu: 8500 }, nodes: [{ name: n1 }] }
     fails: { fabric: { mtu: 1400 }, nodes: [{ name: n1 }] }
@@ -408,7 +408,7 @@ fn hostile_rows_and_rules_are_refused() {
             "family: site\n\
              summary: s\n\
              rules: [{{ code: OP0001, title: t, severity: error, when: fabric.mtu == 1, at: \
-             fabric.mtu, says: \"{says}\", means: m, mend: m, source: s, passes: {{}}, fails: \
+             fabric.mtu, says: \"{says}\", means: m, fix: m, source: s, passes: {{}}, fails: \
              {fails} }}]\n"
         )
     };

@@ -80,15 +80,15 @@ fn a_class_that_the_driver_lost_is_drift_and_comes_back_with_the_boot() {
         .must("rm -rf /run/stand-ins/qos /run/stand-ins/pause");
     let lost = story.run(&["drift", "inv"]);
     assert!(
-        lost.contains("pfc, running: found none")
-            && lost.contains("pause, running: found yes")
+        lost.contains("pfc, running: actual none")
+            && lost.contains("pause, running: actual yes")
             && lost.ends_with("--- exit 2 ---\n"),
         "{lost}"
     );
-    let mended = story.run(&["apply", "inv", "--yes"]);
+    let fixed = story.run(&["apply", "inv", "--yes"]);
     assert!(
-        mended.ends_with("--- exit 0 ---\n") && story.pfc().contains(lossless),
-        "{mended}"
+        fixed.ends_with("--- exit 0 ---\n") && story.pfc().contains(lossless),
+        "{fixed}"
     );
 
     story.fixture.reboot(&mut story.server);
@@ -130,7 +130,7 @@ fn a_class_that_mlnx_qos_set_is_lost_and_comes_back_as_well() {
         .must("rm -rf /run/stand-ins/qos /run/stand-ins/pause");
     let lost = story.run(&["drift", "inv"]);
     assert!(
-        lost.contains("pfc, running: found none") && lost.ends_with("--- exit 2 ---\n"),
+        lost.contains("pfc, running: actual none") && lost.ends_with("--- exit 2 ---\n"),
         "{lost}"
     );
 

@@ -28,8 +28,8 @@ fn a_plan_whose_ground_has_moved() {
     machine.place.write(
         "newer.plan",
         text.replacen(
-            "\"format_version\": \"3.0\"",
             "\"format_version\": \"4.0\"",
+            "\"format_version\": \"5.0\"",
             1,
         ),
     );
@@ -48,7 +48,7 @@ fn a_plan_whose_ground_has_moved() {
     --- exit 4 ---
     $ railwright apply newer.plan --yes
     --- stderr ---
-    error RW0303: newer.plan has plan format 4.0; this railwright reads 3.0
+    error RW0303: newer.plan has plan format 5.0; this railwright reads 4.0
       state:  nothing was changed
       next:   make the plan again with this railwright: railwright plan INVENTORY -o newer.plan
     --- exit 4 ---
@@ -70,8 +70,8 @@ fn a_plan_whose_ground_has_moved() {
     CLOCK  run RUN: 1 step
     CLOCK  n1  file /etc/note.conf  STALE
     error RW0610: the host is not as it was when the plan was made: file /etc/note.conf: content
-              (persisted): wanted rails, found somebody else (when planned: content (persisted) absent;
-              mode (persisted) absent; owner (persisted) absent)
+              (persisted): desired rails, actual somebody else (when planned: content (persisted)
+              absent; mode (persisted) absent; owner (persisted) absent)
       on:     host/n1/file/%2Fetc%2Fnote.conf
       effect: the plan's reasons and previews no longer hold for this host
       state:  this step and the rest of this host were left alone

@@ -122,7 +122,7 @@ fn a_wave_that_nccl_disproves_stops_the_rollout_with_the_reason() {
         assert!(unbroken.contains(reason), "{word}: {said}");
         assert!(said.ends_with("--- exit 5 ---\n"), "{word}: {said}");
         pair.is_clean();
-        // Mended, the run goes on through its gate.
+        // Fixed, the run goes on through its gate.
         says(&pair, "right");
         let resumed = pair.place.run(&["resume", "inv"]);
         assert!(resumed.ends_with("--- exit 0 ---\n"), "{word}: {resumed}");

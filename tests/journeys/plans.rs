@@ -103,7 +103,7 @@ fn a_saved_plan_is_shown_without_its_inventory() {
             .contains("flowchart LR")
     );
     let json = place.run(&["show", "lab.plan", "--json"]);
-    assert!(json.contains("\"format_version\": \"3.0\""));
+    assert!(json.contains("\"format_version\": \"4.0\""));
 }
 
 #[test]

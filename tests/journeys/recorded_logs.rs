@@ -44,7 +44,7 @@ const ALL: [Said; 9] = [
         log: "no-network",
         prove: &[
             "nothing: NCCL found no RDMA device",
-            "RW1211 found line 11 on gpu01: Failed to initialize any NET plugin (and 5 lines more)",
+            "RW1211 actual line 11 on gpu01: Failed to initialize any NET plugin (and 5 lines more)",
         ],
         doctor: &["! pod RW1361"],
     },
@@ -52,14 +52,14 @@ const ALL: [Said; 9] = [
         log: "no-interface",
         prove: &[
             "NCCL says nothing of what carries the data",
-            "RW1211 found line 4 on gpu01: Bootstrap : no socket interface found",
+            "RW1211 actual line 4 on gpu01: Bootstrap : no socket interface found",
         ],
         doctor: &["! environment RW1384"],
     },
     Said {
         log: "shared-gpu",
         prove: &[
-            "RW1211 found line 19 on gpu01: Duplicate GPU detected : rank 0 and rank 1 both on \
+            "RW1211 actual line 19 on gpu01: Duplicate GPU detected : rank 0 and rank 1 both on \
              CUDA device 60",
             "NCCL 2.28.9+cuda13.0 env",
         ],
@@ -68,14 +68,14 @@ const ALL: [Said; 9] = [
     Said {
         log: "rank-killed",
         prove: &[
-            "RW1211 found line 420 on gpu01: socketProgress: Connection closed by remote peer",
+            "RW1211 actual line 420 on gpu01: socketProgress: Connection closed by remote peer",
             "another rank was gone",
         ],
         doctor: &["! pod RW1361", "~ fabric RW1410"],
     },
     Said {
         log: "out-of-memory",
-        prove: &["RW1211 found line 98: torch.OutOfMemoryError: CUDA out of memory"],
+        prove: &["RW1211 actual line 98: torch.OutOfMemoryError: CUDA out of memory"],
         doctor: &["! pod RW1295"],
     },
 ];

@@ -71,7 +71,7 @@ fn outside_of_the_maintenance_windows_nothing_is_changed() {
     LIVE: what runs goes on; new files and packages, values, first starts of services ---------------
      ~ n1             command slow
            probe (running)        exit 1 -> exit 0
-           because  not ours so far, and other than the spec wants it: module story/slow
+           because  not managed yet, and differs from the spec: module story/slow
      + n1             file /etc/note.conf
            content rails, mode 0644
            because  new: module story/note, nodes[0] (inv/cluster.yaml:4)
@@ -80,8 +80,8 @@ fn outside_of_the_maintenance_windows_nothing_is_changed() {
     order    a host, one step at a time: command, file
     waves    n1   at most 1 out of service   then a gate with nothing to check (no rails, no checks)
     windows  sat, sun from 22:00 for 6h (Europe/Berlin); for every step
-    time     nobody knows yet: no run was finished here that it could be told by
-    summary  2 resources change, 0 as they should be
+    time     no estimate yet (no completed run)
+    summary  2 resources change, 0 in sync
     digest   DIGEST
     error RW0628: no maintenance window is open now, and the plan has steps that wait for one (every
               step)

@@ -60,7 +60,7 @@ fn a_setting_is_written_at_once_and_in_effect_after_a_boot() {
     assert_eq!(
         fresh.actions,
         [set(&[("NUM_OF_VFS", "8"), ("SRIOV_EN", "1")])],
-        "what is as wished is not written again"
+        "what is in sync is not written again"
     );
     assert!(fresh.needs_reboot && !fresh.needs_power_cycle);
     assert_eq!(fresh.before["default"]["LINK_TYPE_P1"], "IB(1)");

@@ -162,7 +162,7 @@ pub fn a_release_is_installed_changed_and_stays(plane: &ControlPlane) {
     for said in [
         "values.agent.driver (persisted) compat -> ofed",
         "(drain): empty the nodes first",
-        "config.json: driver (persisted) compat -> ofed",
+        r#"data."config.json": driver (persisted) compat -> ofed"#,
         "args[1] (persisted) compat -> ofed",
         "pods of DaemonSet.apps default/rails-agent start anew",
     ] {
@@ -643,7 +643,7 @@ pub fn a_step_in_a_console_is_held_and_proven(plane: &ControlPlane) {
     assert!(
         plan.contains("ACK eRDMA Controller")
             && plan.contains("preferDriver = ofed")
-            && plan.contains("held"),
+            && plan.contains("BLOCKED"),
         "{plan}"
     );
     story.told(3, &["apply", INV, "--yes"]);

@@ -235,3 +235,129 @@ pub fn what_varies_is_installed_once_and_told(plane: &ControlPlane) {
     story.nothing();
     story.apply();
 }
+
+/// Helm makes `crds/` first and renders then: what a chart makes of it is blocked until a plan shows
+/// it.
+pub fn what_comes_of_the_kinds_of_a_chart_is_blocked(plane: &ControlPlane) {
+    let story = Story::new(plane);
+    file(&story, "crds/extra.yaml", DEFINITION);
+    let when = |condition: &str, name: &str| {
+        let text = format!(
+            "{{{{ if {condition} }}}}\n{}{{{{ end }}}}\n",
+            config(name, "", "")
+        );
+        file(&story, &format!("templates/{name}.yaml"), &text);
+    };
+    when(
+        r#"lookup "apiextensions.k8s.io/v1" "CustomResourceDefinition" "" "extras.example.org""#,
+        "looked-up",
+    );
+    when(
+        r#".Capabilities.APIVersions.Has "example.org/v1/Extra""#,
+        "capable",
+    );
+    story.wish("agent: { driver: compat }", "");
+    let plan = story.told(0, &["plan", INV, "-o", "a.plan"]);
+    assert!(!plan.contains("default/looked-up"), "{plan}");
+    let blocked = story.told(3, &["apply", "a.plan", "--yes"]);
+    for said in [
+        "RW0610",
+        "extras.example.org from crds/ is made as the plan shows",
+        "ConfigMap.core default/looked-up",
+    ] {
+        assert!(blocked.contains(said), "{said}: {blocked}");
+    }
+    assert_eq!(helm_well(plane, &["list", "--short"]), "");
+    let plan = story.plan(0);
+    for name in ["looked-up", "capable"] {
+        let made = format!("ConfigMap.core default/{name} made");
+        assert!(plan.contains(&made), "{made}: {plan}");
+    }
+    story.apply();
+    story.nothing();
+    story.apply();
+    plane.kubectl(&["delete", "crd/extras.example.org"]);
+}
+
+/// Helm deletes what has the name of a hook, and takes over what bears the marks of the release.
+pub fn what_is_there_already_is_told(plane: &ControlPlane) {
+    let story = Story::new(plane);
+    plane.apply(&config("foreign", "", "a: USERDATA"));
+    let (hook, keep) = ("helm.sh/hook: pre-install", "helm.sh/resource-policy: keep");
+    file(
+        &story,
+        "templates/hook.yaml",
+        &config("foreign", hook, "a: one"),
+    );
+    file(
+        &story,
+        "templates/kept.yaml",
+        &config("kept", keep, "a: one"),
+    );
+    story.wish("agent: { driver: compat }", "");
+    let plan = story.plan(0);
+    assert!(
+        plan.contains("ConfigMap.core default/foreign is there already, and is deleted"),
+        "{plan}"
+    );
+    story.apply();
+    story.nothing();
+    story.apply();
+    set(plane, "kept", "a", "USERDATA");
+    story.wish("agent: { driver: compat }", "");
+    let plan = story.told(0, &["plan", INV, "-o", "a.plan"]);
+    assert!(plan.contains("USERDATA -> one"), "{plan}");
+    set(plane, "kept", "a", "MORE");
+    assert!(
+        story
+            .told(3, &["apply", "a.plan", "--yes"])
+            .contains("RW0610")
+    );
+    assert_eq!(field(plane, "kept", "a"), "MORE");
+    plane.kubectl(&["delete", "configmap/foreign", "configmap/kept"]);
+}
+
+/// Helm asks the object on the cluster whether it stays, and after a failure goes by the last
+/// revision that was deployed.
+pub fn what_a_revision_deletes_is_what_helm_deletes(plane: &ControlPlane) {
+    let story = Story::new(plane);
+    let keep = "helm.sh/resource-policy: keep";
+    file(&story, "templates/goes.yaml", &config("goes", "", "a: one"));
+    file(&story, "templates/kept.yaml", &config("kept", keep, ""));
+    file(&story, "templates/unkept.yaml", &config("unkept", keep, ""));
+    story.wish("agent: { driver: compat }", "");
+    story.apply();
+    plane.kubectl(&[
+        "annotate",
+        "configmap",
+        "unkept",
+        "helm.sh/resource-policy-",
+    ]);
+    without(&story, "templates/kept.yaml");
+    without(&story, "templates/unkept.yaml");
+    without(&story, "templates/goes.yaml");
+    let hook = config("bad", "helm.sh/hook: pre-upgrade", "");
+    file(
+        &story,
+        "templates/bad.yaml",
+        &hook.replace("name: bad,", "name: bad, labels: { a: \"bad value!\" },"),
+    );
+    story.told(1, &["apply", INV, "--yes"]);
+    without(&story, "templates/bad.yaml");
+    let plan = story.plan(0);
+    for gone in ["default/goes", "default/unkept"] {
+        assert!(plan.contains(gone), "{gone}: {plan}");
+    }
+    assert!(!plan.contains("default/kept"), "{plan}");
+    story.apply();
+    let left = plane.kubectl(&["get", "configmap", "-o", "name"]);
+    assert!(
+        left.contains("configmap/kept")
+            && !left.contains("configmap/goes")
+            && !left.contains("configmap/unkept"),
+        "{left}"
+    );
+    story.nothing();
+    story.apply();
+    plane.kubectl(&["delete", "configmap/kept"]);
+}

@@ -132,7 +132,7 @@ pub fn what_cannot_be_looked_into_is_not_missing(plane: &ControlPlane, image: &I
     let unknown = |pod: &str, more: &[&str], why: &str| {
         let said = cluster.flat(3, &check(pod, more));
         assert!(
-            said.contains("NOT KNOWN")
+            said.contains("INCONCLUSIVE")
                 && said.contains("RW1282")
                 && said.contains(why)
                 && !said.contains('\u{1b}'),

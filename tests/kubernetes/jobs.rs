@@ -435,7 +435,7 @@ pub fn a_job_is_proven_by_the_logs_of_its_pods(plane: &ControlPlane, writes_of: 
     let proven = cluster.told(0, &["job", "prove", "nccl", "-i", INV]);
     assert!(
         proven.contains("job prove MPIJob default/nccl, the logs of 1 pod")
-            && proven.contains("PROVEN: RDMA was used"),
+            && proven.contains("PASSED: RDMA was used"),
         "{proven}"
     );
     writes(
@@ -450,7 +450,7 @@ pub fn a_job_is_proven_by_the_logs_of_its_pods(plane: &ControlPlane, writes_of: 
     );
     let disproven = cluster.told(1, &["job", "prove", "nccl", "-i", INV]);
     assert!(
-        disproven.contains("DISPROVEN") && disproven.contains("RW1201"),
+        disproven.contains("FAILED: not as it must be") && disproven.contains("RW1201"),
         "{disproven}"
     );
     // What keeps a pod is said by the cluster alone.

@@ -185,9 +185,9 @@ pub fn drift_is_named_and_mended(plane: &ControlPlane) {
         "{drift}"
     );
     cluster.told(0, &["apply", INV, "--yes"]);
-    let mended = text(plane);
+    let fixed = text(plane);
     assert_eq!(
-        (of(&mended, "eni_tag_filter"), of(&mended, "service_cidr")),
+        (of(&fixed, "eni_tag_filter"), of(&fixed, "service_cidr")),
         (json!({ "creator": "terway" }), json!("172.16.0.0/16"))
     );
     rolled_out(plane);

@@ -272,6 +272,7 @@ fn what_others_do_meanwhile_is_not_undone() {
     raced::what_was_made_anew_since_the_list_is_not_deleted(&plane);
     raced::what_was_made_anew_meanwhile_is_not_taken_back(&plane);
     raced::what_could_not_be_looked_for_is_not_said_to_be_gone(&plane);
+    raced::kinds_that_could_not_be_read_are_all_named(&plane);
     raced::what_is_half_made_anew_is_said(&plane);
     rbac::a_policy_for_one_is_not_for_all(&plane);
 }
@@ -509,6 +510,9 @@ fn helm_releases_of_others_and_their_charts_are_respected() {
     helm_charts::what_others_set_meanwhile_is_seen(&plane);
     helm_charts::hooks_and_definitions_stand_in_the_plan(&plane);
     helm_charts::what_varies_is_installed_once_and_told(&plane);
+    helm_charts::what_comes_of_the_kinds_of_a_chart_is_blocked(&plane);
+    helm_charts::what_is_there_already_is_told(&plane);
+    helm_charts::what_a_revision_deletes_is_what_helm_deletes(&plane);
     helm::what_others_installed_is_left_to_them(&plane);
     helm_moved::a_revision_of_somebody_else_is_left_alone(&plane);
     helm_moved::a_release_of_somebody_else_with_the_same_number_is_left_alone(&plane);

@@ -1,5 +1,5 @@
 //! Labels and taints of nodes, by the spec's own fields and the shipped module: set beside those of
-//! others, drifted, mended, moved with the groups of the spec, contested, and taken back, on a real
+//! others, drifted, fixed, moved with the groups of the spec, contested, and taken back, on a real
 //! API server.
 
 use crate::cluster::Cluster;
@@ -196,7 +196,7 @@ pub fn a_label_is_set_drifts_is_mended_and_goes(plane: &ControlPlane) {
     nothing_to_do(&cluster);
     plane.kubectl(&["label", "node", "gpu1", "pool-"]);
 
-    // Hosts that are no nodes yet are told of, also where everything else is as wished.
+    // Hosts that are no nodes yet are told of, also where everything else is in sync.
     spec(
         &cluster,
         "admin",

@@ -1,4 +1,4 @@
-//! Objects of an operator's own module: planned, applied, drifted, mended, taken over and taken
+//! Objects of an operator's own module: planned, applied, drifted, fixed, taken over and taken
 //! back on a real API server.
 
 use crate::cluster::Cluster;
@@ -94,7 +94,7 @@ pub fn an_object_is_planned_applied_and_stays(plane: &ControlPlane) {
     cluster.wishes(&config_map("made", "two"));
     let drift = cluster.flat(2, &["drift", INV]);
     assert!(
-        drift.contains("found one, wanted two (applied one)") && drift.contains("SPEC NEWER"),
+        drift.contains("actual one, desired two (applied one)") && drift.contains("SPEC NEWER"),
         "{drift}"
     );
 
@@ -130,8 +130,8 @@ pub fn what_others_made_is_taken_over_only_when_asked(plane: &ControlPlane) {
     let applied = cluster.told(3, &["apply", INV, "--yes"]);
     assert!(
         applied.contains(
-            "incomplete: nothing was done; 1 held\n\
-             next: mend what is said above, then railwright plan"
+            "incomplete: nothing was done; 1 blocked\n\
+             next: fix what is said above, then railwright plan"
         ),
         "{applied}"
     );

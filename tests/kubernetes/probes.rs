@@ -118,7 +118,7 @@ pub fn a_managed_cluster_is_brought_up_and_proven(plane: &ControlPlane, folder: 
         "{fresh}"
     );
     assert!(
-        !fresh.contains("UNKNOWN:") && fresh.contains("6 held, 3 unknown"),
+        !fresh.contains("UNKNOWN:") && fresh.contains("6 blocked, 3 unknown"),
         "said once: {fresh}"
     );
 
@@ -175,7 +175,7 @@ pub fn a_managed_cluster_is_brought_up_and_proven(plane: &ControlPlane, folder: 
     // kwok tells every status but 0 as an error of its own, and so nothing of the node.
     assert!(
         drift.contains(
-            "node_probe/erdma-eadm says, running: found unknown (gpu[1-2]: the pod cannot be \
+            "node_probe/erdma-eadm says, running: actual unknown (gpu[1-2]: the pod cannot be \
              asked: Internal error"
         ),
         "{drift}"
@@ -223,7 +223,7 @@ pub fn the_right_to_run_programs_is_asked_for_and_told(plane: &ControlPlane) {
         spec(&cluster, "observe");
         let why = |rule: &str| {
             format!(
-                "found unknown (gpu[1-2]: no role of ours allows it: {rule}, API group \"\", \
+                "actual unknown (gpu[1-2]: no role of ours allows it: {rule}, API group \"\", \
                  namespace {NAMESPACE})"
             )
         };

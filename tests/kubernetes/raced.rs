@@ -220,6 +220,38 @@ pub fn what_was_made_anew_meanwhile_is_not_taken_back(plane: &ControlPlane) {
     plane.kubectl(&["delete", "service", "lost"]);
 }
 
+/// Where kinds cannot be read, nobody knows whether one of them has the job.
+pub fn kinds_that_could_not_be_read_are_all_named(plane: &ControlPlane) {
+    let cluster = Cluster::new(plane, "admin");
+    let way = Meanwhile::lose(plane, 500, usize::MAX, |line| {
+        [
+            "apps/v1/namespaces/default/deployments?",
+            "batch/v1/namespaces/default/jobs?",
+        ]
+        .iter()
+        .any(|list| line.starts_with(&format!("GET /apis/{list}")))
+    });
+    through(&cluster, &way);
+    for words in [
+        &["job", "watch"][..],
+        &["job", "prove"],
+        &["job", "compare"],
+        &["job", "delete"],
+        &["doctor"],
+    ] {
+        let said = cluster.flat(3, &[words, &["nowhere", "-i", INV]].concat());
+        assert!(
+            said.contains("Deployment could not be read")
+                && said.contains(" Job could not be read"),
+            "{words:?}: {said}"
+        );
+        assert!(
+            !said.contains("no job nowhere") && !said.contains("Nothing is left"),
+            "{words:?}: {said}"
+        );
+    }
+}
+
 /// Where the list of a kind fails, nobody knows whether the job has objects of it.
 pub fn what_could_not_be_looked_for_is_not_said_to_be_gone(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");

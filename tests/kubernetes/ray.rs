@@ -162,7 +162,7 @@ pub fn every_pod_holds_every_pool_and_traffic_crosses(plane: &ControlPlane, fold
     insta::assert_snapshot!(cluster.told(0, &["job", "prove", "ray", "-i", INV]), @r#"
     job prove RayCluster default/ray
 
-    PROVEN: its pods have RDMA, and it passes between nodes -----------------------------------------
+    PASSED: its pods have RDMA, and it passes between nodes -----------------------------------------
        pods         3 of 3 pods running, 2 workers on 3 nodes
        rdma/shared_a 3 pods ask for it, 3 nodes give it
        rdma/shared_b 3 pods ask for it, 3 nodes give it

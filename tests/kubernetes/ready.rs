@@ -174,7 +174,7 @@ pub fn what_does_not_heal_ends_the_wait(plane: &ControlPlane) {
         "",
         "nothing after it was begun"
     );
-    // What its controller said of the earlier rollout stands there until the mend has come about.
+    // What its controller said of the earlier rollout stands there until the fix has come about.
     let mut run = begun(&cluster, &["resume", INV]);
     until_said(&mut run, "waits: 0 of 1 pods are ready");
     plane.kubectl(&["label", "node", "gpu1", "no=such"]);

@@ -54,7 +54,7 @@ pub fn a_new_object_that_is_refused_is_held(plane: &ControlPlane) {
         })
         .find(|plan| {
             std::thread::sleep(std::time::Duration::from_millis(200));
-            plan.contains("held")
+            plan.contains("BLOCKED")
         });
     let plan = plan.expect("the webhook is not heard of");
     assert!(

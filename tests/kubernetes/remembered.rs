@@ -87,7 +87,7 @@ pub fn a_mark_that_was_taken_away_is_drift(plane: &ControlPlane) {
     assert!(
         cluster
             .flat(2, &["drift", INV])
-            .contains("metadata.labels.railwright.io/part-of")
+            .contains(r#"metadata.labels."railwright.io/part-of""#)
     );
     cluster.wishes(&config_map("stripped", "b"));
     cluster.told(0, &["apply", INV, "--yes"]);
@@ -155,7 +155,7 @@ pub fn names_that_are_nearly_the_same_own_nothing_of_each_other(plane: &ControlP
     assert!(!there(plane, "configmap/shared"));
 }
 
-/// What is no longer wished for is known from it alone.
+/// What is no longer declared is known from it alone.
 pub fn a_record_that_cannot_be_read_is_not_taken_for_none(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
     cluster.wishes(&(config_map("kept", "a") + &config_map("gone", "a")));

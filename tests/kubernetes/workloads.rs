@@ -1,4 +1,4 @@
-//! Workloads in the spec: planned, applied, drifted, mended, changed, waited for, taken over and
+//! Workloads in the spec: planned, applied, drifted, fixed, changed, waited for, taken over and
 //! taken back on a real API server. Pods on Container Compute Service have no nodes of ours; here
 //! they run on played ones.
 
@@ -55,7 +55,7 @@ pub fn a_workload_is_planned_applied_mended_and_taken_back(plane: &ControlPlane)
         "{plan}"
     );
     assert!(
-        plan.contains("spec.template.metadata.labels.alibabacloud.com/hpn-type rdma"),
+        plan.contains(r#"spec.template.metadata.labels."alibabacloud.com/hpn-type" rdma"#),
         "{plan}"
     );
     cluster.told(0, &["apply", INV, "--yes"]);

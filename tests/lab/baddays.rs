@@ -280,7 +280,7 @@ pub fn somebody_else_was_there_first(night: &Night) {
     night.said("echo theirs >/etc/story/note.conf");
     all_of(
         &night.told(3, &["apply", "a.plan", "--yes"]),
-        &["RW0610", "STALE", "found theirs", "railwright plan night"],
+        &["RW0610", "STALE", "actual theirs", "railwright plan night"],
     );
     assert_eq!(
         night.said("cat /etc/story/note.conf; ls /etc/story"),

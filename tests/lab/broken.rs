@@ -83,7 +83,7 @@ pub fn verify_finds_what_is_broken(rig: &Rig) {
     );
 }
 
-/// What a rollout changes in these stories; what breaks lies elsewhere, where it is not mended on
+/// What a rollout changes in these stories; what breaks lies elsewhere, where it is not fixed on
 /// the way.
 const SYSCTL: &str = "net.ipv4.neigh.default.gc_thresh1";
 
@@ -96,7 +96,7 @@ pub fn a_broken_canary_stops_the_rollout(rig: &Rig) {
         "ip link set ens1f0np0 down",
         "netdev on node1 failed: ens1f0np0 is down",
     );
-    // It is mended, and the run goes on where it was stopped.
+    // It is fixed, and the run goes on where it was stopped.
     rig.said("node1", "ip link set ens1f0np0 up");
     rig.told(0, &["resume", LAB]);
     assert_eq!(values(rig), ["4096", "4096"]);

@@ -156,7 +156,7 @@ pub fn a_wrong_address_is_put_back(rig: &Rig, machine: &Machine) {
     );
     let (out, err) = rig.told(1, &["apply", INVENTORY, "--yes"]);
     assert!(
-        err.contains("guard armed") && err.contains("put back by its guard"),
+        err.contains("guard armed") && err.contains("rolled back by its guard"),
         "{err}"
     );
     assert!(

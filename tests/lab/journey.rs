@@ -1,5 +1,5 @@
 //! The main job, as `make demo` shows it: plan, apply with a reboot and a gate, proof, drift,
-//! mending, removal.
+//! fixing, removal.
 
 use crate::rig::Rig;
 use serde_json::{Value, json};
@@ -261,7 +261,7 @@ pub fn nothing_is_left_to_do(rig: &Rig) {
     same(&before, &rig.both_said(SHOT));
 }
 
-/// Drift names exactly what somebody did, and apply mends exactly that.
+/// Drift names exactly what somebody did, and apply fixes exactly that.
 pub fn what_was_changed_by_hand_is_found_and_mended(rig: &Rig) {
     rig.said(
         "node1",
@@ -340,21 +340,21 @@ pub fn what_was_changed_by_hand_is_found_and_mended(rig: &Rig) {
     assert_eq!(found, wanted);
 
     let lines = applied(rig, 0, &[LAB, "--yes"]);
-    let mended = [
+    let fixed = [
         "node1  link ens1f0np0",
         "node1  link_qos ens1f0np0",
         &format!("node2  file {LIMITS}"),
         "node2  kernel_module rdma_ucm",
     ];
-    assert_eq!(changed(&lines), mended, "{lines:#?}");
+    assert_eq!(changed(&lines), fixed, "{lines:#?}");
     rig.told(0, &["plan", LAB, "--detailed-exitcode"]);
-    let mended = rig.said(
+    let fixed = rig.said(
         "node2",
         &format!(
             "ulimit -l; grep -c unlimited {LIMITS}; cut -d' ' -f1 /proc/modules | grep -x rdma_ucm"
         ),
     );
-    assert_eq!(mended, "unlimited\n4\nrdma_ucm");
+    assert_eq!(fixed, "unlimited\n4\nrdma_ucm");
     assert_eq!(
         rig.said(
             "node1",

@@ -266,7 +266,7 @@ pub fn ranks_of_mpi_move_data_by_verbs(rig: &Rig) {
     let (screen, _) = rig.told(0, &prove);
     let screen = flat(&screen);
     for part in [
-        "PROVEN: RDMA was used",
+        "PASSED: RDMA was used",
         "transport RoCE (2 hosts): 2 channels between hosts over verbs, none over TCP",
         "gpudirect a ring without GPUs: memory of the hosts was sent",
         "data #wrong is 0 in 7 sizes",

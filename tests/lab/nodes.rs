@@ -133,7 +133,7 @@ pub fn one_plan_makes_hosts_and_cluster(rig: &Rig) {
         "node2  gate passed",
         "node2  uncordon  done",
         "lab  DaemonSet.apps kube-system/rdma-shared-dp-ds  done",
-        // Done, or as wished already, where the kubelets were quick.
+        // Done, or in sync already, where the kubelets were quick.
         "lab  node_allocatable rdma/rdma_shared_device_a",
         "lab  DaemonSet.apps default/rdma-pods  done",
     ];
@@ -304,7 +304,7 @@ pub fn nodes_without_ssh_are_asked_in_their_pods(rig: &Rig) {
     std::fs::write(module, SAYS.replace("[ibv_devinfo]", "[no-such-program]")).unwrap();
     let (screen, _) = rig.told(3, &["drift", PODS]);
     assert!(
-        flat(screen.clone()).contains("found unknown (node[1-2]:")
+        flat(screen.clone()).contains("actual unknown (node[1-2]:")
             && screen.contains("no-such-program"),
         "{screen}"
     );
@@ -331,8 +331,8 @@ pub fn what_was_changed_by_hand_is_found_on_both_sides(rig: &Rig) {
     let (screen, _) = rig.told(2, &["drift", LAB]);
     let screen = screen.split_whitespace().collect::<Vec<_>>().join(" ");
     for part in [
-        "pfc, running: found none wanted 3",
-        "rdmaHcaMax, persisted: found 1 wanted 63",
+        "pfc, running: actual none desired 3",
+        "rdmaHcaMax, persisted: actual 1 desired 63",
         "set by kubectl-patch at",
     ] {
         assert!(screen.contains(part), "{part} not in {screen}");

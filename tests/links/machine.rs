@@ -108,7 +108,7 @@ pub fn comes_back(
     machine.assess(kind, wish)
 }
 
-/// The loop law: what differs is mended, then nothing differs and nothing is left to do; taking it
+/// The loop law: what differs is fixed, then nothing differs and nothing is left to do; taking it
 /// back leaves the machine as `shot` saw it before. `boot` in the middle proves the persisted
 /// plane.
 pub fn loop_law(

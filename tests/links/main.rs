@@ -270,7 +270,7 @@ fn a_connection_of_ours_that_is_not_active_is_taken_back_too() {
 /// The configuration of each manager, as it is and once it is about more than the old name.
 #[test]
 fn a_configuration_that_goes_by_a_name_is_told_from_one_that_follows() {
-    for (manager, says, mend) in [
+    for (manager, says, fix) in [
         (
             "networkd",
             "add rail0 to its Name=",
@@ -322,7 +322,7 @@ fn a_configuration_that_goes_by_a_name_is_told_from_one_that_follows() {
             "{manager}: {:?}",
             told()
         );
-        machine.sh(mend);
+        machine.sh(fix);
         assert_eq!(told(), Ok(RenameEffect::Follows), "{manager}");
     }
 }

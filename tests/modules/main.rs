@@ -295,7 +295,7 @@ fn wishes(desired: &DesiredState, module: &str) -> String {
     }
 }
 
-/// What the kinds make of the facts, one line for each attribute and plane that is not as wished.
+/// What the kinds make of the facts, one line for each attribute and plane that is not as desired.
 fn assessed(desired: &DesiredState, module: &str, observation: &Observation) -> String {
     let mut out = String::new();
     for wish in desired.wishes.iter().filter(|wish| {
@@ -315,7 +315,7 @@ fn assessed(desired: &DesiredState, module: &str, observation: &Observation) -> 
             for (plane, wanted, found) in attribute.differences() {
                 let text = |reading| serde_json::to_string(reading).unwrap();
                 let line = format!(
-                    "  {name} ({}): wanted {}, found {}",
+                    "  {name} ({}): desired {}, actual {}",
                     plane.word(),
                     text(wanted),
                     text(found)

@@ -175,7 +175,7 @@ pub fn a_webhook_that_is_away_is_told(plane: &ControlPlane) {
     let held = cluster.flat(3, &["apply", INV, "--yes"]);
     assert!(
         held.contains("failed calling webhook")
-            && held.contains("mend what keeps it from answering a dry run"),
+            && held.contains("fix what keeps it from answering a dry run"),
         "{held}"
     );
     assert_eq!(plane.kubectl(&["get", "pytorchjobs", "-o", "name"]), "");

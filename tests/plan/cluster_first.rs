@@ -99,9 +99,12 @@ fn hosts_are_held_with_what_they_would_be_proven_by() {
     held.rollout.max_disruption = Disruption::LinkBlip;
     let plan = held.plan();
     let why = |id: &str| node(&plan, id).held.clone().unwrap_or_default();
-    assert_eq!(why(WAIT), "it needs kube/prod/a/controller, which is held");
+    assert_eq!(
+        why(WAIT),
+        "it needs kube/prod/a/controller, which is blocked"
+    );
     for host in ["host/n1/a/file", "host/n2/a/file", "host/n2/a/later"] {
-        assert_eq!(why(host), format!("it needs {WAIT}, which is held"));
+        assert_eq!(why(host), format!("it needs {WAIT}, which is blocked"));
     }
     assert_eq!(
         (

@@ -351,7 +351,7 @@ fn what_something_else_holds_too_is_not_taken_up_after_a_power_cycle() {
     let plan = world.plan();
     assert_eq!(
         node(&plan, "host/n1/reboot").held.as_deref(),
-        Some("it needs host/n1/a/drained, which is held")
+        Some("it needs host/n1/a/drained, which is blocked")
     );
     assert_eq!(by_hand::release_power_cycles(&plan), None);
 }
@@ -573,7 +573,7 @@ fn an_edited_plan_file_is_refused() {
         "RW0304"
     );
     assert_eq!(
-        code(&text.replace("\"format_version\": \"3.0\"", "\"format_version\": \"1.0\"")),
+        code(&text.replace("\"format_version\": \"4.0\"", "\"format_version\": \"1.0\"")),
         "RW0303"
     );
     assert_eq!(code("{"), "RW0302");

@@ -28,7 +28,7 @@ fn a_patch_that_hangs_has_done_half_of_it() {
             ["3", "3", "3,4"]
         );
         assert_eq!(switch.row(0, "PORT_TABLE:Ethernet4")["oper_status"], "down");
-        switch.mend("hang-after");
+        switch.fix("hang-after");
         assert_eq!(patch.join().unwrap().code, Some(0));
     });
     assert_eq!(pfc(&switch, "Ethernet8"), "3");
@@ -92,7 +92,7 @@ fn a_rollback_may_be_refused() {
         "{refused:?}"
     );
     assert_eq!(pfc(&switch, "Ethernet0"), "3");
-    switch.mend("refuse-rollback");
+    switch.fix("refuse-rollback");
     assert_eq!(switch.over_ssh("config rollback before").code, Some(0));
     assert_eq!(pfc(&switch, "Ethernet0"), "3,4");
 }

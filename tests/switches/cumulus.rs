@@ -108,7 +108,7 @@ fn a_leaf_is_planned_applied_found_changed_and_given_back() {
     assert_eq!(
         fabric.applied(),
         fabric.startup(),
-        "what was mended is saved"
+        "what was fixed is saved"
     );
 
     fabric.without_class();
@@ -264,7 +264,7 @@ fn an_apply_that_fails_half_way_is_taken_back() {
         said.contains("--- exit 1 ---") && said.contains("switchd did not come back"),
         "{said}"
     );
-    fabric.switch.mend("fail-after");
+    fabric.switch.fix("fail-after");
     let since = Instant::now();
     while fabric.applied() != before {
         assert!(
@@ -309,7 +309,7 @@ fn a_switch_that_is_left_alone_comes_back_by_itself() {
     fabric.switch.fault("hang-after", "1");
     fabric.dies_in_the_middle();
     assert!(fabric.applied() != before, "it was in the middle");
-    fabric.switch.mend("hang-after");
+    fabric.switch.fix("hang-after");
     fabric
         .switch
         .sh("until nv config diff applied startup -o json; do sleep 0.1; done");
@@ -339,7 +339,7 @@ fn what_others_saved_stays_where_nothing_can_be_taken_back() {
     };
     fabric.switch.fault("hang-after", "1");
     fabric.dies_in_the_middle();
-    fabric.switch.mend("hang-after");
+    fabric.switch.fix("hang-after");
     fabric
         .switch
         .sh("until nv config diff applied startup -o json; do sleep 0.1; done");
@@ -366,7 +366,7 @@ fn a_switch_without_power_in_the_middle_is_as_it_was() {
     let before = fabric.applied();
     fabric.switch.fault("hang-after", "1");
     let mut run = fabric.hangs_in_the_middle();
-    fabric.switch.mend("hang-after");
+    fabric.switch.fix("hang-after");
     fabric.switch.reboot();
     run.wait().unwrap();
     assert_eq!(fabric.applied(), before);
@@ -386,7 +386,7 @@ fn a_full_flash_loses_no_saved_configuration() {
         said.contains("--- exit 1 ---") && said.contains("No space left on device"),
         "{said}"
     );
-    fabric.switch.mend("full-flash");
+    fabric.switch.fix("full-flash");
     assert_eq!(
         (fabric.applied(), fabric.startup()),
         (before.clone(), before)

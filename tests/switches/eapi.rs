@@ -191,7 +191,7 @@ fn who_is_not_let_in_changes_nothing() {
     // A role without bash, and a user without sudo.
     fabric.api().fault("denied", "");
     insta::assert_snapshot!("eapi_denied", fabric.says(&["plan", "inv"]));
-    fabric.api().mend("denied");
+    fabric.api().fix("denied");
     fabric.switch.fault("no-sudo", "");
     fabric.fails(
         &["apply", "inv", "--yes"],
@@ -200,7 +200,7 @@ fn who_is_not_let_in_changes_nothing() {
             "does not let operator use sudo without a password",
         ],
     );
-    fabric.switch.mend("no-sudo");
+    fabric.switch.fix("no-sudo");
     assert!(fabric.says(&["plan", "inv"]).contains("--- exit 0 ---"));
     assert_eq!(fabric.runs(), before);
 }
@@ -218,7 +218,7 @@ fn a_switch_without_eapi_is_told_apart_from_one_that_is_away() {
             "leaf1 has no eAPI at 127.0.0.1:PORT: it answers 404 for /command-api",
         ],
     );
-    fabric.api().mend("elsewhere");
+    fabric.api().fix("elsewhere");
     fabric.api().fault("status", "502");
     fabric.fails(
         &["plan", "inv"],
@@ -226,7 +226,7 @@ fn a_switch_without_eapi_is_told_apart_from_one_that_is_away() {
     );
     fabric.api().fault("status", "500");
     fabric.fails(&["plan", "inv"], &["RW0401", "it answers 500: Bad Gateway"]);
-    fabric.api().mend("status");
+    fabric.api().fix("status");
     fabric.api().go_down();
     insta::assert_snapshot!("eapi_off", fabric.says(&["plan", "inv"]));
     // A server of something else, without TLS.
@@ -260,7 +260,7 @@ fn a_run_that_dies_in_the_commit_is_resumed() {
     fabric.switch.fault("hang-after", "1");
     fabric.dies_in_the_middle();
     assert!(fabric.runs() != before, "it was in the middle");
-    fabric.switch.mend("hang-after");
+    fabric.switch.fix("hang-after");
     fabric.resumes();
 }
 

@@ -177,7 +177,7 @@ fn a_leaf_is_planned_applied_found_changed_and_given_back() {
         fabric.cli(&["configure", "interface Ethernet2/1", "mtu 1500"]);
         insta::assert_snapshot!("eos_drift", fabric.says(&["drift", "inv"]));
         fabric.says(&["apply", "inv", "--yes"]);
-        assert_eq!(fabric.runs(), fabric.flash(), "what was mended is saved");
+        assert_eq!(fabric.runs(), fabric.flash(), "what was fixed is saved");
 
         fabric.without_class();
         fabric.rewrite(|spec| {
@@ -268,7 +268,7 @@ fn a_configuration_that_is_cut_off_is_not_judged() {
             "{applied}"
         );
     }
-    fabric.switch.mend("cut-off");
+    fabric.switch.fix("cut-off");
     assert!(
         fabric
             .run(&["plan", "inv"])
@@ -494,7 +494,7 @@ fn a_commit_that_fails_half_way_is_taken_back() {
         said.contains("--- exit 1 ---") && said.contains("an agent of the hardware did not answer"),
         "{said}"
     );
-    fabric.switch.mend("fail-after");
+    fabric.switch.fix("fail-after");
     fabric.comes_to(&before);
 }
 
@@ -514,7 +514,7 @@ fn what_came_into_the_map_of_the_switch_is_taken_back() {
         said.contains("--- exit 1 ---") && fabric.switch.log("steps").iter().any(told),
         "{said}"
     );
-    fabric.switch.mend("fail-after");
+    fabric.switch.fix("fail-after");
     fabric.comes_to(&before);
     let said = fabric.run(&["apply", "inv", "--yes"]);
     assert!(said.contains("--- exit 0 ---"), "{said}");
@@ -535,7 +535,7 @@ fn a_switch_that_is_left_alone_comes_back_by_itself() {
     fabric.switch.fault("hang-after", "1");
     fabric.dies_in_the_middle();
     assert!(fabric.runs() != before, "it was in the middle");
-    fabric.switch.mend("hang-after");
+    fabric.switch.fix("hang-after");
     fabric.switch.must(
         "until FastCli -p 15 -c 'show running-config' | grep -A9 Ethernet3/1 | grep -q 9214; do \
          sleep 0.1; done; sleep 1",
@@ -587,7 +587,7 @@ fn a_switch_without_power_in_the_middle_is_as_it_was() {
         let before = fabric.runs();
         fabric.switch.fault("hang-after", "1");
         let mut run = fabric.hangs_in_the_middle();
-        fabric.switch.mend("hang-after");
+        fabric.switch.fix("hang-after");
         fabric.switch.reboot();
         run.wait().unwrap();
         assert_eq!(fabric.runs(), before);
@@ -608,7 +608,7 @@ fn a_full_flash_loses_no_saved_configuration() {
         said.contains("--- exit 1 ---") && said.contains("No space left on device"),
         "{said}"
     );
-    fabric.switch.mend("full-flash");
+    fabric.switch.fix("full-flash");
     assert_eq!((fabric.runs(), fabric.flash()), (before.clone(), before));
 }
 

@@ -137,8 +137,8 @@ fn counters_of_sonic_are_read_twice_while_they_move() {
     assert!(applied.ends_with("--- exit 0 ---\n"), "{applied}");
     let said = pair.look(&["--for", "1s"]);
     assert!(
-        said.contains("told to wait: spine 0")
-            && said.contains("lost 0")
+        said.contains("PFC pause frames: spine 0")
+            && said.contains("lossless drops 0")
             && said.ends_with("--- exit 0 ---\n"),
         "{said}"
     );
@@ -148,7 +148,7 @@ fn counters_of_sonic_are_read_twice_while_they_move() {
         pair.look(&["--for", "2s"])
     });
     assert!(
-        !said.contains("told to wait: spine 0 ") && said.ends_with("--- exit 0 ---\n"),
+        !said.contains("PFC pause frames: spine 0 ") && said.ends_with("--- exit 0 ---\n"),
         "pauses of the lossless class are no trouble: {said}"
     );
     let said = while_it_counts(&pair.ends[0], &port, "SAI_PORT_STAT_PFC_4_RX_PKTS", || {
@@ -219,7 +219,7 @@ fn counters_of_cumulus_are_read_by_nvue() {
     assert!(applied.ends_with("--- exit 0 ---\n"), "{applied}");
     let said = pair.look(&["--for", "1s"]);
     assert!(
-        said.contains("told to wait: spine 0   marked 0   cnp -   lost 0")
+        said.contains("PFC pause frames: spine 0   ECN-marked 0   CNP -   lossless drops 0")
             && said.ends_with("--- exit 0 ---\n"),
         "{said}"
     );
@@ -239,7 +239,7 @@ fn counters_of_cumulus_are_read_by_nvue() {
         pair.look(&["--for", "12s"])
     });
     assert!(
-        said.contains("told to wait: spine 12   marked 0   cnp -   lost 3"),
+        said.contains("PFC pause frames: spine 12   ECN-marked 0   CNP -   lossless drops 3"),
         "{said}"
     );
     assert!(
@@ -304,7 +304,7 @@ fn counters_of_eos_are_read_over_both_ways() {
                 });
                 pair.look(&["--for", "6s"])
             });
-            end.mend("counters");
+            end.fix("counters");
             said
         };
         let said = look(&[
@@ -321,7 +321,7 @@ fn counters_of_eos_are_read_over_both_ways() {
             ),
         ]);
         assert!(
-            said.contains("told to wait: spine 12   marked 40   cnp -   lost 0")
+            said.contains("PFC pause frames: spine 12   ECN-marked 40   CNP -   lossless drops 0")
                 && said.ends_with("--- exit 0 ---\n"),
             "{said}"
         );
@@ -372,10 +372,10 @@ fn counters_of_eos_are_read_over_both_ways() {
             );
         }
         assert!(
-            said.contains("lost 0?") && said.ends_with("--- exit 3 ---\n"),
+            said.contains("lossless drops 0?") && said.ends_with("--- exit 3 ---\n"),
             "{said}"
         );
-        end.mend("uncounted");
+        end.fix("uncounted");
     }
     assert_eq!(running(), before, "a look changes nothing");
 }

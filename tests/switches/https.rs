@@ -116,7 +116,7 @@ impl Https {
     }
 
     /// Takes a fault away.
-    pub fn mend(&self, name: &str) {
+    pub fn fix(&self, name: &str) {
         std::fs::remove_file(self.folder.path().join("faults").join(name)).unwrap();
     }
 

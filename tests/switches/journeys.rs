@@ -198,7 +198,7 @@ pub fn a_leaf_is_planned_applied_found_changed_and_given_back() {
     assert_eq!(
         differing(&fabric.switch.config(), &fabric.saved()),
         [""; 0],
-        "what was mended is saved"
+        "what was fixed is saved"
     );
 
     fabric.without_class();
@@ -310,7 +310,7 @@ pub fn a_switch_that_is_left_alone_comes_back_by_itself() {
     fabric.switch.fault("hang-after", "3");
     fabric.dies_in_the_middle();
     assert!(fabric.switch.config() != before, "it was in the middle");
-    fabric.switch.mend("hang-after");
+    fabric.switch.fix("hang-after");
     fabric.switch.must(
         "redis-cli -s /run/redis/redis.sock -n 4 hset 'PORT|Ethernet8' mtu 4321 && redis-cli -s \
          /run/redis/redis.sock -n 4 hset 'VLAN|Vlan100' vlanid 100 && config save -y",
@@ -339,7 +339,7 @@ pub fn a_switch_without_power_in_the_middle_is_as_it_was() {
     let before = fabric.switch.config();
     fabric.switch.fault("hang-after", "3");
     let mut run = fabric.hangs_in_the_middle();
-    fabric.switch.mend("hang-after");
+    fabric.switch.fix("hang-after");
     fabric.switch.reboot();
     run.wait().unwrap();
     as_it_was(&fabric.switch.config(), &before);
@@ -360,7 +360,7 @@ pub fn a_full_flash_loses_no_saved_configuration() {
         said.contains("--- exit 1 ---") && said.contains("No space left on device"),
         "{said}"
     );
-    fabric.switch.mend("full-flash");
+    fabric.switch.fix("full-flash");
     as_it_was(&fabric.saved(), &before);
     as_it_was(&fabric.switch.config(), &before);
 }

@@ -277,7 +277,7 @@ fn a_change_that_is_refused_changes_nothing() {
         (fabric.applied(), fabric.startup()),
         (before.clone(), before.clone())
     );
-    fabric.switch.mend("refuse");
+    fabric.switch.fix("refuse");
     // Whoever may only look changes nothing either, and is told so.
     fabric.switch.api().fault("may-only-look", "");
     let said = fabric.apply_ends_with("1");
@@ -390,7 +390,7 @@ fn an_apply_that_fails_half_way_is_told_again_as_it_was() {
     fabric.switch.fault("fail-after", "1");
     let said = fabric.tells_while(&["apply", "inv", "--yes"], || {
         fabric.switch.wait_for_log("steps", 1);
-        fabric.switch.mend("fail-after");
+        fabric.switch.fix("fail-after");
     });
     assert!(
         said.contains("--- exit 1 ---") && said.contains("switchd did not come back"),
@@ -434,7 +434,7 @@ fn a_switch_that_is_left_alone_comes_back_by_itself() {
     fabric.switch.fault("hang-after", "1");
     fabric.dies_in_the_middle();
     assert!(fabric.applied() != before, "it was in the middle");
-    fabric.switch.mend("hang-after");
+    fabric.switch.fix("hang-after");
     let since = Instant::now();
     while fabric.applied() != before
         || !fabric
@@ -466,7 +466,7 @@ fn what_waits_is_found_by_the_next_process() {
     fabric.guard("200s");
     fabric.switch.fault("hang-after", "1");
     fabric.dies_in_the_middle();
-    fabric.switch.mend("hang-after");
+    fabric.switch.fix("hang-after");
     fabric.switch.wait_for("waits");
     fabric.is_resumed();
     fabric.has_no_changes();
@@ -489,7 +489,7 @@ fn a_switch_without_power_in_the_middle_is_as_it_was() {
     let before = fabric.applied();
     fabric.switch.fault("hang-after", "1");
     let mut run = fabric.hangs_in_the_middle();
-    fabric.switch.mend("hang-after");
+    fabric.switch.fix("hang-after");
     fabric.switch.reboot();
     fabric.goes_over("nvue");
     // A run that lives tries it again as long as its guard's time lasts. One that gave up has left
@@ -515,7 +515,7 @@ fn a_full_flash_is_told_and_made_good() {
         "{said}"
     );
     assert_eq!(fabric.startup(), before);
-    fabric.switch.mend("full-flash");
+    fabric.switch.fix("full-flash");
     fabric.is_applied();
     assert_eq!(fabric.applied(), fabric.startup());
 }
@@ -541,7 +541,7 @@ fn links_are_looked_at_over_nvue() {
         .fault("counters", r#"{"swp2  3 deadlock-count": 1}"#);
     let said = fabric.tells(&["verify", "fabric", "inv", "--for", "1s"]);
     assert!(
-        !said.contains("RW04") && said.contains("told to wait: spine 0?   marked 0"),
+        !said.contains("RW04") && said.contains("PFC pause frames: spine 0?   ECN-marked 0"),
         "{said}"
     );
     assert!(
@@ -586,20 +586,20 @@ fn a_switch_that_does_not_tell_is_unknown() {
     fabric.place.write("inv/password", PASSWORD);
     api.fault("default-password", "");
     fails(&["RW0419", "Forbidden"]);
-    api.mend("default-password");
+    api.fix("default-password");
     api.fault("elsewhere", "");
     fails(&[
         "RW0420",
         "leaf1 has no NVUE API at 127.0.0.1:PORT: it answers 404 for /nvue_v1/system",
         "nv set system api state enabled",
     ]);
-    api.mend("elsewhere");
+    api.fix("elsewhere");
     api.fault("cut", "");
     fails(&["RW0408", "the server closed the connection"]);
-    api.mend("cut");
+    api.fix("cut");
     api.fault("status", "500");
     fails(&["RW0401", "NVUE answers 500: Internal Server Error"]);
-    api.mend("status");
+    api.fix("status");
     // JSON of another shape is no switch without settings.
     for document in ["null", "[1, 2]", "\"text\"", "{}"] {
         api.fault("says", &format!("system {document}"));
@@ -622,10 +622,10 @@ fn a_switch_that_does_not_tell_is_unknown() {
             &format!("not told over the NVUE API: {why}"),
         ]);
     }
-    api.mend("says");
+    api.fix("says");
     fabric.switch.fault("nvued-away", "");
     fails(&["RW0408", "the server before the NVUE API answers 502"]);
-    fabric.switch.mend("nvued-away");
+    fabric.switch.fix("nvued-away");
     api.makes_a_certificate();
     api.cut();
     fails(&["RW0418"]);

@@ -308,7 +308,7 @@ impl Switch {
     }
 
     /// Takes a fault away.
-    pub fn mend(&self, name: &str) {
+    pub fn fix(&self, name: &str) {
         self.must(&format!(
             "rm -f /etc/{}-stand-in/faults/{name}",
             self.parts.name
@@ -373,7 +373,7 @@ impl Switch {
             scope.spawn(|| {
                 self.wait_for("dropping");
                 self.cut();
-                self.mend("drop-after");
+                self.fix("drop-after");
             });
             run()
         })

@@ -133,7 +133,7 @@ fn every_module_has_a_readme_with_sources_and_a_case() {
 }
 
 /// Sixty at least, each with a code of its family's hundred, and none that asks what another asks
-/// already. That each has a source, a mend and cases that hold is asked where rules are loaded and
+/// already. That each has a source, a fix and cases that hold is asked where rules are loaded and
 /// judged.
 #[test]
 fn shipped_rules_are_many_and_different() {

@@ -311,7 +311,7 @@ fn law_8_a_secret_reaches_the_host_and_no_other_place() {
     let without = story.must(3, &["plan", "inventory"]);
     assert!(
         without.contains("the environment variable STORY_TOKEN is not set")
-            && without.contains("held"),
+            && without.contains("BLOCKED"),
         "{without}"
     );
     story.must(3, &["drift", "inventory"]);

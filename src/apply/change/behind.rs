@@ -1,5 +1,5 @@
 //! Hosts behind a switch: what carried their traffic before a change has to carry it after, before
-//! the change is confirmed. Whether the switch says that it is as wished proves nothing of that.
+//! the change is confirmed. Whether the switch says that it is in sync proves nothing of that.
 //! Hosts that do not pass their gate before, such as bare ones, prove nothing either way.
 
 use super::ChangeStep;
@@ -28,7 +28,7 @@ impl ChangeStep<'_> {
         true
     }
 
-    /// Whether those pass it still; the error fits after "taken back by its guard:".
+    /// Whether those pass it still; the error fits after "rolled back by its guard:".
     pub(super) async fn still_in_service(&self, until: Deadline) -> Result<(), String> {
         let hosts = &self.behind;
         if hosts.is_empty() {

@@ -1,4 +1,4 @@
-//! How a change ended: read again until it is as wished, and what is remembered and forgotten then.
+//! How a change ended: read again until it is in sync, and what is remembered and forgotten then.
 
 use super::settle::{SettleOutcome, left_waiting, not_gone, not_ready};
 use super::{ChangeStep, Finish, Halt, halt_with_problem};
@@ -13,7 +13,7 @@ use railwright_state::run_status::StepIntent;
 use railwright_system::clock;
 
 impl<'a> ChangeStep<'a> {
-    /// Reads again until all is as wished. A change that interrupts a netdev is proven over a new
+    /// Reads again until all is in sync. A change that interrupts a netdev is proven over a new
     /// connection.
     pub(super) async fn confirm(
         &mut self,
@@ -49,7 +49,7 @@ impl<'a> ChangeStep<'a> {
         }
     }
 
-    /// The actions ended well, and yet it is not as wished; `trouble` says why, where more is known
+    /// The actions ended well, and yet it is not as desired; `trouble` says why, where more is known
     /// of it.
     fn not_settled(&self, now: &[ObservedMember<'a>], trouble: Option<String>) -> Halt {
         let open: Vec<&ObservedMember> = now.iter().filter(|s| !s.is_settled()).collect();
@@ -73,7 +73,7 @@ impl<'a> ChangeStep<'a> {
                 trouble::or_forget(problem, &self.removals(), next)
             }
         };
-        let reason = format!("not as wished after it: {what}");
+        let reason = format!("not as desired after it: {what}");
         let finish = Finish::told(NodeOutcome::Failed { reason }, problem);
         Halt::Over(Box::new(Finish { spares, ..finish }))
     }

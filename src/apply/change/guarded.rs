@@ -44,7 +44,7 @@ pub(super) struct ArmedRollbackTimer {
 }
 
 impl<'a> ChangeStep<'a> {
-    /// Why what is not as wished yet needs a guard; nothing where it needs none. On this very
+    /// Why what is not as desired yet needs a guard; nothing where it needs none. On this very
     /// machine there is no connection.
     pub(super) fn guard_reason(&self, seen: &[ObservedMember]) -> Option<String> {
         if self
@@ -69,7 +69,7 @@ impl<'a> ChangeStep<'a> {
         })
     }
 
-    /// Whether a guard of an earlier attempt may be armed, whatever is as wished by now. A cluster
+    /// Whether a guard of an earlier attempt may be armed, whatever is in sync by now. A cluster
     /// has none.
     pub(super) fn may_be_guarded(&self) -> bool {
         self.shared
@@ -91,7 +91,7 @@ impl<'a> ChangeStep<'a> {
         let wishes = self.node.members().iter().map(|member| &member.wish);
         let guard = Guard::over(&actions, wishes).map_err(|word| {
             self.refused(StepDecision::Unannounced(format!(
-                "{because}, and no guard can put back what {} does",
+                "{because}, and no guard can roll back what {} does",
                 word.replace('_', " ")
             )))
         })?;
@@ -202,7 +202,7 @@ impl<'a> ChangeStep<'a> {
         ))
     }
 
-    /// Acts and reads again over new connections until all is as wished; else why it is not.
+    /// Acts and reads again over new connections until all is in sync; else why it is not.
     async fn prove(
         &mut self,
         watch: &ArmedRollbackTimer,
@@ -276,8 +276,7 @@ impl<'a> ChangeStep<'a> {
             .then_some(more)
     }
 
-    /// Saves what was confirmed, where the target has not done so by itself. What runs is as
-    /// wished, and stays whatever comes of it.
+    /// Saves what was confirmed, where the target has not done so by itself. What runs is in sync, and stays whatever comes of it.
     async fn save_confirmed(
         &mut self,
         proven: &[ObservedMember<'a>],
@@ -298,7 +297,7 @@ impl<'a> ChangeStep<'a> {
             ActionsOutcome::All => self.confirm(&now, begun, &actions).await,
             ActionsOutcome::Failed(failure) => {
                 let problem = failure.diagnostic(&self.node.id, &self.shared.next).state(
-                    "the switch runs what was wished, which was proven and confirmed; a boot would \
+                    "the switch runs what was desired, which was proven and confirmed; a boot would \
                      take it back to what is saved",
                 );
                 let complaint = complaint_of(failure.code, &failure.stderr);
@@ -342,7 +341,7 @@ impl<'a> ChangeStep<'a> {
         (covered && self.keep_to_the_limit(now).is_ok()).then_some(actions)
     }
 
-    /// Reads over a new connection until all is as wished, or something is to be done that was not
+    /// Reads over a new connection until all is in sync, or something is to be done that was not
     /// done yet, or it has had the time to settle.
     async fn look_under_guard(
         &mut self,
@@ -413,5 +412,5 @@ fn describe_not_settled(now: &[ObservedMember]) -> String {
         let differs: Vec<String> = open.iter().map(|s| s.what_differs()).collect();
         differs.join("; ")
     });
-    format!("read again over a new connection it is not as wished: {what}")
+    format!("read again over a new connection it is not as desired: {what}")
 }

@@ -157,9 +157,7 @@ impl<'a> ChangeStep<'a> {
                 return Ok(answers);
             }
         }
-        Err(self.unknown(format!(
-            "{reason}; and the host could not be looked at again"
-        )))
+        Err(self.unknown(format!("{reason}; and the host could not be re-checked")))
     }
 
     /// How long an action of a step may take: of these, or of those that were planned.

@@ -141,9 +141,9 @@ impl<'a> ChangeStep<'a> {
         }
     }
 
-    /// An earlier part of the run died with its guard still armed. What is as wished is confirmed
+    /// An earlier part of the run died with its guard still armed. What is in sync is confirmed
     /// over this connection, which is a new one; anything else is put back first. True when the
-    /// host has to be looked at again.
+    /// host has to be re-checked.
     pub(super) async fn settle_earlier_guard(
         &mut self,
         earlier: &StepIntent,

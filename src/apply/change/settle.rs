@@ -1,4 +1,4 @@
-//! After a step's last action: looks until everything is as wished. What comes about by itself
+//! After a step's last action: looks until everything is in sync. What comes about by itself
 //! (pods that start, a resource that a node comes to give) is waited for as long as its wish says,
 //! and no longer than there is hope.
 
@@ -41,7 +41,7 @@ pub(super) enum SettleOutcome<'a> {
 }
 
 impl<'a> ChangeStep<'a> {
-    /// Looks until all is as wished. `waits` is for how many seconds something may take that comes
+    /// Looks until all is in sync. `waits` is for how many seconds something may take that comes
     /// about by itself.
     pub(super) async fn settled(
         &mut self,
@@ -222,8 +222,8 @@ pub(super) fn not_ready(
     )
     .on(node)
     .effect(effect)
-    .state("everything of this step was applied as it is wished; it only waits")
-    .next(format!("mend what keeps it, then {}", next.resume()));
+    .state("everything of this step was applied as desired; it only waits")
+    .next(format!("fix what keeps it, then {}", next.resume()));
     match others_go_on {
         true => problem.next(format!(
             "or, where a node is not to have it, take its host out of what is waited for in the \
@@ -302,8 +302,8 @@ pub(super) fn left_waiting(node: &str, what: &str, next: &NextCommands) -> Diagn
         ),
     )
     .on(node)
-    .effect("whether it comes about is not known yet, and nothing after this step was begun")
-    .state("everything of this step was applied as it is wished; it only waits")
+    .effect("whether it becomes ready is not known yet, and nothing after this step was begun")
+    .state("everything of this step was applied as desired; it only waits")
     .next(format!("{} looks again and goes on", next.resume()))
 }
 

@@ -13,7 +13,7 @@ pub(super) enum Unproven {
     Action(ActionFailure),
     /// The step is over, and nothing is told to the guard any more.
     Over(Halt),
-    /// Anything else, in a sentence that fits after "taken back by its guard:".
+    /// Anything else, in a sentence that fits after "rolled back by its guard:".
     Because(String),
 }
 
@@ -24,7 +24,7 @@ impl From<String> for Unproven {
 }
 
 impl Unproven {
-    /// Fits after "taken back by its guard:".
+    /// Fits after "rolled back by its guard:".
     pub(super) fn sentence(&self) -> String {
         match self {
             Unproven::Action(failure) => format!(
@@ -65,7 +65,7 @@ impl ChangeStep<'_> {
         let problem = trouble::taken_back(id, self.host, &why, as_before, failed, next);
         (
             NodeOutcome::Failed {
-                reason: format!("taken back by its guard: {why}"),
+                reason: format!("rolled back by its guard: {why}"),
             },
             problem,
         )

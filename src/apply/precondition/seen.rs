@@ -90,7 +90,7 @@ impl ObservedMember<'_> {
         self.assessment.is_met() || self.only_waits_for_reboot()
     }
 
-    /// Everything differs only in the running plane, and only a reboot mends that.
+    /// Everything differs only in the running plane, and only a reboot fixes that.
     pub fn only_waits_for_reboot(&self) -> bool {
         self.assessment.needs_reboot
             && self

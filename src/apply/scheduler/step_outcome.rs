@@ -83,7 +83,7 @@ impl Scheduler {
         let node = self.steps[missing].id.clone();
         match &self.progress[missing] {
             StepProgress::Over(NodeOutcome::Held { .. }) => NodeOutcome::Held {
-                reason: format!("it needs {node}, which is held"),
+                reason: format!("it needs {node}, which is blocked"),
             },
             _ if matches!(self.steps[missing].role, StepRole::Gate(_)) => NodeOutcome::Skipped {
                 because: Skip::Gate { node },

@@ -108,7 +108,7 @@ fn whoever_waits_for_a_power_cycle_keeps_only_itself_waiting_unless_it_is_a_cana
     assert_eq!(
         run.outcome("bf"),
         NodeOutcome::Held {
-            reason: "it needs g2, which is held".to_owned()
+            reason: "it needs g2, which is blocked".to_owned()
         }
     );
     let mut run = going_on(&["a", "b"]);
@@ -123,7 +123,7 @@ fn whoever_waits_for_a_power_cycle_keeps_only_itself_waiting_unless_it_is_a_cana
         (
             NodeOutcome::Done { changed: false },
             NodeOutcome::Held {
-                reason: "it needs cp, which is held".to_owned()
+                reason: "it needs cp, which is blocked".to_owned()
             }
         )
     );
@@ -231,7 +231,7 @@ fn hosts_that_may_be_in_service_all_the_same_are_disturbed_within_the_budget() {
     assert_eq!(
         begun(&[]).asked(),
         "a1 b1 c1",
-        "who is out for certain is mended whatever the budget says"
+        "who is out for certain is fixed whatever the budget says"
     );
     let mut run = begun(&["b", "c"]);
     assert_eq!(run.asked(), "a1", "a is out for certain");

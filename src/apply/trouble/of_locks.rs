@@ -71,7 +71,7 @@ pub fn not_workable(target: &Target, reason: &str, next: &NextCommands) -> Diagn
     .effect(effect)
     .state(not_begun(&target.to_string()))
     .next(format!(
-        "mend the cause on the {word}, then {}",
+        "fix the cause on the {word}, then {}",
         next.resume()
     ))
 }
@@ -87,7 +87,7 @@ pub fn report_reinstalled_target(target: &Target, next: &NextCommands) -> Diagno
     )
     .on(target.to_string())
     .effect("its steps were planned for the machine before, and what was done to that is lost")
-    .state(not_begun(&target.to_string()))
+    .state("nothing more of the plan is done on it; a host counts as out of service")
     .next(format!(
         "{} shows what is to be done on the new machine",
         next.plan()
@@ -133,7 +133,12 @@ fn nothing_changed(target: &Target) -> &'static str {
 pub fn lock_lost(target: &Target, holder: Option<&str>) -> Diagnostic {
     let word = target.kind.noun();
     let who = holder.map_or_else(
-        || "it was taken away (`railwright lock steal`) or removed".to_owned(),
+        || {
+            format!(
+                "it was taken away (`railwright lock steal`) or removed, or the {word} was made \
+                 anew"
+            )
+        },
         |line| {
             LockHolder::parse(line).map_or_else(
                 || format!("`{}` has it", one_line(line, 120)),
@@ -147,7 +152,7 @@ pub fn lock_lost(target: &Target, holder: Option<&str>) -> Diagnostic {
     )
     .on(target.to_string())
     .effect(format!(
-        "somebody took this run for dead and may be changing the {word} now"
+        "somebody may have taken this run for dead and be changing the {word} now"
     ))
     .state(format!(
         "nothing more was written on this {word}, its record included; what was done on it before \
@@ -170,21 +175,32 @@ pub fn steal_not_recorded(error: &JournalError) -> Diagnostic {
     .effect("nobody could tell later who took the locks away, and why")
     .state("no lock of a host or a cluster was taken away")
     .next(
-        "make space or mend the disk that holds the state folder, then run the same command again",
+        "make space or fix the disk that holds the state folder, then run the same command again",
     )
 }
 
-/// The lock could not be taken for another reason.
-pub fn lock_failed(of: &LockedTarget, reason: &str) -> Diagnostic {
+/// The lock could not be taken for another reason: a host is left alone, and without a cluster no
+/// run begins.
+pub fn lock_failed(of: &LockedTarget, reason: &str, next: &NextCommands) -> Diagnostic {
     let word = of.target.kind.noun();
-    let next = match &of.lease {
+    let (state, next) = match &of.lease {
         Some(_) if reason.contains(PREVIEWS_ALONE) => return held_to_previews(of, reason),
-        Some(lease) => format!(
-            "see that the Lease {lease} may be written (`railwright rbac INVENTORY --role apply` \
-             has the rules)"
+        Some(lease) => (
+            nothing_changed(&of.target),
+            format!(
+                "see that the Lease {lease} may be written ({} has the rules); then run the same \
+                 command again",
+                next.rbac()
+            ),
         ),
-        None => "see that /var/lib/railwright on the host is writable for root, with space left"
-            .to_owned(),
+        None => (
+            not_begun(&of.target.to_string()),
+            format!(
+                "fix that on the host (it keeps its lock in /var/lib/railwright, which root writes \
+                 with flock), then {}, or the same command again where no run began",
+                next.resume()
+            ),
+        ),
     };
     Diagnostic::error(
         "RW0609",
@@ -197,8 +213,8 @@ pub fn lock_failed(of: &LockedTarget, reason: &str) -> Diagnostic {
     .effect(format!(
         "without it two runs could work on the {word} at once"
     ))
-    .state(nothing_changed(&of.target))
-    .next(format!("{next}; then run the same command again"))
+    .state(state)
+    .next(next)
 }
 
 /// The identity of a run is the one that `rbac` holds to previews.
@@ -270,7 +286,7 @@ mod tests {
             reason: "no kubeconfig".to_owned(),
         };
         let told = [
-            lock_failed(&of, "exit status 1: forbidden"),
+            lock_failed(&of, "exit status 1: forbidden", &next),
             report_locked_target(
                 target,
                 &HeldLock {
@@ -317,11 +333,17 @@ mod tests {
     fn a_host_has_its_lock_in_files() {
         let of = LockedTarget::host("n1");
         assert_eq!(of.fence(), "/var/lib/railwright/fence on it");
-        let failed = said(&lock_failed(&of, "exit status 1"));
-        assert!(
-            failed.contains("the host's lock cannot be taken")
-                && failed.contains("/var/lib/railwright on the host"),
-            "{failed}"
-        );
+        let next = NextCommands {
+            inventory: "inv".to_owned(),
+        };
+        let failed = said(&lock_failed(&of, "exit status 1", &next));
+        for part in [
+            "the host's lock cannot be taken",
+            "it counts as out of service",
+            "in /var/lib/railwright",
+            "then railwright resume inv",
+        ] {
+            assert!(failed.contains(part), "{part}: {failed}");
+        }
     }
 }

@@ -12,11 +12,11 @@ use railwright_transport::TransportError;
 use std::collections::BTreeMap;
 
 fn not_begun(steps: usize) -> String {
-    format!(
-        "{} {} not begun",
-        format_count(steps, "step"),
-        if steps == 1 { "was" } else { "were" }
-    )
+    match steps {
+        0 => "gates alone were not begun".to_owned(),
+        1 => "1 step was not begun".to_owned(),
+        _ => format!("{steps} steps were not begun"),
+    }
 }
 
 /// The budget stopped the run.
@@ -48,7 +48,7 @@ pub fn report_budget_stop(
     )
     .effect("one more disruption could leave too few hosts to work with")
     .state(not_begun(skipped))
-    .next("mend the hosts named above; rollout.max_unavailable sets the limit")
+    .next("fix the hosts named above; rollout.max_unavailable sets the limit")
     .next(next.resume())
     .next(format!(
         "or {}: a new plan verifies first whom runs left out of service",
@@ -165,9 +165,10 @@ pub fn failure_budget(
     )
     .effect("what went wrong on these hosts may go wrong on every further one")
     .state(format!(
-        "{skipped} steps were not begun; what was begun on other hosts was finished"
+        "{}; what was begun on other hosts was finished",
+        not_begun(skipped)
     ))
-    .next("mend the hosts named above; rollout.failure_budget sets the limit")
+    .next("fix the hosts named above; rollout.failure_budget sets the limit")
     .next(next.resume())
 }
 
@@ -202,7 +203,8 @@ pub fn window_closed(
     )
     .effect("a host of which only a part was done counts as out of service")
     .state(format!(
-        "what ran was finished, and what was through was proven; {skipped} steps were not begun"
+        "what ran was finished, and what was through was proven; {}",
+        not_begun(skipped)
     ))
     .next(format!(
         "{}: {}",
@@ -222,7 +224,8 @@ pub fn report_deadline_passed(skipped: usize, seconds: u64, next: &NextCommands)
     )
     .effect("a host of which only a part was done counts as out of service")
     .state(format!(
-        "what ran was finished, and what was through was proven; {skipped} steps were not begun"
+        "what ran was finished, and what was through was proven; {}",
+        not_begun(skipped)
     ))
     .next(format!(
         "{} goes on, with the same deadline from then on (rollout.deadline)",
@@ -277,7 +280,7 @@ pub fn record_not_written(target: &Target, reason: &str) -> Diagnostic {
     .effect("somebody who applies from another machine does not see what was applied here")
     .state("the step is done, and remembered on this side")
     .next(
-        "make room or mend what is in the way there; the next apply that changes something of it \
+        "make room or fix what is in the way there; the next apply that changes something of it \
          writes the record",
     )
 }
@@ -321,7 +324,9 @@ pub fn record_moved(target: &Target, next: &NextCommands) -> Diagnostic {
         ),
     )
     .on(target.to_string())
-    .effect("written over it, what somebody else recorded would be forgotten, and never taken back")
+    .effect(
+        "written over it, what somebody else recorded would be forgotten, and never rolled back",
+    )
     .state("the step is done, and remembered on this side; the record was left as it is")
     .next(match target.kind {
         TargetKind::Kube => "find out who wrote the Secret: kubectl -n kube-system get secret -l \
@@ -347,15 +352,19 @@ pub fn journal_broken(error: &JournalError, next: &NextCommands) -> Diagnostic {
         ),
     )
     .effect("without a journal a crash could not be told from success, so nothing more was begun")
-    .state("what was journalled stands; a step that was running is looked at again by resume")
+    .state("what was done stands; a step that was running is re-checked by resume")
     .next(match error {
         JournalError::LockTakenOver(_) => {
-            "whoever took the lock over gave a reason: the newest journal below .railwright/runs \
-             has it"
+            "see what .railwright holds now: after a take-over its newest journal has the reason; \
+             where the folder was removed or replaced, put the right one back"
         }
         JournalError::NotWritten(_) => "make space or repair the disk that holds the state folder",
     })
-    .next(next.resume())
+    .next(format!(
+        "{}; where nothing is left to resume, {}",
+        next.resume(),
+        next.plan()
+    ))
 }
 
 /// Nothing of a plan can be reached: one word about each sort of trouble, with the hosts and

@@ -131,40 +131,35 @@ impl Turn {
             .collect()
     }
 
-    /// One sentence for all that was skipped.
+    /// One sentence for all that was skipped, with the number that the run's last line has.
     fn summary(&self, outcomes: &[(String, NodeOutcome)]) -> Option<Diagnostic> {
-        let skipped = |wanted: &Skip| {
+        let is_skipped = |wanted: &Skip| {
             outcomes
                 .iter()
-                .filter(|(_, o)| matches!(o, NodeOutcome::Skipped { because } if because == wanted))
-                .count()
+                .any(|(_, o)| matches!(o, NodeOutcome::Skipped { because } if because == wanted))
         };
+        let count = self.count_work().skipped;
         let next = &self.shared.next;
         let rollout = &self.shared.plan.rollout;
-        let told = |because: Skip| match (skipped(&because), because) {
-            (0, _) => None,
-            (count, Skip::Interrupted) => Some(trouble::report_interrupted_run(count, next)),
-            (count, Skip::Window) => Some(trouble::window_closed(
-                count,
-                rollout,
-                self.shared.context.clock.now(),
-                next,
-            )),
-            (count, Skip::Deadline) => Some(trouble::report_deadline_passed(
-                count,
-                rollout.deadline_s.unwrap_or_default(),
-                next,
-            )),
-            (count, _) => match rollout.failure_budget {
-                Some(failures) if self.scheduler.lost() >= failures => Some(
-                    trouble::failure_budget(count, self.scheduler.lost(), failures, next),
-                ),
-                _ => Some(trouble::report_budget_stop(
+        let tell = |because: Skip| match because {
+            Skip::Interrupted => trouble::report_interrupted_run(count, next),
+            Skip::Window => {
+                trouble::window_closed(count, rollout, self.shared.context.clock.now(), next)
+            }
+            Skip::Deadline => {
+                let seconds = rollout.deadline_s.unwrap_or_default();
+                trouble::report_deadline_passed(count, seconds, next)
+            }
+            _ => match rollout.failure_budget {
+                Some(failures) if self.scheduler.lost() >= failures => {
+                    trouble::failure_budget(count, self.scheduler.lost(), failures, next)
+                }
+                _ => trouble::report_budget_stop(
                     count,
                     &self.unavailable(),
                     rollout.max_unavailable,
                     next,
-                )),
+                ),
             },
         };
         [
@@ -174,7 +169,8 @@ impl Turn {
             Skip::Budget,
         ]
         .into_iter()
-        .find_map(told)
+        .find(is_skipped)
+        .map(tell)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The cluster of an inventory, for commands about the jobs in it.
 
-use crate::cli::CommandFailure;
+use crate::cli::{CommandFailure, Exit};
 use railwright_base::text::one_line;
 use railwright_base::{Diagnostic, quote};
 use railwright_jobs::job::{ClusterJob, JobKind, JobListing, JobReader};
@@ -140,27 +140,36 @@ pub async fn find_single_job(
     match (own.pop(), own.is_empty()) {
         (Some(found), true) => Ok(found),
         (Some(last), false) => Err(report_ambiguous_job(asked, own.iter().chain([&last])).into()),
-        (None, _) => Err(report_job_not_found(asked, &looked).into()),
+        (None, _) => Err(report_job_not_found(asked, &looked)),
     }
 }
 
-/// No job has the name.
-pub fn report_job_not_found(asked: &JobNameArguments, looked: &JobListing) -> Diagnostic {
+/// No job that could be read has the name. Of a kind that could not be read nobody knows.
+fn report_job_not_found(asked: &JobNameArguments, looked: &JobListing) -> CommandFailure {
     let (job, namespace) = (&asked.job, &asked.place.namespace);
     let unread: Vec<String> = looked
         .unread
         .iter()
         .map(|(kind, why)| format!("{} could not be read: {}", kind.word(), one_line(why, 200)))
         .collect();
-    let told = Diagnostic::error(
-        "RW1240",
-        format!("no job {job} is in namespace {namespace}"),
-    );
-    let told = unread.into_iter().fold(told, Diagnostic::effect);
-    told.state("nothing was changed").next(format!(
-        "railwright job list -i {} -n {namespace}",
-        quote::quote_path(&asked.place.inventory)
-    ))
+    let (exit, message) = match unread.is_empty() {
+        true => (
+            Exit::Failed,
+            format!("no job {job} is in namespace {namespace}"),
+        ),
+        false => (
+            Exit::Incomplete,
+            format!("whether a job {job} is in namespace {namespace} is not known"),
+        ),
+    };
+    let mut diagnostic = Diagnostic::error("RW1240", message)
+        .state("nothing was changed")
+        .next(format!(
+            "railwright job list -i {} -n {namespace}",
+            quote::quote_path(&asked.place.inventory)
+        ));
+    diagnostic.effect = (!unread.is_empty()).then(|| unread.join("; "));
+    CommandFailure::with_exit(exit, diagnostic)
 }
 
 fn report_ambiguous_job<'f>(

@@ -34,18 +34,12 @@ pub async fn run(arguments: &Delete) -> Result<Exit, CommandFailure> {
         .await
         .map_err(|error| error.diagnostic())?;
     let unread = collect_unread_kinds(&looked, &objects);
-    if objects.listed.is_empty() {
-        // Of what could not be read nobody knows that it is gone.
-        if !looked.unread.is_empty() {
-            return Err(super::cluster::report_job_not_found(asked, &looked).into());
-        }
-        if unread.is_empty() {
-            out::print_result(&format!(
-                "Nothing is left of a job {} in namespace {}.\n",
-                asked.job, asked.place.namespace
-            ));
-        }
-    } else {
+    if objects.listed.is_empty() && unread.is_empty() {
+        out::print_result(&format!(
+            "Nothing is left of a job {} in namespace {}.\n",
+            asked.job, asked.place.namespace
+        ));
+    } else if !objects.listed.is_empty() {
         let listed: String = objects
             .listed
             .iter()

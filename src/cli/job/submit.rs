@@ -172,7 +172,7 @@ fn report_refused_object(
             "install it: the module of that name has the chart or the manifest (`railwright plan` \
              shows it)",
         ),
-        false => told.next("mend what it names, and submit again"),
+        false => told.next("fix what it names, and submit again"),
     }
 }
 
@@ -206,7 +206,7 @@ fn describe_leftovers(left: &[ObjectName]) -> String {
     match left.is_empty() {
         true => "nothing is there of this job".to_owned(),
         false => format!(
-            "left of this job, and could not be taken back: {}",
+            "left of this job, and could not be rolled back: {}",
             join_object_names(left)
         ),
     }

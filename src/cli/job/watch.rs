@@ -25,7 +25,8 @@ const FAILURES: u32 = 60;
 /// Watch a job: how far it is, what keeps its pods, its log, whether it goes on
 ///
 /// Ends when the job does: exit code 0 when it succeeded (of a job that stays: when it runs), 1
-/// when it failed, 3 when the time is over. The first Ctrl-C leaves the job alone.
+/// when it failed, 3 when the time is over or a kind could not be read. The first Ctrl-C leaves the
+/// job alone.
 #[derive(Debug, clap::Args)]
 pub struct JobWatchArguments {
     #[command(flatten)]

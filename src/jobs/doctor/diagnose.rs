@@ -79,19 +79,18 @@ impl Doctor {
         let expected = expected(&log);
         let proof = check_nccl_log(&log, &expected);
         let seen = self.marks.finish();
-        let holding = self.symptoms.into_iter().filter_map(|symptom| {
-            let lines = find_symptom_lines(&symptom, &seen, &log, &proof)?;
-            Some(SymptomFinding {
-                symptom: if expected.acs.is_some() {
-                    of_acs(symptom)
-                } else {
-                    symptom
-                },
-                lines,
-            })
-        });
-        let (last, mut found): (Vec<SymptomFinding>, Vec<SymptomFinding>) =
-            holding.partition(|found| found.symptom.last);
+        let (mut found, mut last) = (Vec::new(), Vec::new());
+        for symptom in self.symptoms {
+            let Some(lines) = find_symptom_lines(&symptom, &seen, &log, &proof) else {
+                continue;
+            };
+            let symptom = match expected.acs {
+                Some(_) => adapt_to_acs(symptom),
+                None => symptom,
+            };
+            let group = if symptom.last { &mut last } else { &mut found };
+            group.push(SymptomFinding { symptom, lines });
+        }
         if found.is_empty() {
             found = last;
         }
@@ -100,7 +99,7 @@ impl Doctor {
 }
 
 /// As it is told of a pod of Alibaba Container Compute Service.
-fn of_acs(symptom: Symptom) -> Symptom {
+fn adapt_to_acs(symptom: Symptom) -> Symptom {
     match symptom.on_acs.clone() {
         Some(OnAcs { cause, next }) => Symptom {
             cause,
@@ -118,43 +117,60 @@ fn find_symptom_lines(
     log: &NcclLog,
     proof: &NcclProof,
 ) -> Option<Vec<PatternOccurrence>> {
-    let has = |pattern: &String| seen.contains_key(pattern);
-    let group = symptom.seen.iter().find(|group| group.iter().all(has));
-    let judged = |codes: &[String], is_so: fn(CheckVerdict) -> bool| {
-        let is_one = |judgement: &CheckOutcome| {
-            judgement
-                .code
-                .is_some_and(|code| codes.iter().any(|known| known == code))
-        };
-        codes.is_empty()
-            || proof
-                .aspects
-                .iter()
-                .any(|(_, judgement)| is_so(judgement.verdict) && is_one(judgement))
+    let mut groups = symptom.seen.iter();
+    let group = groups.find(|group| group.iter().all(|word| seen.contains_key(word)));
+    if group.is_none() && !symptom.seen.is_empty() {
+        return None;
+    }
+    if symptom.unless.iter().any(|word| seen.contains_key(word)) {
+        return None;
+    }
+    if !is_judged_so(symptom, proof) || !has_environment(symptom, log) {
+        return None;
+    }
+    let mut lines = Vec::new();
+    for pattern in group.into_iter().flatten() {
+        lines.extend(seen.get(pattern).cloned());
+    }
+    Some(lines)
+}
+
+/// Whether the outcomes of a log are those that a symptom states.
+fn is_judged_so(symptom: &Symptom, proof: &NcclProof) -> bool {
+    let (mut is_judged, mut has_failed) = (symptom.judged.is_empty(), symptom.failed.is_empty());
+    for (_, outcome) in &proof.aspects {
+        is_judged |= has_code(outcome, &symptom.judged);
+        has_failed |= outcome.verdict == CheckVerdict::Failed && has_code(outcome, &symptom.failed);
+    }
+    is_judged && has_failed
+}
+
+fn has_code(outcome: &CheckOutcome, codes: &[String]) -> bool {
+    let Some(code) = outcome.code else {
+        return false;
     };
-    let set = |name: &String| {
-        log.environment
-            .get(name)
-            .is_some_and(|values| values.iter().any(|value| !value.is_empty()))
+    codes.iter().any(|known| known == code)
+}
+
+/// Whether NCCL obeyed the variables that a symptom states, and none of those that speak against
+/// it.
+fn has_environment(symptom: &Symptom, log: &NcclLog) -> bool {
+    for (name, wanted) in &symptom.environment {
+        if !obeyed_variable(log, name, wanted) {
+            return false;
+        }
+    }
+    let mut unless = symptom.unless_environment.iter();
+    !unless.any(|name| obeyed_variable(log, name, "?*"))
+}
+
+/// Whether NCCL obeyed a variable with this value; `?*` is any that is not empty.
+fn obeyed_variable(log: &NcclLog, name: &str, wanted: &str) -> bool {
+    let Some(values) = log.environment.get(name) else {
+        return false;
     };
-    let obeyed = |(name, wanted): (&String, &String)| match wanted.as_str() {
-        "?*" => set(name),
-        wanted => log
-            .environment
-            .get(name)
-            .is_some_and(|values| values.contains(wanted)),
-    };
-    let is_so = (symptom.seen.is_empty() || group.is_some())
-        && judged(&symptom.judged, |_| true)
-        && judged(&symptom.failed, |verdict| verdict == CheckVerdict::Failed)
-        && !symptom.unless.iter().any(has)
-        && symptom.environment.iter().all(obeyed)
-        && !symptom.unless_environment.iter().any(set);
-    is_so.then(|| {
-        group
-            .into_iter()
-            .flatten()
-            .filter_map(|pattern| seen.get(pattern).cloned())
-            .collect()
-    })
+    match wanted {
+        "?*" => values.iter().any(|value| !value.is_empty()),
+        wanted => values.contains(wanted),
+    }
 }

@@ -5,7 +5,8 @@
 
 use railwright_verify::CheckVerdict;
 use railwright_verify::nccl::transport::Transport;
-use railwright_verify::nccl::{NcclProof, Proven};
+use railwright_verify::nccl::{Aspect, NcclProof, Proven};
+use railwright_verify::result::CheckOutcome;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -144,54 +145,63 @@ impl Ladder {
 
 /// What the log of a job that came to its end says of its trial; it names so many hosts.
 pub fn evaluate_trial(rung: Rung, hosts: usize, proof: &NcclProof) -> TrialOutcome {
-    let told = |aspect: &(_, railwright_verify::result::CheckOutcome)| {
-        format!(
-            "{}: {}",
-            aspect.1.code.unwrap_or_default(),
-            aspect.1.measured
-        )
-    };
-    let first = || {
-        proof
-            .aspects
-            .iter()
-            .find(|(_, judgement)| judgement.code.is_some())
-            .map(told)
-            .unwrap_or_default()
-    };
-    match (rung, proof.proven, proof.transport) {
-        // Without RDMA the one thing that has to be different is the transport.
-        (Rung::WithoutRdma, _, transport) if transport.is_rdma() => TrialOutcome::Fails(format!(
+    // Without RDMA the one thing that has to be different is the transport.
+    if rung == Rung::WithoutRdma && proof.transport.is_rdma() {
+        return TrialOutcome::Fails(format!(
             "it used {} without asking for a device",
-            transport.word()
-        )),
-        (Rung::WithoutRdma, _, Transport::Socket) => {
-            let of = |verdict| {
-                proof
-                    .aspects
-                    .iter()
-                    .skip(1)
-                    .find(|(_, judgement)| judgement.verdict == verdict)
-                    .map(told)
-            };
-            let failed = of(CheckVerdict::Failed).map(TrialOutcome::Fails);
-            let open = || match hosts {
-                0 | 1 => Some(TrialOutcome::NotKnown(
-                    "the log names one host alone: nothing shows that pods of two reach each other"
-                        .to_owned(),
-                )),
-                _ => of(CheckVerdict::Unknown).map(TrialOutcome::NotKnown),
-            };
-            failed
-                .or_else(open)
-                .unwrap_or_else(|| TrialOutcome::Goes("over TCP, to its end".to_owned()))
-        }
-        (_, Proven::Proven, transport) => {
-            TrialOutcome::Goes(format!("over {}, to its end", transport.word()))
-        }
-        (_, Proven::Disproven, _) => TrialOutcome::Fails(first()),
-        (_, Proven::NotKnown, _) => TrialOutcome::NotKnown(first()),
+            proof.transport.word()
+        ));
     }
+    if rung == Rung::WithoutRdma && proof.transport == Transport::Socket {
+        return evaluate_tcp_trial(hosts, proof);
+    }
+    match proof.proven {
+        Proven::Proven => {
+            TrialOutcome::Goes(format!("over {}, to its end", proof.transport.word()))
+        }
+        Proven::Disproven => TrialOutcome::Fails(describe_first_finding(proof)),
+        Proven::NotKnown => TrialOutcome::NotKnown(describe_first_finding(proof)),
+    }
+}
+
+/// A trial over TCP, which is as it has to be: all other aspects count.
+fn evaluate_tcp_trial(hosts: usize, proof: &NcclProof) -> TrialOutcome {
+    let others = proof.aspects.get(1..).unwrap_or_default();
+    if let Some(failed) = find_outcome(others, CheckVerdict::Failed) {
+        return TrialOutcome::Fails(describe_finding(failed));
+    }
+    if hosts < 2 {
+        return TrialOutcome::NotKnown(
+            "the log names one host alone: nothing shows that pods of two reach each other"
+                .to_owned(),
+        );
+    }
+    match find_outcome(others, CheckVerdict::Unknown) {
+        Some(unknown) => TrialOutcome::NotKnown(describe_finding(unknown)),
+        None => TrialOutcome::Goes("over TCP, to its end".to_owned()),
+    }
+}
+
+fn find_outcome(
+    aspects: &[(Aspect, CheckOutcome)],
+    verdict: CheckVerdict,
+) -> Option<&CheckOutcome> {
+    let mut outcomes = aspects.iter().map(|(_, outcome)| outcome);
+    outcomes.find(|outcome| outcome.verdict == verdict)
+}
+
+/// The first outcome of a log that has a code; empty where none has one.
+fn describe_first_finding(proof: &NcclProof) -> String {
+    for (_, outcome) in &proof.aspects {
+        if outcome.code.is_some() {
+            return describe_finding(outcome);
+        }
+    }
+    String::new()
+}
+
+fn describe_finding(outcome: &CheckOutcome) -> String {
+    format!("{}: {}", outcome.code.unwrap_or_default(), outcome.measured)
 }
 
 #[cfg(test)]

@@ -150,10 +150,10 @@ impl SymptomLoader {
         else {
             return;
         };
-        let list = document.entry(root, "symptoms").map(|entry| entry.value);
-        let nodes: Vec<NodeId> = list
-            .map(|list| document.items(list).collect())
-            .unwrap_or_default();
+        let Some(list) = document.entry(root, "symptoms") else {
+            return;
+        };
+        let nodes: Vec<NodeId> = document.items(list.value).collect();
         for node in nodes {
             let Some(symptom) = decode_or_report::<Symptom>(&document, node, &mut self.problems)
             else {
@@ -186,24 +186,21 @@ impl SymptomLoader {
             &symptom.source,
             &symptom.case,
         ];
-        let on_acs = symptom
-            .on_acs
-            .as_ref()
-            .is_some_and(|told| told.cause.trim().is_empty() || told.next.is_empty());
-        if texts.iter().any(|text| text.trim().is_empty()) || symptom.next.is_empty() || on_acs {
+        let lacks_acs_text = match &symptom.on_acs {
+            Some(told) => told.cause.trim().is_empty() || told.next.is_empty(),
+            None => false,
+        };
+        let lacks_text = texts.iter().any(|text| text.trim().is_empty());
+        if lacks_text || symptom.next.is_empty() || lacks_acs_text {
             return Some("a text of it is empty".to_owned());
         }
-        let patterns = symptom.seen.iter().flatten().chain(&symptom.unless);
-        let short = |pattern: &String| {
-            pattern
-                .split('*')
-                .next()
-                .is_none_or(|first| first.len() < 4)
-        };
-        if let Some(pattern) = patterns.into_iter().find(|pattern| short(pattern)) {
-            return Some(format!(
-                "`{pattern}` begins with fewer than four characters, which every log has"
-            ));
+        for pattern in symptom.seen.iter().flatten().chain(&symptom.unless) {
+            let head = pattern.split('*').next().unwrap_or_default();
+            if head.len() < 4 {
+                return Some(format!(
+                    "`{pattern}` begins with fewer than four characters, which every log has"
+                ));
+            }
         }
         let says_nothing =
             symptom.seen.is_empty() && symptom.judged.is_empty() && symptom.failed.is_empty();

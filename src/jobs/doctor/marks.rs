@@ -43,15 +43,9 @@ impl PatternScanner {
             .collect();
         patterns.sort();
         patterns.dedup();
-        let parts = |pattern: &str| {
-            pattern
-                .split('*')
-                .map(str::to_owned)
-                .collect::<Vec<String>>()
-        };
         let patterns: Vec<(String, Vec<String>)> = patterns
             .into_iter()
-            .map(|pattern| (pattern.clone(), parts(pattern)))
+            .map(|pattern| (pattern.clone(), split_pattern(pattern)))
             .collect();
         let heads = patterns.iter().filter_map(|(_, parts)| parts.first());
         let automaton =
@@ -78,12 +72,19 @@ impl PatternScanner {
         let looking = &mut self.looking;
         self.lines.end(&mut |line| looking.line(line));
         let Looking { patterns, seen, .. } = self.looking;
-        patterns
-            .into_iter()
-            .zip(seen)
-            .filter_map(|((pattern, _), seen)| Some((pattern, seen?)))
-            .collect()
+        let mut occurrences = BTreeMap::new();
+        for ((pattern, _), seen) in patterns.into_iter().zip(seen) {
+            if let Some(seen) = seen {
+                occurrences.insert(pattern, seen);
+            }
+        }
+        occurrences
     }
+}
+
+/// The parts of a pattern between its `*`.
+fn split_pattern(pattern: &str) -> Vec<String> {
+    pattern.split('*').map(str::to_owned).collect()
 }
 
 impl Looking {
@@ -111,15 +112,13 @@ impl Looking {
 
 /// Whether all parts are there, each behind the one before.
 fn has_parts_in_order(mut text: &str, parts: &[String]) -> bool {
-    parts
-        .iter()
-        .all(|part| match text.split_once(part.as_str()) {
-            Some((_, rest)) => {
-                text = rest;
-                true
-            }
-            None => false,
-        })
+    for part in parts {
+        let Some((_, rest)) = text.split_once(part.as_str()) else {
+            return false;
+        };
+        text = rest;
+    }
+    true
 }
 
 #[cfg(test)]

@@ -97,14 +97,15 @@ impl Deletable<'_> {
     fn is(&self, live: &Value) -> bool {
         match self {
             Deletable::Listed(listed) => {
-                find_object_uid(live) == Some(&listed.uid) && job_of(live) == listed.job.as_deref()
+                find_object_uid(live) == Some(&listed.uid)
+                    && find_job_label(live) == listed.job.as_deref()
             }
-            Deletable::Submitted { word, .. } => of_submission(live) == Some(word),
+            Deletable::Submitted { word, .. } => find_submission_word(live) == Some(word),
         }
     }
 
     /// What it means that something else has its name by now.
-    fn replaced_by(&self, live: &Value) -> ObjectDeletionOutcome {
+    fn report_replacement(&self, live: &Value) -> ObjectDeletionOutcome {
         match self {
             Deletable::Listed(_) => ObjectDeletionOutcome::LeftAlone(describe_object_owner(live)),
             Deletable::Submitted { .. } => ObjectDeletionOutcome::WasGone,
@@ -170,7 +171,7 @@ pub async fn delete_job_object(
         Err(reason) => return Ok(Err(reason)),
     };
     if !which.is(&live) {
-        return Ok(Ok((which.replaced_by(&live), BTreeSet::new())));
+        return Ok(Ok((which.report_replacement(&live), BTreeSet::new())));
     }
     let stays = list_volumes_outliving_pods(&live);
     let action = Action::DeleteObject {
@@ -188,24 +189,32 @@ pub async fn delete_job_object(
         }
         ExecutionOutcome::Unknown { reason } => Some(one_line(&reason, 300)),
     };
+    if is_gone_in_time(writer, object, &live).await? {
+        return Ok(Ok((ObjectDeletionOutcome::Gone, stays)));
+    }
+    let still_ends = ObjectDeletionOutcome::StillEnds(GOES_WITHIN.as_secs());
+    Ok(match unsure {
+        Some(reason) => Err(reason),
+        None => Ok((still_ends, stays)),
+    })
+}
+
+/// Waits until an object is gone, or another one has its name; false where it still is there after
+/// `GOES_WITHIN`.
+async fn is_gone_in_time(
+    writer: &JobWriter,
+    object: &ObjectName,
+    live: &Value,
+) -> Result<bool, TransportError> {
     let deadline = Deadline::after(GOES_WITHIN);
     loop {
-        let now = read_live_object(writer, object).await?;
-        let is_there =
-            matches!(&now, Ok(Some(now)) if find_object_uid(now) == find_object_uid(&live));
-        if !is_there && now.is_ok() {
-            return Ok(Ok((ObjectDeletionOutcome::Gone, stays)));
-        }
-        if deadline.left().is_zero() {
-            return Ok(unsure.map_or_else(
-                || {
-                    Ok((
-                        ObjectDeletionOutcome::StillEnds(GOES_WITHIN.as_secs()),
-                        stays,
-                    ))
-                },
-                Err,
-            ));
+        let is_gone = match read_live_object(writer, object).await? {
+            Ok(Some(now)) => find_object_uid(&now) != find_object_uid(live),
+            Ok(None) => true,
+            Err(_) => false,
+        };
+        if is_gone || deadline.left().is_zero() {
+            return Ok(is_gone);
         }
         clock::sleep_for(LOOK).await;
     }
@@ -216,7 +225,7 @@ fn find_object_uid(object: &Value) -> Option<&str> {
 }
 
 /// The job that an object was submitted for.
-fn job_of(object: &Value) -> Option<&str> {
+fn find_job_label(object: &Value) -> Option<&str> {
     object
         .pointer("/metadata/labels")?
         .get(JOB_LABEL)?
@@ -225,7 +234,7 @@ fn job_of(object: &Value) -> Option<&str> {
 }
 
 /// The word of the submission that made an object.
-fn of_submission(object: &Value) -> Option<&str> {
+fn find_submission_word(object: &Value) -> Option<&str> {
     object
         .pointer("/metadata/annotations")?
         .get(SUBMISSION)?
@@ -263,20 +272,21 @@ fn collect_volumes(value: &Value, found: &mut BTreeSet<String>, depth: usize) {
     }
     match value {
         Value::Object(fields) => {
-            let text =
-                |at: &str, field: &str| Some(one_line(fields.get(at)?.get(field)?.as_str()?, 120));
-            found.extend(
-                text("persistentVolumeClaim", "claimName")
-                    .map(|claim| format!("PersistentVolumeClaim {claim}")),
-            );
-            found.extend(text("hostPath", "path").map(|path| format!("{path} on the nodes")));
-            fields
-                .values()
-                .for_each(|field| collect_volumes(field, found, depth + 1));
+            if let Some(claim) = value["persistentVolumeClaim"]["claimName"].as_str() {
+                found.insert(format!("PersistentVolumeClaim {}", one_line(claim, 120)));
+            }
+            if let Some(path) = value["hostPath"]["path"].as_str() {
+                found.insert(format!("{} on the nodes", one_line(path, 120)));
+            }
+            for field in fields.values() {
+                collect_volumes(field, found, depth + 1);
+            }
         }
-        Value::Array(all) => all
-            .iter()
-            .for_each(|one| collect_volumes(one, found, depth + 1)),
+        Value::Array(items) => {
+            for item in items {
+                collect_volumes(item, found, depth + 1);
+            }
+        }
         _ => {}
     }
 }

@@ -12,15 +12,15 @@ const NAMED: usize = 3;
 /// job have already.
 pub fn find_pod_wait_reason(pod: &JobPod, room: Option<&Room>) -> Option<String> {
     if let Some(waits) = &pod.waits {
-        return Some(one_line(&of_container(waits), 300));
+        return Some(one_line(&describe_container_wait(waits), 300));
     }
     let said = pod.unscheduled.as_deref()?;
-    let short = room.into_iter().flat_map(|room| {
-        pod.asks
-            .iter()
-            .filter_map(|(resource, amount)| describe_resource_shortage(room, resource, *amount))
-    });
-    let short: Vec<String> = short.collect();
+    let mut short = Vec::new();
+    if let Some(room) = room {
+        for (resource, amount) in &pod.asks {
+            short.extend(describe_resource_shortage(room, resource, *amount));
+        }
+    }
     match short.is_empty() {
         true => Some(one_line(said, 300)),
         false => Some(short.join("; ")),
@@ -29,7 +29,7 @@ pub fn find_pod_wait_reason(pod: &JobPod, room: Option<&Room>) -> Option<String>
 
 /// What the kubelet says of a container that does not start (kubernetes/kubernetes:
 /// pkg/kubelet/images/types.go, pkg/kubelet/container/sync_result.go).
-fn of_container(waits: &str) -> String {
+fn describe_container_wait(waits: &str) -> String {
     let reason = waits.split(' ').next().unwrap_or_default();
     match reason {
         "ErrImagePull" | "ImagePullBackOff" | "InvalidImageName" | "ErrImageNeverPull" => {
@@ -43,47 +43,36 @@ fn of_container(waits: &str) -> String {
 /// How a resource is short, if it is: no node has as much of it free as one pod asks for.
 fn describe_resource_shortage(room: &Room, resource: &str, amount: u64) -> Option<String> {
     let asks = format!("asks {resource} {amount}");
-    let giving: Vec<_> = room
-        .nodes
-        .iter()
-        .filter_map(|(name, node)| Some((name, node, node.free(resource)?)))
-        .collect();
+    let (mut giving, mut open) = (Vec::new(), Vec::new());
+    for (name, node) in &room.nodes {
+        let Some(free) = node.free(resource) else {
+            continue;
+        };
+        giving.push(name.as_str());
+        if node.ready && node.schedulable {
+            open.push((name, node, free));
+        }
+    }
     if giving.is_empty() {
         return Some(format!(
             "{asks}, and no node gives any: does its device plugin run there? (railwright verify)"
         ));
     }
-    let open: Vec<_> = giving
-        .iter()
-        .filter(|(_, node, _)| node.ready && node.schedulable)
-        .collect();
-    if open.is_empty() {
-        let names: Vec<&str> = giving.iter().map(|(name, ..)| name.as_str()).collect();
+    let Some(most) = open.iter().map(|(.., free)| *free).max() else {
         return Some(format!(
             "{asks}, and no node that gives it takes pods now (not ready, or cordoned): {}",
-            nodeset::fold_node_set(&names)
+            nodeset::fold_node_set(&giving)
         ));
-    }
-    if open.iter().any(|(.., free)| *free >= amount) {
+    };
+    if most >= amount {
         return None;
     }
-    let most = open
-        .iter()
-        .map(|(.., free)| *free)
-        .max()
-        .unwrap_or_default();
-    let used = |(name, node, _): &&&(
-        &String,
-        &railwright_resource::kubernetes_job::room::NodeRoom,
-        u64,
-    )| {
+    let mut named = Vec::new();
+    for (name, node, _) in open.iter().take(NAMED) {
+        let used = node.used.get(resource).copied().unwrap_or_default();
         let gives = node.gives.get(resource).copied().unwrap_or_default();
-        format!(
-            "{}/{gives} used on {name}",
-            node.used.get(resource).copied().unwrap_or_default()
-        )
-    };
-    let mut named: Vec<String> = open.iter().take(NAMED).map(|one| used(&one)).collect();
+        named.push(format!("{used}/{gives} used on {name}"));
+    }
     if open.len() > NAMED {
         named.push(format!("and {} more", open.len() - NAMED));
     }

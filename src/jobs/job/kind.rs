@@ -118,12 +118,15 @@ impl JobKind {
 
     /// What is asked for those of a namespace.
     pub fn reads(self, namespace: &str) -> Vec<KubernetesRead> {
-        let read = |version: &&str| KubernetesRead::Jobs {
-            api_version: (*version).to_owned(),
-            kind: self.word().to_owned(),
-            namespace: namespace.to_owned(),
-        };
-        self.versions().iter().map(read).collect()
+        let mut reads = Vec::new();
+        for version in self.versions() {
+            reads.push(KubernetesRead::Jobs {
+                api_version: (*version).to_owned(),
+                kind: self.word().to_owned(),
+                namespace: namespace.to_owned(),
+            });
+        }
+        reads
     }
 
     /// True where only those are jobs that were submitted by railwright: a cluster is full of
@@ -180,11 +183,11 @@ impl JobKind {
             return (Phase::Ending, None);
         }
         match self {
-            JobKind::Mpi | JobKind::Pytorch => of_kubeflow(job),
-            JobKind::Ray => of_ray(job),
-            JobKind::Deployment => of_deployment(job),
-            JobKind::Batch => of_batch(job),
-            JobKind::Pod => of_pod(job),
+            JobKind::Mpi | JobKind::Pytorch => read_kubeflow_phase(job),
+            JobKind::Ray => read_ray_phase(job),
+            JobKind::Deployment => read_deployment_phase(job),
+            JobKind::Batch => read_batch_phase(job),
+            JobKind::Pod => read_pod_phase(job),
         }
     }
 
@@ -202,18 +205,17 @@ impl JobKind {
 }
 
 fn join_reason_and_message((reason, message): (&str, &str)) -> Option<String> {
-    let words = [reason, message]
-        .into_iter()
-        .filter(|text| !text.is_empty())
-        .collect::<Vec<_>>()
-        .join(": ");
-    Some(words).filter(|words| !words.is_empty())
+    match (reason, message) {
+        ("", "") => None,
+        (only, "") | ("", only) => Some(only.to_owned()),
+        (reason, message) => Some(format!("{reason}: {message}")),
+    }
 }
 
 /// `status.conditions`: kubeflow/training-operator, pkg/apis/kubeflow.org/v1/common_types.go, and
 /// the same in mpi-operator. What is over is said beside what was before it, so it is looked for
 /// first.
-fn of_kubeflow(job: &JobNow) -> (Phase, Option<String>) {
+fn read_kubeflow_phase(job: &JobNow) -> (Phase, Option<String>) {
     let order = [
         ("Failed", Phase::Failed),
         ("Succeeded", Phase::Succeeded),
@@ -221,12 +223,11 @@ fn of_kubeflow(job: &JobNow) -> (Phase, Option<String>) {
     ];
     for (condition, phase) in order {
         if let Some(said) = job.condition(condition) {
-            return (
-                phase,
-                Some(said)
-                    .filter(|_| phase == Phase::Failed)
-                    .and_then(join_reason_and_message),
-            );
+            let why = match phase {
+                Phase::Failed => join_reason_and_message(said),
+                _ => None,
+            };
+            return (phase, why);
         }
     }
     if job.suspended {
@@ -241,7 +242,7 @@ fn of_kubeflow(job: &JobNow) -> (Phase, Option<String>) {
 
 /// `status.state` is told by all versions of KubeRay; what it lacks is in the condition
 /// ReplicaFailure (ray-operator/apis/ray/v1/raycluster_types.go).
-fn of_ray(job: &JobNow) -> (Phase, Option<String>) {
+fn read_ray_phase(job: &JobNow) -> (Phase, Option<String>) {
     let failure = job
         .condition("ReplicaFailure")
         .and_then(join_reason_and_message);
@@ -258,7 +259,7 @@ fn of_ray(job: &JobNow) -> (Phase, Option<String>) {
     }
 }
 
-fn of_deployment(job: &JobNow) -> (Phase, Option<String>) {
+fn read_deployment_phase(job: &JobNow) -> (Phase, Option<String>) {
     let (wanted, there) = (
         job.replicas.unwrap_or(1),
         job.number("availableReplicas").unwrap_or_default(),
@@ -277,7 +278,7 @@ fn of_deployment(job: &JobNow) -> (Phase, Option<String>) {
 
 /// kubernetes.io/docs/concepts/workloads/controllers/job: Complete and Failed are the ends, `ready`
 /// counts pods that run.
-fn of_batch(job: &JobNow) -> (Phase, Option<String>) {
+fn read_batch_phase(job: &JobNow) -> (Phase, Option<String>) {
     if let Some(said) = job.condition("Failed") {
         return (Phase::Failed, join_reason_and_message(said));
     }
@@ -293,7 +294,7 @@ fn of_batch(job: &JobNow) -> (Phase, Option<String>) {
     }
 }
 
-fn of_pod(job: &JobNow) -> (Phase, Option<String>) {
+fn read_pod_phase(job: &JobNow) -> (Phase, Option<String>) {
     match job.text("phase") {
         Some("Running") => (Phase::Running, None),
         Some("Succeeded") => (Phase::Succeeded, None),

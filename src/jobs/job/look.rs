@@ -57,39 +57,26 @@ impl<'a> JobReader<'a> {
 
     /// All jobs of these kinds.
     pub async fn all(&self, kinds: &[JobKind]) -> Result<JobListing, TransportError> {
-        let asked: Vec<(JobKind, KubernetesRead)> = kinds
-            .iter()
-            .flat_map(|kind| {
-                kind.reads(self.namespace)
-                    .into_iter()
-                    .map(|read| (*kind, read))
-            })
-            .collect();
-        let reads: Vec<Read> = asked
-            .iter()
-            .map(|(_, read)| Read::Kubernetes(read.clone()))
-            .collect();
-        let answers = self.reader.read(&reads).await?;
-        let mut looked = JobListing::default();
+        let mut reads = Vec::new();
         for kind in kinds {
-            let of_kind = asked
-                .iter()
-                .filter(|(asked, _)| asked == kind)
-                .map(|(_, read)| read);
-            looked.take(
-                *kind,
-                of_kind.map(|read| {
-                    (
-                        find_api_version(read),
-                        parse_kubernetes_result::<Vec<JobNow>>(&answers, read),
-                    )
-                }),
-            );
+            for read in kind.reads(self.namespace) {
+                reads.push(Read::Kubernetes(read));
+            }
         }
-        looked
+        let answers = self.reader.read(&reads).await?;
+        let mut listing = JobListing::default();
+        for kind in kinds {
+            let mut versions = Vec::new();
+            for read in kind.reads(self.namespace) {
+                let outcome = parse_kubernetes_result::<Vec<JobNow>>(&answers, &read);
+                versions.push((find_api_version(&read), outcome));
+            }
+            listing.take(*kind, versions);
+        }
+        listing
             .jobs
             .sort_by(|a, b| (a.kind, &a.job.name).cmp(&(b.kind, &b.job.name)));
-        Ok(looked)
+        Ok(listing)
     }
 
     /// A job as it stands now; nothing where it is gone, or another one has its name.
@@ -144,30 +131,28 @@ impl<'a> JobReader<'a> {
             selector: None,
         };
         let mut reads = Vec::new();
-        reads.extend(is_short.then_some(Read::Kubernetes(KubernetesRead::Room)));
-        reads.extend(is_kept.then(|| Read::Kubernetes(troubles.clone())));
+        if is_short {
+            reads.push(Read::Kubernetes(KubernetesRead::Room));
+        }
+        if is_kept {
+            reads.push(Read::Kubernetes(troubles.clone()));
+        }
         if reads.is_empty() {
             return Ok(());
         }
         let answers = self.reader.read(&reads).await?;
-        let room: Option<Room> = if is_short {
-            parse_kubernetes_result(&answers, &KubernetesRead::Room)
-                .result()
-                .ok()
-        } else {
-            None
-        };
-        let lines = answers
-            .output(&Read::Kubernetes(troubles))
-            .map(|(_, out)| out)
-            .unwrap_or_default();
-        view.explain(
-            room.as_ref(),
-            lines
-                .lines()
-                .map(|line| line.trim_start_matches("warning: ").to_owned())
-                .collect(),
-        );
+        let mut room: Option<Room> = None;
+        if is_short {
+            let outcome = parse_kubernetes_result(&answers, &KubernetesRead::Room);
+            room = outcome.result().ok();
+        }
+        let mut warnings = Vec::new();
+        if let Ok((_, out)) = answers.output(&Read::Kubernetes(troubles)) {
+            for line in out.lines() {
+                warnings.push(line.trim_start_matches("warning: ").to_owned());
+            }
+        }
+        view.explain(room.as_ref(), warnings);
         Ok(())
     }
 
@@ -204,11 +189,7 @@ impl<'a> JobReader<'a> {
 
 impl JobListing {
     /// The answers to all versions that a kind may be served as.
-    fn take(
-        &mut self,
-        kind: JobKind,
-        versions: impl Iterator<Item = (String, KubernetesReadOutcome<Vec<JobNow>>)>,
-    ) {
+    fn take(&mut self, kind: JobKind, versions: Vec<(String, KubernetesReadOutcome<Vec<JobNow>>)>) {
         let mut is_known = false;
         for (api_version, said) in versions {
             match said {
@@ -219,13 +200,16 @@ impl JobListing {
                 // What is served in two versions is the same objects.
                 KubernetesReadOutcome::Is(_) if is_known => continue,
                 KubernetesReadOutcome::Is(jobs) => {
-                    let is_job = |job: &JobNow| !kind.is_of_all_sorts() || job.job.is_some();
-                    let found = |job: JobNow| ClusterJob {
-                        kind,
-                        api_version: api_version.clone(),
-                        job,
-                    };
-                    self.jobs.extend(jobs.into_iter().filter(is_job).map(found));
+                    for job in jobs {
+                        if kind.is_of_all_sorts() && job.job.is_none() {
+                            continue;
+                        }
+                        self.jobs.push(ClusterJob {
+                            kind,
+                            api_version: api_version.clone(),
+                            job,
+                        });
+                    }
                 }
             }
             is_known = true;
@@ -269,10 +253,10 @@ pub(super) fn parse_kubernetes_result<T: DeserializeOwned>(
 ) -> KubernetesReadOutcome<T> {
     let read = Read::Kubernetes(read.clone());
     match answers.output(&read) {
-        Ok((0, out)) => serde_json::from_str(&answers.shown(out)).map_or_else(
-            |_| KubernetesReadOutcome::Unread("the answer makes no sense".to_owned()),
-            KubernetesReadOutcome::Is,
-        ),
+        Ok((0, out)) => match serde_json::from_str(&answers.shown(out)) {
+            Ok(value) => KubernetesReadOutcome::Is(value),
+            Err(_) => KubernetesReadOutcome::Unread("the answer makes no sense".to_owned()),
+        },
         Ok((NO_KIND, _)) => KubernetesReadOutcome::NoKind,
         Ok((_, why)) => KubernetesReadOutcome::Unread(one_line(&answers.shown(why), 300)),
         Err(reason)

@@ -27,59 +27,59 @@ const IN_PODS: &str = "devices of a RayCluster's pods and traffic between them, 
 /// What `job submit`, `list`, `watch`, `prove` and `delete` do there, with the reasons. A create
 /// has no name to hold it to, and a job's name is known to the one who submits it alone.
 pub fn list_job_rights(namespace: &str) -> Vec<(Right, String)> {
-    let right = |(group, resource): (&str, &str), verb| Right {
-        namespace: Some(namespace.to_owned()),
-        group: group.to_owned(),
-        resource: resource.to_owned(),
-        name: None,
-        verb,
-    };
-    let submitted = JobKind::ALL
-        .map(JobKind::resource)
-        .into_iter()
-        .chain([("", "services"), ("", "configmaps")]);
-    let of_objects = submitted.flat_map(|resource| {
-        let reason = match resource.1 {
-            "services" | "configmaps" => "what is submitted beside a job, and goes with it",
-            _ => "jobs that are submitted, looked at and taken away",
-        };
-        [
+    let mut rights = Vec::new();
+    let of_jobs = JobKind::ALL.map(|kind| {
+        let reason = "jobs that are submitted, looked at and taken away";
+        (kind.resource(), reason)
+    });
+    let beside = ["services", "configmaps"].map(|resource| {
+        let reason = "what is submitted beside a job, and goes with it";
+        (("", resource), reason)
+    });
+    for (resource, reason) in of_jobs.into_iter().chain(beside) {
+        for verb in [
             ApiVerb::Get,
             ApiVerb::List,
             ApiVerb::Create,
             ApiVerb::Delete,
-        ]
-        .map(|verb| (right(resource, verb), reason.to_owned()))
-    });
-    let said = [
+        ] {
+            rights.push((new_right(Some(namespace), resource, verb), reason));
+        }
+    }
+    for (resource, verb, reason) in [
         (
-            right(("", "pods/log"), ApiVerb::Get),
+            "pods/log",
+            ApiVerb::Get,
             "logs of a job's pods, by which it is proven",
         ),
+        ("events", ApiVerb::List, "why a job or a pod does not go on"),
+        (EXEC, ApiVerb::Get, IN_PODS),
+        (EXEC, ApiVerb::Create, IN_PODS),
+    ] {
+        rights.push((new_right(Some(namespace), ("", resource), verb), reason));
+    }
+    for (resource, reason) in [
+        ("nodes", "what nodes have, where a pod waits for one"),
         (
-            right(("", "events"), ApiVerb::List),
-            "why a job or a pod does not go on",
-        ),
-        (right(("", EXEC), ApiVerb::Get), IN_PODS),
-        (right(("", EXEC), ApiVerb::Create), IN_PODS),
-    ];
-    let room = |resource: &str| Right {
-        namespace: None,
-        ..right(("", resource), ApiVerb::List)
-    };
-    let room = [
-        (room("nodes"), "what nodes have, where a pod waits for one"),
-        (
-            room("pods"),
+            "pods",
             "what pods of all namespaces have taken of it, where a pod waits; without it that is \
              not told in numbers",
         ),
-    ];
-    of_objects
-        .chain(
-            said.into_iter()
-                .chain(room)
-                .map(|(right, reason)| (right, reason.to_owned())),
-        )
+    ] {
+        rights.push((new_right(None, ("", resource), ApiVerb::List), reason));
+    }
+    rights
+        .into_iter()
+        .map(|(right, reason)| (right, reason.to_owned()))
         .collect()
+}
+
+fn new_right(namespace: Option<&str>, (group, resource): (&str, &str), verb: ApiVerb) -> Right {
+    Right {
+        namespace: namespace.map(str::to_owned),
+        group: group.to_owned(),
+        resource: resource.to_owned(),
+        name: None,
+        verb,
+    }
 }

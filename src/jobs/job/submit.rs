@@ -29,13 +29,13 @@ pub enum JobSubmissionOutcome {
     /// All objects were made; what the server warns of.
     Made(Vec<String>),
     /// An object of this name is there already, made by somebody else. What was made before it and
-    /// could not be taken back is `left`.
+    /// could not be rolled back is `left`.
     Taken {
         object: ObjectName,
         why: String,
         left: Vec<ObjectName>,
     },
-    /// The server does not take an object. What was made before it and could not be taken back is
+    /// The server does not take an object. What was made before it and could not be rolled back is
     /// `left`.
     Refused {
         object: ObjectName,
@@ -111,8 +111,8 @@ fn find_main_job(documents: &[Value]) -> Result<(JobKind, ObjectName), String> {
         ));
     }
     // A pair that is compared shares its network, and a job is deleted by its own name.
-    let is_main = |document: &&Value| parse_job_kind(document) == Some(kind);
-    let count = documents.iter().filter(is_main).count();
+    let kinds = documents.iter().filter_map(parse_job_kind);
+    let count = kinds.filter(|other| *other == kind).count();
     if count > 1 && matches!(kind, JobKind::Mpi | JobKind::Pytorch | JobKind::Ray) {
         return Err(format!(
             "there are {count} jobs in it ({}): submit one after the other",
@@ -198,33 +198,13 @@ pub async fn submit_job(
             manifest: add_submission_annotation(manifest, word),
         };
         let object = object.clone();
-        match writer.perform(&action, "job").await {
+        let (code, stdout, stderr) = match writer.perform(&action, "job").await {
             Ok(ExecutionOutcome::Ended {
-                code: 0, stdout, ..
-            }) => {
-                warnings.extend(stdout.lines().map(|line| one_line(line, 300)));
-                made.push(object);
-            }
-            Ok(ExecutionOutcome::Ended {
-                code: TAKEN,
+                code,
+                stdout,
                 stderr,
                 ..
-            }) => {
-                let why = format_error_output(&stderr);
-                return Ok(JobSubmissionOutcome::Taken {
-                    object,
-                    why,
-                    left: take_back(writer, &made, word).await,
-                });
-            }
-            Ok(ExecutionOutcome::Ended { stderr, .. }) => {
-                let why = format_error_output(&stderr);
-                return Ok(JobSubmissionOutcome::Refused {
-                    object,
-                    why,
-                    left: take_back(writer, &made, word).await,
-                });
-            }
+            }) => (code, stdout, stderr),
             Ok(ExecutionOutcome::Unknown { reason }) => {
                 return Ok(JobSubmissionOutcome::Unknown {
                     object,
@@ -240,7 +220,18 @@ pub async fn submit_job(
                     left: made,
                 });
             }
+        };
+        if code == 0 {
+            warnings.extend(stdout.lines().map(|line| one_line(line, 300)));
+            made.push(object);
+            continue;
         }
+        let why = format_error_output(&stderr);
+        let left = take_back(writer, &made, word).await;
+        return Ok(match code {
+            TAKEN => JobSubmissionOutcome::Taken { object, why, left },
+            _ => JobSubmissionOutcome::Refused { object, why, left },
+        });
     }
     Ok(JobSubmissionOutcome::Made(warnings))
 }
@@ -252,20 +243,15 @@ fn format_error_output(stderr: &str) -> String {
 /// The manifest with the word of its submission.
 fn add_submission_annotation(manifest: &Value, word: &str) -> Value {
     let mut manifest = manifest.clone();
-    let annotations = manifest
-        .get_mut("metadata")
-        .and_then(Value::as_object_mut)
-        .map(|metadata| {
-            let annotations = metadata
-                .entry("annotations")
-                .or_insert_with(|| Value::Object(Default::default()));
-            if annotations.is_null() {
-                *annotations = Value::Object(Default::default());
-            }
-            annotations
-        });
-    if let Some(annotations) = annotations.and_then(Value::as_object_mut) {
-        annotations.insert(SUBMISSION.to_owned(), word.into());
+    let metadata = manifest.get_mut("metadata");
+    if let Some(metadata) = metadata.and_then(Value::as_object_mut) {
+        let annotations = metadata.entry("annotations").or_insert(Value::Null);
+        if annotations.is_null() {
+            *annotations = Value::Object(Default::default());
+        }
+        if let Some(annotations) = annotations.as_object_mut() {
+            annotations.insert(SUBMISSION.to_owned(), word.into());
+        }
     }
     manifest
 }

@@ -39,6 +39,22 @@ pub struct PodWaitReason {
     pub why: String,
 }
 
+/// `failed on gpu1 with exit code 1: Error`.
+fn describe_pod_failure(pod: &JobPod) -> String {
+    let on = match &pod.node {
+        Some(node) => format!(" on {}", one_line(node, 63)),
+        None => String::new(),
+    };
+    let ended = pod.ended.clone().unwrap_or_default();
+    let code = match ended.code {
+        Some(code) => format!(" with exit code {code}"),
+        None => String::new(),
+    };
+    let mut reasons = vec![ended.reason, ended.message];
+    reasons.retain(|text| !text.is_empty());
+    one_line(&format!("failed{on}{code}: {}", reasons.join(": ")), 300)
+}
+
 impl JobView {
     /// Of what was read.
     pub fn of(found: &ClusterJob, pods: Result<Vec<JobPod>, String>) -> Self {
@@ -53,13 +69,14 @@ impl JobView {
                 ),
             });
         }
-        let pods = pods.unwrap_or_else(|reason| {
-            kept.push(PodWaitReason {
-                pods: None,
-                why: format!("its pods could not be read: {reason}"),
-            });
-            Vec::new()
-        });
+        let pods = match pods {
+            Ok(pods) => pods,
+            Err(reason) => {
+                let why = format!("its pods could not be read: {reason}");
+                kept.push(PodWaitReason { pods: None, why });
+                Vec::new()
+            }
+        };
         let mut view = JobView {
             kind: found.kind,
             namespace: found.job.namespace.clone(),
@@ -92,47 +109,51 @@ impl JobView {
                 alike.entry(why).or_default().push(&pod.name);
             }
         }
-        let of_pods = alike.into_iter().map(|(why, pods)| PodWaitReason {
-            pods: Some(nodeset::fold_node_set(&pods)),
-            why,
-        });
-        let of_job = warnings.into_iter().map(|why| PodWaitReason {
-            pods: None,
-            why: one_line(&why, 300),
-        });
-        let more: Vec<PodWaitReason> = of_pods.chain(of_job).collect();
-        self.kept.extend(more);
+        for (why, pods) in alike {
+            self.kept.push(PodWaitReason {
+                pods: Some(nodeset::fold_node_set(&pods)),
+                why,
+            });
+        }
+        for warning in warnings {
+            self.kept.push(PodWaitReason {
+                pods: None,
+                why: one_line(&warning, 300),
+            });
+        }
     }
 
     /// `MPIJob ml/nccl-test waits: 3 pods, 1 running, 2 pending`.
     pub fn headline(&self) -> String {
+        let why = match &self.why {
+            Some(why) => format!(" ({why})"),
+            None => String::new(),
+        };
+        format!(
+            "{} {}/{} {}{why}; {}",
+            self.kind.word(),
+            one_line(&self.namespace, 63),
+            one_line(&self.name, 63),
+            self.phase.word(),
+            self.describe_pod_phases()
+        )
+    }
+
+    /// `3 pods: 1 running, 2 pending`.
+    fn describe_pod_phases(&self) -> String {
+        if self.pods.is_empty() {
+            return "no pods".to_owned();
+        }
         let mut phases: BTreeMap<&str, usize> = BTreeMap::new();
         for pod in &self.pods {
             *phases.entry(pod.phase.as_str()).or_default() += 1;
         }
-        let counts = phases
-            .iter()
-            .map(|(phase, count)| format!("{count} {}", one_line(&phase.to_lowercase(), 20)));
-        let pods = match self.pods.len() {
-            0 => "no pods".to_owned(),
-            all => format!(
-                "{}: {}",
-                format_count(all, "pod"),
-                counts.collect::<Vec<_>>().join(", ")
-            ),
-        };
-        let why = self
-            .why
-            .as_ref()
-            .map(|why| format!(" ({why})"))
-            .unwrap_or_default();
-        format!(
-            "{} {}/{} {}{why}; {pods}",
-            self.kind.word(),
-            one_line(&self.namespace, 63),
-            one_line(&self.name, 63),
-            self.phase.word()
-        )
+        let mut counts = Vec::new();
+        for (phase, count) in phases {
+            counts.push(format!("{count} {}", one_line(&phase.to_lowercase(), 20)));
+        }
+        let pods = format_count(self.pods.len(), "pod");
+        format!("{pods}: {}", counts.join(", "))
     }
 
     /// Lines for what is another than a moment before: how far it is, what keeps it, pods that
@@ -142,57 +163,48 @@ impl JobView {
         if before.is_none_or(|before| before.headline() != self.headline()) {
             news.push(self.headline());
         }
-        let old: Vec<String> = before.map(JobView::details).unwrap_or_default();
-        news.extend(
-            self.details()
-                .into_iter()
-                .filter(|line| !old.contains(line)),
-        );
+        let old = match before {
+            Some(before) => before.details(),
+            None => Vec::new(),
+        };
+        for line in self.details() {
+            if !old.contains(&line) {
+                news.push(line);
+            }
+        }
         news
     }
 
     fn details(&self) -> Vec<String> {
-        let kept = self.kept.iter().map(|kept| match &kept.pods {
-            Some(pods) => format!("  {pods}: {}", kept.why),
-            None => format!("  {}", kept.why),
-        });
-        kept.chain(self.failed()).collect()
+        let mut lines = Vec::new();
+        for kept in &self.kept {
+            lines.push(match &kept.pods {
+                Some(pods) => format!("  {pods}: {}", kept.why),
+                None => format!("  {}", kept.why),
+            });
+        }
+        lines.extend(self.describe_failed_pods());
+        lines
     }
 
     /// A line for each way in which pods failed.
-    fn failed(&self) -> Vec<String> {
+    fn describe_failed_pods(&self) -> Vec<String> {
         let mut alike: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-        for pod in self.pods.iter().filter(|pod| pod.phase == "Failed") {
-            let ended = pod.ended.clone().unwrap_or_default();
-            let code = ended
-                .code
-                .map(|code| format!(" with exit code {code}"))
-                .unwrap_or_default();
-            let on = pod
-                .node
-                .as_ref()
-                .map(|node| format!(" on {}", one_line(node, 63)))
-                .unwrap_or_default();
-            let reason = [ended.reason, ended.message]
-                .into_iter()
-                .filter(|text| !text.is_empty())
-                .collect::<Vec<_>>()
-                .join(": ");
-            alike
-                .entry(one_line(&format!("failed{on}{code}: {reason}"), 300))
-                .or_default()
-                .push(&pod.name);
+        for pod in &self.pods {
+            if pod.phase == "Failed" {
+                let why = describe_pod_failure(pod);
+                alike.entry(why).or_default().push(&pod.name);
+            }
         }
-        alike
-            .into_iter()
-            .map(|(why, pods)| {
-                format!(
-                    "  {}: {}",
-                    nodeset::fold_node_set(&pods),
-                    why.trim_end_matches([':', ' '])
-                )
-            })
-            .collect()
+        let mut lines = Vec::new();
+        for (why, pods) in alike {
+            lines.push(format!(
+                "  {}: {}",
+                nodeset::fold_node_set(&pods),
+                why.trim_end_matches([':', ' '])
+            ));
+        }
+        lines
     }
 
     /// The pod whose log tells how it goes: the newest of that role that has begun.

@@ -16,6 +16,9 @@ const CODE: &str = "RW0136";
 /// Hat's sources.
 const REBUILDS: [&str; 5] = ["rhel", "rocky", "almalinux", "centos", "ol"];
 
+/// Systems whose packages are those of apt.
+const APT_FAMILIES: [&str; 2] = ["ubuntu", "debian"];
+
 /// What a repository says of the system that it is for: `ubuntu` and `22.04`.
 #[derive(Debug, Clone, PartialEq)]
 struct RepositorySystem {
@@ -34,101 +37,103 @@ pub fn foreign_repositories(loaded: &LoadedSpec, catalog: &Catalog) -> Vec<Diagn
     let families: BTreeSet<&str> = names.map(|(family, _)| family).collect();
     let mut found = Vec::new();
     for (index, repository) in loaded.spec.repositories.iter().enumerate() {
-        let Some((key, system)) = system_of(repository, catalog, &families) else {
+        let Some((key, system)) = find_repository_system(repository, catalog, &families) else {
             continue;
         };
-        let others: Vec<&str> = loaded
+        let mut hosts: Vec<&str> = Vec::new();
+        for host in &loaded.hosts {
+            let os = loaded.spec.nodes[host.group].os.as_deref();
+            if os.is_some_and(|os| system.is_other(os)) {
+                hosts.push(&host.name);
+            }
+        }
+        if hosts.is_empty() {
+            continue;
+        }
+        let mut others: BTreeSet<String> = BTreeSet::new();
+        for os in loaded
             .spec
             .nodes
             .iter()
             .filter_map(|group| group.os.as_deref())
-            .filter(|os| system.is_other(os))
-            .collect();
-        let hosts = loaded.hosts.iter().filter(|host| {
-            loaded.spec.nodes[host.group]
-                .os
-                .as_deref()
-                .is_some_and(|os| others.contains(&os))
-        });
-        let hosts: Vec<&str> = hosts.map(|host| host.name.as_str()).collect();
-        if hosts.is_empty() {
-            continue;
+        {
+            if system.is_other(os) {
+                others.insert(one_line(os, 40));
+            }
         }
-        let unlike: BTreeSet<String> = others.iter().map(|os| one_line(os, 40)).collect();
-        let unlike = unlike.into_iter().collect::<Vec<_>>().join(", ");
-        let (name, word) = (one_line(&repository.name, 60), one_line(&system.word, 40));
-        let label = loaded.label(
-            &format!("repositories[{index}].{key}"),
-            "for another system",
-        );
-        let warning = Diagnostic::warning(
-            CODE,
-            format!(
-                "the repository `{name}` is for another system (`{word}`) than nodes that get it \
-                 ({unlike})"
-            ),
-        )
-        .effect(
-            "its packages need libraries and kernels of that system: they are not found, or break \
-             what is there",
-        )
-        .next(
-            "correct the address or the suite; every node gets every repository, so one for some \
-             nodes alone belongs to a cluster of theirs",
-        );
-        found.push(
-            label
-                .into_iter()
-                .fold(warning, Diagnostic::labelled)
-                .on(nodeset::fold_node_set(&hosts)),
-        );
+        let mut warning = describe_foreign_repository(repository, &system, &others);
+        let path = format!("repositories[{index}].{key}");
+        if let Some(label) = loaded.label(&path, "for another system") {
+            warning = warning.labelled(label);
+        }
+        found.push(warning.on(nodeset::fold_node_set(&hosts)));
     }
     found
 }
 
+fn describe_foreign_repository(
+    repository: &RepositorySpec,
+    system: &RepositorySystem,
+    others: &BTreeSet<String>,
+) -> Diagnostic {
+    let (name, word) = (one_line(&repository.name, 60), one_line(&system.word, 40));
+    let others: Vec<&str> = others.iter().map(String::as_str).collect();
+    Diagnostic::warning(
+        CODE,
+        format!(
+            "the repository `{name}` is for another system (`{word}`) than nodes that get it ({})",
+            others.join(", ")
+        ),
+    )
+    .effect(
+        "its packages need libraries and kernels of that system: they are not found, or break \
+         what is there",
+    )
+    .next(
+        "correct the address or the suite; every node gets every repository, so one for some \
+         nodes alone belongs to a cluster of theirs",
+    )
+}
+
 /// The system that the suite names by its code name, or the address in one of its parts; with the
 /// key that says so.
-fn system_of(
+fn find_repository_system(
     repository: &RepositorySpec,
     catalog: &Catalog,
     families: &BTreeSet<&str>,
 ) -> Option<(&'static str, RepositorySystem)> {
     let suite = repository.suite.as_deref().unwrap_or_default();
     let code_name = suite.split(['-', '/']).next().unwrap_or_default();
-    let named = catalog
-        .os
-        .entries()
-        .map(|entry| &entry.row)
-        .find(|row| row.aliases.iter().any(|alias| alias == code_name));
-    if let Some((family, release)) = named.and_then(|row| row.name.rsplit_once('-')) {
-        return Some((
-            "suite",
-            RepositorySystem {
-                family: family.to_owned(),
-                release: release.to_owned(),
-                word: suite.to_owned(),
-            },
-        ));
+    let mut entries = catalog.os.entries();
+    if let Some(entry) = entries.find(|entry| entry.row.aliases.iter().any(|it| it == code_name))
+        && let Some((family, release)) = entry.row.name.rsplit_once('-')
+    {
+        let system = RepositorySystem {
+            family: family.to_owned(),
+            release: release.to_owned(),
+            word: suite.to_owned(),
+        };
+        return Some(("suite", system));
     }
-    let words = repository.url.split('/').skip(3);
-    words
-        .filter_map(|word| in_word(word, families))
-        .next()
-        .map(|system| ("url", system))
+    let mut words = repository.url.split('/').skip(3);
+    let system = words.find_map(|word| parse_system_word(word, families))?;
+    Some(("url", system))
 }
 
 /// `ubuntu2204`, `ubuntu22.04`, `ubuntu-22.04`, `rhel8`, `rhel8.6`.
-fn in_word(word: &str, families: &BTreeSet<&str>) -> Option<RepositorySystem> {
-    let family = families.iter().find(|family| {
-        word.strip_prefix(**family)
-            .is_some_and(|rest| parse_release_suffix(rest).is_some())
-    })?;
-    let release = parse_release_suffix(word.strip_prefix(*family)?)?;
-    Some(RepositorySystem {
-        family: (*family).to_owned(),
-        release: release.to_owned(),
-        word: word.to_owned(),
-    })
+fn parse_system_word(word: &str, families: &BTreeSet<&str>) -> Option<RepositorySystem> {
+    for family in families {
+        if let Some(rest) = word.strip_prefix(*family)
+            && let Some(release) = parse_release_suffix(rest)
+        {
+            return Some(RepositorySystem {
+                family: (*family).to_owned(),
+                release: release.to_owned(),
+                word: word.to_owned(),
+            });
+        }
+    }
+    None
 }
 
 /// Numbers and nothing else, after a dash or at once.
@@ -146,25 +151,26 @@ impl RepositorySystem {
         let Some((family, version)) = os.rsplit_once('-') else {
             return false;
         };
-        let is_rebuild = |family: &str| REBUILDS.contains(&family);
-        if family != self.family && !(is_rebuild(family) && is_rebuild(&self.family)) {
+        let families = [family, self.family.as_str()];
+        if family != self.family && !families.iter().all(|family| REBUILDS.contains(family)) {
             // what is made for one of the two big families is of no use in the other
-            let packs = |family: &str| ["ubuntu", "debian"].contains(&family);
-            return packs(family) || packs(&self.family);
+            return families.iter().any(|family| APT_FAMILIES.contains(family));
         }
         if family == "ubuntu" {
-            let digits = |text: &str| {
-                text.chars()
-                    .filter(char::is_ascii_digit)
-                    .take(4)
-                    .collect::<String>()
-            };
-            return digits(version) != digits(&self.release);
+            return first_digits(version) != first_digits(&self.release);
         }
-        let major =
-            |text: &str| parse_release_numbers(text).and_then(|numbers| numbers.first().copied());
-        major(version) != major(&self.release)
+        major_release(version) != major_release(&self.release)
     }
+}
+
+/// The year and month of a release of Ubuntu: `2204` of `22.04` and of `22.04.5`.
+fn first_digits(release: &str) -> String {
+    let digits = release.chars().filter(char::is_ascii_digit);
+    digits.take(4).collect()
+}
+
+fn major_release(release: &str) -> Option<u64> {
+    parse_release_numbers(release)?.first().copied()
 }
 
 #[cfg(test)]
@@ -188,7 +194,7 @@ mod tests {
             ),
             ("debian12.5", vec!["debian-11"], vec!["debian-12"]),
         ] {
-            let system = in_word(word, &families).unwrap();
+            let system = parse_system_word(word, &families).unwrap();
             assert!(
                 other.iter().all(|os| system.is_other(os))
                     && !same.iter().any(|os| system.is_other(os)),
@@ -202,7 +208,7 @@ mod tests {
             "debian-security",
             "rhel8x",
         ] {
-            assert_eq!(in_word(word, &families), None, "{word}");
+            assert_eq!(parse_system_word(word, &families), None, "{word}");
         }
     }
 }

@@ -51,32 +51,32 @@ pub struct VariableValues {
 impl VariableValues {
     /// Whether a value is one of them.
     pub fn holds(&self, value: &str) -> bool {
-        let is_word = self
-            .words
-            .iter()
-            .any(|word| word.eq_ignore_ascii_case(value));
-        let in_range = |number: i64| {
-            self.from.is_none_or(|from| number >= from) && self.to.is_none_or(|to| number <= to)
+        let mut words = self.words.iter();
+        if words.any(|word| word.eq_ignore_ascii_case(value)) {
+            return true;
+        }
+        if self.from.is_none() && self.to.is_none() {
+            return false;
+        }
+        let Ok(number) = value.trim().parse::<i64>() else {
+            return false;
         };
-        let is_number = (self.from.is_some() || self.to.is_some())
-            && value.trim().parse::<i64>().is_ok_and(in_range);
-        is_word || is_number
+        self.from.is_none_or(|from| number >= from) && self.to.is_none_or(|to| number <= to)
     }
 
     /// In words: `0 to 255`, `one of INFO, WARN`.
     pub fn in_words(&self) -> String {
-        let range = match (self.from, self.to) {
-            (Some(from), Some(to)) => Some(format!("{from} to {to}")),
-            (Some(from), None) => Some(format!("{from} and more")),
-            (None, Some(to)) => Some(format!("at most {to}")),
-            (None, None) => None,
-        };
-        let words = (!self.words.is_empty()).then(|| format!("one of {}", self.words.join(", ")));
-        range
-            .into_iter()
-            .chain(words)
-            .collect::<Vec<_>>()
-            .join(", or ")
+        let mut choices = Vec::new();
+        match (self.from, self.to) {
+            (Some(from), Some(to)) => choices.push(format!("{from} to {to}")),
+            (Some(from), None) => choices.push(format!("{from} and more")),
+            (None, Some(to)) => choices.push(format!("at most {to}")),
+            (None, None) => {}
+        }
+        if !self.words.is_empty() {
+            choices.push(format!("one of {}", self.words.join(", ")));
+        }
+        choices.join(", or ")
     }
 }
 
@@ -93,10 +93,10 @@ pub struct VariableDefault {
 
 impl VariableDefault {
     fn in_words(&self) -> String {
-        self.since.as_ref().map_or_else(
-            || self.value.clone(),
-            |since| format!("{} since {since}", self.value),
-        )
+        match &self.since {
+            Some(since) => format!("{} since {since}", self.value),
+            None => self.value.clone(),
+        }
     }
 }
 
@@ -104,23 +104,20 @@ impl VariableRow {
     /// Its defaults in words; those of one release where it is known. Nothing where no row of it
     /// says any.
     pub fn default_in_words(&self, release: Option<&str>) -> Option<String> {
-        let is_older = |one: &&VariableDefault| {
-            let since = one
-                .since
-                .as_deref()
-                .map(version::parse_version_numbers)
-                .unwrap_or_default();
-            release.is_some_and(|release| since <= version::parse_version_numbers(release))
-        };
-        if let Some(found) = self.defaults.iter().find(is_older) {
-            return Some(found.value.clone());
+        if let Some(release) = release {
+            let release = version::parse_version_numbers(release);
+            for default in &self.defaults {
+                let since = default.since.as_deref().unwrap_or_default();
+                if version::parse_version_numbers(since) <= release {
+                    return Some(default.value.clone());
+                }
+            }
         }
-        let all: Vec<String> = self
-            .defaults
-            .iter()
-            .map(VariableDefault::in_words)
-            .collect();
-        (!all.is_empty()).then(|| all.join(", "))
+        if self.defaults.is_empty() {
+            return None;
+        }
+        let defaults = self.defaults.iter().map(VariableDefault::in_words);
+        Some(defaults.collect::<Vec<_>>().join(", "))
     }
 }
 
@@ -139,12 +136,10 @@ impl CatalogRow for VariableRow {
             _ => None,
         }
     }
-    fn unsound(&self) -> Option<String> {
+    fn find_fault(&self) -> Option<String> {
         let values = self.values.as_ref()?;
-        if values
-            .from
-            .zip(values.to)
-            .is_some_and(|(from, to)| from > to)
+        if let (Some(from), Some(to)) = (values.from, values.to)
+            && from > to
         {
             return Some("the least number is above the largest".to_owned());
         }
@@ -205,14 +200,11 @@ impl ImageRow {
     pub fn ray_of(&self, image: &str) -> Option<String> {
         match self.ray.as_deref()? {
             "tag" => {
-                let tag = image
+                let (_, tag) = image
                     .rsplit_once(':')
-                    .map(|(_, tag)| tag)
-                    .filter(|tag| !tag.contains('/'))?;
-                let release: String = tag
-                    .chars()
-                    .take_while(|c| c.is_ascii_digit() || *c == '.')
-                    .collect();
+                    .filter(|(_, tag)| !tag.contains('/'))?;
+                let digits = tag.chars().take_while(|c| c.is_ascii_digit() || *c == '.');
+                let release: String = digits.collect();
                 (release.matches('.').count() == 2).then_some(release)
             }
             release => Some(release.to_owned()),
@@ -261,10 +253,10 @@ impl CatalogRow for ProfilerRow {
 /// nothing more.
 pub fn image_of<'a>(rows: &'a super::CatalogTable<ImageRow>, image: &str) -> Option<&'a ImageRow> {
     let image = image.split('@').next().unwrap_or(image);
-    let bare = image
-        .rsplit_once(':')
-        .filter(|(_, tag)| !tag.contains('/'))
-        .map_or(image, |(bare, _)| bare);
+    let bare = match image.rsplit_once(':') {
+        Some((bare, tag)) if !tag.contains('/') => bare,
+        _ => image,
+    };
     rows.get(image).or_else(|| rows.get(bare))
 }
 

@@ -12,6 +12,7 @@ use crate::spec::decode::decode_or_report;
 use crate::spec::source::{SourceFile, SourceText, Sources};
 use crate::spec::yaml::{AliasBudget, NodeId, YamlDocument, YamlNodeKind};
 use railwright_base::suggest::find_nearest_word;
+use railwright_base::text::one_line;
 use railwright_base::{Diagnostic, Label, Severity};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,52 +25,52 @@ type ReadRows = fn(&mut CatalogLoader, &RowList<'_>);
 
 const CATEGORIES: [(&str, ReadRows); 16] = [
     (GpuRow::KEY, |loader, list| {
-        loader.rows(list, |all| &mut all.gpu)
+        loader.read_rows(list, |all| &mut all.gpu)
     }),
     (NicRow::KEY, |loader, list| {
-        loader.rows(list, |all| &mut all.nic)
+        loader.read_rows(list, |all| &mut all.nic)
     }),
     (InstanceRow::KEY, |loader, list| {
-        loader.rows(list, |all| &mut all.instance)
+        loader.read_rows(list, |all| &mut all.instance)
     }),
     (OsRow::KEY, |loader, list| {
-        loader.rows(list, |all| &mut all.os)
+        loader.read_rows(list, |all| &mut all.os)
     }),
     (AcsRow::KEY, |loader, list| {
-        loader.rows(list, |all| &mut all.acs)
+        loader.read_rows(list, |all| &mut all.acs)
     }),
     (BandwidthRow::KEY, |loader, list| {
-        loader.rows(list, |all| &mut all.bandwidth)
+        loader.read_rows(list, |all| &mut all.bandwidth)
     }),
     (ReleaseRow::KEY, |loader, list| {
-        loader.rows(list, |all| &mut all.release)
+        loader.read_rows(list, |all| &mut all.release)
     }),
     (CombinationRow::KEY, |loader, list| {
-        loader.rows(list, |all| &mut all.combination)
+        loader.read_rows(list, |all| &mut all.combination)
     }),
     (SwitchRow::KEY, |loader, list| {
-        loader.rows(list, |all| &mut all.switch)
+        loader.read_rows(list, |all| &mut all.switch)
     }),
     (SwitchSystemRow::KEY, |loader, list| {
-        loader.rows(list, |all| &mut all.switch_system)
+        loader.read_rows(list, |all| &mut all.switch_system)
     }),
     (VariableRow::KEY, |loader, list| {
-        loader.rows(list, |all| &mut all.variable)
+        loader.read_rows(list, |all| &mut all.variable)
     }),
     (ArgumentRow::KEY, |loader, list| {
-        loader.rows(list, |all| &mut all.argument)
+        loader.read_rows(list, |all| &mut all.argument)
     }),
     (ImageRow::KEY, |loader, list| {
-        loader.rows(list, |all| &mut all.image)
+        loader.read_rows(list, |all| &mut all.image)
     }),
     (ProfilerRow::KEY, |loader, list| {
-        loader.rows(list, |all| &mut all.profiler)
+        loader.read_rows(list, |all| &mut all.profiler)
     }),
     (UserSpaceRow::KEY, |loader, list| {
-        loader.rows(list, |all| &mut all.user_space)
+        loader.read_rows(list, |all| &mut all.user_space)
     }),
     (ExampleRow::KEY, |loader, list| {
-        loader.rows(list, |all| &mut all.example)
+        loader.read_rows(list, |all| &mut all.example)
     }),
 ];
 
@@ -199,10 +200,10 @@ pub fn load_catalog(
 ) -> Result<Catalog, CatalogProblems> {
     let mut reading = CatalogLoader::default();
     for (name, text) in yaml_files(CATALOG_FOLDER) {
-        reading.file(name, text, false);
+        reading.read_file(name, text, false);
     }
     for (path, text) in own.into_iter().filter(|(path, _)| path.ends_with(".yaml")) {
-        reading.file(format!("{folder}/{path}"), text, true);
+        reading.read_file(format!("{folder}/{path}"), text, true);
     }
     reading.finish()
 }
@@ -225,7 +226,7 @@ struct CatalogLoader {
 }
 
 impl CatalogLoader {
-    fn file(&mut self, name: String, text: String, own: bool) {
+    fn read_file(&mut self, name: String, text: String, own: bool) {
         let source = Arc::new(SourceText::new(SourceFile { name, text }));
         self.catalog.sources.add(Arc::clone(&source));
         let Some(document) = YamlDocument::parse(source, &mut self.aliases, &mut self.problems)
@@ -260,7 +261,7 @@ impl CatalogLoader {
         }
     }
 
-    fn rows<R: CatalogRow + serde::de::DeserializeOwned>(
+    fn read_rows<R: CatalogRow + serde::de::DeserializeOwned>(
         &mut self,
         list: &RowList<'_>,
         table: impl Fn(&mut Catalog) -> &mut CatalogTable<R>,
@@ -271,24 +272,19 @@ impl CatalogLoader {
             own,
         } = *list;
         if document.kind(node) != YamlNodeKind::Sequence {
-            self.problems.push(new_catalog_error(
-                document,
-                node,
-                "the rows of a sort are a list",
-                "this is none",
-            ));
+            let message = "the rows of a sort are a list";
+            self.problems
+                .push(new_catalog_error(document, node, message, "this is none"));
             return;
         }
         for item in document.items(node) {
             let Some(row) = decode_or_report::<R>(document, item, &mut self.problems) else {
                 continue;
             };
-            let said = document
-                .entry(item, "name")
-                .map_or(item, |entry| entry.value);
+            let name = document.entry(item, "name");
             let label = Label {
                 file: document.source().name().to_owned(),
-                span: document.caret(said),
+                span: document.caret(name.map_or(item, |entry| entry.value)),
                 text: if own { "yours" } else { "shipped" }.to_owned(),
             };
             if let Some(problem) = check_catalog_row(&row, &label, table(&mut self.catalog)) {
@@ -297,11 +293,13 @@ impl CatalogLoader {
             }
             self.note_names(&row, &label, own);
             let what = format!("{} {}", R::KEY, row.identity());
-            if let Some(old) = table(&mut self.catalog).put(CatalogEntry {
+            let entry = CatalogEntry {
                 row,
                 label: label.clone(),
                 own,
-            }) && own
+            };
+            if let Some(old) = table(&mut self.catalog).put(entry)
+                && own
                 && !old.own
             {
                 self.catalog.overrides.push(Override {
@@ -329,7 +327,7 @@ impl CatalogLoader {
                 let message = format!(
                     "two rows of `{}` are called `{}`",
                     R::KEY,
-                    railwright_base::text::one_line(name, 60)
+                    one_line(name, 60)
                 );
                 let again = Label {
                     text: "again here".to_owned(),
@@ -380,54 +378,52 @@ fn check_catalog_row<R: CatalogRow>(
     label: &Label,
     others: &CatalogTable<R>,
 ) -> Option<Diagnostic> {
-    let is_name = |name: &str| {
-        !name.trim().is_empty()
-            && name.chars().count() <= NAME_MAX
-            && railwright_base::text::one_line(name, NAME_MAX) == name
-    };
-    if let Some(name) = std::iter::once(row.name())
-        .chain(row.aliases().iter().map(String::as_str))
-        .find(|name| !name.is_empty() && !is_name(name))
-    {
-        let shown = railwright_base::text::one_line(name, NAME_MAX);
-        let problem = Diagnostic::error(
-            "RW0220",
-            format!("`{shown}` cannot be a name of `{}`", R::KEY),
-        )
-        .labelled(label.clone());
+    let aliases = row.aliases().iter().map(String::as_str);
+    for name in std::iter::once(row.name()).chain(aliases) {
+        if name.is_empty() || is_row_name(name) {
+            continue;
+        }
+        let shown = one_line(name, NAME_MAX);
+        let message = format!("`{shown}` cannot be a name of `{}`", R::KEY);
+        let problem = Diagnostic::error("RW0220", message).labelled(label.clone());
         return Some(problem.next(format!(
             "write one line of at most {NAME_MAX} characters that can be seen"
         )));
     }
-    if let Some((key, _)) = [("name", row.name()), ("source", row.source())]
-        .into_iter()
-        .find(|(_, text)| text.trim().is_empty())
-    {
-        let message = format!("a row of `{}` has an empty `{key}`", R::KEY);
-        let problem = Diagnostic::error("RW0220", message).labelled(label.clone());
-        return Some(problem.next("every row has a name, and says where it was taken from"));
+    for (key, text) in [("name", row.name()), ("source", row.source())] {
+        if text.trim().is_empty() {
+            let message = format!("a row of `{}` has an empty `{key}`", R::KEY);
+            let problem = Diagnostic::error("RW0220", message).labelled(label.clone());
+            return Some(problem.next("every row has a name, and says where it was taken from"));
+        }
     }
     let message = format!(
         "the row `{}` of `{}` cannot be: {}",
         row.name(),
         R::KEY,
-        row.unsound()?
+        row.find_fault()?
     );
-    let alike = |other: &str| {
-        row.name()
-            .chars()
-            .zip(other.chars())
-            .take_while(|(own, other)| own == other)
-            .count()
-    };
-    let like = others
-        .entries()
-        .map(|other| other.row.name())
-        .min_by_key(|other| std::cmp::Reverse(alike(other)));
-    let shown =
-        like.map(|like| format!("`railwright catalog {} {like}` shows one in full", R::KEY));
     let problem = Diagnostic::error("RW0220", message).labelled(label.clone());
-    Some(shown.into_iter().fold(problem, Diagnostic::next))
+    let others = others.entries().map(|other| other.row.name());
+    let nearest =
+        others.min_by_key(|other| std::cmp::Reverse(count_common_start(row.name(), other)));
+    Some(match nearest {
+        Some(name) => problem.next(format!(
+            "`railwright catalog {} {name}` shows one in full",
+            R::KEY
+        )),
+        None => problem,
+    })
+}
+
+fn is_row_name(name: &str) -> bool {
+    !name.trim().is_empty() && name.chars().count() <= NAME_MAX && one_line(name, NAME_MAX) == name
+}
+
+/// How many characters two names have in common from their beginning.
+fn count_common_start(name: &str, other: &str) -> usize {
+    let pairs = name.chars().zip(other.chars());
+    pairs.take_while(|(own, other)| own == other).count()
 }
 
 fn new_unknown_category_error(document: &YamlDocument, key: NodeId) -> Diagnostic {

@@ -145,11 +145,10 @@ fn is_yes(certain: &bool) -> bool {
 impl ReleaseRequirement {
     /// What it wants, in words: `the GPU driver 525.60.13 or newer`.
     pub fn wanted(&self) -> String {
-        let with = |release: &str| self.part.with(release);
         match (&self.from, &self.to) {
-            (Some(from), Some(to)) => format!("{} to {to}", with(from)),
-            (Some(from), None) => format!("{} or newer", with(from)),
-            (None, Some(to)) => format!("{} or older", with(to)),
+            (Some(from), Some(to)) => format!("{} to {to}", self.part.with(from)),
+            (Some(from), None) => format!("{} or newer", self.part.with(from)),
+            (None, Some(to)) => format!("{} or older", self.part.with(to)),
             (None, None) if self.only.is_empty() => {
                 let part = if self.part == HostComponent::Architecture {
                     "another architecture"
@@ -158,12 +157,24 @@ impl ReleaseRequirement {
                 };
                 format!("{part} than {}", self.not.join(", "))
             }
-            (None, None) => with(&self.only.join(" or ")),
+            (None, None) => self.part.with(&self.only.join(" or ")),
         }
     }
 
+    /// What it needs, with how certain that is and the rule that says it too.
+    fn in_words(&self) -> String {
+        let mut words = self.wanted();
+        if !self.certain {
+            words.push_str(", as far as is known");
+        }
+        if let Some(rule) = &self.rule {
+            words.push_str(&format!(" ({rule})"));
+        }
+        words
+    }
+
     /// What a need of a part that is named instead of numbered, or the reverse, has wrong.
-    fn unsound(&self) -> Option<String> {
+    fn find_fault(&self) -> Option<String> {
         let (numbered, named) = (
             self.from.is_some() || self.to.is_some(),
             !self.only.is_empty() || !self.not.is_empty(),
@@ -174,10 +185,8 @@ impl ReleaseRequirement {
             (true, _, true) => Some(format!("`{part}` comes in numbers: write `from` and `to`")),
             (false, true, _) => Some(format!("`{part}` comes in names: write `only` or `not`")),
             _ => {
-                let bounds = self.from.iter().chain(&self.to);
-                let wrong = bounds
-                    .into_iter()
-                    .find(|text| parse_release_numbers(text).is_none())?;
+                let mut bounds = self.from.iter().chain(&self.to);
+                let wrong = bounds.find(|text| parse_release_numbers(text).is_none())?;
                 Some(format!(
                     "`{}` is no release",
                     railwright_base::text::one_line(wrong, 40)
@@ -225,22 +234,17 @@ impl CatalogRow for ReleaseRow {
         &self.source
     }
     fn in_words(&self, field: &str) -> Option<String> {
-        let words = |need: &ReleaseRequirement| {
-            let rule = need
-                .rule
-                .iter()
-                .map(|rule| format!(" ({rule})"))
-                .collect::<String>();
-            let unsure = if need.certain {
-                ""
-            } else {
-                ", as far as is known"
-            };
-            format!("{}{unsure}{rule}", need.wanted())
-        };
-        (field == "needs").then(|| self.needs.iter().map(words).collect::<Vec<_>>().join("; "))
+        if field != "needs" {
+            return None;
+        }
+        let needs: Vec<String> = self
+            .needs
+            .iter()
+            .map(ReleaseRequirement::in_words)
+            .collect();
+        Some(needs.join("; "))
     }
-    fn unsound(&self) -> Option<String> {
+    fn find_fault(&self) -> Option<String> {
         let name = format!("{}-{}", self.part.key(), self.release);
         if self.name != name {
             return Some(format!(
@@ -273,7 +277,7 @@ impl CatalogRow for ReleaseRow {
         if let Some(own) = self.needs.iter().find(|need| need.part == self.part) {
             return Some(format!("it needs `{}` of itself", own.part.key()));
         }
-        self.needs.iter().find_map(ReleaseRequirement::unsound)
+        self.needs.iter().find_map(ReleaseRequirement::find_fault)
     }
 }
 

@@ -218,33 +218,14 @@ impl CatalogRow for SwitchRow {
         &self.source
     }
     fn in_words(&self, field: &str) -> Option<String> {
-        let of_table = |row: &HeadroomRow| {
-            format!(
-                "{} Gb/s {} m: {} ({})",
-                row.speed_gbps, row.cable_m, row.xoff_bytes, row.sku
-            )
+        let words: Vec<String> = match field {
+            "headroom" => self.headroom.iter().map(HeadroomRow::in_words).collect(),
+            "ecn" => self.ecn.iter().map(VendorEcn::in_words).collect(),
+            _ => return None,
         };
-        match field {
-            "headroom" => Some(
-                self.headroom
-                    .iter()
-                    .map(of_table)
-                    .collect::<Vec<_>>()
-                    .join("; "),
-            ),
-            "ecn" => {
-                let one = |ecn: &VendorEcn| {
-                    let ports = ecn
-                        .speed_gbps
-                        .map_or(String::new(), |speed| format!("{speed} Gb/s "));
-                    format!("{ports}{}", ecn.thresholds.in_words())
-                };
-                Some(self.ecn.iter().map(one).collect::<Vec<_>>().join("; "))
-            }
-            _ => None,
-        }
+        Some(words.join("; "))
     }
-    fn unsound(&self) -> Option<String> {
+    fn find_fault(&self) -> Option<String> {
         let numbers = [
             (self.cell_bytes, 1024),
             (self.pipeline_kib, 1024),
@@ -252,24 +233,49 @@ impl CatalogRow for SwitchRow {
             (self.ports, 4096),
             (self.lanes, 16),
         ];
-        if numbers
-            .iter()
-            .any(|(number, most)| number.is_some_and(|number| number == 0 || number > *most))
-        {
+        let mut numbers = numbers.into_iter();
+        if numbers.any(|(number, most)| number.is_some_and(|number| number == 0 || number > most)) {
             return Some(
                 "a cell is at most 1024 bytes, what is in the chip at most 1024 KiB, and of ports \
                  and lanes it has at least one"
                     .to_owned(),
             );
         }
-        let speeds = self
-            .speeds_gbps
-            .iter()
-            .chain(self.headroom.iter().map(|row| &row.speed_gbps));
-        if speeds.copied().any(|speed| !(1..=10_000).contains(&speed)) {
+        let of_headroom = self.headroom.iter().map(|row| &row.speed_gbps);
+        let mut speeds = self.speeds_gbps.iter().chain(of_headroom);
+        if !speeds.all(|speed| (1..=10_000).contains(speed)) {
             return Some("a speed is 1 to 10000 Gb/s".to_owned());
         }
-        self.ecn.iter().find_map(|ecn| ecn.thresholds.unsound())
+        self.ecn.iter().find_map(|ecn| ecn.thresholds.find_fault())
+    }
+}
+
+impl HeadroomRow {
+    fn in_words(&self) -> String {
+        format!(
+            "{} Gb/s {} m: {} ({})",
+            self.speed_gbps, self.cable_m, self.xoff_bytes, self.sku
+        )
+    }
+}
+
+impl VendorEcn {
+    fn in_words(&self) -> String {
+        let thresholds = self.thresholds.in_words();
+        match self.speed_gbps {
+            Some(speed) => format!("{speed} Gb/s {thresholds}"),
+            None => thresholds,
+        }
+    }
+}
+
+impl DscpRange {
+    fn in_words(&self) -> String {
+        if self.from == self.to {
+            format!("{}: {}", self.from, self.priority)
+        } else {
+            format!("{}-{}: {}", self.from, self.to, self.priority)
+        }
     }
 }
 
@@ -282,7 +288,7 @@ impl CatalogEcnThresholds {
         )
     }
 
-    fn unsound(&self) -> Option<String> {
+    fn find_fault(&self) -> Option<String> {
         let sound = self.min_bytes < self.max_bytes && self.probability_percent <= 100;
         (!sound).then(|| {
             "the lower threshold is below the upper one, and a share is at most 100 %".to_owned()
@@ -301,17 +307,14 @@ impl CatalogRow for SwitchSystemRow {
     fn in_words(&self, field: &str) -> Option<String> {
         match field {
             "dscp" => {
-                let one = |range: &DscpRange| match range.from == range.to {
-                    true => format!("{}: {}", range.from, range.priority),
-                    false => format!("{}-{}: {}", range.from, range.to, range.priority),
-                };
-                Some(self.dscp.iter().map(one).collect::<Vec<_>>().join(", "))
+                let ranges: Vec<String> = self.dscp.iter().map(DscpRange::in_words).collect();
+                Some(ranges.join(", "))
             }
             "ecn" => self.ecn.map(|ecn| ecn.in_words()),
             _ => None,
         }
     }
-    fn unsound(&self) -> Option<String> {
+    fn find_fault(&self) -> Option<String> {
         let choice = self.choice;
         let chosen = (1..=1000).contains(&choice.round_trip_us)
             && choice.min_percent < choice.max_percent
@@ -334,15 +337,14 @@ impl CatalogRow for SwitchSystemRow {
                     .to_owned(),
             );
         }
-        let pattern = |pattern: PacketPattern| {
-            (64..=9216).contains(&pattern.mtu_bytes) && pattern.small_percent <= 100
-        };
-        if !self.pattern.is_none_or(pattern) {
+        if let Some(pattern) = self.pattern
+            && (!(64..=9216).contains(&pattern.mtu_bytes) || pattern.small_percent > 100)
+        {
             return Some(
                 "packets are of 64 to 9216 bytes, and at most 100 of a hundred are small"
                     .to_owned(),
             );
         }
-        self.ecn.and_then(|ecn| ecn.unsound())
+        self.ecn.and_then(|ecn| ecn.find_fault())
     }
 }

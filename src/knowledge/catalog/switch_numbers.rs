@@ -2,7 +2,7 @@
 //! and its system, with what the vendor has beside it. Vendors' thresholds of ECN differ by a
 //! factor of ten, so none is shown as the truth.
 
-use super::headroom::{Chip, Headroom, HeadroomPort, compute_headroom};
+use super::headroom::{Chip, HeadroomPort, compute_headroom};
 use super::load::Catalog;
 use super::switch::{BufferModel, CatalogEcnThresholds, SwitchRow, SwitchSystemRow};
 use crate::spec::model::{Cnp, Fabric, SwitchGroup, SwitchOs, WatchdogTimes};
@@ -84,7 +84,7 @@ pub fn switch_numbers(switch: &SwitchGroup, fabric: &Fabric, catalog: &Catalog) 
         watchdog: select_watchdog_times(switch, system),
         headroom: system
             .zip(model)
-            .and_then(|(system, model)| lossless_buffer(switch, system, model)),
+            .and_then(|(system, model)| compute_lossless_buffer(switch, system, model)),
         cnp: stated.copied().or(system.map(|system| system.cnp)),
     }
 }
@@ -95,16 +95,19 @@ fn compute_ecn_numbers(
     model: Option<&SwitchRow>,
 ) -> Option<EcnNumbers> {
     let ecn = switch.ecn.as_ref().filter(|ecn| ecn.is_on())?;
-    let said = ecn.thresholds().cloned().unwrap_or_default();
-    let choice = system
-        .zip(switch.port_speed_gbps)
-        .map(|(system, speed)| compute_ecn_thresholds(system, speed, said.round_trip_us));
+    let in_spec = ecn.thresholds().cloned().unwrap_or_default();
+    let choice = match (system, switch.port_speed_gbps) {
+        (Some(system), Some(speed)) => {
+            Some(compute_ecn_thresholds(system, speed, in_spec.round_trip_us))
+        }
+        _ => None,
+    };
     let vendor = find_vendor_thresholds(switch.port_speed_gbps, system, model);
-    let share = said
-        .probability_percent
-        .or(choice.map(|choice| choice.probability_percent));
-    let share = share.or(system.map(|system| system.choice.probability_percent));
-    let (min_bytes, max_bytes, stated) = match (said.min_bytes, said.max_bytes, choice) {
+    let share = match in_spec.probability_percent {
+        Some(share) => share,
+        None => system?.choice.probability_percent,
+    };
+    let (min_bytes, max_bytes, stated) = match (in_spec.min_bytes, in_spec.max_bytes, choice) {
         (Some(min), Some(max), _) => (min, max, true),
         (_, _, Some(choice)) => (choice.min_bytes, choice.max_bytes, false),
         _ => return None,
@@ -112,7 +115,7 @@ fn compute_ecn_numbers(
     Some(EcnNumbers {
         min_bytes,
         max_bytes,
-        probability_percent: share?,
+        probability_percent: share,
         stated,
         choice,
         vendor,
@@ -129,11 +132,9 @@ fn compute_ecn_thresholds(
     // 1 Gb/s is 125 bytes in a microsecond
     let on_the_way =
         u64::from(speed_gbps) * 125 * u64::from(round_trip_us.unwrap_or(choice.round_trip_us));
-    let share = |percent: u16| on_the_way * u64::from(percent) / 100;
-    let (min_bytes, max_bytes) = (share(choice.min_percent), share(choice.max_percent));
     CatalogEcnThresholds {
-        min_bytes,
-        max_bytes,
+        min_bytes: on_the_way * u64::from(choice.min_percent) / 100,
+        max_bytes: on_the_way * u64::from(choice.max_percent) / 100,
         probability_percent: choice.probability_percent,
     }
 }
@@ -146,14 +147,17 @@ fn find_vendor_thresholds(
     model: Option<&SwitchRow>,
 ) -> Option<CatalogEcnThresholds> {
     let system = system?;
-    let of_model = model
-        .filter(|_| system.name == SwitchOs::Sonic.word())
-        .map_or(&[][..], |model| &model.ecn);
-    let of_speed = of_model
-        .iter()
-        .find(|ecn| ecn.speed_gbps.is_some() && ecn.speed_gbps == speed_gbps);
-    let of_any = of_model.iter().find(|ecn| ecn.speed_gbps.is_none());
-    of_speed.or(of_any).map(|ecn| ecn.thresholds).or(system.ecn)
+    if let Some(model) = model
+        && system.name == SwitchOs::Sonic.word()
+    {
+        let mut rows = model.ecn.iter();
+        let of_speed = rows.find(|ecn| ecn.speed_gbps.is_some() && ecn.speed_gbps == speed_gbps);
+        let of_any = model.ecn.iter().find(|ecn| ecn.speed_gbps.is_none());
+        if let Some(ecn) = of_speed.or(of_any) {
+            return Some(ecn.thresholds);
+        }
+    }
+    system.ecn
 }
 
 fn select_watchdog_times(
@@ -164,20 +168,41 @@ fn select_watchdog_times(
         .watchdog
         .as_ref()
         .filter(|watchdog| watchdog.is_on())?;
-    let (said, known) = (
-        watchdog.times().copied().unwrap_or_default(),
-        system?.watchdog,
-    );
+    let in_spec = watchdog.times().copied().unwrap_or_default();
+    let default = system?.watchdog;
     Some(WatchdogTimes {
-        detection_ms: said.detection_ms.or(known.detection_ms),
-        restoration_ms: said.restoration_ms.or(known.restoration_ms),
-        polling_ms: said.polling_ms.or(known.polling_ms),
-        action: said.action.or(known.action),
+        detection_ms: in_spec.detection_ms.or(default.detection_ms),
+        restoration_ms: in_spec.restoration_ms.or(default.restoration_ms),
+        polling_ms: in_spec.polling_ms.or(default.polling_ms),
+        action: in_spec.action.or(default.action),
+    })
+}
+
+/// The largest buffer that the model's table has for this speed and cable; nothing where the model
+/// has no table.
+fn find_buffer_in_table(
+    model: &SwitchRow,
+    speed_gbps: u32,
+    cable_m: u32,
+) -> Option<HeadroomNumbers> {
+    if model.headroom.is_empty() {
+        return None;
+    }
+    let mut xoff_bytes = None;
+    for row in &model.headroom {
+        if row.speed_gbps == speed_gbps && row.cable_m == cable_m {
+            xoff_bytes = xoff_bytes.max(Some(row.xoff_bytes));
+        }
+    }
+    Some(HeadroomNumbers {
+        xoff_bytes,
+        total_bytes: None,
+        table: true,
     })
 }
 
 /// As SONiC comes to it: by the table of the model, or by the formula.
-fn lossless_buffer(
+fn compute_lossless_buffer(
     switch: &SwitchGroup,
     system: &SwitchSystemRow,
     model: &SwitchRow,
@@ -187,16 +212,7 @@ fn lossless_buffer(
     }
     let (speed_gbps, cable_m) = (switch.port_speed_gbps?, u32::from(switch.cable_length_m?));
     if model.buffer_model? == BufferModel::Traditional {
-        let rows = model
-            .headroom
-            .iter()
-            .filter(|row| (row.speed_gbps, row.cable_m) == (speed_gbps, cable_m));
-        let known = HeadroomNumbers {
-            xoff_bytes: rows.map(|row| row.xoff_bytes).max(),
-            total_bytes: None,
-            table: true,
-        };
-        return (!model.headroom.is_empty()).then_some(known);
+        return find_buffer_in_table(model, speed_gbps, cable_m);
     }
     let (more_kib, tiles) = (model.more_kib.unwrap_or_default(), model.tiles);
     let chip = Chip {
@@ -214,24 +230,18 @@ fn lossless_buffer(
         eight_lanes,
     };
     let one = compute_headroom(chip, port, system.pattern?);
-    let ports = model
-        .ports
-        .zip(fastest)
-        .map(|(ports, fastest)| u64::from(ports) * u64::from(fastest / speed_gbps.max(1)));
+    // What all ports and lossless priorities need together.
+    let mut total_bytes = None;
+    if let (Some(ports), Some(fastest), Some(pfc)) = (model.ports, fastest, &switch.pfc) {
+        let ports = u64::from(ports) * u64::from(fastest / speed_gbps.max(1));
+        let of_priority = one.size_bytes.saturating_mul(ports);
+        total_bytes = Some(of_priority.saturating_mul(pfc.len() as u64));
+    }
     Some(HeadroomNumbers {
         xoff_bytes: Some(one.xoff_bytes),
-        total_bytes: ports.zip(switch.pfc.as_ref()).map(of_all(one)),
+        total_bytes,
         table: false,
     })
-}
-
-/// What all ports and lossless priorities need together.
-fn of_all(one: Headroom) -> impl Fn((u64, &Vec<u8>)) -> u64 {
-    move |(ports, pfc)| {
-        one.size_bytes
-            .saturating_mul(ports)
-            .saturating_mul(pfc.len() as u64)
-    }
 }
 
 #[cfg(test)]

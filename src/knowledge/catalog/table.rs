@@ -26,7 +26,7 @@ pub trait CatalogRow {
         None
     }
     /// What cannot be in it, beyond what its fields say.
-    fn unsound(&self) -> Option<String> {
+    fn find_fault(&self) -> Option<String> {
         None
     }
 }
@@ -61,9 +61,9 @@ impl CatalogRow for BandwidthRow {
     fn source(&self) -> &str {
         &self.source
     }
-    fn unsound(&self) -> Option<String> {
-        let sound = |gbps: Option<f64>| gbps.is_none_or(|gbps| gbps > 0.0 && gbps <= 10_000.0);
-        if !sound(self.least_gbps) || !sound(self.seen_gbps) {
+    fn find_fault(&self) -> Option<String> {
+        let mut bandwidths = [self.least_gbps, self.seen_gbps].into_iter().flatten();
+        if !bandwidths.all(|gbps| gbps > 0.0 && gbps <= 10_000.0) {
             return Some("a bandwidth is more than 0 and at most 10000 Gb/s".to_owned());
         }
         // The largest message of perftest is 8 MiB; with no message, or no queue pair, nothing
@@ -170,32 +170,32 @@ impl<R: CatalogRow> CatalogTable<R> {
 
     /// Up to three names that look like this one: mistyped, without its case, or as a part of it.
     pub fn near(&self, name: &str) -> Vec<String> {
-        let plain = |text: &str| {
-            text.chars()
-                .filter(char::is_ascii_alphanumeric)
-                .collect::<String>()
-                .to_lowercase()
-        };
-        let wanted = plain(name);
-        let names = || {
-            self.entries.iter().flat_map(|entry| {
-                std::iter::once(entry.row.name())
-                    .chain(entry.row.aliases().iter().map(String::as_str))
-            })
-        };
-        let mut near: Vec<String> = find_nearest_word(name, names())
-            .map(str::to_owned)
-            .into_iter()
-            .collect();
-        let alike = names().filter(|known| {
-            let known = plain(known);
-            wanted.len() > 1 && (known.contains(&wanted) || wanted.contains(&known))
-        });
-        for known in alike {
-            if near.len() < 3 && !near.iter().any(|other| other == known) {
+        let mut names: Vec<&str> = Vec::new();
+        for entry in &self.entries {
+            names.push(entry.row.name());
+            names.extend(entry.row.aliases().iter().map(String::as_str));
+        }
+        let mut near: Vec<String> = Vec::new();
+        if let Some(nearest) = find_nearest_word(name, names.iter().copied()) {
+            near.push(nearest.to_owned());
+        }
+        let plain_name = simplify_name(name);
+        if plain_name.len() < 2 {
+            return near;
+        }
+        for known in names {
+            let plain_known = simplify_name(known);
+            let is_part = plain_known.contains(&plain_name) || plain_name.contains(&plain_known);
+            if is_part && near.len() < 3 && !near.iter().any(|other| other == known) {
                 near.push(known.to_owned());
             }
         }
         near
     }
+}
+
+/// A name without its case and without all but letters and digits.
+fn simplify_name(name: &str) -> String {
+    let letters = name.chars().filter(char::is_ascii_alphanumeric);
+    letters.collect::<String>().to_lowercase()
 }

@@ -129,24 +129,7 @@ impl<'a> UnknownModels<'a> {
 /// A system that is like a known one is mistyped; another one may be right, and then little is
 /// known of it.
 fn diagnose_unknown_system(catalog: &Catalog, name: &str, label: Option<Label>) -> Diagnostic {
-    let of_rows = catalog
-        .os
-        .entries()
-        .filter_map(|entry| Some(entry.row.name.rsplit_once('-')?.0));
-    let families: BTreeSet<&str> = of_rows.chain(KNOWN_SYSTEMS).collect();
-    let (own, version) = name.rsplit_once('-').unwrap_or((name, ""));
-    let near = match families.contains(own) {
-        true => written_otherwise(catalog, own, version),
-        false => suggest_correction(own, families.iter().copied()).map(|near| {
-            let meant = format!("{near}-{version}");
-            if catalog.system(&meant).is_some() {
-                meant
-            } else {
-                near.to_owned()
-            }
-        }),
-    };
-    let Some(known) = near else {
+    let Some(known) = find_near_system(catalog, name) else {
         let unknown =
             diagnose_unknown_name(&catalog.os, "operating system", name, label, "kernel: ...");
         return Diagnostic {
@@ -174,24 +157,48 @@ fn diagnose_unknown_system(catalog: &Catalog, name: &str, label: Option<Label>) 
     label.into_iter().fold(error, Diagnostic::labelled)
 }
 
+/// The system that was meant, where the family or the release is mistyped; the family alone where
+/// it has no such release.
+fn find_near_system(catalog: &Catalog, name: &str) -> Option<String> {
+    let mut families: BTreeSet<&str> = BTreeSet::from(KNOWN_SYSTEMS);
+    for entry in catalog.os.entries() {
+        if let Some((family, _)) = entry.row.name.rsplit_once('-') {
+            families.insert(family);
+        }
+    }
+    let (family, version) = name.rsplit_once('-').unwrap_or((name, ""));
+    if families.contains(family) {
+        return find_same_release(catalog, family, version);
+    }
+    let near = suggest_correction(family, families.iter().copied())?;
+    let meant = format!("{near}-{version}");
+    if catalog.system(&meant).is_some() {
+        Some(meant)
+    } else {
+        Some(near.to_owned())
+    }
+}
+
 /// The system of a family whose release has the same numbers or the same digits, written as
 /// /etc/os-release has it: `22.4` and `2204` are no releases of Ubuntu beside `22.04`.
-fn written_otherwise(catalog: &Catalog, family: &str, version: &str) -> Option<String> {
-    let digits = |text: &str| {
-        text.chars()
-            .filter(char::is_ascii_digit)
-            .collect::<String>()
-    };
-    let known = catalog
-        .os
-        .entries()
-        .filter_map(|entry| entry.row.name.rsplit_once('-'));
-    let mut alike = known.filter(|(of, release)| {
-        let same = parse_release_numbers(release)
-            .is_some_and(|known| parse_release_numbers(version) == Some(known));
-        *of == family && (same || !digits(version).is_empty() && digits(release) == digits(version))
-    });
-    alike.next().map(|(of, release)| format!("{of}-{release}"))
+fn find_same_release(catalog: &Catalog, family: &str, version: &str) -> Option<String> {
+    let numbers = parse_release_numbers(version);
+    let digits = keep_digits(version);
+    for entry in catalog.os.entries() {
+        let Some((known_family, release)) = entry.row.name.rsplit_once('-') else {
+            continue;
+        };
+        let has_same_numbers = numbers.is_some() && parse_release_numbers(release) == numbers;
+        let has_same_digits = !digits.is_empty() && keep_digits(release) == digits;
+        if known_family == family && (has_same_numbers || has_same_digits) {
+            return Some(entry.row.name.clone());
+        }
+    }
+    None
+}
+
+fn keep_digits(text: &str) -> String {
+    text.chars().filter(char::is_ascii_digit).collect()
 }
 
 fn diagnose_unknown_name<R: CatalogRow>(

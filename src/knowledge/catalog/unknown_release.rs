@@ -5,7 +5,7 @@
 use super::load::Catalog;
 use super::release::HostComponent;
 use crate::spec::LoadedSpec;
-use crate::spec::model::RdmaFlavour;
+use crate::spec::model::{NodeGroup, RdmaFlavour};
 use railwright_base::Diagnostic;
 use railwright_base::suggest::find_nearest_word;
 use railwright_base::text::one_line;
@@ -24,43 +24,58 @@ pub fn unknown_releases(loaded: &LoadedSpec, catalog: &Catalog) -> Vec<Diagnosti
     let mut found = Vec::new();
     let mut seen: BTreeSet<(HostComponent, &str)> = BTreeSet::new();
     for (index, group) in loaded.spec.nodes.iter().enumerate() {
-        let nvidia = |model: &str| {
-            catalog
-                .gpu
-                .get(model)
-                .is_none_or(|row| row.vendor == "nvidia")
-        };
-        let gpu = group.gpu.as_ref().filter(|gpu| nvidia(&gpu.model));
-        let stack = group.rdma_stack.as_ref().and_then(|stack| {
-            let part = match stack.flavour {
-                RdmaFlavour::Inbox => return None,
-                RdmaFlavour::Doca => HostComponent::Doca,
-                RdmaFlavour::MlnxOfed => HostComponent::MlnxOfed,
-            };
-            Some((part, "rdma_stack.version", stack.version.as_deref()?))
-        });
-        let driver =
-            gpu.and_then(|gpu| Some((HostComponent::Driver, "gpu.driver", gpu.driver.as_deref()?)));
-        let cuda =
-            gpu.and_then(|gpu| Some((HostComponent::Cuda, "gpu.cuda", gpu.cuda.as_deref()?)));
-        for (part, key, release) in [driver, cuda, stack].into_iter().flatten() {
-            if seen.insert((part, release)) {
-                let label =
-                    || loaded.label(&format!("nodes[{index}].{key}"), "no such release is known");
-                found.extend(
-                    diagnose_unknown_release(catalog, part, release).map(|diagnostic| {
-                        label().into_iter().fold(diagnostic, Diagnostic::labelled)
-                    }),
-                );
+        for (part, key, release) in list_stated_releases(group, catalog) {
+            if !seen.insert((part, release)) {
+                continue;
             }
+            let Some(mut diagnostic) = diagnose_unknown_release(catalog, part, release) else {
+                continue;
+            };
+            let path = format!("nodes[{index}].{key}");
+            if let Some(label) = loaded.label(&path, "no such release is known") {
+                diagnostic = diagnostic.labelled(label);
+            }
+            found.push(diagnostic);
         }
     }
     found
 }
 
+/// The releases that a group of nodes states, each with its part and its key.
+fn list_stated_releases<'a>(
+    group: &'a NodeGroup,
+    catalog: &Catalog,
+) -> Vec<(HostComponent, &'static str, &'a str)> {
+    let mut releases = Vec::new();
+    if let Some(gpu) = &group.gpu {
+        let row = catalog.gpu.get(&gpu.model);
+        let is_nvidia = row.is_none_or(|row| row.vendor == "nvidia");
+        if let Some(driver) = gpu.driver.as_deref().filter(|_| is_nvidia) {
+            releases.push((HostComponent::Driver, "gpu.driver", driver));
+        }
+        if let Some(cuda) = gpu.cuda.as_deref().filter(|_| is_nvidia) {
+            releases.push((HostComponent::Cuda, "gpu.cuda", cuda));
+        }
+    }
+    if let Some(stack) = &group.rdma_stack
+        && let Some(version) = stack.version.as_deref()
+    {
+        match stack.flavour {
+            RdmaFlavour::Inbox => {}
+            RdmaFlavour::Doca => {
+                releases.push((HostComponent::Doca, "rdma_stack.version", version));
+            }
+            RdmaFlavour::MlnxOfed => {
+                releases.push((HostComponent::MlnxOfed, "rdma_stack.version", version));
+            }
+        }
+    }
+    releases
+}
+
 /// How many numbers tell releases of a part apart: a branch of the driver has more of them than
 /// anybody lists.
-fn told_apart(part: HostComponent) -> usize {
+fn count_distinct_numbers(part: HostComponent) -> usize {
     if part == HostComponent::Driver { 1 } else { 2 }
 }
 
@@ -70,51 +85,48 @@ fn diagnose_unknown_release(
     release: &str,
 ) -> Option<Diagnostic> {
     let mut wanted = parse_release_numbers(release)?;
-    wanted.truncate(told_apart(part));
+    wanted.truncate(count_distinct_numbers(part));
     let known = collect_known_releases(catalog, part);
     let newest = *known.last_key_value()?.0.first()?;
-    if known.keys().any(|known| known.starts_with(&wanted)) || own_line(catalog, part, &wanted) {
+    if known.keys().any(|known| known.starts_with(&wanted))
+        || is_own_release_line(catalog, part, &wanted)
+    {
         return None;
     }
     let complete = has_release_line(catalog, part, &wanted, |row, _| row.complete);
-    let beyond = wanted
-        .first()
-        .is_some_and(|first| *first > newest.saturating_mul(BEYOND));
+    let beyond = wanted[0] > newest.saturating_mul(BEYOND);
     let what = part.with(&one_line(release, 40));
     let near = find_near_releases(&known, &wanted, release);
-    let diagnostic = match (complete, beyond) {
-        (false, false) => Diagnostic::warning(
-            CODE,
-            format!("no such release is known to the catalogue: {what}"),
-        )
-        .effect(
-            "what it needs of the other parts is not checked; where there is none, its packages \
-             are not found",
-        ),
-        (true, _) => Diagnostic::error(CODE, format!("there is no such release: {what}")).effect(
+    let diagnostic = if complete {
+        Diagnostic::error(CODE, format!("there is no such release: {what}")).effect(
             "the catalogue names every release of this line, and it is not among them: its \
              packages would not be found",
-        ),
-        (false, true) => Diagnostic::error(CODE, format!("there is no such release: {what}"))
-            .effect(format!(
-                "the newest one that the catalogue knows begins with {newest}, and none to come is \
-                 that far off: its packages would not be found"
-            )),
+        )
+    } else if beyond {
+        Diagnostic::error(CODE, format!("there is no such release: {what}")).effect(format!(
+            "the newest one that the catalogue knows begins with {newest}, and none to come is \
+             that far off: its packages would not be found"
+        ))
+    } else {
+        let message = format!("no such release is known to the catalogue: {what}");
+        Diagnostic::warning(CODE, message).effect(
+            "what it needs of the other parts is not checked; where there is none, its packages \
+             are not found",
+        )
     };
+    let diagnostic = diagnostic.next(format!(
+        "nearest: {}; `railwright catalog release` lists what is known",
+        near.join(", ")
+    ));
+    Some(diagnostic.next(suggest_release_row(part, release)))
+}
+
+fn suggest_release_row(part: HostComponent, release: &str) -> String {
     let (key, shown) = (part.key(), one_line(release, 40));
-    let row = format!(
-        "release: [{{ name: {key}-{shown}, part: {key}, release: \"{shown}\", source: ... }}]"
-    );
-    Some(
-        diagnostic
-            .next(format!(
-                "nearest: {}; `railwright catalog release` lists what is known",
-                near.join(", ")
-            ))
-            .next(format!(
-                "or, where there is such a release, add a row in modules/catalog/release.yaml of \
-                 the inventory: {row}"
-            )),
+    format!(
+        "or, where there is such a release, add a row in modules/catalog/release.yaml of the \
+         inventory: release: [{{ name: {key}-{shown}, part: {key}, release: \"{shown}\", source: \
+         ... }}]"
     )
 }
 
@@ -126,18 +138,22 @@ fn has_release_line(
     wanted: &[u64],
     is: impl Fn(&super::release::ReleaseRow, bool) -> bool,
 ) -> bool {
-    let lines = catalog
-        .release
-        .entries()
-        .filter(|entry| entry.row.part == part && entry.row.line);
-    let mut of = lines.filter(|entry| {
-        parse_release_numbers(&entry.row.release).is_some_and(|begins| wanted.starts_with(&begins))
-    });
-    of.any(|entry| is(&entry.row, entry.own))
+    for entry in catalog.release.entries() {
+        if entry.row.part != part || !entry.row.line {
+            continue;
+        }
+        let Some(begins) = parse_release_numbers(&entry.row.release) else {
+            continue;
+        };
+        if wanted.starts_with(&begins) && is(&entry.row, entry.own) {
+            return true;
+        }
+    }
+    false
 }
 
 /// The user's own rows may speak of a line as a whole.
-fn own_line(catalog: &Catalog, part: HostComponent, wanted: &[u64]) -> bool {
+fn is_own_release_line(catalog: &Catalog, part: HostComponent, wanted: &[u64]) -> bool {
     has_release_line(catalog, part, wanted, |row, own| own && !row.complete)
 }
 
@@ -146,13 +162,18 @@ fn own_line(catalog: &Catalog, part: HostComponent, wanted: &[u64]) -> bool {
 fn collect_known_releases(catalog: &Catalog, part: HostComponent) -> BTreeMap<Vec<u64>, String> {
     let mut texts: Vec<Option<String>> = Vec::new();
     for row in catalog.release.entries().map(|entry| &entry.row) {
-        texts.push((row.part == part && !row.line).then(|| row.release.clone()));
+        if row.part == part && !row.line {
+            texts.push(Some(row.release.clone()));
+        }
         texts.push(row.brings.get(&part).cloned());
-        let needs = row.needs.iter().filter(|need| need.part == part);
-        texts.extend(needs.flat_map(|need| [need.from.clone(), need.to.clone()]));
+        for need in &row.needs {
+            if need.part == part {
+                texts.extend([need.from.clone(), need.to.clone()]);
+            }
+        }
     }
     for row in catalog.os.entries().map(|entry| &entry.row) {
-        texts.extend(of_part(
+        texts.extend(list_part_releases(
             part,
             [&row.cuda_min, &row.cuda_max],
             [&row.doca_min, &row.doca_max],
@@ -160,32 +181,31 @@ fn collect_known_releases(catalog: &Catalog, part: HostComponent) -> BTreeMap<Ve
         ));
     }
     for row in catalog.nic.entries().map(|entry| &entry.row) {
-        texts.extend(of_part(
+        texts.extend(list_part_releases(
             part,
             [&None, &None],
             [&row.doca_min, &row.doca_max],
             &row.mlnx_ofed_max,
         ));
     }
-    for row in catalog
-        .gpu
-        .entries()
-        .map(|entry| &entry.row)
-        .filter(|_| part == HostComponent::Driver)
-    {
-        texts.extend(
-            [row.driver_branch_min, row.driver_branch_max].map(|branch| Some(branch?.to_string())),
-        );
+    if part == HostComponent::Driver {
+        for row in catalog.gpu.entries().map(|entry| &entry.row) {
+            let branches = [row.driver_branch_min, row.driver_branch_max];
+            texts.extend(branches.map(|branch| Some(branch?.to_string())));
+        }
     }
-    let told = |text: String| {
+    let mut releases = BTreeMap::new();
+    for text in texts.into_iter().flatten() {
         let short = shorten_release(&text, part);
-        parse_release_numbers(&short).map(|numbers| (numbers, short))
-    };
-    texts.into_iter().flatten().filter_map(told).collect()
+        if let Some(numbers) = parse_release_numbers(&short) {
+            releases.insert(numbers, short);
+        }
+    }
+    releases
 }
 
 /// What a row says of one part.
-fn of_part(
+fn list_part_releases(
     part: HostComponent,
     cuda: [&Option<String>; 2],
     doca: [&Option<String>; 2],
@@ -203,7 +223,7 @@ fn of_part(
 fn shorten_release(release: &str, part: HostComponent) -> String {
     release
         .split(['.', '-', '_', '+', '~'])
-        .take(told_apart(part))
+        .take(count_distinct_numbers(part))
         .collect::<Vec<_>>()
         .join(".")
 }
@@ -215,24 +235,23 @@ fn find_near_releases(
     wanted: &[u64],
     written: &str,
 ) -> Vec<String> {
-    let begun = known
-        .values()
-        .rev()
-        .find(|known| written.starts_with(known.as_str()))
-        .map(String::as_str);
-    let alike = begun.or_else(|| find_nearest_word(written, known.values().map(String::as_str)));
-    let before = known
-        .iter()
-        .rev()
-        .find(|(known, _)| known.as_slice() < wanted);
-    let after = known.iter().find(|(known, _)| known.as_slice() > wanted);
+    let names: Vec<&str> = known.values().map(String::as_str).collect();
+    let begun = names.iter().rev().find(|name| written.starts_with(**name));
+    let alike = match begun {
+        Some(name) => Some(*name),
+        None => find_nearest_word(written, names.iter().copied()),
+    };
+    let (mut before, mut after) = (None, None);
+    for (numbers, name) in known {
+        if numbers.as_slice() < wanted {
+            before = Some(name.as_str());
+        } else if numbers.as_slice() > wanted {
+            after = Some(name.as_str());
+            break;
+        }
+    }
     let mut near: Vec<String> = Vec::new();
-    for name in alike.into_iter().chain(
-        [before, after]
-            .into_iter()
-            .flatten()
-            .map(|(_, name)| name.as_str()),
-    ) {
+    for name in [alike, before, after].into_iter().flatten() {
         if !near.iter().any(|known| known == name) {
             near.push(name.to_owned());
         }

@@ -104,35 +104,38 @@ pub struct Code {
 impl UserSpaceRow {
     /// The providers for NICs of these drivers; the first where none is known.
     pub fn providers_of<'a>(&'a self, drivers: &[&str]) -> Vec<&'a str> {
-        let known: Vec<&str> = self
-            .providers
-            .iter()
-            .filter(|one| drivers.contains(&one.driver.as_str()))
-            .map(|one| &*one.name)
-            .collect();
-        if known.is_empty() {
-            self.providers
-                .iter()
-                .take(1)
-                .map(|one| &*one.name)
-                .collect()
-        } else {
-            known
+        let mut names = Vec::new();
+        for provider in &self.providers {
+            if drivers.contains(&provider.driver.as_str()) {
+                names.push(provider.name.as_str());
+            }
         }
+        if names.is_empty() {
+            names.extend(self.providers.first().map(|first| first.name.as_str()));
+        }
+        names
     }
 }
 
 /// One word of letters and digits, and of these marks behind its beginning.
 fn is_word(text: &str, marks: &str) -> bool {
-    let plain = |c: char| c.is_ascii_alphanumeric() || marks.contains(c);
     text.starts_with(|c: char| c.is_ascii_alphanumeric())
         && text.len() <= 200
-        && text.chars().all(plain)
+        && text
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || marks.contains(c))
 }
 
 fn is_https(text: &str) -> bool {
     text.strip_prefix("https://")
         .is_some_and(|rest| is_word(rest, "._/-~+"))
+}
+
+fn is_sha256(text: &str) -> bool {
+    text.len() == 64
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
 }
 
 /// A path below something: none of its parts leads out.
@@ -143,7 +146,8 @@ fn is_below(text: &str) -> bool {
             .all(|part| !part.is_empty() && part != "." && part != "..")
 }
 
-fn first_wrong<'a>(values: impl IntoIterator<Item = (&'a str, bool)>) -> Option<String> {
+/// What is wrong with the first value that is not sound.
+fn describe_first_wrong<'a>(values: impl IntoIterator<Item = (&'a str, bool)>) -> Option<String> {
     let wrong = values.into_iter().find(|(_, is_sound)| !is_sound)?;
     Some(format!(
         "`{}` is nothing that can stand in a Containerfile there",
@@ -175,41 +179,30 @@ impl CatalogRow for UserSpaceRow {
             _ => None,
         }
     }
-    fn unsound(&self) -> Option<String> {
+    fn find_fault(&self) -> Option<String> {
         if self.packages.is_empty() || self.libraries.is_empty() || self.providers.is_empty() {
             return Some("it names no packages, no libraries or no provider".to_owned());
         }
-        let words = self
-            .packages
-            .iter()
-            .chain(&self.libraries)
-            .map(|text| (text.as_str(), is_word(text, "+.-_")));
-        let providers = self
-            .providers
-            .iter()
-            .map(|one| (one.name.as_str(), is_word(&one.name, "_")));
-        let of_repository = self.repository.iter().flat_map(|one| {
-            let suites = one.suites.iter().flat_map(|(release, suite)| {
-                [
-                    (&**release, is_word(release, "-")),
-                    (&**suite, is_word(suite, "._/-")),
-                ]
-            });
-            let components = one
-                .components
-                .iter()
-                .map(|text| (text.as_str(), is_word(text, "._/-")));
-            let own = [
-                (&*one.name, is_word(&one.name, "-")),
-                (&*one.url, is_https(&one.url)),
-                (&*one.key, is_https(&one.key)),
-            ];
-            own.into_iter()
-                .chain(suites)
-                .chain(components)
-                .collect::<Vec<_>>()
-        });
-        first_wrong(words.chain(providers).chain(of_repository))
+        let mut values: Vec<(&str, bool)> = Vec::new();
+        for text in self.packages.iter().chain(&self.libraries) {
+            values.push((text, is_word(text, "+.-_")));
+        }
+        for provider in &self.providers {
+            values.push((&provider.name, is_word(&provider.name, "_")));
+        }
+        if let Some(repository) = &self.repository {
+            values.push((&repository.name, is_word(&repository.name, "-")));
+            values.push((&repository.url, is_https(&repository.url)));
+            values.push((&repository.key, is_https(&repository.key)));
+            for (release, suite) in &repository.suites {
+                values.push((release, is_word(release, "-")));
+                values.push((suite, is_word(suite, "._/-")));
+            }
+            for component in &repository.components {
+                values.push((component, is_word(component, "._/-")));
+            }
+        }
+        describe_first_wrong(values)
     }
 }
 
@@ -237,33 +230,24 @@ impl CatalogRow for ExampleRow {
             _ => None,
         }
     }
-    fn unsound(&self) -> Option<String> {
-        let is_sum = |text: &str| {
-            text.len() == 64
-                && text
-                    .bytes()
-                    .all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
-        };
-        let of_files = self.files.iter().flat_map(|one| {
-            [
-                (&*one.path, is_below(&one.path)),
-                (&*one.url, is_https(&one.url)),
-                (&*one.sha256, is_sum(&one.sha256)),
-            ]
-        });
+    fn find_fault(&self) -> Option<String> {
+        let mut values: Vec<(&str, bool)> = Vec::new();
+        for file in &self.files {
+            values.push((&file.path, is_below(&file.path)));
+            values.push((&file.url, is_https(&file.url)));
+            values.push((&file.sha256, is_sha256(&file.sha256)));
+        }
         let code = &self.code;
-        let of_code = [
-            (
-                &*self.folder,
-                self.folder.strip_prefix('/').is_some_and(is_below),
-            ),
+        let folder = self.folder.strip_prefix('/');
+        values.extend([
+            (&*self.folder, folder.is_some_and(is_below)),
             (&*code.url, is_https(&code.url)),
             (&*code.tag, is_word(&code.tag, ".-_")),
             (&*code.folder, is_below(&code.folder)),
             (&*code.at, is_below(&code.at)),
             (&*code.requirements, is_below(&code.requirements)),
-        ];
-        first_wrong(of_files.chain(of_code))
+        ]);
+        describe_first_wrong(values)
     }
 }
 
@@ -280,11 +264,11 @@ mod tests {
 
     #[test]
     fn a_row_holds_nothing_that_could_become_another_line() {
-        assert_eq!(row().unsound(), None);
+        assert_eq!(row().find_fault(), None);
         let with = |change: fn(&mut UserSpaceRow)| {
             let mut row = row();
             change(&mut row);
-            row.unsound()
+            row.find_fault()
         };
         for wrong in [
             with(|row| row.packages[0] = "a b".into()),
@@ -315,11 +299,11 @@ mod tests {
             .map_err(|problems| problems.diagnostics)
             .unwrap();
         let shipped = catalog.example.get("mnist").unwrap();
-        assert_eq!(shipped.unsound(), None);
+        assert_eq!(shipped.find_fault(), None);
         let with = |change: fn(&mut ExampleRow)| {
             let mut row = shipped.clone();
             change(&mut row);
-            row.unsound()
+            row.find_fault()
         };
         for wrong in [
             with(|row| row.files[0].path = "../x".into()),

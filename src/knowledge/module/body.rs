@@ -53,14 +53,12 @@ impl Compiler<'_> {
         match self.document.kind(node) {
             YamlNodeKind::Mapping => BodyTemplate::Map(self.entries(kind, name, pointer, node)),
             YamlNodeKind::Sequence => {
-                let items: Vec<NodeId> = self.document.items(node).collect();
-                BodyTemplate::List(
-                    items
-                        .iter()
-                        .enumerate()
-                        .map(|(at, item)| self.part(kind, name, &format!("{pointer}/{at}"), *item))
-                        .collect(),
-                )
+                let document = self.document;
+                let mut items = Vec::new();
+                for (at, item) in document.items(node).enumerate() {
+                    items.push(self.part(kind, name, &format!("{pointer}/{at}"), item));
+                }
+                BodyTemplate::List(items)
             }
             _ => self.scalar(kind, name, pointer, node),
         }
@@ -128,13 +126,11 @@ impl Compiler<'_> {
     fn template(&mut self, name: &str, node: NodeId) -> Option<BodyTemplate> {
         let file = self.document.text(node).to_owned();
         let Some(source) = self.files.get(&file) else {
-            let near = railwright_base::suggest::find_nearest_word(
-                &file,
-                self.files.keys().map(String::as_str),
-            );
-            let label = near.map_or("it is not in the folder `templates`".to_owned(), |near| {
-                format!("did you mean `{near}`?")
-            });
+            let files = self.files.keys().map(String::as_str);
+            let label = match railwright_base::suggest::find_nearest_word(&file, files) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "it is not in the folder `templates`".to_owned(),
+            };
             let diagnostic =
                 Diagnostic::error("RW0207", format!("the template `{file}` is not there"));
             self.problems.push(diagnostic.at(
@@ -194,16 +190,13 @@ impl BodyTemplate {
 
     /// The template that a JSON pointer into the body leads to, if it is one.
     pub fn snippet_at(&self, pointer: &str) -> Option<&Snippet> {
-        let (step, below) = match pointer.strip_prefix('/') {
-            None => {
-                return if let BodyTemplate::Rendered(snippet) = self {
-                    Some(snippet)
-                } else {
-                    None
-                };
-            }
-            Some(rest) => rest.find('/').map_or((rest, ""), |at| rest.split_at(at)),
+        let Some(rest) = pointer.strip_prefix('/') else {
+            return match self {
+                BodyTemplate::Rendered(snippet) => Some(snippet),
+                _ => None,
+            };
         };
+        let (step, below) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
         let step = step.replace("~1", "/").replace("~0", "~");
         match self {
             // A whole that is one template was filled by it, parts and all.
@@ -228,20 +221,23 @@ impl BodyTemplate {
             BodyTemplate::Constant(value) => Ok(value.clone()),
             BodyTemplate::Rendered(snippet) => engine.value(snippet, context, document),
             BodyTemplate::List(items) => {
-                let items = items
-                    .iter()
-                    .map(|item| item.render(engine, context, document))
-                    .collect::<Result<Vec<_>, _>>()?;
-                Ok(items.into_iter().filter(|item| !item.is_null()).collect())
+                let mut values = Vec::with_capacity(items.len());
+                for item in items {
+                    let value = item.render(engine, context, document)?;
+                    if !value.is_null() {
+                        values.push(value);
+                    }
+                }
+                Ok(Value::Array(values))
             }
             BodyTemplate::Map(entries) => {
                 let mut map = Map::new();
                 for (key, value) in entries {
                     let key = key.render(engine, context, document)?;
                     let value = value.render(engine, context, document)?;
-                    if let Some(key) = key
-                        .as_str()
-                        .filter(|key| !key.is_empty() && !value.is_null())
+                    if let Some(key) = key.as_str()
+                        && !key.is_empty()
+                        && !value.is_null()
                     {
                         map.insert(key.to_owned(), value);
                     }
@@ -260,14 +256,17 @@ pub fn span_of(document: &YamlDocument, body: NodeId, pointer: &str) -> Range<us
         let step = step.replace("~1", "/").replace("~0", "~");
         let content = depth == 0 && step == "content";
         let next = match document.kind(node) {
-            YamlNodeKind::Sequence => step
-                .parse::<usize>()
-                .ok()
-                .and_then(|at| document.items(node).nth(at)),
-            _ => document
-                .entry(node, &step)
-                .or_else(|| document.entry(node, "template").filter(|_| content))
-                .map(|entry| entry.value),
+            YamlNodeKind::Sequence => match step.parse::<usize>() {
+                Ok(at) => document.items(node).nth(at),
+                Err(_) => None,
+            },
+            _ => {
+                let entry = match document.entry(node, &step) {
+                    None if content => document.entry(node, "template"),
+                    entry => entry,
+                };
+                entry.map(|entry| entry.value)
+            }
         };
         match next {
             Some(next) => node = next,

@@ -4,7 +4,7 @@
 use super::context::{HostNames, host_names, secret_marks};
 use crate::catalog::Catalog;
 use crate::solve::SolverAnswers;
-use crate::spec::model::{Fabric, FabricKind, Kubernetes, NodeGroup};
+use crate::spec::model::{Fabric, FabricKind, Kubernetes};
 use crate::spec::{Host, LoadedSpec, pools};
 use crate::template::shape::ContextShape;
 use railwright_resource::node_field::Effect;
@@ -88,97 +88,87 @@ pub fn build_cluster_names(
     catalog: &Catalog,
     answers: &SolverAnswers,
 ) -> ClusterNames {
-    let rdma_pools = rdma_pools(loaded);
-    let is_erdma = loaded.spec.fabric.kind == FabricKind::Erdma;
-    let erdma = || {
-        loaded
-            .hosts
-            .iter()
-            .filter(|host| is_erdma && !host.netdevs.is_empty())
-    };
-    let is_one = |host: &&Host| {
-        rdma_pools
-            .iter()
-            .any(|pool| pool.nodes.contains(&host.node))
-    };
-    ClusterNames {
+    let mut names = ClusterNames {
         cluster: loaded.spec.cluster.clone(),
         fabric: loaded.spec.fabric.clone(),
         kubernetes: loaded.spec.kubernetes.clone().unwrap_or_default(),
-        rdma_nodes: loaded
-            .hosts
-            .iter()
-            .filter(is_one)
-            .map(|host| host.node.clone())
-            .collect(),
-        rdma_pools,
-        erdma_nodes: erdma().map(|host| host.node.clone()).collect(),
-        erdma_devices: erdma()
-            .map(|host| (host.node.clone(), host.netdevs.len()))
-            .collect(),
-        erdma_nodes_without_ssh: erdma()
-            .filter(|host| host.ssh.is_none())
-            .map(|host| host.node.clone())
-            .collect(),
-        erdma_netdevs: erdma()
-            .map(|host| {
-                (
-                    host.node.clone(),
-                    host.netdevs.iter().map(|rail| rail.port.clone()).collect(),
-                )
-            })
-            .collect(),
-        node_gpus: loaded
-            .hosts
-            .iter()
-            .filter_map(|host| Some((host.node.clone(), loaded.group_of(host).gpu.as_ref()?.count)))
-            .collect(),
+        rdma_nodes: Vec::new(),
+        rdma_pools: rdma_pools(loaded),
+        erdma_nodes: Vec::new(),
+        erdma_devices: BTreeMap::new(),
+        erdma_nodes_without_ssh: Vec::new(),
+        erdma_netdevs: BTreeMap::new(),
+        node_gpus: BTreeMap::new(),
         node_labels: node_labels(loaded),
         node_taints: node_taints(loaded),
-        hosts: loaded
-            .hosts
-            .iter()
-            .map(|host| host_names(loaded, catalog, answers, host))
-            .collect(),
+        hosts: Vec::new(),
         secrets: secret_marks(loaded),
+    };
+    for host in &loaded.hosts {
+        let node = &host.node;
+        names.hosts.push(host_names(loaded, catalog, answers, host));
+        if let Some(gpu) = &loaded.group_of(host).gpu {
+            names.node_gpus.insert(node.clone(), gpu.count);
+        }
+        let mut pools = names.rdma_pools.iter();
+        if pools.any(|pool| pool.nodes.contains(node)) {
+            names.rdma_nodes.push(node.clone());
+        }
+        if loaded.spec.fabric.kind == FabricKind::Erdma && !host.netdevs.is_empty() {
+            names.add_erdma_host(host);
+        }
+    }
+    names
+}
+
+impl ClusterNames {
+    fn add_erdma_host(&mut self, host: &Host) {
+        let node = &host.node;
+        let ports = host.netdevs.iter().map(|rail| rail.port.clone());
+        self.erdma_nodes.push(node.clone());
+        self.erdma_devices.insert(node.clone(), host.netdevs.len());
+        self.erdma_netdevs.insert(node.clone(), ports.collect());
+        if host.ssh.is_none() {
+            self.erdma_nodes_without_ssh.push(node.clone());
+        }
     }
 }
 
 fn rdma_pools(loaded: &LoadedSpec) -> Vec<PoolNames> {
-    let resources = loaded
-        .spec
-        .kubernetes
-        .iter()
-        .filter_map(|kubernetes| kubernetes.rdma.as_ref())
-        .flat_map(|rdma| &rdma.resources);
-    let pool = |(resource, text): (&String, &String)| {
+    let kubernetes = loaded.spec.kubernetes.as_ref();
+    let Some(rdma) = kubernetes.and_then(|kubernetes| kubernetes.rdma.as_ref()) else {
+        return Vec::new();
+    };
+    let mut pools = Vec::new();
+    for (resource, text) in &rdma.resources {
         let rails = pools::parse_rail_list(text).unwrap_or_default();
-        let has = |host: &&Host| host.netdevs.iter().any(|rail| rails.contains(&rail.rail));
-        let nodes = loaded
-            .hosts
-            .iter()
-            .filter(has)
-            .map(|host| host.node.clone())
-            .collect();
-        PoolNames {
+        let mut nodes = Vec::new();
+        for host in &loaded.hosts {
+            if host.netdevs.iter().any(|rail| rails.contains(&rail.rail)) {
+                nodes.push(host.node.clone());
+            }
+        }
+        pools.push(PoolNames {
             resource: resource.clone(),
             netdevs: pools::list_rail_netdevs(&loaded.hosts, &rails),
             nodes,
-        }
-    };
-    resources.map(pool).collect()
+        });
+    }
+    pools
 }
 
 fn node_labels(loaded: &LoadedSpec) -> Vec<NodeLabelNames> {
-    let mut all: BTreeMap<&String, BTreeMap<String, String>> = BTreeMap::new();
+    let mut values_by_key: BTreeMap<&String, BTreeMap<String, String>> = BTreeMap::new();
     for host in &loaded.hosts {
         for (key, value) in &loaded.group_of(host).kubernetes_labels {
-            all.entry(key)
+            values_by_key
+                .entry(key)
                 .or_default()
                 .insert(host.node.clone(), value.clone());
         }
     }
-    all.into_iter()
+    values_by_key
+        .into_iter()
         .map(|(key, values)| NodeLabelNames {
             key: key.clone(),
             values,
@@ -187,15 +177,18 @@ fn node_labels(loaded: &LoadedSpec) -> Vec<NodeLabelNames> {
 }
 
 fn node_taints(loaded: &LoadedSpec) -> Vec<NodeTaintNames> {
-    let mut all: BTreeMap<(&String, Effect), BTreeMap<String, String>> = BTreeMap::new();
+    let mut values_by_taint: BTreeMap<(&String, Effect), BTreeMap<String, String>> =
+        BTreeMap::new();
     for host in &loaded.hosts {
         for taint in &loaded.group_of(host).kubernetes_taints {
-            all.entry((&taint.key, taint.effect))
+            values_by_taint
+                .entry((&taint.key, taint.effect))
                 .or_default()
                 .insert(host.node.clone(), taint.value.clone());
         }
     }
-    all.into_iter()
+    values_by_taint
+        .into_iter()
         .map(|((key, effect), values)| NodeTaintNames {
             key: key.clone(),
             effect,
@@ -204,38 +197,40 @@ fn node_taints(loaded: &LoadedSpec) -> Vec<NodeTaintNames> {
         .collect()
 }
 
+/// The path of a label of nodes; the first group that has it stands for all.
+fn find_label_path(loaded: &LoadedSpec, item: Option<usize>) -> Option<String> {
+    let label = node_labels(loaded).into_iter().nth(item?)?;
+    let key = &label.key;
+    let mut groups = loaded.spec.nodes.iter();
+    let index = groups.position(|group| group.kubernetes_labels.contains_key(key))?;
+    Some(format!("nodes[{index}].kubernetes_labels[\"{key}\"]"))
+}
+
+/// The path of a taint of nodes; the first group that has it stands for all.
+fn find_taint_path(loaded: &LoadedSpec, item: Option<usize>) -> Option<String> {
+    let wanted = node_taints(loaded).into_iter().nth(item?)?;
+    for (index, group) in loaded.spec.nodes.iter().enumerate() {
+        for (at, taint) in group.kubernetes_taints.iter().enumerate() {
+            if taint.key == wanted.key && taint.effect == wanted.effect {
+                return Some(format!("nodes[{index}].kubernetes_taints[{at}]"));
+            }
+        }
+    }
+    None
+}
+
 /// The path in the spec of a path of names for the cluster; `item` is the turn of the loop whose
 /// elements are meant.
 pub fn spec_path(loaded: &LoadedSpec, path: &[String], item: Option<usize>) -> String {
-    let groups = || loaded.spec.nodes.iter().enumerate();
     match path.first().map(String::as_str) {
-        // The first group that has it stands for all.
-        Some("node_labels") => {
-            let key = item
-                .and_then(|item| node_labels(loaded).into_iter().nth(item))
-                .map(|label| label.key);
-            let of = |(index, group): (usize, &NodeGroup)| {
-                let key = key
-                    .as_ref()
-                    .filter(|key| group.kubernetes_labels.contains_key(*key))?;
-                Some(format!("nodes[{index}].kubernetes_labels[\"{key}\"]"))
-            };
-            groups().find_map(of).unwrap_or_else(|| "nodes".to_owned())
-        }
-        Some("node_taints") => {
-            let taint = item
-                .and_then(|item| node_taints(loaded).into_iter().nth(item))
-                .map(|taint| (taint.key, taint.effect));
-            let of = |(index, group): (usize, &NodeGroup)| {
-                let (key, effect) = taint.as_ref()?;
-                let at = group
-                    .kubernetes_taints
-                    .iter()
-                    .position(|taint| (&taint.key, taint.effect) == (key, *effect))?;
-                Some(format!("nodes[{index}].kubernetes_taints[{at}]"))
-            };
-            groups().find_map(of).unwrap_or_else(|| "nodes".to_owned())
-        }
+        Some("node_labels") => match find_label_path(loaded, item) {
+            Some(path) => path,
+            None => "nodes".to_owned(),
+        },
+        Some("node_taints") => match find_taint_path(loaded, item) {
+            Some(path) => path,
+            None => "nodes".to_owned(),
+        },
         Some(
             "hosts"
             | "erdma_nodes"

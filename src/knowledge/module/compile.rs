@@ -305,38 +305,51 @@ fn sort_of_target(manifest: &Manifest, problems: &mut Vec<Diagnostic>) -> Target
         .resources
         .iter()
         .filter(|entry| kind_named(&entry.kind.text).is_some());
-    let on = known
-        .next()
-        .map_or(TargetKind::Host, |first| target_of(&first.kind.text));
-    let mut told = |message: &str, node: NodeId, label: &str| {
-        let error = Diagnostic::error("RW0227", message).at(
-            manifest.document.source().name(),
-            manifest.document.caret(node),
-            label,
-        );
-        problems.push(error.next("make two modules of it"));
+    let on = match known.next() {
+        Some(first) => target_of(&first.kind.text),
+        None => TargetKind::Host,
     };
     if let Some(other) = known.find(|entry| target_of(&entry.kind.text) != on) {
-        told(
-            "a module is for hosts, for switches or for the Kubernetes cluster, and for one of \
-             them alone",
+        let message = "a module is for hosts, for switches or for the Kubernetes cluster, and for \
+                       one of them alone";
+        let label = "the first resource is of the other sort";
+        problems.push(new_two_targets_error(
+            manifest,
+            message,
             other.kind.node,
-            "the first resource is of the other sort",
-        );
+            label,
+        ));
     }
-    if let Some(check) = manifest.checks.first().filter(|_| on != TargetKind::Host) {
+    if let Some(check) = manifest.checks.first()
+        && on != TargetKind::Host
+    {
         let whose = if on == TargetKind::Kube {
             "the Kubernetes cluster"
         } else {
             "switches"
         };
-        told(
-            &format!("the checks of a module run on hosts, and this module is for {whose}"),
+        let message =
+            format!("the checks of a module run on hosts, and this module is for {whose}");
+        problems.push(new_two_targets_error(
+            manifest,
+            &message,
             check.id.node,
             "a check",
-        );
+        ));
     }
     on
+}
+
+fn new_two_targets_error(
+    manifest: &Manifest,
+    message: &str,
+    node: NodeId,
+    label: &str,
+) -> Diagnostic {
+    let document = &manifest.document;
+    Diagnostic::error("RW0227", message)
+        .at(document.source().name(), document.caret(node), label)
+        .next("make two modules of it")
 }
 
 /// README and test cases change nothing on a host, so they are no part of the digest.

@@ -166,35 +166,43 @@ pub struct ChosenNames {
 
 impl ChosenNames {
     fn of(group: &NodeGroup, answer: Option<&SolverAnswer>) -> Self {
-        let chosen = |part: HostComponent| {
-            let choice = answer
-                .into_iter()
-                .flat_map(|answer| &answer.choices)
-                .find(|choice| choice.part == part);
-            choice.map(|choice| choice.known.release.clone())
+        let mut names = ChosenNames::default();
+        if let Some(gpu) = &group.gpu {
+            names.driver = gpu.driver.clone();
+            names.cuda = gpu.cuda.clone();
+            names.modules = match gpu.modules {
+                Some(GpuModules::Open) => Some("open".to_owned()),
+                Some(GpuModules::Proprietary) => Some("proprietary".to_owned()),
+                None => None,
+            };
+        }
+        if let Some(stack) = &group.rdma_stack {
+            names.rdma_stack = stack.version.clone();
+        }
+        if let Some(answer) = answer {
+            names.fill_in(HostComponent::Driver, answer);
+            names.fill_in(HostComponent::Modules, answer);
+            names.fill_in(HostComponent::Cuda, answer);
+            names.fill_in(HostComponent::Doca, answer);
+            names.fill_in(HostComponent::MlnxOfed, answer);
+        }
+        names
+    }
+
+    /// Takes the release that was chosen for a part where the spec has none.
+    fn fill_in(&mut self, part: HostComponent, answer: &SolverAnswer) {
+        let name = match part {
+            HostComponent::Driver => &mut self.driver,
+            HostComponent::Modules => &mut self.modules,
+            HostComponent::Cuda => &mut self.cuda,
+            HostComponent::Doca | HostComponent::MlnxOfed => &mut self.rdma_stack,
+            _ => return,
         };
-        let gpu = group.gpu.as_ref();
-        let modules = gpu
-            .and_then(|gpu| gpu.modules)
-            .map(|modules| match modules {
-                GpuModules::Open => "open".to_owned(),
-                GpuModules::Proprietary => "proprietary".to_owned(),
-            });
-        let stack = group
-            .rdma_stack
-            .as_ref()
-            .and_then(|stack| stack.version.clone());
-        ChosenNames {
-            driver: gpu
-                .and_then(|gpu| gpu.driver.clone())
-                .or_else(|| chosen(HostComponent::Driver)),
-            modules: modules.or_else(|| chosen(HostComponent::Modules)),
-            cuda: gpu
-                .and_then(|gpu| gpu.cuda.clone())
-                .or_else(|| chosen(HostComponent::Cuda)),
-            rdma_stack: stack
-                .or_else(|| chosen(HostComponent::Doca))
-                .or_else(|| chosen(HostComponent::MlnxOfed)),
+        let mut choices = answer.choices.iter();
+        if name.is_none()
+            && let Some(choice) = choices.find(|choice| choice.part == part)
+        {
+            *name = Some(choice.known.release.clone());
         }
     }
 }
@@ -376,10 +384,6 @@ pub fn value_at<'a>(values: &'a BTreeMap<String, Value>, path: &[String]) -> Opt
 pub fn spec_path(host: &Host, path: &[String], item: Option<usize>) -> String {
     let group = format!("nodes[{}]", host.group);
     let words: Vec<&str> = path.iter().map(String::as_str).collect();
-    let join = |base: &str, rest: &[&str]| {
-        rest.iter()
-            .fold(base.to_owned(), |path, word| format!("{path}.{word}"))
-    };
     match words.as_slice() {
         ["host", "os" | "package_manager", ..] => format!("{group}.os"),
         ["host", "catalogue", "gpu", ..] => format!("{group}.gpu.model"),
@@ -397,21 +401,26 @@ pub fn spec_path(host: &Host, path: &[String], item: Option<usize>) -> String {
             format!("{group}.nics.naming")
         }
         ["host", "rails", EACH, "rail", ..] => format!("{group}.nics.rails"),
-        ["host", "rails", EACH, rest @ ..] => join(&format!("{group}.nics"), rest),
+        ["host", "rails", EACH, rest @ ..] => extend_path(format!("{group}.nics"), rest),
         ["host", "rails", ..] => format!("{group}.nics"),
         ["host", "node", ..] => format!("{group}.kubernetes_node"),
         ["host", "name" | "index", ..] => format!("{group}.name"),
-        ["host", rest @ ..] => join(&group, rest),
+        ["host", rest @ ..] => extend_path(group, rest),
         ["repositories", EACH, rest @ ..] => match (item, rest) {
             (Some(item), ["key_text", ..]) => format!("repositories[{item}].key"),
-            (Some(item), rest) => join(&format!("repositories[{item}]"), rest),
+            (Some(item), rest) => extend_path(format!("repositories[{item}]"), rest),
             (None, _) => "repositories".to_owned(),
         },
-        words => join(
-            words.first().copied().unwrap_or_default(),
-            words.get(1..).unwrap_or_default(),
-        ),
+        words => words.join("."),
     }
+}
+
+fn extend_path(mut path: String, words: &[&str]) -> String {
+    for word in words {
+        path.push('.');
+        path.push_str(word);
+    }
+    path
 }
 
 /// A text of the spec that holds a code point kept for the marks of secrets.

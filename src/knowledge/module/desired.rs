@@ -209,15 +209,14 @@ impl DesiredStateBuilder<'_> {
 impl DesiredState {
     /// The modules that wish for something or bring a check.
     fn modules(&self) -> BTreeSet<String> {
-        let of_checks = self.checks.iter().map(|check| &check.name);
-        let all = self
-            .why
-            .values()
-            .flatten()
-            .map(|why| &why.module)
-            .chain(of_checks);
-        all.filter_map(|name| name.split('/').next().map(str::to_owned))
-            .collect()
+        let mut names: BTreeSet<&str> = BTreeSet::new();
+        for why in self.why.values().flatten() {
+            names.extend(why.module.split('/').next());
+        }
+        for check in &self.checks {
+            names.extend(check.name.split('/').next());
+        }
+        names.into_iter().map(str::to_owned).collect()
     }
 }
 
@@ -248,23 +247,9 @@ struct ModuleScope {
 
 impl TargetBuilder<'_> {
     fn add_modules(&mut self, out: &mut DesiredState) {
-        for value in self
-            .values
-            .iter()
-            .filter(|(name, _)| *name != "secrets")
-            .map(|(_, value)| value)
-        {
-            if let Some(text) = context::reserved_text(value) {
-                let said = railwright_base::text::one_line(text, 60);
-                self.found.add(
-                    Diagnostic::error(
-                        "RW0215",
-                        format!("`{said}` holds a character that is kept for the marks of secrets"),
-                    ),
-                    self.on.name(),
-                );
-                return;
-            }
+        if let Some(error) = self.find_reserved_text() {
+            self.found.add(error, self.on.name());
+            return;
         }
         let modules = self.modules;
         for (at, module) in modules.iter().enumerate() {
@@ -296,6 +281,22 @@ impl TargetBuilder<'_> {
         }
     }
 
+    /// A value of the target that holds a character kept for the marks of secrets.
+    fn find_reserved_text(&self) -> Option<Diagnostic> {
+        for (name, value) in self.values {
+            if name == "secrets" {
+                continue;
+            }
+            if let Some(text) = context::reserved_text(value) {
+                let text = railwright_base::text::one_line(text, 60);
+                let message =
+                    format!("`{text}` holds a character that is kept for the marks of secrets");
+                return Some(Diagnostic::error("RW0215", message));
+            }
+        }
+        None
+    }
+
     fn note<T>(&mut self, result: Rendered<T>) -> Option<T> {
         result
             .map_err(|diagnostic| self.found.add(*diagnostic, self.on.name()))
@@ -313,21 +314,22 @@ impl TargetBuilder<'_> {
         if enabled == Some(false) {
             return None;
         }
-        let mut conditions = Vec::new();
-        if let (Some(needs), Some(said)) = (&module.needs, &module.manifest.needs) {
+        let is_enabled = enabled == Some(true);
+        if let (Some(needs), Some(noted)) = (&module.needs, &module.manifest.needs) {
             let result = module.engine.holds(needs, &self.context, module.document());
             if !self.note(result)? {
-                if enabled == Some(true) {
+                if is_enabled {
                     out.left_out.push(LeftOut {
                         host: self.on.name().to_owned(),
                         module: module.name.clone(),
-                        needs: said.text.clone(),
+                        needs: noted.text.clone(),
                     });
                 }
                 return None;
             }
         }
-        if enabled == Some(true) {
+        let mut conditions = Vec::new();
+        if is_enabled {
             conditions.push(format!("modules.{}.enabled is true", module.name));
         } else if let Some(when) = &module.when {
             let result = module.engine.holds(when, &self.context, module.document());
@@ -336,16 +338,7 @@ impl TargetBuilder<'_> {
             }
             conditions.extend(module.manifest.when.iter().map(|when| when.text.clone()));
         }
-        let parameters =
-            match parameters::resolve_parameters(module, self.values, self.loaded, self.on) {
-                Ok(parameters) => parameters,
-                Err(errors) => {
-                    errors
-                        .into_iter()
-                        .for_each(|error| self.found.add(error, self.on.name()));
-                    return None;
-                }
-            };
+        let parameters = self.resolve_parameters(module)?;
         let mut context = self.context.clone();
         for (name, value) in &parameters {
             engine::add_context_value(&mut context, name, value);
@@ -355,6 +348,18 @@ impl TargetBuilder<'_> {
             context,
             conditions,
         })
+    }
+
+    fn resolve_parameters(&mut self, module: &Module) -> Option<BTreeMap<String, Value>> {
+        match parameters::resolve_parameters(module, self.values, self.loaded, self.on) {
+            Ok(parameters) => Some(parameters),
+            Err(errors) => {
+                for error in errors {
+                    self.found.add(error, self.on.name());
+                }
+                None
+            }
+        }
     }
 
     /// The contexts of each turn of a `for`, or the one without; each is made when its turn comes.
@@ -380,12 +385,12 @@ impl TargetBuilder<'_> {
                 problem.next(format!("make at most {TURNS_MAX} with one `for`")),
             )));
         }
-        let turn = |(at, item): (usize, Value)| {
+        let items = items.into_iter().enumerate();
+        Some(Box::new(items.map(move |(at, item)| {
             let mut context = scope.context.clone();
             engine::add_context_value(&mut context, variable, &item);
             (Some(at), context)
-        };
-        Some(Box::new(items.into_iter().enumerate().map(turn)))
+        })))
     }
 
     /// True where a condition holds or there is none.

@@ -361,16 +361,14 @@ impl ManifestReader<'_> {
                 None
             }
             [_, second, ..] => {
-                let mistyped = kinds.iter().find_map(|entry| {
-                    Some((
-                        entry.key,
-                        suggest::find_nearest_word(self.document.text(entry.key), RESOURCE_KEYS)?,
-                    ))
-                });
-                let (node, label) = mistyped
-                    .map_or((second.key, "one too many".to_owned()), |(node, near)| {
-                        (node, format!("did you mean `{near}`?"))
-                    });
+                let (mut node, mut label) = (second.key, "one too many".to_owned());
+                for entry in &kinds {
+                    let key = self.document.text(entry.key);
+                    if let Some(near) = suggest::find_nearest_word(key, RESOURCE_KEYS) {
+                        (node, label) = (entry.key, format!("did you mean `{near}`?"));
+                        break;
+                    }
+                }
                 self.problem(node, "a resource has one kind".to_owned(), label);
                 None
             }
@@ -385,10 +383,10 @@ impl ManifestReader<'_> {
             .find(|entry| !CHECK_KEYS.contains(&self.document.text(entry.key)));
         if let Some(entry) = unknown {
             let word = self.document.text(entry.key).to_owned();
-            let near = suggest::find_nearest_word(&word, CHECK_KEYS)
-                .map_or("nothing reads this".to_owned(), |near| {
-                    format!("did you mean `{near}`?")
-                });
+            let near = match suggest::find_nearest_word(&word, CHECK_KEYS) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "nothing reads this".to_owned(),
+            };
             self.problem(entry.key, format!("unknown key `{word}`"), near);
         }
         let (when, each, expect) = (

@@ -104,25 +104,30 @@ pub(super) fn edited_and_whole(
     found: &mut ModuleFindings,
     on: &str,
 ) {
-    let of_kind = |kind: &'static str| wishes.iter().filter(move |(wish, _)| wish.kind == kind);
-    for (edited, _) in of_kind("json_in_configmap") {
-        for (whole, _) in
-            of_kind("kubernetes_object").filter(|(whole, _)| is_wished_whole(edited, whole))
-        {
-            let (theirs, ours) = (&whole.module, &edited.module);
-            let error = Diagnostic::error(
-                "RW0211",
-                format!("`{ours}` edits a text that `{theirs}` writes as a whole"),
-            )
-            .effect("each apply would undo the other, so neither is planned")
-            .next(format!(
-                "put what is wanted of {} into {}, or leave one of the two out",
-                edited.address.name(),
-                whole.address.words()
-            ));
-            found.add(error, on);
+    for (edited, _) in wishes {
+        if edited.kind != "json_in_configmap" {
+            continue;
+        }
+        for (whole, _) in wishes {
+            if whole.kind == "kubernetes_object" && is_wished_whole(edited, whole) {
+                found.add(new_edited_whole_error(edited, whole), on);
+            }
         }
     }
+}
+
+fn new_edited_whole_error(edited: &DesiredResource, whole: &DesiredResource) -> Diagnostic {
+    let (theirs, ours) = (&whole.module, &edited.module);
+    Diagnostic::error(
+        "RW0211",
+        format!("`{ours}` edits a text that `{theirs}` writes as a whole"),
+    )
+    .effect("each apply would undo the other, so neither is planned")
+    .next(format!(
+        "put what is wanted of {} into {}, or leave one of the two out",
+        edited.address.name(),
+        whole.address.words()
+    ))
 }
 
 /// A wish that an earlier module has too is done with that module. What the later one waits for is
@@ -183,13 +188,7 @@ fn new_conflict_error(
     first: (&Module, usize),
     second: (&Module, usize),
 ) -> Diagnostic {
-    let named = |(module, resource): (&Module, usize)| {
-        format!(
-            "{}/{}",
-            module.name, module.resources[resource].entry.id.text
-        )
-    };
-    let error = Diagnostic::error(
+    let mut error = Diagnostic::error(
         "RW0211",
         format!(
             "{} is wished for twice, differently",
@@ -202,8 +201,9 @@ fn new_conflict_error(
         second.0.name
     ))
     .next("or give both the same values by their parameters");
-    [second, first].into_iter().fold(error, |error, one| {
-        let node = one.0.resources[one.1].entry.id.node;
-        one.0.at(error, node, format!("by {}", named(one)))
-    })
+    for (module, resource) in [second, first] {
+        let id = &module.resources[resource].entry.id;
+        error = module.at(error, id.node, format!("by {}/{}", module.name, id.text));
+    }
+    error
 }

@@ -7,9 +7,9 @@
 //! spec does not give a node may be there.
 
 use crate::catalog::Catalog;
-use crate::spec::model::{RdmaFlavour, RdmaStack};
+use crate::spec::model::RdmaFlavour;
 use crate::spec::{Host, LoadedSpec};
-use railwright_base::{Diagnostic, Target, TargetKind, nodeset};
+use railwright_base::{Diagnostic, TargetKind, nodeset};
 use railwright_resource::DesiredResource;
 use railwright_resource::kubernetes_object::manifest;
 use serde_json::Value;
@@ -25,41 +25,42 @@ const SECTIONS: [&str; 3] = ["ofedDriver", "rdmaSharedDevicePlugin", "sriovDevic
 /// Kinds that set on a host what `roceOptimized` sets: trust, PFC, and who reacts to ECN.
 const OF_HOSTS: [&str; 2] = ["link_qos", "link_ecn"];
 
-/// All that have two.
+/// All settings of NICs that have two owners.
 pub(super) fn check_nic_owners(
     loaded: &LoadedSpec,
     catalog: &Catalog,
     wishes: &[DesiredResource],
 ) -> Vec<Diagnostic> {
-    let of = |kind: &str| {
-        list_kubernetes_objects(wishes)
-            .filter(|object| object.kind == kind)
-            .collect::<Vec<_>>()
-    };
-    let (templates, policies) = (of(TEMPLATE), of(NODE_POLICY));
-    let mut out: Vec<Diagnostic> = templates
-        .iter()
-        .filter_map(|template| with_hosts(loaded, catalog, wishes, template))
-        .collect();
-    out.extend(
-        list_object_pairs(&templates)
-            .filter(|(one, other)| is_same_nic(one, other))
-            .filter_map(|(one, other)| twice_configured(loaded, one, other)),
-    );
-    out.extend(of(CLUSTER_POLICY).iter().flat_map(|cluster| {
-        policies
-            .iter()
-            .filter_map(|node| twice_said(loaded, cluster, node))
-    }));
-    out.extend(
-        policies
-            .iter()
-            .filter_map(|policy| with_drivers(loaded, policy)),
-    );
-    out.extend(
-        list_object_pairs(&policies).filter_map(|(one, other)| twice_selected(loaded, one, other)),
-    );
-    out
+    let (mut templates, mut policies, mut of_cluster) = (Vec::new(), Vec::new(), Vec::new());
+    for object in wishes.iter().filter_map(parse_object) {
+        match object.kind.as_str() {
+            TEMPLATE => templates.push(object),
+            NODE_POLICY => policies.push(object),
+            CLUSTER_POLICY => of_cluster.push(object),
+            _ => {}
+        }
+    }
+    let mut findings: Vec<Diagnostic> = Vec::new();
+    for template in &templates {
+        findings.extend(with_hosts(loaded, catalog, wishes, template));
+    }
+    for (one, other) in list_object_pairs(&templates) {
+        if is_same_nic(one, other) {
+            findings.extend(twice_configured(loaded, one, other));
+        }
+    }
+    for cluster in &of_cluster {
+        for node in &policies {
+            findings.extend(twice_said(loaded, cluster, node));
+        }
+    }
+    for policy in &policies {
+        findings.extend(with_drivers(loaded, policy));
+    }
+    for (one, other) in list_object_pairs(&policies) {
+        findings.extend(twice_selected(loaded, one, other));
+    }
+    findings
 }
 
 /// An object that is wished for.
@@ -72,30 +73,29 @@ struct Object<'w> {
     selector: BTreeMap<String, String>,
 }
 
-fn list_kubernetes_objects(wishes: &[DesiredResource]) -> impl Iterator<Item = Object<'_>> {
-    wishes
-        .iter()
-        .filter(|wish| wish.kind == "kubernetes_object")
-        .filter_map(|wish| {
-            let manifest = manifest::parse_manifest(&wish.body).ok()?;
-            let object = manifest::parse_object_name(&manifest)?;
-            let spec = manifest.get("spec").cloned().unwrap_or_default();
-            let selector = spec
-                .get("nodeSelector")
-                .and_then(Value::as_object)
-                .into_iter()
-                .flatten();
-            let selector = selector
-                .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
-                .collect();
-            Some(Object {
-                wish,
-                kind: object.kind_and_group(),
-                name: object.name,
-                spec,
-                selector,
-            })
-        })
+/// The object that a resource declares; nothing where it is no object of Kubernetes.
+fn parse_object(wish: &DesiredResource) -> Option<Object<'_>> {
+    if wish.kind != "kubernetes_object" {
+        return None;
+    }
+    let manifest = manifest::parse_manifest(&wish.body).ok()?;
+    let object = manifest::parse_object_name(&manifest)?;
+    let spec = manifest.get("spec").cloned().unwrap_or_default();
+    let mut selector = BTreeMap::new();
+    if let Some(labels) = spec.get("nodeSelector").and_then(Value::as_object) {
+        for (key, value) in labels {
+            if let Some(value) = value.as_str() {
+                selector.insert(key.clone(), value.to_owned());
+            }
+        }
+    }
+    Some(Object {
+        wish,
+        kind: object.kind_and_group(),
+        name: object.name,
+        spec,
+        selector,
+    })
 }
 
 fn list_object_pairs<'o, 'w>(
@@ -108,37 +108,54 @@ fn list_object_pairs<'o, 'w>(
 
 impl Object<'_> {
     fn texts(&self, pointer: &str) -> BTreeSet<String> {
-        let all = self
-            .spec
-            .pointer(pointer)
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten();
-        all.filter_map(Value::as_str)
-            .map(str::to_lowercase)
-            .collect()
+        let mut texts = BTreeSet::new();
+        if let Some(items) = self.spec.pointer(pointer).and_then(Value::as_array) {
+            texts.extend(
+                items
+                    .iter()
+                    .filter_map(Value::as_str)
+                    .map(str::to_lowercase),
+            );
+        }
+        texts
     }
 
     fn nic(&self) -> String {
-        self.spec
-            .pointer("/nicSelector/nicType")
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .to_lowercase()
+        match self.spec.pointer("/nicSelector/nicType") {
+            Some(Value::String(nic)) => nic.to_lowercase(),
+            _ => String::new(),
+        }
+    }
+
+    fn has_section(&self, section: &str) -> bool {
+        match self.spec.get(section) {
+            Some(value) => !value.is_null(),
+            None => false,
+        }
     }
 
     /// A label of a node says otherwise.
     fn leaves_out(&self, loaded: &LoadedSpec, host: &Host) -> bool {
-        self.selector.iter().any(|(key, value)| {
-            find_node_label(loaded, host, key).is_some_and(|other| other != value)
-        })
+        for (key, value) in &self.selector {
+            if let Some(label) = find_node_label(loaded, host, key)
+                && label != value
+            {
+                return true;
+            }
+        }
+        false
     }
 
     /// Every label of it is one of the node.
     fn selects(&self, loaded: &LoadedSpec, host: &Host) -> bool {
-        self.selector
-            .iter()
-            .all(|(key, value)| find_node_label(loaded, host, key) == Some(value))
+        let mut labels = self.selector.iter();
+        labels.all(|(key, value)| find_node_label(loaded, host, key) == Some(value))
+    }
+
+    /// Every label of it is one of the other's.
+    fn is_selector_within(&self, other: &Object) -> bool {
+        let mut labels = self.selector.iter();
+        labels.all(|(key, value)| other.selector.get(key) == Some(value))
     }
 }
 
@@ -152,73 +169,64 @@ fn find_node_label<'l>(loaded: &'l LoadedSpec, host: &'l Host, key: &str) -> Opt
 
 /// Some node is surely selected by both.
 fn has_common_node(loaded: &LoadedSpec, one: &Object, other: &Object) -> bool {
-    let is_part = |small: &Object, large: &Object| {
-        small
-            .selector
-            .iter()
-            .all(|(key, value)| large.selector.get(key) == Some(value))
-    };
-    is_part(one, other)
-        || is_part(other, one)
-        || loaded
-            .hosts
-            .iter()
-            .any(|host| one.selects(loaded, host) && other.selects(loaded, host))
+    let mut hosts = loaded.hosts.iter();
+    one.is_selector_within(other)
+        || other.is_selector_within(one)
+        || hosts.any(|host| one.selects(loaded, host) && other.selects(loaded, host))
 }
 
 /// Both places, where the spec says them.
 fn label_both_places(
     loaded: &LoadedSpec,
-    finding: Diagnostic,
-    all: [(String, &str); 2],
+    mut finding: Diagnostic,
+    places: [(String, &str); 2],
 ) -> Diagnostic {
-    let labels = all
-        .into_iter()
-        .filter_map(|(path, text)| loaded.label_around(&path, text));
-    labels.fold(finding, Diagnostic::labelled)
+    for (path, text) in places {
+        if let Some(label) = loaded.label_around(&path, text) {
+            finding = finding.labelled(label);
+        }
+    }
+    finding
 }
 
 /// Where the spec says what a wish was made from.
 fn find_spec_path(wish: &DesiredResource) -> String {
-    wish.places
-        .first()
-        .map(|place| place.path.clone())
-        .unwrap_or_default()
+    match wish.places.first() {
+        Some(place) => place.path.clone(),
+        None => String::new(),
+    }
 }
 
 impl Object<'_> {
     /// Where the spec says it: the entry of this name in a parameter of the module that made it,
     /// where there is one.
     fn place(&self, loaded: &LoadedSpec) -> String {
+        if let Some(entry) = self.find_parameter_entry(loaded) {
+            return entry;
+        }
+        for place in &self.wish.places {
+            if place.path.starts_with("modules[") {
+                return place.path.clone();
+            }
+        }
+        find_spec_path(self.wish)
+    }
+
+    fn find_parameter_entry(&self, loaded: &LoadedSpec) -> Option<String> {
         let module = self.wish.module.split('/').next().unwrap_or_default();
-        let parameters = loaded
-            .spec
-            .modules
-            .get(module)
-            .map(|module| &module.parameters);
-        let entry = |(parameter, value): (&String, &Value)| {
-            let at = value
-                .as_array()?
-                .iter()
-                .position(|entry| entry.get("name").and_then(Value::as_str) == Some(&self.name))?;
-            Some(format!(
-                "modules[\"{module}\"].parameters[\"{parameter}\"][{at}].name"
-            ))
-        };
-        let of_module =
-            |place: &&railwright_base::SourceLocation| place.path.starts_with("modules[");
-        let any = || {
-            self.wish
-                .places
-                .iter()
-                .find(of_module)
-                .map_or_else(|| find_spec_path(self.wish), |place| place.path.clone())
-        };
-        parameters
-            .into_iter()
-            .flatten()
-            .find_map(entry)
-            .unwrap_or_else(any)
+        for (parameter, value) in &loaded.spec.modules.get(module)?.parameters {
+            let Some(entries) = value.as_array() else {
+                continue;
+            };
+            for (at, entry) in entries.iter().enumerate() {
+                if entry.get("name").and_then(Value::as_str) == Some(self.name.as_str()) {
+                    return Some(format!(
+                        "modules[\"{module}\"].parameters[\"{parameter}\"][{at}].name"
+                    ));
+                }
+            }
+        }
+        None
     }
 }
 
@@ -229,23 +237,26 @@ fn with_hosts(
     wishes: &[DesiredResource],
     template: &Object,
 ) -> Option<Diagnostic> {
-    template
-        .spec
-        .pointer("/template/roceOptimized/enabled")
-        .filter(|enabled| **enabled == Value::Bool(true))?;
-    let hosts: BTreeSet<&str> = loaded
-        .hosts
-        .iter()
-        .filter(|host| may_configure_nics(template, loaded, catalog, host))
-        .map(|host| host.name.as_str())
-        .collect();
-    let sets = |wish: &&DesiredResource| {
-        let Target { kind, name } = &wish.address.target;
-        *kind == TargetKind::Host
+    let enabled = template.spec.pointer("/template/roceOptimized/enabled")?;
+    if *enabled != Value::Bool(true) {
+        return None;
+    }
+    let mut hosts: BTreeSet<&str> = BTreeSet::new();
+    for host in &loaded.hosts {
+        if may_configure_nics(template, loaded, catalog, host) {
+            hosts.insert(&host.name);
+        }
+    }
+    let mut set_by_us: Vec<&DesiredResource> = Vec::new();
+    for wish in wishes {
+        let target = &wish.address.target;
+        if target.kind == TargetKind::Host
             && OF_HOSTS.contains(&wish.kind.as_str())
-            && hosts.contains(&**name)
-    };
-    let set_by_us: Vec<&DesiredResource> = wishes.iter().filter(sets).collect();
+            && hosts.contains(&*target.name)
+        {
+            set_by_us.push(wish);
+        }
+    }
     new_qos_owners_error(loaded, &set_by_us, template)
 }
 
@@ -256,14 +267,16 @@ fn may_configure_nics(
     catalog: &Catalog,
     host: &Host,
 ) -> bool {
+    if template.leaves_out(loaded, host) {
+        return false;
+    }
     let nics = loaded.group_of(host).nics.as_ref();
-    let model = nics.and_then(|nics| catalog.nic.get(&nics.model));
-    let ids = model
-        .map(|model| model.pci_ids.as_slice())
-        .unwrap_or_default();
+    let Some(model) = nics.and_then(|nics| catalog.nic.get(&nics.model)) else {
+        return true;
+    };
     let nic = template.nic();
-    let is_nic = |id: &String| id.split(':').nth(1).is_some_and(|device| device == nic);
-    (ids.is_empty() || ids.iter().any(is_nic)) && !template.leaves_out(loaded, host)
+    let mut ids = model.pci_ids.iter();
+    model.pci_ids.is_empty() || ids.any(|id| id.split(':').nth(1) == Some(nic.as_str()))
 }
 
 fn new_qos_owners_error(
@@ -312,21 +325,18 @@ fn new_qos_owners_error(
 
 /// A policy that brings the driver to nodes whose hosts have one of ours.
 fn with_drivers(loaded: &LoadedSpec, policy: &Object) -> Option<Diagnostic> {
-    policy
-        .spec
-        .get("ofedDriver")
-        .filter(|driver| !driver.is_null())?;
-    let of_hosts =
-        |stack: &RdmaStack| matches!(stack.flavour, RdmaFlavour::Doca | RdmaFlavour::MlnxOfed);
-    let is_of = |host: &&Host| {
-        loaded
-            .group_of(host)
-            .rdma_stack
-            .as_ref()
-            .is_some_and(of_hosts)
+    if policy.spec.get("ofedDriver")?.is_null() {
+        return None;
+    }
+    let mut hosts: Vec<&Host> = Vec::new();
+    for host in &loaded.hosts {
+        if let Some(stack) = &loaded.group_of(host).rdma_stack
+            && matches!(stack.flavour, RdmaFlavour::Doca | RdmaFlavour::MlnxOfed)
             && !policy.leaves_out(loaded, host)
-    };
-    let hosts: Vec<&Host> = loaded.hosts.iter().filter(is_of).collect();
+        {
+            hosts.push(host);
+        }
+    }
     let first = format!("nodes[{}].rdma_stack", hosts.first()?.group);
     let finding = Diagnostic::error(CODE, "the RDMA drivers of these hosts have two owners")
         .effect(
@@ -354,17 +364,21 @@ fn with_drivers(loaded: &LoadedSpec, policy: &Object) -> Option<Diagnostic> {
 /// The operator tells NICs by their model, and by PCI addresses and serial numbers where those are
 /// given.
 fn is_same_nic(one: &Object, other: &Object) -> bool {
-    let share = |pointer: &str| {
-        let (one, other) = (one.texts(pointer), other.texts(pointer));
-        one.is_empty() || other.is_empty() || !one.is_disjoint(&other)
-    };
     one.nic() == other.nic()
-        && share("/nicSelector/pciAddresses")
-        && share("/nicSelector/serialNumbers")
+        && may_share(one, other, "/nicSelector/pciAddresses")
+        && may_share(one, other, "/nicSelector/serialNumbers")
+}
+
+/// Whether two selectors have an entry of a list in common; an empty list stands for all.
+fn may_share(one: &Object, other: &Object, pointer: &str) -> bool {
+    let (one, other) = (one.texts(pointer), other.texts(pointer));
+    one.is_empty() || other.is_empty() || !one.is_disjoint(&other)
 }
 
 fn twice_configured(loaded: &LoadedSpec, one: &Object, other: &Object) -> Option<Diagnostic> {
-    has_common_node(loaded, one, other).then_some(())?;
+    if !has_common_node(loaded, one, other) {
+        return None;
+    }
     let finding = Diagnostic::error(
         CODE,
         format!(
@@ -388,15 +402,9 @@ fn twice_configured(loaded: &LoadedSpec, one: &Object, other: &Object) -> Option
 }
 
 fn twice_said(loaded: &LoadedSpec, cluster: &Object, node: &Object) -> Option<Diagnostic> {
-    let says = |object: &Object, section: &str| {
-        object
-            .spec
-            .get(section)
-            .is_some_and(|value| !value.is_null())
-    };
-    let section = SECTIONS
-        .into_iter()
-        .find(|section| says(cluster, section) && says(node, section))?;
+    let mut sections = SECTIONS.into_iter();
+    let section =
+        sections.find(|section| cluster.has_section(section) && node.has_section(section))?;
     let finding = Diagnostic::error(
         CODE,
         format!(
@@ -420,7 +428,9 @@ fn twice_said(loaded: &LoadedSpec, cluster: &Object, node: &Object) -> Option<Di
 }
 
 fn twice_selected(loaded: &LoadedSpec, one: &Object, other: &Object) -> Option<Diagnostic> {
-    has_common_node(loaded, one, other).then_some(())?;
+    if !has_common_node(loaded, one, other) {
+        return None;
+    }
     let finding = Diagnostic::error(
         CODE,
         format!(

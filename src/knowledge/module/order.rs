@@ -12,20 +12,14 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The modules that a word of `after` means, by index: a module's name, or every provider of a
 /// capability.
 pub fn find_named_modules(modules: &[Module], word: &str) -> Vec<usize> {
-    let is = |module: &Module| {
-        module.name == word
-            || module
-                .manifest
-                .provides
-                .iter()
-                .any(|capability| capability == word)
-    };
-    modules
-        .iter()
-        .enumerate()
-        .filter(|(_, module)| is(module))
-        .map(|(index, _)| index)
-        .collect()
+    let mut named = Vec::new();
+    for (index, module) in modules.iter().enumerate() {
+        let mut provides = module.manifest.provides.iter();
+        if module.name == word || provides.any(|capability| capability == word) {
+            named.push(index);
+        }
+    }
+    named
 }
 
 /// A module must come after another, because of this word of its manifest.
@@ -38,7 +32,9 @@ struct Edge<'a> {
 /// Puts each module after those that it names; notes unknown names and cycles.
 pub fn sort_modules(modules: Vec<Module>, problems: &mut Vec<Diagnostic>) -> Vec<Module> {
     let edges = collect_module_edges(&modules, problems);
-    within_modules(&modules, problems);
+    for module in &modules {
+        problems.extend(find_resource_cycle(module));
+    }
     match build_order_graph(modules.len(), &edges).order() {
         Ok(order) => {
             drop(edges);
@@ -49,28 +45,29 @@ pub fn sort_modules(modules: Vec<Module>, problems: &mut Vec<Diagnostic>) -> Vec
                 .collect()
         }
         Err(Cycle(ring)) => {
-            let edges = collect_cycle_edges(&ring, &edges);
-            let names: Vec<&str> = edges
-                .iter()
-                .chain(edges.first())
-                .map(|edge| modules[edge.from].name.as_str())
-                .collect();
-            let error = Diagnostic::error(
-                "RW0210",
-                format!("modules wait for each other: {}", names.join(" after ")),
-            )
-            .next(REMOVE_ONE);
-            problems.push(edges.iter().fold(error, |error, edge| {
-                let (from, to) = (&modules[edge.from], &modules[edge.to]);
-                from.at(
-                    error,
-                    edge.because.node,
-                    format!("`{}` comes after `{}`", from.name, to.name),
-                )
-            }));
+            problems.push(new_module_cycle_error(&modules, &ring, &edges));
             modules
         }
     }
+}
+
+fn new_module_cycle_error(modules: &[Module], ring: &[usize], edges: &[Edge<'_>]) -> Diagnostic {
+    let edges = collect_cycle_edges(ring, edges);
+    let mut names: Vec<&str> = Vec::new();
+    for edge in edges.iter().chain(edges.first()) {
+        names.push(&modules[edge.from].name);
+    }
+    let mut error = Diagnostic::error(
+        "RW0210",
+        format!("modules wait for each other: {}", names.join(" after ")),
+    )
+    .next(REMOVE_ONE);
+    for edge in edges {
+        let (from, to) = (&modules[edge.from], &modules[edge.to]);
+        let text = format!("`{}` comes after `{}`", from.name, to.name);
+        error = from.at(error, edge.because.node, text);
+    }
+    error
 }
 
 const REMOVE_ONE: &str = "remove one of these lines";
@@ -79,19 +76,19 @@ fn build_order_graph(len: usize, edges: &[Edge<'_>]) -> Graph {
     Graph::new(len, edges.iter().map(|edge| (edge.to, edge.from)))
 }
 
-/// The edges of a ring in which each must come before the next, told from the last to the first.
+/// The edges of a ring in which each must come before the next, from the last to the first.
 fn collect_cycle_edges<'a, 'b>(ring: &[usize], edges: &'b [Edge<'a>]) -> Vec<&'b Edge<'a>> {
-    let last_to_first: Vec<usize> = ring.iter().rev().copied().collect();
-    let pairs = last_to_first
-        .iter()
-        .zip(last_to_first.iter().cycle().skip(1));
-    pairs
-        .filter_map(|(from, to)| {
-            edges
-                .iter()
-                .find(|edge| (edge.from, edge.to) == (*from, *to))
-        })
-        .collect()
+    let mut of_ring = Vec::new();
+    for (at, from) in ring.iter().enumerate().rev() {
+        let to = if at == 0 {
+            ring.last()
+        } else {
+            ring.get(at - 1)
+        };
+        let mut edges = edges.iter();
+        of_ring.extend(edges.find(|edge| edge.from == *from && Some(&edge.to) == to));
+    }
+    of_ring
 }
 
 fn collect_module_edges<'a>(
@@ -100,30 +97,33 @@ fn collect_module_edges<'a>(
 ) -> Vec<Edge<'a>> {
     let mut edges = Vec::new();
     for (from, module) in modules.iter().enumerate() {
-        let own = |word: &str| {
-            module
-                .resources
-                .iter()
-                .any(|resource| resource.entry.id.text == word)
-        };
-        let of_resources = module
-            .resources
-            .iter()
-            .flat_map(|resource| &resource.entry.after)
-            .filter(|word| !own(&word.text));
-        for because in module.manifest.after.iter().chain(of_resources) {
-            let to = find_named_modules(modules, &because.text);
-            if to.is_empty() {
+        let mut words: Vec<&ManifestText> = module.manifest.after.iter().collect();
+        for resource in &module.resources {
+            for word in &resource.entry.after {
+                if find_resource(module, &word.text).is_none() {
+                    words.push(word);
+                }
+            }
+        }
+        for because in words {
+            let named = find_named_modules(modules, &because.text);
+            if named.is_empty() {
                 problems.push(new_unknown_name_error(modules, module, because));
             }
-            edges.extend(to.into_iter().filter(|to| *to != from).map(|to| Edge {
-                from,
-                to,
-                because,
-            }));
+            for to in named {
+                if to != from {
+                    edges.push(Edge { from, to, because });
+                }
+            }
         }
     }
     edges
+}
+
+/// The index of a module's resource of this id.
+fn find_resource(module: &Module, id: &str) -> Option<usize> {
+    let mut resources = module.resources.iter();
+    resources.position(|resource| resource.entry.id.text == id)
 }
 
 fn new_unknown_name_error(
@@ -131,125 +131,110 @@ fn new_unknown_name_error(
     module: &Module,
     because: &ManifestText,
 ) -> Diagnostic {
-    let ids = module
-        .resources
-        .iter()
-        .map(|resource| resource.entry.id.text.as_str());
-    let known = modules
-        .iter()
-        .flat_map(|module| std::iter::once(&module.name).chain(&module.manifest.provides))
-        .map(String::as_str)
-        .chain(ids);
-    let near = suggest::find_nearest_word(&because.text, known)
-        .map_or("nobody has this name".to_owned(), |near| {
-            format!("did you mean `{near}`?")
-        });
-    module.at(
-        Diagnostic::error(
-            "RW0209",
-            format!(
-                "no module, capability or resource is named `{}`",
-                because.text
-            ),
-        ),
-        because.node,
-        near,
-    )
+    let mut known: Vec<&str> = Vec::new();
+    for module in modules {
+        known.push(&module.name);
+        known.extend(module.manifest.provides.iter().map(String::as_str));
+    }
+    for resource in &module.resources {
+        known.push(&resource.entry.id.text);
+    }
+    let near = match suggest::find_nearest_word(&because.text, known) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => "nobody has this name".to_owned(),
+    };
+    let message = format!(
+        "no module, capability or resource is named `{}`",
+        because.text
+    );
+    module.at(Diagnostic::error("RW0209", message), because.node, near)
 }
 
-/// Cycles between the resources of one module.
-fn within_modules(modules: &[Module], problems: &mut Vec<Diagnostic>) {
-    for module in modules {
-        let index = |word: &str| {
-            module
-                .resources
-                .iter()
-                .position(|resource| resource.entry.id.text == word)
-        };
-        let mut edges = Vec::new();
-        for (from, resource) in module.resources.iter().enumerate() {
-            edges.extend(resource.entry.after.iter().filter_map(|because| {
-                Some(Edge {
-                    from,
-                    to: index(&because.text)?,
-                    because,
-                })
-            }));
-        }
-        if let Err(Cycle(ring)) = build_order_graph(module.resources.len(), &edges).order() {
-            let error = Diagnostic::error(
-                "RW0210",
-                format!("resources of `{}` wait for each other", module.name),
-            )
-            .next(REMOVE_ONE);
-            problems.push(
-                collect_cycle_edges(&ring, &edges)
-                    .iter()
-                    .fold(error, |error, edge| {
-                        let id = |index: usize| &module.resources[index].entry.id.text;
-                        module.at(
-                            error,
-                            edge.because.node,
-                            format!("`{}` comes after `{}`", id(edge.from), id(edge.to)),
-                        )
-                    }),
-            );
+/// A cycle between the resources of one module.
+fn find_resource_cycle(module: &Module) -> Option<Diagnostic> {
+    let mut edges = Vec::new();
+    for (from, resource) in module.resources.iter().enumerate() {
+        for because in &resource.entry.after {
+            if let Some(to) = find_resource(module, &because.text) {
+                edges.push(Edge { from, to, because });
+            }
         }
     }
+    let Cycle(ring) = build_order_graph(module.resources.len(), &edges)
+        .order()
+        .err()?;
+    let mut error = Diagnostic::error(
+        "RW0210",
+        format!("resources of `{}` wait for each other", module.name),
+    )
+    .next(REMOVE_ONE);
+    for edge in collect_cycle_edges(&ring, &edges) {
+        let from = &module.resources[edge.from].entry.id.text;
+        let to = &module.resources[edge.to].entry.id.text;
+        let text = format!("`{from}` comes after `{to}`");
+        error = module.at(error, edge.because.node, text);
+    }
+    Some(error)
 }
 
 /// What is about a netdev that gets its name by a wish comes after that wish: until then there may
 /// be none of this name. A VLAN counts by what it sits on.
 pub fn after_names<'w>(wishes: impl Iterator<Item = &'w mut DesiredResource>) {
     let wishes: Vec<&mut DesiredResource> = wishes.collect();
-    let named = wishes.iter().filter(|wish| wish.kind == "netdev_name");
-    let named: BTreeMap<String, Address> = named
-        .map(|wish| (wish.address.name().to_owned(), wish.address.clone()))
-        .collect();
-    for wish in wishes
-        .into_iter()
-        .filter(|wish| wish.kind != "netdev_name" && !named.is_empty())
-    {
-        let key = wish
-            .text("key")
-            .filter(|_| wish.kind == "sysctl")
-            .and_then(|key| key.split_once(".conf.")?.1.rsplit_once('.'));
-        let netdev = key
-            .map(|(netdev, _)| netdev)
-            .or_else(|| wish.text("netdev"));
-        let first = netdev.and_then(|netdev| {
-            named
-                .get(netdev)
-                .or_else(|| named.get(netdev.split('.').next()?))
-        });
-        if let Some(first) = first.filter(|first| !wish.after.contains(first)) {
+    let mut named: BTreeMap<String, Address> = BTreeMap::new();
+    for wish in &wishes {
+        if wish.kind == "netdev_name" {
+            named.insert(wish.address.name().to_owned(), wish.address.clone());
+        }
+    }
+    if named.is_empty() {
+        return;
+    }
+    for wish in wishes {
+        let Some(netdev) = find_netdev(wish) else {
+            continue;
+        };
+        let parent = netdev.split('.').next().unwrap_or_default();
+        let first = named.get(netdev).or_else(|| named.get(parent));
+        if let Some(first) = first
+            && wish.kind != "netdev_name"
+            && !wish.after.contains(first)
+        {
             wish.after.push(first.clone());
         }
     }
 }
 
+/// The netdev that a resource is about, by its field or by the key of its sysctl.
+fn find_netdev(wish: &DesiredResource) -> Option<&str> {
+    if wish.kind == "sysctl"
+        && let Some(key) = wish.text("key")
+        && let Some((_, setting)) = key.split_once(".conf.")
+        && let Some((netdev, _)) = setting.rsplit_once('.')
+    {
+        return Some(netdev);
+    }
+    wish.text("netdev")
+}
+
 /// Objects of Kubernetes come after the namespace that they are in, and after the definition of
 /// their kind.
 pub fn after_what_they_are_in<'w>(wishes: impl Iterator<Item = &'w mut DesiredResource>) {
-    let wishes: Vec<&mut DesiredResource> = wishes
-        .filter(|wish| wish.kind == "kubernetes_object")
-        .collect();
-    let brings: BTreeMap<String, Address> = wishes
-        .iter()
-        .filter_map(|wish| {
-            Some((
-                kubernetes_object::place::find_provided_prerequisite(wish)?,
-                wish.address.clone(),
-            ))
-        })
-        .collect();
-    for wish in wishes {
-        for first in kubernetes_object::place::is_in(wish)
-            .iter()
-            .filter_map(|needed| brings.get(needed))
-        {
-            if *first != wish.address && !wish.after.contains(first) {
-                wish.after.push(first.clone());
+    let mut objects: Vec<&mut DesiredResource> = wishes.collect();
+    objects.retain(|wish| wish.kind == "kubernetes_object");
+    let mut providers: BTreeMap<String, Address> = BTreeMap::new();
+    for object in &objects {
+        if let Some(provided) = kubernetes_object::place::find_provided_prerequisite(object) {
+            providers.insert(provided, object.address.clone());
+        }
+    }
+    for object in objects {
+        for needed in kubernetes_object::place::is_in(object) {
+            if let Some(first) = providers.get(&needed)
+                && *first != object.address
+                && !object.after.contains(first)
+            {
+                object.after.push(first.clone());
             }
         }
     }
@@ -273,20 +258,20 @@ pub struct ModuleHostResources {
 
 impl ModuleHostResources {
     /// The wishes that no other one of the module comes after.
-    fn last(&self, module: &Module) -> impl Iterator<Item = &MadeWish> {
-        let there = |id: &str| self.by_id.contains_key(id);
-        let waiting = module
-            .resources
-            .iter()
-            .filter(|one| there(&one.entry.id.text));
-        let waited_for: BTreeSet<String> = waiting
-            .flat_map(|one| &one.entry.after)
-            .map(|word| word.text.clone())
-            .collect();
-        self.by_id
-            .iter()
-            .filter(move |(id, _)| !waited_for.contains(*id))
-            .flat_map(|(_, made)| made)
+    fn last(&self, module: &Module) -> Vec<&MadeWish> {
+        let mut awaited: BTreeSet<&str> = BTreeSet::new();
+        for resource in &module.resources {
+            if self.by_id.contains_key(&resource.entry.id.text) {
+                awaited.extend(resource.entry.after.iter().map(|word| word.text.as_str()));
+            }
+        }
+        let mut last = Vec::new();
+        for (id, made) in &self.by_id {
+            if !awaited.contains(id.as_str()) {
+                last.extend(made);
+            }
+        }
+        last
     }
 
     /// What a wish of a resource of the module comes after on this host. `made` is by module, in
@@ -315,8 +300,7 @@ impl ModuleHostResources {
             if !seen.insert(word) {
                 continue;
             }
-            let mut resources = module.resources.iter();
-            let own = resources.find(|one| one.entry.id.text == word);
+            let own = find_resource(module, word).map(|own| &module.resources[own]);
             let is_within = match (made[at].by_id.get(word), own) {
                 (Some(wishes), _) => {
                     first = false;
@@ -363,7 +347,9 @@ impl<'a> OrderSearch<'a> {
             }
             let (made, module) = (&self.made[other], &self.modules[other]);
             let made_len: usize = made.by_id.values().map(Vec::len).sum();
-            if !charge_look(module.resources.len() + made_len) || !self.add(made.last(module)) {
+            if !charge_look(module.resources.len() + made_len)
+                || !self.add(made.last(module).into_iter())
+            {
                 return false;
             }
         }

@@ -3,6 +3,7 @@
 
 use super::compile::{Module, Modules};
 use super::context::{self, value_at};
+use super::manifest::ModuleParameter;
 use super::subject::ModuleSubject;
 use crate::spec::LoadedSpec;
 use railwright_base::{Diagnostic, suggest};
@@ -25,32 +26,19 @@ pub fn resolve_parameters(
     let mut out = BTreeMap::new();
     let mut errors = Vec::new();
     for (name, parameter) in &module.parameters {
-        let path: Vec<String> = parameter
-            .from
-            .iter()
-            .flat_map(|from| from.split('.'))
-            .map(str::to_owned)
-            .collect();
         let overridden = overrides.and_then(|module| module.parameters.get(name));
-        let value = overridden
-            .or_else(|| value_at(values, &path))
-            .or(parameter.default.as_ref());
-        match value {
-            Some(value) if parameter.kind.fits(value) => {
-                drop(out.insert(name.clone(), value.clone()))
+        let from = split_path(parameter).and_then(|path| value_at(values, &path));
+        let Some(value) = overridden.or(from).or(parameter.default.as_ref()) else {
+            if parameter.is_required() {
+                errors.push(new_missing_parameter_error(module, name, loaded, on));
             }
-            Some(value) => errors.push(wrong_type(
-                module,
-                name,
-                value,
-                overridden.is_some(),
-                loaded,
-                on,
-            )),
-            None if parameter.is_required() => {
-                errors.push(new_missing_parameter_error(module, name, loaded, on))
-            }
-            None => {}
+            continue;
+        };
+        if parameter.kind.fits(value) {
+            out.insert(name.clone(), value.clone());
+        } else {
+            let is_overridden = overridden.is_some();
+            errors.push(wrong_type(module, name, value, is_overridden, loaded, on));
         }
     }
     if errors.is_empty() {
@@ -67,13 +55,14 @@ fn spec_path(
     loaded: &LoadedSpec,
     on: ModuleSubject,
 ) -> Option<String> {
-    let from: Vec<String> = module.parameters[name]
-        .from
-        .as_ref()?
-        .split('.')
-        .map(str::to_owned)
-        .collect();
+    let from = split_path(&module.parameters[name])?;
     Some(on.spec_path(loaded, &from, None))
+}
+
+/// The path of names that a parameter is taken from.
+pub(super) fn split_path(parameter: &ModuleParameter) -> Option<Vec<String>> {
+    let words = parameter.from.as_ref()?.split('.');
+    Some(words.map(str::to_owned).collect())
 }
 
 fn wrong_type(
@@ -119,12 +108,11 @@ fn new_missing_parameter_error(
     if let Some(path) = spec_path(module, name, loaded, on) {
         let key = path.rsplit('.').next().unwrap_or_default().to_owned();
         let above = path.rfind(['.', '[']).map(|at| &path[..at]);
-        let label =
-            above.and_then(|above| loaded.label_around(above, &format!("`{key}` is not set here")));
-        error = label
-            .into_iter()
-            .fold(error, Diagnostic::labelled)
-            .next(format!("set `{path}` in the spec"));
+        let text = format!("`{key}` is not set here");
+        if let Some(label) = above.and_then(|above| loaded.label_around(above, &text)) {
+            error = error.labelled(label);
+        }
+        error = error.next(format!("set `{path}` in the spec"));
     }
     error.next(format!(
         "or set `modules: {{ {}: {{ parameters: {{ {name}: ... }} }} }}`",
@@ -159,21 +147,23 @@ pub fn check_overrides(modules: &Modules, loaded: &LoadedSpec) -> Vec<Diagnostic
         };
         for (parameter, value) in &wanted.parameters {
             if context::reserved_text(value).is_some() {
-                let error = Diagnostic::error(
-                    "RW0215",
-                    format!(
-                        "`{parameter}` holds a character that is kept for the marks of secrets"
-                    ),
+                let message = format!(
+                    "`{parameter}` holds a character that is kept for the marks of secrets"
                 );
-                let label = loaded.label(&override_path(name, parameter), "in this value");
-                errors.push(label.into_iter().fold(error, Diagnostic::labelled));
+                let mut error = Diagnostic::error("RW0215", message);
+                error
+                    .labels
+                    .extend(loaded.label(&override_path(name, parameter), "in this value"));
+                errors.push(error);
             }
         }
-        let unknown_ones = wanted
-            .parameters
-            .keys()
-            .filter(|parameter| !module.parameters.contains_key(*parameter));
-        for parameter in unknown_ones.take(ERRORS_MAX.saturating_sub(errors.len())) {
+        for parameter in wanted.parameters.keys() {
+            if module.parameters.contains_key(parameter) {
+                continue;
+            }
+            if errors.len() >= ERRORS_MAX {
+                break;
+            }
             let known = module.parameters.keys().map(String::as_str);
             let path = override_path(name, parameter);
             let word = Some(parameter.as_str()).filter(|_| errors.len() < SUGGESTED_MAX);

@@ -20,49 +20,38 @@ pub(super) fn find_misplaced_secrets(
 ) -> Vec<Diagnostic> {
     let name = format!("{}/{}", module.name, resource.entry.id.text);
     let document = module.document();
-    let refused = |pointer: &str, text: &str, label: String| {
-        let field = pointer.trim_start_matches('/').replace('/', ".");
-        Diagnostic::error(
-            "RW0216",
-            format!("{name}: {}", describe_secret_place(text, &field)),
-        )
-        .at(
-            document.source().name(),
-            span_of(document, resource.entry.body, pointer),
-            label,
-        )
-        .effect("it would show in a plan, in a log or in the host's process list")
-        .next(PLACES)
-    };
     let mut out = Vec::new();
     for (pointer, text) in secret::find_marked_texts(body) {
-        if !secret::is_whole(text) {
-            out.push(refused(
-                &pointer,
-                text,
-                "a filter has changed it here: use it as it is".to_owned(),
-            ));
+        let label = if !secret::is_whole(text) {
+            "a filter has changed it here: use it as it is".to_owned()
         } else if !kind.may_hold_secret(&pointer) {
-            out.push(refused(
-                &pointer,
-                text,
-                format!("a `{}` cannot keep it secret here", kind.name()),
-            ));
-        }
+            format!("a `{}` cannot keep it secret here", kind.name())
+        } else {
+            continue;
+        };
+        let field = pointer.trim_start_matches('/').replace('/', ".");
+        let place = describe_secret_place(text, &field);
+        let span = span_of(document, resource.entry.body, &pointer);
+        out.push(
+            Diagnostic::error("RW0216", format!("{name}: {place}"))
+                .at(document.source().name(), span, label)
+                .effect("it would show in a plan, in a log or in the host's process list")
+                .next(PLACES),
+        );
     }
     out
 }
 
 fn describe_secret_place(text: &str, field: &str) -> String {
     let names = secret::list_secret_names(text);
-    let of = names.first().map_or_else(
-        || "a secret".to_owned(),
-        |name| format!("the secret `{name}`"),
-    );
+    let secret = match names.first() {
+        Some(name) => format!("the secret `{name}`"),
+        None => "a secret".to_owned(),
+    };
     if field.is_empty() {
-        format!("{of} stands in a name")
+        format!("{secret} stands in a name")
     } else {
-        format!("{of} stands in `{field}`")
+        format!("{secret} stands in `{field}`")
     }
 }
 

@@ -7,32 +7,31 @@ use std::collections::BTreeMap;
 
 /// The files of all shipped modules.
 pub fn collect_shipped_modules() -> Vec<ModuleFiles> {
-    MODULES
-        .dirs()
-        .filter(|folder| {
-            !RESERVED
-                .iter()
-                .any(|reserved| folder.path().ends_with(reserved))
-        })
-        .map(|folder| {
-            let mut files = BTreeMap::new();
-            collect_module_files(folder, folder, &mut files);
-            ModuleFiles {
-                folder: format!("modules/{}", folder.path().display()),
-                files,
-            }
-        })
-        .collect()
+    let mut modules = Vec::new();
+    for folder in MODULES.dirs() {
+        let path = folder.path();
+        if RESERVED.iter().any(|reserved| path.ends_with(reserved)) {
+            continue;
+        }
+        let mut files = BTreeMap::new();
+        collect_module_files(folder, folder, &mut files);
+        modules.push(ModuleFiles {
+            folder: format!("modules/{}", path.display()),
+            files,
+        });
+    }
+    modules
 }
 
 /// How many cases the shipped modules have: a spec and what must come of it.
 pub fn shipped_cases() -> usize {
-    let of = |folder: &Dir<'static>| {
-        folder
-            .get_dir(folder.path().join("tests"))
-            .map_or(0, |tests| tests.dirs().count())
-    };
-    MODULES.dirs().map(of).sum()
+    let mut count = 0;
+    for folder in MODULES.dirs() {
+        if let Some(tests) = folder.get_dir(folder.path().join("tests")) {
+            count += tests.dirs().count();
+        }
+    }
+    count
 }
 
 fn collect_module_files(top: &Dir<'_>, folder: &Dir<'_>, files: &mut BTreeMap<String, String>) {
@@ -43,7 +42,7 @@ fn collect_module_files(top: &Dir<'_>, folder: &Dir<'_>, files: &mut BTreeMap<St
             files.insert(path.display().to_string(), text.to_owned());
         }
     }
-    folder
-        .dirs()
-        .for_each(|below| collect_module_files(top, below, files));
+    for below in folder.dirs() {
+        collect_module_files(top, below, files);
+    }
 }

@@ -6,19 +6,20 @@ use super::rule::{Rule, RuleSet};
 use crate::catalog::{Catalog, unknown_models};
 use crate::template::engine;
 use railwright_base::{Diagnostic, Severity};
+use serde_json::Value;
 
 /// What is wrong with the cases of the inventory's own rules: those of shipped rules are tried by
 /// the tests.
 pub fn check_rule_cases(rules: &RuleSet, catalog: &Catalog) -> Vec<Diagnostic> {
     let own: Vec<&Rule> = rules.rules.values().filter(|rule| rule.own).collect();
     let _allowance = engine::share_allowance(own.len());
-    own.into_iter()
-        .flat_map(|rule| {
-            find_failed_cases(rule, catalog)
-                .into_iter()
-                .map(move |(case, why)| untrue_case(rule, case, &why))
-        })
-        .collect()
+    let mut untrue = Vec::new();
+    for rule in own {
+        for (case, why) in find_failed_cases(rule, catalog) {
+            untrue.push(untrue_case(rule, case, &why));
+        }
+    }
+    untrue
 }
 
 fn untrue_case(rule: &Rule, case: &str, why: &str) -> Diagnostic {
@@ -37,59 +38,58 @@ fn untrue_case(rule: &Rule, case: &str, why: &str) -> Diagnostic {
 /// The cases of one rule that do not hold, and why. None is tried once the shared allowance is used
 /// up, which was said.
 pub(super) fn find_failed_cases(rule: &Rule, catalog: &Catalog) -> Vec<(&'static str, String)> {
-    let mut alone = RuleSet::default();
-    alone.rules.insert(rule.code.clone(), rule.clone());
-    let wrong = [
+    let mut failed = Vec::new();
+    for (name, case, breaks) in [
         ("passes", &rule.passes, false),
         ("fails", &rule.fails, true),
-    ]
-    .into_iter()
-    .filter_map(|(name, case, breaks)| {
+    ] {
         if engine::is_allowance_used_up() {
-            return None;
+            continue;
         }
-        let (loaded, job) = match job_subject::parse_rule_case(case) {
-            Ok(read) => read,
-            Err(why) => return Some((name, why)),
-        };
-        if let Some(unknown) = unknown_models(&loaded, catalog)
-            .into_iter()
-            .find(|unknown| unknown.severity == Severity::Error)
-        {
-            return Some((name, unknown.message));
+        if let Some(why) = explain_failed_case(rule, case, breaks, catalog) {
+            failed.push((name, why));
         }
-        let judgement = match &job {
-            Some(job) => judge_job(
-                &loaded,
-                "",
-                asked_of_job(&loaded, catalog, &alone, job, true),
-            ),
-            None => evaluate_rules(&loaded, catalog, &alone, ""),
-        };
-        let found: Vec<&Diagnostic> = judgement
-            .findings
-            .iter()
-            .map(|finding| &finding.diagnostic)
-            .collect();
-        match found.iter().find(|found| found.code != rule.code) {
-            Some(other) => Some((
-                name,
-                other
-                    .labels
-                    .first()
-                    .map_or_else(|| other.message.clone(), |label| label.text.clone()),
-            )),
-            None if found.is_empty() == breaks => Some((
-                name,
-                if breaks {
-                    "the rule finds nothing in it"
-                } else {
-                    "the rule finds it broken"
-                }
-                .to_owned(),
-            )),
-            None => None,
+    }
+    failed
+}
+
+/// Why a case of a rule does not hold; `breaks` is whether it should break the rule.
+fn explain_failed_case(
+    rule: &Rule,
+    case: &Value,
+    breaks: bool,
+    catalog: &Catalog,
+) -> Option<String> {
+    let (loaded, job) = match job_subject::parse_rule_case(case) {
+        Ok(read) => read,
+        Err(why) => return Some(why),
+    };
+    for unknown in unknown_models(&loaded, catalog) {
+        if unknown.severity == Severity::Error {
+            return Some(unknown.message);
         }
-    });
-    wrong.collect()
+    }
+    let mut alone = RuleSet::default();
+    alone.rules.insert(rule.code.clone(), rule.clone());
+    let report = match &job {
+        Some(job) => {
+            let found = asked_of_job(&loaded, catalog, &alone, job, true);
+            judge_job(&loaded, "", found)
+        }
+        None => evaluate_rules(&loaded, catalog, &alone, ""),
+    };
+    for finding in &report.findings {
+        let found = &finding.diagnostic;
+        if found.code != rule.code {
+            return Some(match found.labels.first() {
+                Some(label) => label.text.clone(),
+                None => found.message.clone(),
+            });
+        }
+    }
+    match (breaks, report.findings.is_empty()) {
+        (true, true) => Some("the rule finds nothing in it".to_owned()),
+        (false, false) => Some("the rule finds it broken".to_owned()),
+        _ => None,
+    }
 }

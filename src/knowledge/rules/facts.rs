@@ -6,14 +6,15 @@
 use crate::catalog::rows::{AcsRow, GpuRow, InstanceRow, NicRow, OsRow};
 use crate::catalog::{Catalog, SOFT_ROCE};
 use crate::spec::model::{
-    Erdma, Fabric, GpuDirect, GpuModules, GpuSpec, IommuMode, Jobs, Lossless, Management, Nics,
-    NodeGroup, RdmaNaming, RdmaStack, Rollout, Spec, SwitchGroup, Tuning, VerifySection,
+    AcsPod, Erdma, Fabric, GpuDirect, GpuModules, GpuSpec, IommuMode, Jobs, Lossless, Management,
+    Nics, NodeGroup, RdmaNaming, RdmaStack, Rollout, Spec, SwitchGroup, Tuning, VerifySection,
 };
 use crate::spec::{Host, LoadedSpec};
-use ipnet::IpNet;
+use ipnet::{IpNet, Ipv4Net};
+use railwright_base::version::parse_version_numbers;
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What every rule can look at.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -225,14 +226,6 @@ pub struct HostClass {
 /// What all rules can look at.
 pub fn cluster_facts(loaded: &LoadedSpec, catalog: &Catalog) -> ClusterFacts {
     let spec = &loaded.spec;
-    let once = |values: Vec<String>| {
-        values
-            .into_iter()
-            .collect::<std::collections::BTreeSet<_>>()
-            .into_iter()
-            .collect()
-    };
-    let groups = || spec.nodes.iter();
     ClusterFacts {
         cluster: spec.cluster.clone(),
         fabric: spec.fabric.clone(),
@@ -240,86 +233,86 @@ pub fn cluster_facts(loaded: &LoadedSpec, catalog: &Catalog) -> ClusterFacts {
         verify: spec.verify.clone(),
         switches: spec.switches.clone(),
         jobs: job_facts(&spec.jobs, spec.fabric.lossless.as_ref(), catalog),
-        fleet: FleetFacts {
-            hosts: loaded.hosts.len(),
-            gpu_models: once(
-                groups()
-                    .filter_map(|group| Some(group.gpu.as_ref()?.model.clone()))
-                    .collect(),
-            ),
-            nic_models: once(
-                groups()
-                    .filter_map(|group| Some(group.nics.as_ref()?.model.clone()))
-                    .collect(),
-            ),
-            systems: once(groups().filter_map(|group| group.os.clone()).collect()),
-            nic_speeds_gbps: nic_speeds(spec, catalog),
-        },
+        fleet: fleet_facts(loaded, catalog),
+    }
+}
+
+fn fleet_facts(loaded: &LoadedSpec, catalog: &Catalog) -> FleetFacts {
+    let (mut gpu_models, mut nic_models) = (BTreeSet::new(), BTreeSet::new());
+    let mut systems = BTreeSet::new();
+    for group in &loaded.spec.nodes {
+        gpu_models.extend(group.gpu.as_ref().map(|gpu| gpu.model.clone()));
+        nic_models.extend(group.nics.as_ref().map(|nics| nics.model.clone()));
+        systems.extend(group.os.clone());
+    }
+    FleetFacts {
+        hosts: loaded.hosts.len(),
+        gpu_models: gpu_models.into_iter().collect(),
+        nic_models: nic_models.into_iter().collect(),
+        systems: systems.into_iter().collect(),
+        nic_speeds_gbps: nic_speeds(&loaded.spec, catalog),
     }
 }
 
 /// All speeds of all models, or none: what is not known of one of them cannot be said of all.
 fn nic_speeds(spec: &Spec, catalog: &Catalog) -> Vec<u32> {
-    let nics = spec.nodes.iter().filter_map(|group| group.nics.as_ref());
-    let speeds = nics.map(|nics| {
-        catalog
-            .nic
-            .get(&nics.model)
-            .map(|row| row.speeds_gbps.as_slice())
-            .filter(|speeds| !speeds.is_empty())
-    });
-    let all: Option<Vec<&[u32]>> = speeds.collect();
-    let all: std::collections::BTreeSet<u32> = all
-        .unwrap_or_default()
-        .into_iter()
-        .flatten()
-        .copied()
-        .collect();
-    all.into_iter().collect()
+    let mut speeds: BTreeSet<u32> = BTreeSet::new();
+    for group in &spec.nodes {
+        let Some(nics) = &group.nics else { continue };
+        match catalog.nic.get(&nics.model) {
+            Some(row) if !row.speeds_gbps.is_empty() => speeds.extend(&row.speeds_gbps),
+            _ => return Vec::new(),
+        }
+    }
+    speeds.into_iter().collect()
 }
 
 fn job_facts(jobs: &Jobs, lossless: Option<&Lossless>, catalog: &Catalog) -> JobFacts {
-    let traffic_class = jobs
-        .environment
-        .get("NCCL_IB_TC")
-        .and_then(|text| text.trim().parse::<u8>().ok())
-        .map(u32::from);
+    let traffic_class = match jobs.environment.get("NCCL_IB_TC") {
+        Some(text) => text.trim().parse::<u8>().ok().map(u32::from),
+        None => None,
+    };
     // the two lowest bits of the traffic class are ECN (RFC 3168), the six above them the DSCP (RFC
     // 2474)
     let dscp = traffic_class.map(|class| class >> 2);
-    let mapped = |dscp: u32| {
-        let lossless = lossless?;
-        let cnp = lossless
-            .cnp
-            .as_ref()
-            .filter(|cnp| u32::from(cnp.dscp) == dscp)
-            .map(|cnp| cnp.priority);
-        (u32::from(lossless.dscp) == dscp)
-            .then_some(lossless.priority)
-            .or(cnp)
-    };
     JobFacts {
         environment: jobs.environment.clone(),
         nccl: jobs.nccl.clone(),
         mpi_options: jobs.mpi_options.clone(),
-        acs: jobs.acs.as_ref().map(|pod| {
-            let compute_class = pod
-                .compute_class
-                .clone()
-                .unwrap_or_else(|| "gpu".to_owned());
-            let row = catalog.acs_of(&pod.model, &compute_class).cloned();
-            AcsFacts {
-                model: pod.model.clone(),
-                compute_class,
-                gpus: pod.gpus,
-                rdma: pod.rdma,
-                row,
-            }
-        }),
+        acs: jobs.acs.as_ref().map(|pod| acs_facts(pod, catalog)),
         traffic_class,
         dscp,
-        priority: dscp.map(|dscp| mapped(dscp).map_or(dscp >> 3, u32::from)),
+        priority: dscp.map(|dscp| find_priority(dscp, lossless)),
     }
+}
+
+fn acs_facts(pod: &AcsPod, catalog: &Catalog) -> AcsFacts {
+    let compute_class = match &pod.compute_class {
+        Some(class) => class.clone(),
+        None => "gpu".to_owned(),
+    };
+    AcsFacts {
+        row: catalog.acs_of(&pod.model, &compute_class).cloned(),
+        model: pod.model.clone(),
+        compute_class,
+        gpus: pod.gpus,
+        rdma: pod.rdma,
+    }
+}
+
+/// The priority of a DSCP: by the fabric's map, else as NICs have it from the start.
+fn find_priority(dscp: u32, lossless: Option<&Lossless>) -> u32 {
+    if let Some(lossless) = lossless {
+        if u32::from(lossless.dscp) == dscp {
+            return u32::from(lossless.priority);
+        }
+        if let Some(cnp) = &lossless.cnp
+            && u32::from(cnp.dscp) == dscp
+        {
+            return u32::from(cnp.priority);
+        }
+    }
+    dscp >> 3
 }
 
 /// The classes of hosts, in the order of the spec.
@@ -343,60 +336,42 @@ pub fn collect_host_classes(loaded: &LoadedSpec, catalog: &Catalog) -> Vec<HostC
         classes[at].groups.push(index);
     }
     for class in &mut classes {
-        let names: Vec<&str> = class
-            .groups
-            .iter()
-            .map(|group| loaded.spec.nodes[*group].name.as_str())
-            .collect();
-        class.facts.nodes = names.join(",");
+        let groups = class.groups.iter();
+        let names = groups.map(|group| loaded.spec.nodes[*group].name.as_str());
+        class.facts.nodes = names.collect::<Vec<_>>().join(",");
     }
     classes
 }
 
 fn host_facts(group: &NodeGroup, first: Option<&Host>, catalog: &Catalog) -> HostClassFacts {
-    let system = group
-        .os
-        .as_deref()
-        .and_then(|os| catalog.system(os))
-        .cloned();
+    let system = match &group.os {
+        Some(os) => catalog.system(os),
+        None => None,
+    };
+    let kernel = group.kernel.as_deref();
+    let kernel_version = match kernel.and_then(find_kernel_version) {
+        Some(version) => Some(version),
+        None => system.map(|row| row.kernel.clone()),
+    };
     let instance = group.instance.clone().map(|name| InstanceFacts {
         row: catalog.instance_of(&name).cloned(),
         name,
     });
-    let version = |text: &str| {
-        let parts: Vec<String> = railwright_base::version::parse_version_numbers(text)
-            .iter()
-            .take(2)
-            .map(u64::to_string)
-            .collect();
-        (parts.len() == 2).then(|| parts.join("."))
-    };
+    let instance_row = instance.as_ref().and_then(|instance| instance.row.as_ref());
+    let nics = group.nics.as_ref();
     HostClassFacts {
         nodes: String::new(),
         os: group.os.clone(),
-        kernel_version: group
-            .kernel
-            .as_deref()
-            .and_then(version)
-            .or_else(|| system.as_ref().map(|row| row.kernel.clone())),
-        system,
-        realtime: group.kernel.as_deref().is_some_and(is_realtime),
+        kernel_version,
+        system: system.cloned(),
+        realtime: kernel.is_some_and(is_realtime),
         kernel: group.kernel.clone(),
         secure_boot: group.secure_boot,
         iommu: group.iommu,
-        soft_roce: group
-            .nics
-            .as_ref()
-            .is_some_and(|nics| nics.model == SOFT_ROCE),
-        is_virtual: instance
-            .as_ref()
-            .and_then(|instance| instance.row.as_ref())
-            .is_some_and(|row| row.is_virtual),
+        soft_roce: nics.is_some_and(|nics| nics.model == SOFT_ROCE),
+        is_virtual: instance_row.is_some_and(|row| row.is_virtual),
         gpu: group.gpu.as_ref().map(|gpu| gpu_facts(gpu, catalog)),
-        nics: group
-            .nics
-            .as_ref()
-            .map(|nics| nic_facts(nics, first, catalog)),
+        nics: nics.map(|nics| nic_facts(nics, first, catalog)),
         instance,
         rdma_stack: group.rdma_stack.clone(),
         erdma: group.erdma.clone(),
@@ -407,31 +382,34 @@ fn host_facts(group: &NodeGroup, first: Option<&Host>, catalog: &Catalog) -> Hos
 
 /// `6.8.1-1015-realtime`, `6.1.0-18-rt-amd64`, `4.18.0-372.9.1.rt7.166.el8`, `6.6.30+rt30`.
 fn is_realtime(kernel: &str) -> bool {
-    let is = |part: &str| {
-        let numbered = part
-            .strip_prefix("rt")
-            .is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()));
-        numbered || part == "realtime"
-    };
-    kernel.split(['-', '.', '+', '_', '~']).any(is)
+    let mut parts = kernel.split(['-', '.', '+', '_', '~']);
+    parts.any(|part| match part.strip_prefix("rt") {
+        Some(number) => number.bytes().all(|b| b.is_ascii_digit()),
+        None => part == "realtime",
+    })
+}
+
+/// The first two numbers of a kernel's name.
+fn find_kernel_version(kernel: &str) -> Option<String> {
+    match parse_version_numbers(kernel).as_slice() {
+        [major, minor, ..] => Some(format!("{major}.{minor}")),
+        _ => None,
+    }
+}
+
+fn find_leading_number(version: &Option<String>) -> Option<u64> {
+    parse_version_numbers(version.as_deref()?).first().copied()
 }
 
 fn gpu_facts(gpu: &GpuSpec, catalog: &Catalog) -> GpuFacts {
-    let leading = |text: &Option<String>| {
-        text.as_deref().and_then(|text| {
-            railwright_base::version::parse_version_numbers(text)
-                .first()
-                .copied()
-        })
-    };
     GpuFacts {
         model: gpu.model.clone(),
         count: gpu.count,
         driver: gpu.driver.clone(),
-        driver_branch: leading(&gpu.driver),
+        driver_branch: find_leading_number(&gpu.driver),
         modules: gpu.modules,
         cuda: gpu.cuda.clone(),
-        cuda_major: leading(&gpu.cuda),
+        cuda_major: find_leading_number(&gpu.cuda),
         direct: gpu.direct.clone(),
         row: catalog.gpu.get(&gpu.model).cloned(),
     }
@@ -439,32 +417,34 @@ fn gpu_facts(gpu: &GpuSpec, catalog: &Catalog) -> GpuFacts {
 
 /// A text as it is, anything else as YAML writes it.
 fn text_of(value: &serde_json::Value) -> String {
-    value
-        .as_str()
-        .map_or_else(|| value.to_string(), str::to_owned)
+    match value.as_str() {
+        Some(text) => text.to_owned(),
+        None => value.to_string(),
+    }
 }
 
 fn nic_facts(nics: &Nics, first: Option<&Host>, catalog: &Catalog) -> NicFacts {
-    let networks: Vec<IpNet> = first
-        .iter()
-        .flat_map(|host| &host.netdevs)
-        .filter_map(|rail| rail.address.as_deref()?.parse::<IpNet>().ok())
-        .filter(|network| matches!(network, IpNet::V4(_)))
-        .map(|network| network.trunc())
-        .collect();
-    let distinct: std::collections::BTreeSet<_> = networks.iter().collect();
+    let mut networks: Vec<Ipv4Net> = Vec::new();
+    for rail in first.iter().flat_map(|host| &host.netdevs) {
+        let address = rail.address.as_deref().unwrap_or_default();
+        if let Ok(IpNet::V4(network)) = address.parse::<IpNet>() {
+            networks.push(network.trunc());
+        }
+    }
+    let distinct: BTreeSet<&Ipv4Net> = networks.iter().collect();
+    let mut firmware = BTreeMap::new();
+    if let Some(settings) = &nics.firmware {
+        for (name, value) in &settings.settings {
+            firmware.insert(name.clone(), text_of(value));
+        }
+    }
     NicFacts {
         model: nics.model.clone(),
         rails: nics.rails.unwrap_or(1),
         netdev: nics.netdev.clone(),
         vlan: nics.vlan,
         addressed: nics.address.is_some(),
-        firmware: nics
-            .firmware
-            .iter()
-            .flat_map(|firmware| &firmware.settings)
-            .map(|(name, value)| (name.clone(), text_of(value)))
-            .collect(),
+        firmware,
         rdma_naming: nics.naming.as_ref().and_then(|naming| naming.rdma),
         one_subnet: distinct.len() < networks.len(),
         row: catalog.nic.get(&nics.model).cloned(),

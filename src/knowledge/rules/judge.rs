@@ -41,22 +41,19 @@ pub struct RulesReport {
 impl RulesReport {
     /// All that is to be shown, errors first.
     pub fn diagnostics(&self) -> Vec<Diagnostic> {
-        let mut all: Vec<Diagnostic> = self
-            .findings
-            .iter()
-            .map(|finding| finding.diagnostic.clone())
-            .chain(self.notes.iter().cloned())
-            .collect();
-        all.sort_by_key(|diagnostic| diagnostic.severity);
-        all
+        let found = self.findings.iter();
+        let mut diagnostics: Vec<Diagnostic> =
+            found.map(|finding| finding.diagnostic.clone()).collect();
+        diagnostics.extend(self.notes.iter().cloned());
+        diagnostics.sort_by_key(|diagnostic| diagnostic.severity);
+        diagnostics
     }
 
     /// The errors alone.
     pub fn errors(&self) -> Vec<Diagnostic> {
-        self.diagnostics()
-            .into_iter()
-            .filter(|diagnostic| diagnostic.severity == Severity::Error)
-            .collect()
+        let mut errors = self.diagnostics();
+        errors.retain(|diagnostic| diagnostic.severity == Severity::Error);
+        errors
     }
 }
 
@@ -107,20 +104,15 @@ pub fn judge_with<F: FnOnce(&RulesReport) -> Vec<RuleFinding>>(
     );
     let more = (beyond.found)(&judgement);
     waivers.part(more, &mut judgement);
-    let of_jobs = rules
-        .rules
-        .iter()
-        .filter(|(_, rule)| beyond.is_partial && rule.is_of_jobs());
-    let open = of_jobs.map(|(code, _)| code.as_str()).collect();
-    judgement.notes = waivers.notes(
-        &rules
-            .rules
-            .keys()
-            .map(String::as_str)
-            .chain(beyond.codes.iter().copied())
-            .collect(),
-        &open,
-    );
+    let mut codes: BTreeSet<&str> = beyond.codes.iter().copied().collect();
+    let mut open: BTreeSet<&str> = BTreeSet::new();
+    for (code, rule) in &rules.rules {
+        codes.insert(code);
+        if beyond.is_partial && rule.is_of_jobs() {
+            open.insert(code);
+        }
+    }
+    judgement.notes = waivers.notes(&codes, &open);
     judgement
 }
 
@@ -160,12 +152,14 @@ fn collect_rule_findings<'r>(
     let mut judging = Judging {
         loaded,
         switches: switch_facts(&loaded.spec, catalog),
-        job: subject.map(|subject| context_of(&serde_json::json!({ "job": subject.facts }))),
-        places: subject
-            .map(|subject| subject.places.clone())
-            .unwrap_or_default(),
+        job: None,
+        places: BTreeMap::new(),
         found: IndexMap::new(),
     };
+    if let Some(subject) = subject {
+        judging.job = Some(context_of(&serde_json::json!({ "job": subject.facts })));
+        judging.places = subject.places.clone();
+    }
     for rule in rules {
         judging.rule(rule, &cluster, &mut known);
     }
@@ -207,10 +201,10 @@ impl Judging<'_> {
                 let mut context = cluster.clone();
                 for index in 0..self.switches.len() {
                     context.insert("switch", &self.switches[index]);
-                    let path = rule.path.strip_prefix("switch").map_or_else(
-                        || rule.path.clone(),
-                        |rest| format!("switches[{index}]{rest}"),
-                    );
+                    let path = match rule.path.strip_prefix("switch") {
+                        Some(rest) => format!("switches[{index}]{rest}"),
+                        None => rule.path.clone(),
+                    };
                     self.ask(rule, &context, &path, &[]);
                 }
             }
@@ -244,29 +238,9 @@ impl Judging<'_> {
         if engine::is_allowance_used_up() {
             return;
         }
-        let (engine, document) = (&rule.engine, &rule.document);
-        let made = engine
-            .holds(&rule.when, context, document)
-            .and_then(|broken| {
-                if !broken {
-                    return Ok(None);
-                }
-                Ok(Some((
-                    engine.text(&rule.says, context, document)?,
-                    engine.text(&rule.mend, context, document)?,
-                )))
-            });
-        let diagnostic = match made {
+        let mut diagnostic = match apply_rule(rule, context) {
             Ok(None) => return,
-            Ok(Some((says, mend))) => {
-                let mut diagnostic =
-                    Diagnostic::error(rule.code.clone(), one_line(&says, TEXT_MAX))
-                        .effect(rule.means.trim())
-                        .next(one_line(&mend, TEXT_MAX));
-                diagnostic.severity = rule.severity;
-                diagnostic.source = Some(rule.source.clone());
-                diagnostic
-            }
+            Ok(Some(diagnostic)) => diagnostic,
             Err(error) => *error,
         };
         // What is said in the same words of several sorts of hosts is one finding, at the place of
@@ -276,27 +250,21 @@ impl Judging<'_> {
         } else {
             String::new()
         };
-        let found = self.found.entry((
-            diagnostic.code.to_string(),
-            diagnostic.message.clone(),
-            place,
-        ));
-        let caret = match found {
-            Entry::Vacant(_) if diagnostic.labels.is_empty() => {
-                let asked = place_of(&self.places, path, &diagnostic).map(|label| Label {
+        let (code, message) = (diagnostic.code.to_string(), diagnostic.message.clone());
+        let found = self.found.entry((code, message, place));
+        if let Entry::Vacant(_) = found
+            && diagnostic.labels.is_empty()
+        {
+            let caret = match place_of(&self.places, path, &diagnostic) {
+                Some(label) => Some(Label {
                     text: rule.title.clone(),
                     ..label.clone()
-                });
-                asked.or_else(|| self.loaded.label_around(path, &rule.title))
-            }
-            _ => None,
-        };
-        let (_, known) = found.or_insert_with(|| {
-            (
-                caret.into_iter().fold(diagnostic, Diagnostic::labelled),
-                BTreeSet::new(),
-            )
-        });
+                }),
+                None => self.loaded.label_around(path, &rule.title),
+            };
+            diagnostic.labels.extend(caret);
+        }
+        let (_, known) = found.or_insert((diagnostic, BTreeSet::new()));
         known.extend(groups);
     }
 
@@ -305,45 +273,57 @@ impl Judging<'_> {
         for host in &self.loaded.hosts {
             of_group[host.group].push(&host.name);
         }
-        let finding = |(diagnostic, groups): (Diagnostic, BTreeSet<usize>)| {
-            let hosts: Vec<String> = groups
-                .into_iter()
-                .flat_map(|group| &of_group[group])
-                .map(|host| (*host).to_owned())
-                .collect();
-            let diagnostic = if hosts.is_empty() {
-                diagnostic
-            } else {
-                diagnostic.on(nodeset::fold_node_set(&hosts))
-            };
-            RuleFinding { diagnostic, hosts }
-        };
-        self.found.into_values().map(finding).collect()
+        let mut findings = Vec::with_capacity(self.found.len());
+        for (mut diagnostic, groups) in self.found.into_values() {
+            let mut hosts: Vec<String> = Vec::new();
+            for group in groups {
+                hosts.extend(of_group[group].iter().map(|host| (*host).to_owned()));
+            }
+            if !hosts.is_empty() {
+                diagnostic = diagnostic.on(nodeset::fold_node_set(&hosts));
+            }
+            findings.push(RuleFinding { diagnostic, hosts });
+        }
+        findings
     }
 }
 
+/// What a rule says where it is broken; the error where one of its templates fails.
+fn apply_rule(rule: &Rule, context: &Context) -> Result<Option<Diagnostic>, Box<Diagnostic>> {
+    let (engine, document) = (&rule.engine, &rule.document);
+    if !engine.holds(&rule.when, context, document)? {
+        return Ok(None);
+    }
+    let says = engine.text(&rule.says, context, document)?;
+    let fix = engine.text(&rule.fix, context, document)?;
+    let mut diagnostic = Diagnostic::error(rule.code.clone(), one_line(&says, TEXT_MAX))
+        .effect(rule.means.trim())
+        .next(one_line(&fix, TEXT_MAX));
+    diagnostic.severity = rule.severity;
+    diagnostic.source = Some(rule.source.clone());
+    Ok(Some(diagnostic))
+}
+
 /// The place in what was asked for: of the path, or of what lies below it and is named by what the
-/// rule says or by what mends it.
+/// rule says or by what fixes it.
 fn place_of<'a>(
     places: &'a BTreeMap<String, Label>,
     path: &str,
-    told: &Diagnostic,
+    diagnostic: &Diagnostic,
 ) -> Option<&'a Label> {
-    let says = |name: &str| {
-        told.message.contains(name) || told.next.iter().any(|next| next.contains(name))
-    };
-    let is_named = |place: &str| {
-        place
-            .strip_prefix(path)
-            .and_then(|rest| rest.strip_prefix('.'))
-            .is_some_and(says)
-    };
-    places.get(path).or_else(|| {
-        places
-            .iter()
-            .find(|(place, _)| is_named(place))
-            .map(|(_, label)| label)
-    })
+    if let Some(label) = places.get(path) {
+        return Some(label);
+    }
+    for (place, label) in places {
+        if let Some(below) = place.strip_prefix(path)
+            && let Some(name) = below.strip_prefix('.')
+            && (diagnostic.message.contains(name)
+                || diagnostic.next.iter().any(|next| next.contains(name)))
+        {
+            return Some(label);
+        }
+    }
+    None
 }
 
 /// The most characters of what a rule says.

@@ -72,27 +72,16 @@ struct RuleShapes {
 
 impl RuleShapes {
     fn new() -> Self {
-        let of = |schema: schemars::Schema| ContextShape::of_schema(schema.as_value());
-        let (cluster, host, switch) = (
-            of(schemars::schema_for!(ClusterFacts)),
-            of(schemars::schema_for!(HostClassFacts)),
-            of(schemars::schema_for!(SwitchFacts)),
-        );
-        let with = |more: &[(&str, &ContextShape)]| match &cluster {
-            ContextShape::Map(fields) => {
-                let more = more
-                    .iter()
-                    .map(|(name, shape)| ((*name).to_owned(), (*shape).clone()));
-                ContextShape::Map(fields.clone().into_iter().chain(more).collect())
-            }
-            other => other.clone(),
-        };
+        let cluster = ContextShape::of_schema(schemars::schema_for!(ClusterFacts).as_value());
+        let host = ContextShape::of_schema(schemars::schema_for!(HostClassFacts).as_value());
+        let switch = ContextShape::of_schema(schemars::schema_for!(SwitchFacts).as_value());
+        let job = ContextShape::of_schema(schemars::schema_for!(SubjectFacts).as_value());
         RuleShapes {
-            host: with(&[("host", &host)]),
-            pair: with(&[("host", &host), ("other", &host)]),
-            switch: with(&[("switch", &switch)]),
-            job: with(&[("job", &of(schemars::schema_for!(SubjectFacts)))]),
-            spec: of(schemars::schema_for!(Spec)),
+            host: with_fields(&cluster, &[("host", &host)]),
+            pair: with_fields(&cluster, &[("host", &host), ("other", &host)]),
+            switch: with_fields(&cluster, &[("switch", &switch)]),
+            job: with_fields(&cluster, &[("job", &job)]),
+            spec: ContextShape::of_schema(schemars::schema_for!(Spec).as_value()),
             cluster,
         }
     }
@@ -117,6 +106,16 @@ impl RuleShapes {
     }
 }
 
+fn with_fields(shape: &ContextShape, more: &[(&str, &ContextShape)]) -> ContextShape {
+    let mut shape = shape.clone();
+    if let ContextShape::Map(fields) = &mut shape {
+        for (name, field) in more {
+            fields.insert((*name).to_owned(), (*field).clone());
+        }
+    }
+    shape
+}
+
 struct RuleLoader {
     aliases: AliasBudget,
     set: RuleSet,
@@ -130,7 +129,7 @@ struct RuleDraft {
     node: NodeId,
     when: Snippet,
     says: Snippet,
-    mend: Snippet,
+    fix: Snippet,
 }
 
 /// What the rules of one file share.
@@ -170,7 +169,7 @@ impl RuleDraft {
             more: written.more,
             source: written.source,
             condition: written.when,
-            mending: written.mend,
+            fixing: written.fix,
             path: written.at,
             passes: written.passes,
             fails: written.fails,
@@ -178,7 +177,7 @@ impl RuleDraft {
             own: file.own,
             when: self.when,
             says: self.says,
-            mend: self.mend,
+            fix: self.fix,
             document: Arc::clone(&file.document),
             engine: Arc::clone(&file.engine),
         }
@@ -243,18 +242,16 @@ impl RuleLoader {
         else {
             return;
         };
-        let list = document.entry(root, "rules").map(|entry| entry.value);
-        let items: Vec<NodeId> = list
-            .map(|list| document.items(list).collect())
-            .unwrap_or_default();
-        let drafts: Vec<RuleDraft> = items
-            .into_iter()
-            .filter_map(|item| self.draft(&document, item, own))
-            .collect();
-        let snippets: Vec<&Snippet> = drafts
-            .iter()
-            .flat_map(|draft| [&draft.when, &draft.says, &draft.mend])
-            .collect();
+        let mut drafts: Vec<RuleDraft> = Vec::new();
+        if let Some(list) = document.entry(root, "rules") {
+            for item in document.items(list.value) {
+                drafts.extend(self.draft(&document, item, own));
+            }
+        }
+        let mut snippets: Vec<&Snippet> = Vec::new();
+        for draft in &drafts {
+            snippets.extend([&draft.when, &draft.says, &draft.fix]);
+        }
         let engine = match Engine::new(&snippets, &document) {
             Ok(engine) => Arc::new(engine),
             Err(errors) => return self.problems.extend(errors),
@@ -288,13 +285,13 @@ impl RuleLoader {
         self.problems.extend(rule.check_path(pointed));
         let when = self.snippet(&rule, "when", &written.when, Makes::Condition);
         let says = self.snippet(&rule, "says", &written.says, Makes::Text);
-        let mend = self.snippet(&rule, "mend", &written.mend, Makes::Text);
+        let fix = self.snippet(&rule, "fix", &written.fix, Makes::Text);
         Some(RuleDraft {
             written,
             node,
             when,
             says,
-            mend,
+            fix,
         })
     }
 

@@ -1,5 +1,5 @@
 //! Static checks across layers, before anything is touched: rules as data (`modules/rules/*.yaml`),
-//! each with its code, what it does to the fabric, a mend and the source of the fact behind it. A
+//! each with its code, what it does to the fabric, a fix and the source of the fact behind it. A
 //! user's own rules are in `<inventory>/modules/rules`.
 //!
 //! `facts` is what a rule can look at: the spec with the catalogue's rows joined in, one entry a

@@ -22,7 +22,7 @@ pub(super) struct RawRule {
     pub at: String,
     pub says: String,
     pub means: String,
-    pub mend: String,
+    pub fix: String,
     #[serde(default)]
     pub more: Option<String>,
     pub source: String,
@@ -87,7 +87,7 @@ impl LocatedRule<'_> {
         for (key, text) in [
             ("when", &written.when),
             ("says", &written.says),
-            ("mend", &written.mend),
+            ("fix", &written.fix),
         ] {
             if text.contains("{%") {
                 let message = format!("a rule's `{key}` has no tags");
@@ -118,10 +118,8 @@ impl LocatedRule<'_> {
 
 /// Whether a path such as `host.gpu.driver` is one of the spec's; what is said where it is not.
 fn path_is_known(path: &str, scope: RuleScope, spec: &ContextShape) -> Result<(), String> {
-    let words: Vec<&str> = path.split('.').collect();
-    let (first, rest) = words
-        .split_first()
-        .map_or(("", &[][..]), |(first, rest)| (*first, rest));
+    let mut words = path.split('.');
+    let first = words.next().unwrap_or_default();
     let start: &[&str] = match (first, scope) {
         ("host", RuleScope::Host | RuleScope::Pair) => &["nodes", EACH],
         ("switch", RuleScope::Switch) => &["switches", EACH],
@@ -130,11 +128,8 @@ fn path_is_known(path: &str, scope: RuleScope, spec: &ContextShape) -> Result<()
         }
         _ => &[first],
     };
-    let path: Vec<String> = start
-        .iter()
-        .chain(rest)
-        .map(|word| (*word).to_owned())
-        .collect();
+    let words = start.iter().copied().chain(words);
+    let path: Vec<String> = words.map(str::to_owned).collect();
     spec.at(&path).map(drop).map_err(|error| {
         let wrong = path.get(error.segment).map_or("", String::as_str);
         match find_nearest_word(wrong, error.known.iter().map(String::as_str)) {

@@ -47,8 +47,8 @@ pub struct Rule {
     pub source: String,
     /// The condition as it is written.
     pub condition: String,
-    /// The mend as it is written, with its templates.
-    pub mending: String,
+    /// The fix as it is written, with its templates.
+    pub fixing: String,
     /// The path in the spec that it is about, such as `host.gpu.driver`.
     pub path: String,
     /// A spec, without `cluster`, that keeps the rule.
@@ -61,7 +61,7 @@ pub struct Rule {
     pub own: bool,
     pub(super) when: Snippet,
     pub(super) says: Snippet,
-    pub(super) mend: Snippet,
+    pub(super) fix: Snippet,
     pub(super) document: Arc<YamlDocument>,
     pub(super) engine: Arc<Engine>,
 }
@@ -69,10 +69,10 @@ pub struct Rule {
 impl Rule {
     /// Whether it looks at something below this name, such as `jobs`.
     pub fn looks_at(&self, name: &str) -> bool {
-        let uses = [&self.when, &self.says, &self.mend]
+        let uses = [&self.when, &self.says, &self.fix]
             .into_iter()
             .flat_map(|snippet| &snippet.uses);
-        uses.filter_map(|one| one.path.first())
+        uses.filter_map(|path_use| path_use.path.first())
             .any(|first| first == name)
     }
 
@@ -81,10 +81,10 @@ impl Rule {
         self.scope == RuleScope::Job || self.looks_at("jobs")
     }
 
-    /// The mend with what it takes from the spec in angle brackets: `<host.gpu.model>`.
-    pub fn mend_in_words(&self) -> String {
-        let mut out = String::with_capacity(self.mending.len());
-        let mut rest = self.mending.as_str();
+    /// The fix with what it takes from the spec in angle brackets: `<host.gpu.model>`.
+    pub fn fix_in_words(&self) -> String {
+        let mut out = String::with_capacity(self.fixing.len());
+        let mut rest = self.fixing.as_str();
         while let Some((before, (inside, after))) = rest
             .split_once("{{")
             .and_then(|(before, more)| Some((before, more.split_once("}}")?)))

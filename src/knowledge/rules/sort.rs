@@ -17,14 +17,13 @@ pub(super) struct HostClassIndex {
 impl HostClassIndex {
     /// Of all classes.
     pub(super) fn of(classes: Vec<HostClass>) -> HostClassIndex {
-        let classes = classes.into_iter().map(|class| {
-            (
-                serde_json::to_value(&class.facts).unwrap_or_default(),
-                class,
-            )
-        });
+        let mut known = Vec::with_capacity(classes.len());
+        for class in classes {
+            let facts = serde_json::to_value(&class.facts).unwrap_or_default();
+            known.push((class, facts));
+        }
         HostClassIndex {
-            classes: classes.map(|(value, class)| (class, value)).collect(),
+            classes: known,
             columns: HashMap::new(),
         }
     }
@@ -57,16 +56,10 @@ pub(super) fn group_hosts_by_rule_facts(
     rule: &Rule,
     known: &mut HostClassIndex,
 ) -> Vec<RuleHostClass> {
-    let uses = [&rule.when, &rule.says, &rule.mend]
-        .into_iter()
-        .flat_map(|snippet| &snippet.uses);
-    let of_hosts =
-        uses.filter(|one| matches!(one.path.first().map(String::as_str), Some("host" | "other")));
-    let paths: BTreeSet<&[String]> = of_hosts
-        .map(|one| &one.path[1..])
-        .filter(|path| path.first().is_none_or(|name| name != "nodes"))
-        .collect();
-    paths.iter().for_each(|path| known.column(path));
+    let paths = collect_host_paths(rule);
+    for path in &paths {
+        known.column(path);
+    }
     let columns: Vec<&Vec<usize>> = paths
         .iter()
         .filter_map(|path| known.columns.get(*path))
@@ -82,19 +75,37 @@ pub(super) fn group_hosts_by_rule_facts(
         alike.groups.extend(&class.groups);
         alike.nodes.push(&class.facts.nodes);
     }
-    let sort = |of: MergedHostClasses| {
+    let mut classes = Vec::with_capacity(sorts.len());
+    for merged in sorts.into_values() {
         let mut host = Map::new();
         // shorter paths first: what is below a whole is a part of it
-        paths
-            .iter()
-            .for_each(|path| copy_value_at_path(&mut host, path, of.facts));
-        host.insert("nodes".to_owned(), Value::String(of.nodes.join(",")));
-        RuleHostClass {
-            host: Value::Object(host),
-            groups: of.groups,
+        for path in &paths {
+            copy_value_at_path(&mut host, path, merged.facts);
         }
-    };
-    sorts.into_values().map(sort).collect()
+        host.insert("nodes".to_owned(), Value::String(merged.nodes.join(",")));
+        classes.push(RuleHostClass {
+            host: Value::Object(host),
+            groups: merged.groups,
+        });
+    }
+    classes
+}
+
+/// The paths below a host that a rule looks at, but for the names of its nodes.
+fn collect_host_paths(rule: &Rule) -> BTreeSet<&[String]> {
+    let mut paths = BTreeSet::new();
+    for snippet in [&rule.when, &rule.says, &rule.fix] {
+        for path_use in &snippet.uses {
+            let Some((first, rest)) = path_use.path.split_first() else {
+                continue;
+            };
+            let is_nodes = rest.first().is_some_and(|name| name == "nodes");
+            if matches!(first.as_str(), "host" | "other") && !is_nodes {
+                paths.insert(rest);
+            }
+        }
+    }
+    paths
 }
 
 /// What stands at a path.
@@ -107,22 +118,23 @@ fn find_value_at_path<'a>(facts: &'a Value, path: &[String]) -> Option<&'a Value
 /// are there.
 fn copy_value_at_path(into: &mut Map<String, Value>, path: &[String], from: &Value) {
     let Some((name, rest)) = path.split_first() else {
-        into.extend(from.as_object().cloned().into_iter().flatten());
+        if let Value::Object(fields) = from {
+            into.extend(fields.clone());
+        }
         return;
     };
     let Some(value) = from.get(name.as_str()) else {
         return;
     };
-    match (rest.is_empty(), value) {
-        (false, Value::Object(_)) => {
-            let below = into
-                .entry(name.clone())
-                .or_insert_with(|| Value::Object(Map::new()));
-            if let Value::Object(below) = below {
-                copy_value_at_path(below, rest, value);
-            }
-        }
-        _ => drop(into.insert(name.clone(), value.clone())),
+    if rest.is_empty() || !value.is_object() {
+        into.insert(name.clone(), value.clone());
+        return;
+    }
+    let below = into
+        .entry(name.clone())
+        .or_insert_with(|| Value::Object(Map::new()));
+    if let Value::Object(below) = below {
+        copy_value_at_path(below, rest, value);
     }
 }
 

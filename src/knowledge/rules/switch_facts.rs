@@ -69,41 +69,32 @@ pub struct UnlikeFacts {
 
 /// All entries of `switches`, in the order of the spec.
 pub fn switch_facts(spec: &Spec, catalog: &Catalog) -> Vec<SwitchFacts> {
-    (0..spec.switches.len())
-        .map(|index| facts_of(spec, catalog, index))
+    let indices = 0..spec.switches.len();
+    indices
+        .map(|index| build_switch_facts(spec, catalog, index))
         .collect()
 }
 
-fn facts_of(spec: &Spec, catalog: &Catalog, index: usize) -> SwitchFacts {
+fn build_switch_facts(spec: &Spec, catalog: &Catalog, index: usize) -> SwitchFacts {
     let switch = &spec.switches[index];
     let (system, row) = (system_of(switch, catalog), model_of(switch, catalog));
+    let (mut data, mut cnp) = (None, None);
     // who tells priorities by the VLAN tag has no use for a map of DSCPs
-    let lossless = spec
-        .fabric
-        .lossless
-        .as_ref()
-        .filter(|lossless| lossless.trust != Some(Trust::Pcp));
-    let (data, cnp) = (
-        lossless.map(|lossless| lossless.dscp),
-        lossless.and_then(|lossless| Some(lossless.cnp.as_ref()?.dscp)),
-    );
-    let stated = |dscp: Option<u8>| switch.dscp.as_ref()?.get(&Dscp(dscp?)).copied();
-    let unsaid = |dscp: Option<u8>| {
-        if stated(dscp).is_some() {
-            None
-        } else {
-            system?.priority_of(dscp?)
-        }
-    };
+    if let Some(lossless) = &spec.fabric.lossless
+        && lossless.trust != Some(Trust::Pcp)
+    {
+        data = Some(lossless.dscp);
+        cnp = lossless.cnp.as_ref().map(|cnp| cnp.dscp);
+    }
     SwitchFacts {
         numbers: switch_numbers(switch, &spec.fabric, catalog),
         marks: switch.ecn.as_ref().map(Ecn::is_on),
         watched: switch.watchdog.as_ref().map(PfcWatchdogSpec::is_on),
-        data_priority: stated(data),
-        data_priority_unsaid: unsaid(data),
-        cnp_priority: stated(cnp),
-        cnp_priority_unsaid: unsaid(cnp),
-        unmarked_priority: stated(Some(0)),
+        data_priority: find_stated_priority(switch, data),
+        data_priority_unsaid: find_system_priority(switch, system, data),
+        cnp_priority: find_stated_priority(switch, cnp),
+        cnp_priority_unsaid: find_system_priority(switch, system, cnp),
+        unmarked_priority: find_stated_priority(switch, Some(0)),
         unlike: compare_with_earlier_switches(&spec.switches, index),
         row: row.cloned(),
         system: system.cloned(),
@@ -111,53 +102,76 @@ fn facts_of(spec: &Spec, catalog: &Catalog, index: usize) -> SwitchFacts {
     }
 }
 
-fn compare_with_earlier_switches(switches: &[SwitchGroup], index: usize) -> UnlikeFacts {
-    let (this, before) = (&switches[index], &switches[..index]);
-    let first = |differs: &dyn Fn(&SwitchGroup) -> bool| {
-        before
-            .iter()
-            .find(|other| differs(other))
-            .map(|other| other.name.clone())
-    };
-    let both = |one: Option<u32>, other: Option<u32>| one.zip(other);
-    let speeds = |other: &SwitchGroup| both(this.port_speed_gbps, other.port_speed_gbps);
-    UnlikeFacts {
-        mtu: first(&|other| both(this.mtu, other.mtu).is_some_and(|(one, other)| one != other)),
-        dscp: first(&|other| maps_differ(this, other)),
-        thresholds: first(&|other| {
-            let alike = speeds(other).is_some_and(|(one, other)| one == other);
-            alike
-                && find_ecn_thresholds(this)
-                    .zip(find_ecn_thresholds(other))
-                    .is_some_and(|(one, other)| one != other)
-        }),
-        speed: first(&|other| {
-            let differ = speeds(other).is_some_and(|(one, other)| one != other);
-            differ
-                && find_ecn_thresholds(this)
-                    .zip(find_ecn_thresholds(other))
-                    .is_some_and(|(one, other)| one == other)
-        }),
-        pfc_unsaid: match this.pfc {
-            Some(_) => None,
-            None => switches
-                .iter()
-                .find(|other| other.pfc.as_ref().is_some_and(|pfc| !pfc.is_empty()))
-                .map(|other| other.name.clone()),
-        },
+/// The priority that the spec's map gives to a DSCP.
+fn find_stated_priority(switch: &SwitchGroup, dscp: Option<u8>) -> Option<u8> {
+    switch.dscp.as_ref()?.get(&Dscp(dscp?)).copied()
+}
+
+/// The priority that the system's map gives to a DSCP that the spec's does not name.
+fn find_system_priority(
+    switch: &SwitchGroup,
+    system: Option<&SwitchSystemRow>,
+    dscp: Option<u8>,
+) -> Option<u8> {
+    match find_stated_priority(switch, dscp) {
+        Some(_) => None,
+        None => system?.priority_of(dscp?),
     }
+}
+
+fn compare_with_earlier_switches(switches: &[SwitchGroup], index: usize) -> UnlikeFacts {
+    let this = &switches[index];
+    let mut unlike = UnlikeFacts::default();
+    for other in &switches[..index] {
+        if are_equal(this.mtu, other.mtu) == Some(false) {
+            note_first(&mut unlike.mtu, other);
+        }
+        if maps_differ(this, other) {
+            note_first(&mut unlike.dscp, other);
+        }
+        let thresholds = are_equal(find_ecn_thresholds(this), find_ecn_thresholds(other));
+        let speeds = are_equal(this.port_speed_gbps, other.port_speed_gbps);
+        match (speeds, thresholds) {
+            (Some(true), Some(false)) => note_first(&mut unlike.thresholds, other),
+            (Some(false), Some(true)) => note_first(&mut unlike.speed, other),
+            _ => {}
+        }
+    }
+    if this.pfc.is_none() {
+        for other in switches {
+            if other.pfc.as_ref().is_some_and(|pfc| !pfc.is_empty()) {
+                note_first(&mut unlike.pfc_unsaid, other);
+            }
+        }
+    }
+    unlike
+}
+
+/// Whether both are the same; nothing where one of them says nothing.
+fn are_equal<T: PartialEq>(one: Option<T>, other: Option<T>) -> Option<bool> {
+    Some(one? == other?)
+}
+
+fn note_first(name: &mut Option<String>, switch: &SwitchGroup) {
+    name.get_or_insert_with(|| switch.name.clone());
 }
 
 /// A DSCP that both maps name, with another priority.
 fn maps_differ(one: &SwitchGroup, other: &SwitchGroup) -> bool {
-    let Some((one, other)) = one.dscp.as_ref().zip(other.dscp.as_ref()) else {
+    let (Some(one), Some(other)) = (&one.dscp, &other.dscp) else {
         return false;
     };
-    one.iter()
-        .any(|(dscp, priority)| other.get(dscp).is_some_and(|there| there != priority))
+    for (dscp, priority) in one {
+        if let Some(theirs) = other.get(dscp)
+            && theirs != priority
+        {
+            return true;
+        }
+    }
+    false
 }
 
 fn find_ecn_thresholds(switch: &SwitchGroup) -> Option<(u64, u64)> {
     let thresholds = switch.ecn.as_ref()?.thresholds()?;
-    thresholds.min_bytes.zip(thresholds.max_bytes)
+    Some((thresholds.min_bytes?, thresholds.max_bytes?))
 }

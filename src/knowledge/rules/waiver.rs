@@ -31,26 +31,22 @@ pub struct WaivedFinding {
 
 /// The hosts on which a code is accepted on a day, whether or not anything is found there.
 pub fn list_waived_hosts<'a>(loaded: &'a LoadedSpec, code: &str, today: &str) -> BTreeSet<&'a str> {
-    let own =
-        |waiver: &&Waiver| waiver.code.eq_ignore_ascii_case(code) && today <= waiver.until.as_str();
-    let of: Vec<Option<BTreeSet<String>>> = loaded
-        .spec
-        .rules
-        .waive
-        .iter()
-        .filter(own)
-        .map(hosts_of)
-        .collect();
-    let covered = |host: &&str| {
-        of.iter()
-            .any(|hosts| hosts.as_ref().is_none_or(|hosts| hosts.contains(*host)))
-    };
-    loaded
-        .hosts
-        .iter()
-        .map(|host| host.name.as_str())
-        .filter(covered)
-        .collect()
+    let mut waived: BTreeSet<&str> = BTreeSet::new();
+    for waiver in &loaded.spec.rules.waive {
+        if !waiver.code.eq_ignore_ascii_case(code) || today > waiver.until.as_str() {
+            continue;
+        }
+        let covered = hosts_of(waiver);
+        for host in &loaded.hosts {
+            if covered
+                .as_ref()
+                .is_none_or(|hosts| hosts.contains(&host.name))
+            {
+                waived.insert(&host.name);
+            }
+        }
+    }
+    waived
 }
 
 /// The waivers of a spec, and which of them covered something so far.
@@ -63,14 +59,10 @@ pub(super) struct Waivers<'a> {
 
 impl<'a> Waivers<'a> {
     pub(super) fn of(loaded: &'a LoadedSpec, today: &'a str) -> Self {
-        let all = loaded
-            .spec
-            .rules
-            .waive
-            .iter()
-            .enumerate()
-            .map(|(index, waiver)| (index, waiver, hosts_of(waiver)))
-            .collect();
+        let mut all = Vec::new();
+        for (index, waiver) in loaded.spec.rules.waive.iter().enumerate() {
+            all.push((index, waiver, hosts_of(waiver)));
+        }
         Waivers {
             loaded,
             today,
@@ -114,16 +106,15 @@ impl<'a> Waivers<'a> {
     /// What is to be said of the waivers themselves, once all is found; of codes that may still be
     /// found nothing is said to be unused.
     pub(super) fn notes(&self, codes: &BTreeSet<&str>, open: &BTreeSet<&str>) -> Vec<Diagnostic> {
-        let note = |(index, waiver, _): &(usize, &Waiver, _)| {
+        let mut notes = Vec::new();
+        for (index, waiver, _) in &self.all {
             let is_used = self.used.contains(index);
-            let is_open = !is_used && open.contains(waiver.code.to_uppercase().as_str());
-            if is_open {
-                None
-            } else {
-                check_waiver(self.loaded, codes, *index, waiver, is_used, self.today)
+            if is_used || !open.contains(waiver.code.to_uppercase().as_str()) {
+                let note = check_waiver(self.loaded, codes, *index, waiver, is_used, self.today);
+                notes.extend(note);
             }
-        };
-        self.all.iter().filter_map(note).collect()
+        }
+        notes
     }
 }
 
@@ -163,13 +154,13 @@ fn set_finding_hosts(finding: RuleFinding, hosts: Vec<String>) -> RuleFinding {
 
 /// The hosts that a waiver names; nothing stands for all of them.
 fn hosts_of(waiver: &Waiver) -> Option<BTreeSet<String>> {
-    let nodes = waiver.nodes.as_deref().filter(|nodes| *nodes != "*")?;
-    Some(
-        nodeset::expand_node_set(nodes)
-            .unwrap_or_default()
-            .into_iter()
-            .collect(),
-    )
+    match waiver.nodes.as_deref()? {
+        "*" => None,
+        nodes => {
+            let names = nodeset::expand_node_set(nodes).unwrap_or_default();
+            Some(names.into_iter().collect())
+        }
+    }
 }
 
 fn check_waiver(
@@ -220,7 +211,7 @@ fn new_ended_warning(waiver: &Waiver) -> Diagnostic {
     let message = format!("the waiver of {code} ended on {}", waiver.until);
     Diagnostic::warning("RW0131", message)
         .effect("the rule counts again")
-        .next("mend what it says, or accept it for longer")
+        .next("fix what it says, or accept it for longer")
 }
 
 fn new_unused_warning(waiver: &Waiver) -> Diagnostic {

@@ -47,15 +47,15 @@ pub struct SolverAnswers {
 impl SolverAnswers {
     /// Of all groups that have hosts.
     pub fn new(loaded: &LoadedSpec, catalog: &Catalog) -> SolverAnswers {
-        SolverAnswers::without(loaded, catalog, &|_| BTreeSet::new())
+        SolverAnswers::without(loaded, catalog, &[])
     }
 
-    /// Of all groups that have hosts, where some rules do not count for a group: nor do the facts
-    /// that say what they say.
+    /// Of all groups that have hosts; the rules that are `waived` for a group do not count there,
+    /// nor do the facts that say what they say.
     pub fn without(
         loaded: &LoadedSpec,
         catalog: &Catalog,
-        waived: &dyn Fn(usize) -> BTreeSet<String>,
+        waived: &[BTreeSet<String>],
     ) -> SolverAnswers {
         let book = Book::of(catalog);
         let mut answers = SolverAnswers::default();
@@ -68,15 +68,15 @@ impl SolverAnswers {
                 continue;
             }
             let question = SolverQuestion::of(loaded, group, catalog);
-            let waived = waived(group);
+            let waived = waived.get(group).cloned().unwrap_or_default();
+            let next = answers.answers.len();
             let at = *by_key
                 .entry((question.key(&book), waived.clone()))
-                .or_insert_with(|| {
-                    answers
-                        .answers
-                        .push(solve_question(&book, &question, &waived));
-                    answers.answers.len() - 1
-                });
+                .or_insert(next);
+            if at == next {
+                let answer = solve_question(&book, &question, &waived);
+                answers.answers.push(answer);
+            }
             answers.of.push(Some(at));
             answers.questions.push(question);
         }
@@ -95,54 +95,54 @@ pub fn solve_question(
     question: &SolverQuestion,
     waived: &BTreeSet<String>,
 ) -> SolverAnswer {
-    let counts = |fact: &&ReleaseConstraint| !fact.rules.iter().any(|rule| waived.contains(rule));
-    let (facts, unknown) = question.facts(book);
-    let facts: Vec<&ReleaseConstraint> = facts.into_iter().filter(counts).collect();
-    let asked = SolverQuery::new(book, question, &facts);
+    let (mut facts, unknown) = question.facts(book);
+    facts.retain(|fact| !fact.rules.iter().any(|rule| waived.contains(rule)));
+    let query = SolverQuery::new(book, question, &facts);
     let accepted = waived.contains(CODE);
-    let (conflicts, left) = asked.conflicts(&facts, accepted);
-    let choices = match asked.all(&left) {
-        SolverOutcome::All(found)
-            if accepted || conflicts.iter().all(|conflict| !conflict.certain) =>
-        {
+    let (conflicts, left) = query.conflicts(&facts, accepted);
+    let mut choices = Vec::new();
+    if let SolverOutcome::All(found) = query.all(&left)
+        && (accepted || conflicts.iter().all(|conflict| !conflict.certain))
+    {
+        for part in &question.asked {
             // what may not go together is nothing to choose by
-            let doubted = |part: &HostComponent| {
-                conflicts
-                    .iter()
-                    .flat_map(|c| &c.facts)
-                    .any(|fact| fact.of == *part || fact.on == *part)
-            };
-            let chosen = question
-                .asked
-                .iter()
-                .filter(|part| !doubted(part))
-                .filter_map(|part| {
-                    let known = book
-                        .known
-                        .get(part)?
-                        .iter()
-                        .find(|known| found.get(part) == Some(&known.value))?;
-                    let open = unknown
-                        .iter()
-                        .any(|fact| fact.of == *part && fact.at.contains(&known.value));
-                    let because = left
-                        .iter()
-                        .filter(|fact| is_fact_relevant(fact, *part, &found))
-                        .map(|fact| (*fact).clone())
-                        .collect();
-                    let against = collect_rejection_facts(book, *part, known, &left, &found);
-                    (!open).then(|| Choice {
-                        part: *part,
-                        known: known.clone(),
-                        because,
-                        against,
-                    })
-                });
-            chosen.collect()
+            let mut doubted = conflicts.iter().flat_map(|conflict| &conflict.facts);
+            if !doubted.any(|fact| fact.of == *part || fact.on == *part) {
+                choices.extend(choose_release(book, *part, &left, &unknown, &found));
+            }
         }
-        _ => Vec::new(),
-    };
+    }
     SolverAnswer { conflicts, choices }
+}
+
+/// The release that was found for a part; nothing where it is in no row, or where too little is
+/// known of what it needs.
+fn choose_release(
+    book: &Book,
+    part: HostComponent,
+    facts: &[&ReleaseConstraint],
+    unknown: &[&ReleaseConstraint],
+    found: &BTreeMap<HostComponent, Value>,
+) -> Option<Choice> {
+    let release = found.get(&part)?;
+    let mut known = book.known.get(&part)?.iter();
+    let known = known.find(|known| known.value == *release)?;
+    let mut open = unknown.iter();
+    if open.any(|fact| fact.of == part && fact.at.contains(release)) {
+        return None;
+    }
+    let mut because = Vec::new();
+    for fact in facts {
+        if is_fact_relevant(fact, part, found) {
+            because.push((*fact).clone());
+        }
+    }
+    Some(Choice {
+        part,
+        known: known.clone(),
+        because,
+        against: collect_rejection_facts(book, part, known, facts, found),
+    })
 }
 
 /// Why the one that is taken first was not: what it needs and what was taken of that do not go
@@ -154,26 +154,23 @@ fn collect_rejection_facts(
     facts: &[&ReleaseConstraint],
     found: &BTreeMap<HostComponent, Value>,
 ) -> Vec<ReleaseConstraint> {
-    let Some(first) = book
-        .known
-        .get(&part)
-        .and_then(|known| known.first())
-        .filter(|first| first.value != taken.value)
-    else {
-        return Vec::new();
+    let mut against = Vec::new();
+    let Some(first) = book.known.get(&part).and_then(|known| known.first()) else {
+        return against;
     };
-    let needs = |fact: &ReleaseConstraint| {
-        fact.of == part
+    if first.value == taken.value {
+        return against;
+    }
+    for fact in facts {
+        if let Some(value) = found.get(&fact.on)
+            && fact.of == part
             && fact.at.contains(&first.value)
-            && found
-                .get(&fact.on)
-                .is_some_and(|value| !fact.allowed.contains(value))
-    };
-    facts
-        .iter()
-        .filter(|fact| needs(fact))
-        .map(|fact| (*fact).clone())
-        .collect()
+            && !fact.allowed.contains(value)
+        {
+            against.push((*fact).clone());
+        }
+    }
+    against
 }
 
 /// Whether a fact says something of a part here: what was taken needs it, or it needs what was
@@ -183,8 +180,8 @@ fn is_fact_relevant(
     part: HostComponent,
     found: &BTreeMap<HostComponent, Value>,
 ) -> bool {
-    (fact.on == part || fact.of == part)
-        && found
-            .get(&fact.of)
-            .is_some_and(|value| fact.at.contains(value))
+    match found.get(&fact.of) {
+        Some(value) => (fact.on == part || fact.of == part) && fact.at.contains(value),
+        None => false,
+    }
 }

@@ -28,8 +28,8 @@ pub struct ReleaseConstraint {
     pub except_packages: Option<String>,
     /// In words: `CUDA 12 needs the GPU driver 525.60.13 or newer`.
     pub says: String,
-    /// What would mend it: `take the GPU driver 525.60.13 or newer`.
-    pub mend: String,
+    /// What would fix it: `take the GPU driver 525.60.13 or newer`.
+    pub fix: String,
     /// The rules that say the same.
     pub rules: Vec<String>,
     /// The row: file and line.
@@ -72,28 +72,16 @@ impl Book {
             book.release(&entry.row, &catalog.place(entry));
         }
         for entry in catalog.gpu.entries() {
-            book.limits(
-                catalog,
-                entry,
-                HostComponent::Gpu,
-                list_gpu_limits(&entry.row),
-            );
+            let limits = list_gpu_limits(&entry.row);
+            book.limits(catalog, entry, HostComponent::Gpu, limits);
         }
         for entry in catalog.os.entries() {
-            book.limits(
-                catalog,
-                entry,
-                HostComponent::Os,
-                list_os_limits(&entry.row),
-            );
+            let limits = list_os_limits(&entry.row);
+            book.limits(catalog, entry, HostComponent::Os, limits);
         }
         for entry in catalog.nic.entries() {
-            book.limits(
-                catalog,
-                entry,
-                HostComponent::Nic,
-                list_nic_limits(&entry.row),
-            );
+            let limits = list_nic_limits(&entry.row);
+            book.limits(catalog, entry, HostComponent::Nic, limits);
         }
         for (part, known) in &mut book.known {
             // the newest first; names stay in the order of the file
@@ -103,25 +91,18 @@ impl Book {
         }
         let mut marks: BTreeMap<HostComponent, BTreeSet<Value>> = BTreeMap::new();
         for fact in &book.facts {
-            marks
-                .entry(fact.of)
-                .or_default()
-                .extend(list_range_ends(&fact.at));
-            marks
-                .entry(fact.on)
-                .or_default()
-                .extend(list_range_ends(&fact.allowed));
+            let of = marks.entry(fact.of).or_default();
+            of.extend(list_range_ends(&fact.at));
+            let on = marks.entry(fact.on).or_default();
+            on.extend(list_range_ends(&fact.allowed));
         }
         for (part, known) in &book.known {
-            marks
-                .entry(*part)
-                .or_default()
-                .extend(known.iter().map(|known| known.value.clone()));
+            let values = known.iter().map(|known| known.value.clone());
+            marks.entry(*part).or_default().extend(values);
         }
-        book.marks = marks
-            .into_iter()
-            .map(|(part, marks)| (part, marks.into_iter().collect()))
-            .collect();
+        for (part, marks) in marks {
+            book.marks.insert(part, marks.into_iter().collect());
+        }
         book
     }
 
@@ -131,6 +112,15 @@ impl Book {
         };
         for need in &row.needs {
             let wanted = need.wanted();
+            let verb = if row.part == HostComponent::Modules {
+                "need"
+            } else {
+                "needs"
+            };
+            let mut says = format!("{} {verb} {wanted}", row.part.with(&row.release));
+            if let Some(why) = &need.because {
+                says += &format!(": {why}");
+            }
             self.facts.push(ReleaseConstraint {
                 of: row.part,
                 at: at.clone(),
@@ -138,19 +128,8 @@ impl Book {
                 allowed: compute_allowed_range(need),
                 certain: need.certain,
                 except_packages: need.except_packages.clone(),
-                says: format!(
-                    "{} {} {wanted}{}",
-                    row.part.with(&row.release),
-                    if row.part == HostComponent::Modules {
-                        "need"
-                    } else {
-                        "needs"
-                    },
-                    need.because
-                        .as_deref()
-                        .map_or(String::new(), |why| format!(": {why}"))
-                ),
-                mend: format!("take {wanted}"),
+                says,
+                fix: format!("take {wanted}"),
                 rules: need.rule.iter().cloned().collect(),
                 place: place.to_owned(),
                 source: row.source.clone(),
@@ -187,7 +166,7 @@ impl Book {
                 certain: limit.certain,
                 except_packages: None,
                 says: limit.says.unwrap_or(says),
-                mend: format!("take {}", limit.wanted),
+                fix: format!("take {}", limit.wanted),
                 rules: limit.rules.iter().map(|rule| (*rule).to_owned()).collect(),
                 place: catalog.place(entry),
                 source: entry.row.source().to_owned(),

@@ -9,21 +9,24 @@ use std::collections::BTreeSet;
 
 /// What is wrong with the inventory's own combinations: the shipped ones are tried by the tests.
 pub fn check_combinations(catalog: &Catalog) -> Vec<Diagnostic> {
-    let own = catalog.combination.entries().filter(|entry| entry.own);
-    own.filter_map(|entry| {
-        let why = explain_failed_combination(&entry.row, catalog)?;
+    let mut failures = Vec::new();
+    for entry in catalog.combination.entries() {
+        if !entry.own {
+            continue;
+        }
+        let Some(why) = explain_failed_combination(&entry.row, catalog) else {
+            continue;
+        };
         let name = railwright_base::text::one_line(&entry.row.name, 60);
-        Some(
-            Diagnostic::error(
-                "RW0226",
-                format!("the combination `{name}` does not hold: {why}"),
-            )
-            .labelled(entry.label.clone())
-            .effect("what the releases of the catalogue need is not what its author knows")
-            .next("mend the combination, or the row of the release: railwright catalog release"),
-        )
-    })
-    .collect()
+        let message = format!("the combination `{name}` does not hold: {why}");
+        failures.push(
+            Diagnostic::error("RW0226", message)
+                .labelled(entry.label.clone())
+                .effect("what the releases of the catalogue need is not what its author knows")
+                .next("fix the combination, or the row of the release: railwright catalog release"),
+        );
+    }
+    failures
 }
 
 /// Why a combination does not hold.
@@ -39,30 +42,19 @@ pub(super) fn explain_failed_combination(
     let (Some(answer), Some(question)) = (answers.group(0), answers.questions.first()) else {
         return Some("it has no entry of `nodes`".to_owned());
     };
-    let short = |path: &str| path.trim_start_matches("nodes[0].").to_owned();
-    let excludes: BTreeSet<String> = row.excludes.iter().cloned().collect();
-    let found = answer.conflicts.iter().map(|conflict| {
-        let paths: BTreeSet<String> = conflict
-            .wishes
-            .iter()
-            .map(|at| short(&question.wishes[*at].path))
-            .collect();
-        (paths, conflict.certain && !conflict.is_assumed)
-    });
-    let found: Vec<(BTreeSet<String>, bool)> = found.collect();
-    let words = |paths: &BTreeSet<String>| {
-        paths
-            .iter()
-            .map(String::as_str)
-            .collect::<Vec<_>>()
-            .join(" and ")
-    };
+    let excludes: BTreeSet<&str> = row.excludes.iter().map(String::as_str).collect();
+    let mut found: Vec<(BTreeSet<&str>, bool)> = Vec::new();
+    for conflict in &answer.conflicts {
+        let paths = conflict.wishes.iter().map(|at| &question.wishes[*at].path);
+        let paths = paths.map(|path| path.trim_start_matches("nodes[0]."));
+        found.push((paths.collect(), conflict.certain && !conflict.is_assumed));
+    }
     if excludes.is_empty() {
         if let Some((paths, _)) = found.first() {
-            return Some(format!("{} exclude each other", words(paths)));
+            return Some(format!("{} exclude each other", join_paths(paths)));
         }
     } else if !found.contains(&(excludes.clone(), !row.unsure)) {
-        let others: Vec<String> = found.iter().map(|(paths, _)| words(paths)).collect();
+        let others: Vec<String> = found.iter().map(|(paths, _)| join_paths(paths)).collect();
         let instead = if others.is_empty() {
             "nothing does".to_owned()
         } else {
@@ -70,21 +62,29 @@ pub(super) fn explain_failed_combination(
         };
         return Some(format!(
             "{} do not exclude each other so, {instead}",
-            words(&excludes)
+            join_paths(&excludes)
         ));
     }
-    row.chosen.iter().find_map(|(part, release)| {
-        let chosen = answer
-            .choices
-            .iter()
-            .find(|choice| choice.part == *part)
-            .map(|choice| choice.known.release.as_str());
-        (chosen != Some(release.as_str())).then(|| not_chosen(*part, release, chosen))
-    })
+    for (part, release) in &row.chosen {
+        let mut choices = answer.choices.iter();
+        let choice = choices.find(|choice| choice.part == *part);
+        let chosen = choice.map(|choice| choice.known.release.as_str());
+        if chosen != Some(release.as_str()) {
+            return Some(not_chosen(*part, release, chosen));
+        }
+    }
+    None
+}
+
+fn join_paths(paths: &BTreeSet<&str>) -> String {
+    paths.iter().copied().collect::<Vec<_>>().join(" and ")
 }
 
 fn not_chosen(part: HostComponent, release: &str, chosen: Option<&str>) -> String {
-    let chosen = chosen.map_or("nothing".to_owned(), |chosen| part.with(chosen));
+    let chosen = match chosen {
+        Some(chosen) => part.with(chosen),
+        None => "nothing".to_owned(),
+    };
     format!(
         "{chosen} is chosen, not {}",
         part.with(&railwright_base::text::one_line(release, 40))

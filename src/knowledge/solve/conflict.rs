@@ -56,10 +56,10 @@ impl<'a> SolverQuery<'a> {
     pub(super) fn excluded(&self, chosen: &[usize], facts: &[&ReleaseConstraint]) -> bool {
         let (wishes, of) = self.bearing(chosen, facts);
         let settled = settle_without_search(&wishes, &self.question.asked, &of, &self.candidates);
-        settled.map_or_else(
-            || self.some(chosen, facts) == SolverOutcome::Nothing,
-            |kept| !kept,
-        )
+        match settled {
+            Some(kept) => !kept,
+            None => self.some(chosen, facts) == SolverOutcome::Nothing,
+        }
     }
 
     /// The wishes, and the facts that bear on them: which DOCA or MLNX_OFED there would have to be
@@ -71,16 +71,11 @@ impl<'a> SolverQuery<'a> {
     ) -> (Vec<&SpecRequirement>, Vec<&'f ReleaseConstraint>) {
         let wishes: Vec<&SpecRequirement> =
             chosen.iter().map(|at| &self.question.wishes[*at]).collect();
-        let is_release =
-            |part: HostComponent| matches!(part, HostComponent::Doca | HostComponent::MlnxOfed);
-        let has_stack = wishes.iter().any(|wish| {
-            wish.parts
-                .iter()
-                .any(|(part, _)| *part == HostComponent::Stack || is_release(*part))
-        });
-        let bears =
-            |fact: &&ReleaseConstraint| has_stack || !is_release(fact.of) && !is_release(fact.on);
-        (wishes, facts.iter().copied().filter(bears).collect())
+        let mut parts = wishes.iter().flat_map(|wish| &wish.parts);
+        let has_stack = parts.any(|(part, _)| *part == HostComponent::Stack || is_stack(*part));
+        let mut facts = facts.to_vec();
+        facts.retain(|fact| has_stack || !is_stack(fact.of) && !is_stack(fact.on));
+        (wishes, facts)
     }
 
     /// With all of them.
@@ -95,17 +90,14 @@ impl<'a> SolverQuery<'a> {
         facts: &[&'f ReleaseConstraint],
         accepted: bool,
     ) -> (Vec<SolverConflict>, Vec<&'f ReleaseConstraint>) {
-        let certain: Vec<&ReleaseConstraint> =
-            facts.iter().copied().filter(|fact| fact.certain).collect();
-        let (mut conflicts, mut broken) = (Vec::new(), Vec::new());
+        let mut certain = facts.to_vec();
+        certain.retain(|fact| fact.certain);
+        let mut conflicts = Vec::new();
+        let mut broken: Vec<&ReleaseConstraint> = Vec::new();
         self.find(&certain, true, &mut conflicts, &mut broken);
         self.find(facts, false, &mut conflicts, &mut broken);
-        let keeps = |fact: &&ReleaseConstraint| {
-            !broken
-                .iter()
-                .any(|other: &&ReleaseConstraint| std::ptr::eq(*other, *fact))
-        };
-        let others: Vec<&ReleaseConstraint> = facts.iter().copied().filter(keeps).collect();
+        let mut others = facts.to_vec();
+        others.retain(|fact| !broken.iter().any(|other| std::ptr::eq(*other, *fact)));
         if (accepted || conflicts.iter().all(|conflict| !conflict.certain))
             && self.all(&others) != SolverOutcome::Nothing
         {
@@ -156,16 +148,15 @@ impl<'a> SolverQuery<'a> {
     }
 
     fn is_assumed(&self, wishes: &[usize], facts: &[ReleaseConstraint]) -> bool {
-        let is_kernel = |wish: &usize| {
-            matches!(
-                self.question.wishes[*wish].implied,
-                Some((HostComponent::Kernel, _))
-            )
-        };
-        wishes.iter().any(is_kernel)
-            && facts
-                .iter()
-                .any(|fact| fact.on == HostComponent::Kernel || fact.of == HostComponent::Kernel)
+        let kernel = HostComponent::Kernel;
+        if !facts
+            .iter()
+            .any(|fact| fact.on == kernel || fact.of == kernel)
+        {
+            return false;
+        }
+        let mut wishes = wishes.iter().map(|at| &self.question.wishes[*at]);
+        wishes.any(|wish| matches!(wish.implied, Some((HostComponent::Kernel, _))))
     }
 
     /// The facts that make it one: a single one where there is such, else as many as none can be
@@ -180,17 +171,19 @@ impl<'a> SolverQuery<'a> {
         }
         let mut core = facts.to_vec();
         for fact in facts {
-            let without: Vec<&ReleaseConstraint> = core
-                .iter()
-                .copied()
-                .filter(|other| !std::ptr::eq(*other, *fact))
-                .collect();
+            let mut without = core.clone();
+            without.retain(|other| !std::ptr::eq(*other, *fact));
             if self.excluded(wishes, &without) {
-                core.retain(|other| !std::ptr::eq(*other, *fact));
+                core = without;
             }
         }
         core
     }
+}
+
+/// Whether a part is a release of drivers for RDMA, which only some hosts have.
+fn is_stack(part: HostComponent) -> bool {
+    matches!(part, HostComponent::Doca | HostComponent::MlnxOfed)
 }
 
 /// All choices of `size` numbers below `count`, in order.
@@ -198,17 +191,16 @@ pub(super) fn enumerate_subsets(count: usize, size: usize) -> impl Iterator<Item
     let mut next: Option<Vec<usize>> = (size <= count).then(|| (0..size).collect());
     std::iter::from_fn(move || {
         let now = next.clone()?;
-        next = (0..size)
-            .rev()
-            .find(|at| now[*at] < count - size + at)
-            .map(|at| {
-                let mut then = now.clone();
-                then[at] += 1;
-                for below in at + 1..size {
-                    then[below] = then[below - 1] + 1;
-                }
-                then
-            });
+        let mut places = (0..size).rev();
+        next = None;
+        if let Some(at) = places.find(|at| now[*at] < count - size + at) {
+            let mut then = now.clone();
+            then[at] += 1;
+            for below in at + 1..size {
+                then[below] = then[below - 1] + 1;
+            }
+            next = Some(then);
+        }
         Some(now)
     })
 }

@@ -1,5 +1,5 @@
 //! Wishes that exclude each other, told: carets under each, every reason with its row, what would
-//! mend it, the sources.
+//! fix it, the sources.
 
 use super::answer::SolverAnswers;
 use super::book::ReleaseConstraint;
@@ -27,16 +27,17 @@ pub struct ConflictFinding {
 
 /// The answers where the rules do not count that are `waived` for all hosts of a group.
 pub fn solve_with_waivers(loaded: &LoadedSpec, catalog: &Catalog, waived: &Hosts) -> SolverAnswers {
-    let hosts = by_group(loaded);
-    let wholly = |group: usize| {
-        let all = |of: &BTreeSet<String>| hosts[group].iter().all(|host| of.contains(*host));
-        waived
-            .iter()
-            .filter(|(_, of)| all(of))
-            .map(|(code, _)| code.clone())
-            .collect::<BTreeSet<String>>()
-    };
-    SolverAnswers::without(loaded, catalog, &wholly)
+    let mut waived_by_group: Vec<BTreeSet<String>> = Vec::new();
+    for hosts in by_group(loaded) {
+        let mut codes = BTreeSet::new();
+        for (code, waived_hosts) in waived {
+            if hosts.iter().all(|host| waived_hosts.contains(*host)) {
+                codes.insert(code.clone());
+            }
+        }
+        waived_by_group.push(codes);
+    }
+    SolverAnswers::without(loaded, catalog, &waived_by_group)
 }
 
 fn by_group(loaded: &LoadedSpec) -> Vec<Vec<&str>> {
@@ -62,36 +63,45 @@ pub fn collect_conflict_findings(
             groups.push(group);
         }
     }
-    let mut told = Vec::new();
+    let mut findings = Vec::new();
     for (answer, groups) in answers.answers.iter().zip(&groups) {
         let Some(first) = groups.first() else {
             continue;
         };
         for conflict in &answer.conflicts {
-            let said = |host: &str| {
-                let rules = conflict.facts.iter().flat_map(|fact| &fact.rules);
-                rules
-                    .flat_map(|rule| [found.get(rule), waived.get(rule)])
-                    .flatten()
-                    .any(|of| of.contains(host))
-            };
-            let of = groups
-                .iter()
-                .flat_map(|group| &hosts[*group])
-                .filter(|host| !said(host));
-            let of: Vec<String> = of.map(|host| (*host).to_owned()).collect();
-            if !of.is_empty() {
-                let diagnostic =
-                    new_conflict_diagnostic(loaded, &answers.questions[*first], conflict)
-                        .on(nodeset::fold_node_set(&of));
-                told.push(ConflictFinding {
-                    diagnostic,
-                    hosts: of,
-                });
+            let mut affected: Vec<String> = Vec::new();
+            for host in groups.iter().flat_map(|group| &hosts[*group]) {
+                if !is_found_by_rule(conflict, host, [found, waived]) {
+                    affected.push((*host).to_owned());
+                }
+            }
+            if affected.is_empty() {
+                continue;
+            }
+            let question = &answers.questions[*first];
+            let diagnostic = new_conflict_diagnostic(loaded, question, conflict)
+                .on(nodeset::fold_node_set(&affected));
+            findings.push(ConflictFinding {
+                diagnostic,
+                hosts: affected,
+            });
+        }
+    }
+    findings
+}
+
+/// Whether a rule that says what the conflict says was found or waived on a host.
+fn is_found_by_rule(conflict: &SolverConflict, host: &str, known: [&Hosts; 2]) -> bool {
+    for rule in conflict.facts.iter().flat_map(|fact| &fact.rules) {
+        for hosts_by_rule in known {
+            if let Some(hosts) = hosts_by_rule.get(rule)
+                && hosts.contains(host)
+            {
+                return true;
             }
         }
     }
-    told
+    false
 }
 
 fn new_conflict_diagnostic(
@@ -99,46 +109,40 @@ fn new_conflict_diagnostic(
     question: &SolverQuestion,
     conflict: &SolverConflict,
 ) -> Diagnostic {
-    let wishes: Vec<&SpecRequirement> = conflict
-        .wishes
-        .iter()
-        .filter_map(|at| question.wishes.get(*at))
-        .collect();
-    let names: Vec<String> = wishes
-        .iter()
-        .map(|wish| format!("`{}`", wish.said))
-        .collect();
+    let places = conflict.wishes.iter();
+    let wishes: Vec<&SpecRequirement> = places.filter_map(|at| question.wishes.get(*at)).collect();
+    let names = wishes.iter().map(|wish| format!("`{}`", wish.said));
+    let names: Vec<String> = names.collect();
     let message = match names.split_last() {
         Some((last, rest)) if !rest.is_empty() => {
             format!("{} and {last} exclude each other", rest.join(", "))
         }
         _ => format!("{} cannot be had", names.join(", ")),
     };
-    let reasons: Vec<String> = conflict
-        .facts
-        .iter()
-        .map(|fact| format!("{} ({})", fact.says, fact.place))
-        .collect();
-    let mut diagnostic = match conflict.certain && !conflict.is_assumed {
-        true => Diagnostic::error(CODE, message).effect(format!(
-            "no choice of the other parts satisfies all of them: {}",
-            reasons.join("; ")
-        )),
-        false => Diagnostic::warning(CODE, message)
-            .effect(format!("this may fail: {}", reasons.join("; "))),
+    let facts = conflict.facts.iter();
+    let reasons = facts.map(|fact| format!("{} ({})", fact.says, fact.place));
+    let reasons = reasons.collect::<Vec<_>>().join("; ");
+    let mut diagnostic = if conflict.certain && !conflict.is_assumed {
+        Diagnostic::error(CODE, message).effect(format!(
+            "no choice of the other parts satisfies all of them: {reasons}"
+        ))
+    } else {
+        Diagnostic::warning(CODE, message).effect(format!("this may fail: {reasons}"))
     };
     for wish in wishes {
-        let label = loaded.label_around(&wish.path, &format_caret_label(wish, &conflict.facts));
-        diagnostic = label.into_iter().fold(diagnostic, Diagnostic::labelled);
+        let text = format_caret_label(wish, &conflict.facts);
+        if let Some(label) = loaded.label_around(&wish.path, &text) {
+            diagnostic = diagnostic.labelled(label);
+        }
     }
-    let mends: Vec<&str> =
-        collect_unique_texts(conflict.facts.iter().map(|fact| fact.mend.as_str()));
+    let fixes: Vec<&str> =
+        collect_unique_texts(conflict.facts.iter().map(|fact| fact.fix.as_str()));
     let which = if conflict.wishes.len() == 1 {
         "change it"
     } else {
         "change one of them"
     };
-    diagnostic = diagnostic.next(format!("{which}: {}", mends.join(", or ")));
+    diagnostic = diagnostic.next(format!("{which}: {}", fixes.join(", or ")));
     diagnostic.source = Some(
         collect_unique_texts(conflict.facts.iter().map(|fact| fact.source.as_str())).join("; "),
     );
@@ -147,12 +151,14 @@ fn new_conflict_diagnostic(
 
 /// What is said under a wish: itself, or what it stands for besides where that is meant.
 fn format_caret_label(wish: &SpecRequirement, facts: &[ReleaseConstraint]) -> String {
-    let implied = wish.implied.as_ref().filter(|(part, _)| {
-        facts
+    if let Some((part, text)) = &wish.implied
+        && facts
             .iter()
             .any(|fact| fact.on == *part || fact.of == *part)
-    });
-    implied.map_or_else(|| wish.said.clone(), |(_, text)| text.clone())
+    {
+        return text.clone();
+    }
+    wish.said.clone()
 }
 
 fn collect_unique_texts<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<&'a str> {

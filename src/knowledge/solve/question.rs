@@ -39,13 +39,13 @@ impl SolverQuestion {
     pub fn of(loaded: &LoadedSpec, group: usize, catalog: &Catalog) -> SolverQuestion {
         let node = &loaded.spec.nodes[group];
         let mut question = SolverQuestion::default();
-        let at = |key: &str| format!("nodes[{group}].{key}");
-        question.system(node, catalog, &at);
-        question.stack(node, catalog, &at);
-        question.gpu(node, catalog, &at);
+        question.system(node, catalog, group);
+        question.stack(node, catalog, group);
+        question.gpu(node, catalog, group);
         if let Some(text) = &node.containerd {
             let key = "containerd";
-            question.require_release(at(key), key, HostComponent::Containerd, text);
+            let path = node_path(group, key);
+            question.require_release(path, key, HostComponent::Containerd, text);
         }
         if let Some(text) = &loaded.spec.jobs.nccl
             && node.gpu.is_some()
@@ -96,19 +96,18 @@ impl SolverQuestion {
         }
     }
 
-    fn system(&mut self, node: &NodeGroup, catalog: &Catalog, at: &dyn Fn(&str) -> String) {
+    fn system(&mut self, node: &NodeGroup, catalog: &Catalog, group: usize) {
         let row = node.os.as_deref().and_then(|os| catalog.system(os));
         self.packages = row.map(|row| row.package_manager.clone());
         if let (Some(os), Some(row)) = (&node.os, row) {
             // the system's first kernel, unless the spec names another
-            let kernel = node
-                .kernel
-                .is_none()
-                .then(|| parse_release_line(HostComponent::Kernel, &row.kernel))
-                .flatten();
+            let kernel = match node.kernel {
+                Some(_) => None,
+                None => parse_release_line(HostComponent::Kernel, &row.kernel),
+            };
             let named = kernel.is_some();
             self.wish(
-                at("os"),
+                node_path(group, "os"),
                 "os",
                 os,
                 [
@@ -121,15 +120,18 @@ impl SolverQuestion {
             });
         }
         if let Some(kernel) = &node.kernel {
-            self.require_release(at("kernel"), "kernel", HostComponent::Kernel, kernel);
+            self.require_release(
+                node_path(group, "kernel"),
+                "kernel",
+                HostComponent::Kernel,
+                kernel,
+            );
         }
-        if let Some((nics, row)) = node
-            .nics
-            .as_ref()
-            .and_then(|nics| Some((nics, catalog.nic.get(&nics.model)?)))
+        if let Some(nics) = &node.nics
+            && let Some(row) = catalog.nic.get(&nics.model)
         {
             self.wish(
-                at("nics.model"),
+                node_path(group, "nics.model"),
                 "nics.model",
                 &nics.model,
                 [(HostComponent::Nic, Some(one_of([row.name.as_str()])))],
@@ -137,7 +139,7 @@ impl SolverQuestion {
         }
     }
 
-    fn stack(&mut self, node: &NodeGroup, catalog: &Catalog, at: &dyn Fn(&str) -> String) {
+    fn stack(&mut self, node: &NodeGroup, catalog: &Catalog, group: usize) {
         let Some(stack) = &node.rdma_stack else {
             return;
         };
@@ -156,11 +158,11 @@ impl SolverQuestion {
             ),
         };
         let key = "rdma_stack.flavour";
-        self.require_name(at(key), key, HostComponent::Stack, word);
+        self.require_name(node_path(group, key), key, HostComponent::Stack, word);
         match (part, &stack.version) {
             (Some(part), Some(version)) => {
                 let key = "rdma_stack.version";
-                self.require_release(at(key), key, part, version);
+                self.require_release(node_path(group, key), key, part, version);
             }
             // which release a system can have is known of those that its row is about alone
             (Some(part), None) if listed => self.asked.push(part),
@@ -168,19 +170,18 @@ impl SolverQuestion {
         }
     }
 
-    fn gpu(&mut self, node: &NodeGroup, catalog: &Catalog, at: &dyn Fn(&str) -> String) {
+    fn gpu(&mut self, node: &NodeGroup, catalog: &Catalog, group: usize) {
         let Some(gpu) = &node.gpu else { return };
-        let Some(row) = catalog
-            .gpu
-            .get(&gpu.model)
-            .filter(|row| row.vendor == "nvidia")
-        else {
+        let Some(row) = catalog.gpu.get(&gpu.model) else {
             return;
         };
+        if row.vendor != "nvidia" {
+            return;
+        }
         let architecture = Some(one_of([row.architecture.as_str()]));
         let model = Some(one_of([row.name.as_str()]));
         self.wish(
-            at("gpu.model"),
+            node_path(group, "gpu.model"),
             "gpu.model",
             &gpu.model,
             [
@@ -188,9 +189,14 @@ impl SolverQuestion {
                 (HostComponent::Architecture, architecture),
             ],
         );
-        self.gpu_driver(gpu, at);
+        self.gpu_driver(gpu, group);
         if let Some(cuda) = &gpu.cuda {
-            self.require_release(at("gpu.cuda"), "gpu.cuda", HostComponent::Cuda, cuda);
+            self.require_release(
+                node_path(group, "gpu.cuda"),
+                "gpu.cuda",
+                HostComponent::Cuda,
+                cuda,
+            );
         }
         if let Some(direct) = &gpu.direct {
             let path = match direct.path {
@@ -199,21 +205,21 @@ impl SolverQuestion {
                 GpuDirectPath::NvPeerMem => "nv-peer-mem",
             };
             let key = "gpu.direct.path";
-            self.require_name(at(key), key, HostComponent::Direct, path);
+            self.require_name(node_path(group, key), key, HostComponent::Direct, path);
         }
         let system = node.os.as_deref().and_then(|os| catalog.system(os));
         let to_choose = self.list_gpu_parts_to_choose(gpu, system);
         self.asked.extend(to_choose);
     }
 
-    fn gpu_driver(&mut self, gpu: &GpuSpec, at: &dyn Fn(&str) -> String) {
+    fn gpu_driver(&mut self, gpu: &GpuSpec, group: usize) {
         if let Some(driver) = &gpu.driver {
             // without a word of the spec a driver is installed with the proprietary modules
             let modules = gpu.modules.is_none().then(|| one_of(["proprietary"]));
             let named = modules.is_some();
             let release = parse_release_line(HostComponent::Driver, driver);
             self.wish(
-                at("gpu.driver"),
+                node_path(group, "gpu.driver"),
                 "gpu.driver",
                 driver,
                 [
@@ -231,7 +237,7 @@ impl SolverQuestion {
             None => return,
         };
         self.require_name(
-            at("gpu.modules"),
+            node_path(group, "gpu.modules"),
             "gpu.modules",
             HostComponent::Modules,
             modules,
@@ -252,14 +258,13 @@ impl SolverQuestion {
         if gpu.cuda.is_some() || system.is_some_and(|row| row.cuda_min.is_none()) {
             settled.insert(HostComponent::Cuda);
         }
-        [
+        let mut to_choose = vec![
             HostComponent::Driver,
             HostComponent::Modules,
             HostComponent::Cuda,
-        ]
-        .into_iter()
-        .filter(|part| !settled.contains(part))
-        .collect()
+        ];
+        to_choose.retain(|part| !settled.contains(part));
+        to_choose
     }
 
     /// All parts that a wish fixes.
@@ -275,25 +280,33 @@ impl SolverQuestion {
         &self,
         book: &'b Book,
     ) -> (Vec<&'b ReleaseConstraint>, Vec<&'b ReleaseConstraint>) {
-        let known: BTreeSet<HostComponent> =
-            self.parts().chain(self.asked.iter().copied()).collect();
+        let mut known: BTreeSet<HostComponent> = self.parts().collect();
+        known.extend(&self.asked);
+        let (mut facts, mut unknown) = (Vec::new(), Vec::new());
+        for fact in &book.facts {
+            if !known.contains(&fact.of) || !self.may_concern(fact) {
+                continue;
+            }
+            if known.contains(&fact.on) {
+                facts.push(fact);
+            } else {
+                unknown.push(fact);
+            }
+        }
+        (facts, unknown)
+    }
+
+    fn may_concern(&self, fact: &ReleaseConstraint) -> bool {
         // of a system that nobody knows it is not known either whether it is an exception
-        let holds = |fact: &&ReleaseConstraint| {
-            fact.except_packages.is_none()
-                || self.packages.is_some() && fact.except_packages != self.packages
-        };
-        // what a row says of another model or system than the one that is wished for bears on
+        if fact.except_packages.is_some()
+            && (self.packages.is_none() || fact.except_packages == self.packages)
+        {
+            return false;
+        }
+        // what a row says of another model or system than the one that is required bears on
         // nothing here
-        let other = |fact: &ReleaseConstraint| {
-            let mut wished = self.wishes.iter().flat_map(|wish| &wish.parts);
-            wished.any(|(part, range)| *part == fact.of && range.is_disjoint(&fact.at))
-        };
-        let of = book
-            .facts
-            .iter()
-            .filter(holds)
-            .filter(|fact| known.contains(&fact.of) && !other(fact));
-        of.partition(|fact| known.contains(&fact.on))
+        let mut required = self.wishes.iter().flat_map(|wish| &wish.parts);
+        !required.any(|(part, range)| *part == fact.of && range.is_disjoint(&fact.at))
     }
 
     /// What tells it from others, as far as the facts can: a release by its place among all that
@@ -302,13 +315,16 @@ impl SolverQuestion {
         use std::fmt::Write as _;
         let mut key = format!("{:?} {:?}", self.packages, self.asked);
         for wish in &self.wishes {
-            let field = wish
-                .path
-                .rsplit_once("].")
-                .map_or(wish.path.as_str(), |(_, field)| field);
+            let field = match wish.path.rsplit_once("].") {
+                Some((_, field)) => field,
+                None => wish.path.as_str(),
+            };
             _ = write!(key, " {field}");
             for (part, range) in &wish.parts {
-                let marks = book.marks.get(part).map_or(&[][..], Vec::as_slice);
+                let marks: &[Value] = match book.marks.get(part) {
+                    Some(marks) => marks.as_slice(),
+                    None => &[],
+                };
                 match part.is_numbered() {
                     true => _ = write!(key, " {part:?} {:?}", locate_range(range, marks)),
                     false => _ = write!(key, " {part:?} {range}"),
@@ -321,13 +337,15 @@ impl SolverQuestion {
 
 /// Where a range begins and ends among the marks: how many lie before it, and how many are in it.
 fn locate_range(range: &Ranges<Value>, marks: &[Value]) -> (usize, usize) {
-    let inside = range
-        .contains_many(marks.iter())
-        .filter(|inside| *inside)
-        .count();
-    let first = super::value::list_range_ends(range).next();
-    (
-        first.map_or(0, |first| marks.partition_point(|mark| *mark < first)),
-        inside,
-    )
+    let contained = range.contains_many(marks.iter());
+    let inside = contained.filter(|inside| *inside).count();
+    match super::value::list_range_ends(range).next() {
+        Some(first) => (marks.partition_point(|mark| *mark < first), inside),
+        None => (0, inside),
+    }
+}
+
+/// The path in the spec of a field of a group of hosts.
+fn node_path(group: usize, key: &str) -> String {
+    format!("nodes[{group}].{key}")
 }

@@ -66,10 +66,8 @@ pub(super) fn collect_candidates(
 ) -> BTreeMap<HostComponent, Vec<Value>> {
     let mut others: BTreeMap<HostComponent, BTreeSet<Value>> = BTreeMap::new();
     for (part, range) in question.wishes.iter().flat_map(|wish| &wish.parts) {
-        others
-            .entry(*part)
-            .or_default()
-            .extend(list_range_ends(range));
+        let ends = others.entry(*part).or_default();
+        ends.extend(list_range_ends(range));
     }
     for fact in facts {
         others.entry(fact.on).or_default();
@@ -78,28 +76,30 @@ pub(super) fn collect_candidates(
     for part in &question.asked {
         others.entry(*part).or_default();
     }
-    let all = |(part, mut other): (HostComponent, BTreeSet<Value>)| {
-        other.extend(book.marks.get(&part).into_iter().flatten().cloned());
-        if part.is_numbered() {
-            other.extend([Value::Number(Vec::new()), Value::Number(vec![u64::MAX])]);
-        }
-        let mut values: Vec<Value> = book
-            .known
-            .get(&part)
-            .into_iter()
-            .flatten()
-            .map(|known| known.value.clone())
-            .collect();
-        let known: BTreeSet<Value> = values.iter().cloned().collect();
-        values.extend(
-            other
-                .into_iter()
-                .rev()
-                .filter(|value| !known.contains(value)),
-        );
-        (part, values)
-    };
-    others.into_iter().map(all).collect()
+    let mut candidates = BTreeMap::new();
+    for (part, others) in others {
+        candidates.insert(part, list_candidates(book, part, others));
+    }
+    candidates
+}
+
+/// The known releases of a part, then `others` and the marks of the rows, the newest first.
+fn list_candidates(book: &Book, part: HostComponent, mut others: BTreeSet<Value>) -> Vec<Value> {
+    if let Some(marks) = book.marks.get(&part) {
+        others.extend(marks.iter().cloned());
+    }
+    if part.is_numbered() {
+        others.extend([Value::Number(Vec::new()), Value::Number(vec![u64::MAX])]);
+    }
+    let mut values: Vec<Value> = Vec::new();
+    if let Some(known) = book.known.get(&part) {
+        values.extend(known.iter().map(|known| known.value.clone()));
+    }
+    for known in &values {
+        others.remove(known);
+    }
+    values.extend(others.into_iter().rev());
+    values
 }
 
 /// Searches with these wishes and facts.
@@ -112,10 +112,7 @@ pub(super) fn search_releases(
     let mut root: BTreeMap<HostComponent, Ranges<Value>> =
         asked.iter().map(|part| (*part, Ranges::full())).collect();
     for (part, range) in wishes.iter().flat_map(|wish| &wish.parts) {
-        let both = root
-            .get(part)
-            .map_or_else(|| range.clone(), |other| other.intersection(range));
-        root.insert(*part, both);
+        narrow(&mut root, *part, range);
     }
     let provider = ReleaseDependencyProvider {
         root,
@@ -125,15 +122,30 @@ pub(super) fn search_releases(
     };
     match resolve(&provider, SolverPackage::Root, Value::Number(vec![1])) {
         Ok(found) => {
-            let part = |(package, value)| match package {
-                SolverPackage::Root => None,
-                SolverPackage::Part(part) => Some((part, value)),
-            };
-            SolverOutcome::All(found.into_iter().filter_map(part).collect())
+            let mut releases = BTreeMap::new();
+            for (package, value) in found {
+                if let SolverPackage::Part(part) = package {
+                    releases.insert(part, value);
+                }
+            }
+            SolverOutcome::All(releases)
         }
         Err(PubGrubError::NoSolution(_)) => SolverOutcome::Nothing,
         Err(_) => SolverOutcome::GivenUp,
     }
+}
+
+/// Lets a part be only what is in this range too.
+fn narrow(
+    ranges: &mut BTreeMap<HostComponent, Ranges<Value>>,
+    part: HostComponent,
+    range: &Ranges<Value>,
+) {
+    let both = match ranges.get(&part) {
+        Some(other) => other.intersection(range),
+        None => range.clone(),
+    };
+    ranges.insert(part, both);
 }
 
 struct ReleaseDependencyProvider<'a> {
@@ -173,18 +185,16 @@ impl DependencyProvider for ReleaseDependencyProvider<'_> {
         package: &SolverPackage,
         range: &Ranges<Value>,
     ) -> Result<Option<Value>, TooLong> {
-        Ok(match package {
-            SolverPackage::Root => {
-                Some(Value::Number(vec![1])).filter(|value| range.contains(value))
-            }
-            SolverPackage::Part(part) => self
-                .candidates
-                .get(part)
-                .into_iter()
-                .flatten()
-                .find(|value| range.contains(*value))
-                .cloned(),
-        })
+        let root = [Value::Number(vec![1])];
+        let candidates: &[Value] = match package {
+            SolverPackage::Root => &root[..],
+            SolverPackage::Part(part) => match self.candidates.get(part) {
+                Some(candidates) => candidates,
+                None => &[],
+            },
+        };
+        let mut candidates = candidates.iter();
+        Ok(candidates.find(|value| range.contains(*value)).cloned())
     }
 
     fn get_dependencies(
@@ -196,16 +206,10 @@ impl DependencyProvider for ReleaseDependencyProvider<'_> {
         match package {
             SolverPackage::Root => needs.clone_from(&self.root),
             SolverPackage::Part(part) => {
-                for fact in self
-                    .facts
-                    .iter()
-                    .filter(|fact| fact.of == *part && fact.at.contains(value))
-                {
-                    let both = needs.get(&fact.on).map_or_else(
-                        || fact.allowed.clone(),
-                        |other| other.intersection(&fact.allowed),
-                    );
-                    needs.insert(fact.on, both);
+                for fact in self.facts {
+                    if fact.of == *part && fact.at.contains(value) {
+                        narrow(&mut needs, fact.on, &fact.allowed);
+                    }
                 }
             }
         }

@@ -47,9 +47,9 @@ fn narrow_range<'a>(
         Some(before) if before.subset_of(range) => return None,
         Some(before) => Cow::Owned(before.intersection(range)),
     };
-    let some = !now.is_empty();
+    let is_left = !now.is_empty();
     left.insert(part, now);
-    Some(some)
+    Some(is_left)
 }
 
 /// What follows from what is left, as long as something does; false where nothing of a part
@@ -58,7 +58,10 @@ fn propagate_constraints<'a>(left: &mut Left<'a>, facts: &[&'a ReleaseConstraint
     loop {
         let mut changed = false;
         for fact in facts {
-            if left.get(&fact.of).is_some_and(|of| of.subset_of(&fact.at)) {
+            if left
+                .get(&fact.of)
+                .is_some_and(|range| range.subset_of(&fact.at))
+            {
                 match narrow_range(left, fact.on, &fact.allowed) {
                     Some(false) => return false,
                     Some(true) => changed = true,
@@ -83,20 +86,18 @@ fn is_first_choice_valid<'a>(
         let before = taken.len();
         for (part, range) in &left {
             if !taken.contains_key(part) {
-                let first = candidates
-                    .get(part)
-                    .into_iter()
-                    .flatten()
-                    .find(|value| range.contains(*value));
-                let Some(first) = first else { return false };
+                let mut values = candidates.get(part).into_iter().flatten();
+                let Some(first) = values.find(|value| range.contains(*value)) else {
+                    return false;
+                };
                 taken.insert(*part, first);
             }
         }
-        for fact in facts.iter().filter(|fact| {
-            taken
-                .get(&fact.of)
-                .is_some_and(|value| fact.at.contains(*value))
-        }) {
+        for fact in facts {
+            let value = taken.get(&fact.of);
+            if !value.is_some_and(|value| fact.at.contains(*value)) {
+                continue;
+            }
             match taken.get(&fact.on) {
                 Some(value) if fact.allowed.contains(*value) => {}
                 Some(_) => return false,

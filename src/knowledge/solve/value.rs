@@ -60,16 +60,14 @@ pub(super) fn parse_release_line(part: HostComponent, text: &str) -> Option<Rang
 
 /// From a release on, up to another with all that begin like it.
 pub(super) fn build_range_between(from: Option<&str>, to: Option<&str>) -> Ranges<Value> {
-    let from = from
-        .and_then(parse_release_numbers)
-        .map_or_else(Ranges::full, |from| {
-            Ranges::higher_than(Value::Number(from))
-        });
-    let to = to
-        .and_then(parse_release_numbers)
-        .map_or_else(Ranges::full, |to| {
-            Ranges::lower_than(Value::Number(to).last())
-        });
+    let from = match from.and_then(parse_release_numbers) {
+        Some(from) => Ranges::higher_than(Value::Number(from)),
+        None => Ranges::full(),
+    };
+    let to = match to.and_then(parse_release_numbers) {
+        Some(to) => Ranges::lower_than(Value::Number(to).last()),
+        None => Ranges::full(),
+    };
     from.intersection(&to)
 }
 
@@ -78,13 +76,11 @@ pub(super) fn one_of<'a>(names: impl IntoIterator<Item = &'a str>) -> Ranges<Val
     // In order, because each range goes behind the last one then; name by name the union of all so
     // far would be copied.
     let names: BTreeSet<&str> = names.into_iter().collect();
-    let single = |name: &str| {
-        (
-            Bound::Included(Value::Name(name.to_owned())),
-            Bound::Included(Value::Name(name.to_owned())),
-        )
-    };
-    names.into_iter().map(single).collect()
+    let ends = names.into_iter().map(|name| {
+        let end = Bound::Included(Value::Name(name.to_owned()));
+        (end.clone(), end)
+    });
+    ends.collect()
 }
 
 /// What will do of the other part.
@@ -92,26 +88,22 @@ pub(super) fn compute_allowed_range(need: &ReleaseRequirement) -> Ranges<Value> 
     if need.part.is_numbered() {
         return build_range_between(need.from.as_deref(), need.to.as_deref());
     }
-    let names = |names: &[String]| one_of(names.iter().map(String::as_str).collect::<Vec<_>>());
     let only = if need.only.is_empty() {
         Ranges::full()
     } else {
-        names(&need.only)
+        one_of(need.only.iter().map(String::as_str))
     };
-    only.intersection(&names(&need.not).complement())
+    let not = one_of(need.not.iter().map(String::as_str));
+    only.intersection(&not.complement())
 }
 
 /// The ends of a range, which are releases that a search has to look at.
 pub(super) fn list_range_ends(range: &Ranges<Value>) -> impl Iterator<Item = Value> + '_ {
-    use Bound::{Excluded, Included, Unbounded};
-    let end = |bound: &Bound<Value>| match bound {
-        Included(value) | Excluded(value) => Some(value.clone()),
-        Unbounded => None,
-    };
-    range
-        .iter()
-        .flat_map(move |(low, high)| [end(low), end(high)])
-        .flatten()
+    let ends = range.iter().flat_map(|(low, high)| [low, high]);
+    ends.filter_map(|end| match end {
+        Bound::Included(value) | Bound::Excluded(value) => Some(value.clone()),
+        Bound::Unbounded => None,
+    })
 }
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ impl AcceptancePattern {
     /// Of an acceptance of the spec.
     pub fn of(acceptance: &Acceptance) -> Result<AcceptancePattern, PatternError> {
         match (&acceptance.address, &acceptance.nodes) {
-            (Some(address), None) => of_address(address),
+            (Some(address), None) => parse_address_pattern(address),
             (None, Some(nodes)) => Ok(AcceptancePattern {
                 hosts: expand_host_pattern(nodes).map_err(PatternError::Nodes)?,
                 path: Vec::new(),
@@ -52,11 +52,13 @@ impl AcceptancePattern {
 
     /// True for a resource that it is about, whatever the attribute.
     pub fn covers(&self, address: &Address) -> bool {
-        let alike = |(own, other): (&String, &String)| own == ANY || own == other;
-        let below = self.path.is_empty()
+        if !self.is_about(&address.target) {
+            return false;
+        }
+        let mut segments = self.path.iter().zip(&*address.path);
+        self.path.is_empty()
             || (self.path.len() == address.path.len()
-                && self.path.iter().zip(&*address.path).all(alike));
-        below && self.is_about(&address.target)
+                && segments.all(|(own, other)| own == ANY || own == other))
     }
 }
 
@@ -69,26 +71,25 @@ fn expand_host_pattern(nodes: &str) -> Result<Option<BTreeSet<String>>, NodeSetE
 }
 
 /// `host/NODES/KIND/NAME`.
-fn of_address(text: &str) -> Result<AcceptancePattern, PatternError> {
-    let wrong = |why: String| PatternError::Address(why);
+fn parse_address_pattern(text: &str) -> Result<AcceptancePattern, PatternError> {
     let mut parts = text.splitn(3, '/');
     let (Some("host"), Some(nodes), Some(rest)) = (parts.next(), parts.next(), parts.next()) else {
-        return Err(wrong(
-            "it is not of the form host/NODES/KIND/NAME".to_owned(),
-        ));
+        let why = "it is not of the form host/NODES/KIND/NAME";
+        return Err(PatternError::Address(why.to_owned()));
     };
-    let hosts = expand_host_pattern(nodes).map_err(|error| wrong(error.to_string()))?;
+    let hosts =
+        expand_host_pattern(nodes).map_err(|error| PatternError::Address(error.to_string()))?;
     // Any host will do: what is below it is read as in every address.
-    let address: Address = format!("host/x/{rest}")
-        .parse()
-        .map_err(|error: railwright_base::address::AddressError| wrong(error.to_string()))?;
+    let address = format!("host/x/{rest}")
+        .parse::<Address>()
+        .map_err(|error| PatternError::Address(error.to_string()))?;
     if address.attribute.is_some() {
-        return Err(wrong("the attribute goes to `attribute`".to_owned()));
+        let why = "the attribute goes to `attribute`";
+        return Err(PatternError::Address(why.to_owned()));
     }
     if address.path.len() != 2 {
-        return Err(wrong(
-            "below the host stand KIND/NAME; a `/` of the name is %2F".to_owned(),
-        ));
+        let why = "below the host stand KIND/NAME; a `/` of the name is %2F";
+        return Err(PatternError::Address(why.to_owned()));
     }
     Ok(AcceptancePattern {
         hosts,

@@ -170,16 +170,15 @@ impl<'a> YamlDecoder<'a, '_> {
 macro_rules! integers {
     ($($method:ident $visit:ident $type:ty),*) => {$(
         fn $method<V: Visitor<'a>>(self, visitor: V) -> Result<V::Value, DecodeError> {
-            let expected = || match <$type>::BITS {
-                ..=16 => format!("a whole number from {} to {}", <$type>::MIN, <$type>::MAX),
-                _ if <$type>::MIN == 0 => "a whole number, not negative".to_owned(),
-                _ => "a whole number".to_owned(),
-            };
             let plain = self.document.kind(self.node) == YamlNodeKind::Plain;
             let number = number::parse_integer(self.text()).filter(|_| plain);
             match number.and_then(|number| <$type>::try_from(number).ok()) {
                 Some(value) => visitor.$visit(value).map_err(|error| self.place(error)),
-                None => Err(self.wrong(expected())),
+                None => Err(self.wrong(match <$type>::BITS {
+                    ..=16 => format!("a whole number from {} to {}", <$type>::MIN, <$type>::MAX),
+                    _ if <$type>::MIN == 0 => "a whole number, not negative".to_owned(),
+                    _ => "a whole number".to_owned(),
+                })),
             }
         }
     )*};

@@ -79,33 +79,31 @@ pub fn hosts_of(
 ) -> Result<Vec<Host>, NodeSetError> {
     let names = expand_node_set(&group.name)?;
     let shared = resolve_host_ssh(group.ssh.as_ref(), cluster);
-    let firmware = group
-        .nics
-        .as_ref()
-        .and_then(|nics| nics.firmware.clone())
-        .map(Arc::new);
-    let host = |(offset, name): (usize, String)| {
-        let index = first_index + offset;
-        let netdevs = group.nics.as_ref().map_or_else(Vec::new, |nics| {
-            build_rails(nics, firmware.as_ref(), &name, index)
-        });
+    let nics = group.nics.as_ref();
+    let firmware = nics.and_then(|nics| nics.firmware.clone()).map(Arc::new);
+    let mut hosts = Vec::with_capacity(names.len());
+    for (index, name) in (first_index..).zip(names) {
+        let netdevs = match nics {
+            Some(nics) => build_rails(nics, firmware.as_ref(), &name, index),
+            None => Vec::new(),
+        };
         let ssh = shared.as_ref().map(|shared| shared.for_host(&name, index));
         // A kubelet that is told no name makes small letters of its host's (kubernetes/kubernetes:
         // pkg/util/node, `GetHostname`).
-        let node = group.kubernetes_node.as_ref().map_or_else(
-            || name.to_lowercase(),
-            |pattern| fill_host_template(pattern, &name, index),
-        );
-        Host {
+        let node = match &group.kubernetes_node {
+            Some(pattern) => fill_host_template(pattern, &name, index),
+            None => name.to_lowercase(),
+        };
+        hosts.push(Host {
             name,
             index,
             group: group_index,
             netdevs,
             node,
             ssh,
-        }
-    };
-    Ok(names.into_iter().enumerate().map(host).collect())
+        });
+    }
+    Ok(hosts)
 }
 
 /// The most rails of a host; machines with sixteen exist. Beyond it the number is an error, and is
@@ -119,18 +117,25 @@ fn build_port_name(nics: &Nics, rail: u32) -> String {
 /// The netdev that carries the address of a rail: its VLAN, or the port itself.
 pub fn rail_netdev(nics: &Nics, rail: u32) -> String {
     let port = build_port_name(nics, rail);
-    nics.vlan
-        .map_or_else(|| port.clone(), |id| format!("{port}.{id}"))
+    match nics.vlan {
+        Some(id) => format!("{port}.{id}"),
+        None => port,
+    }
+}
+
+/// The numbers of the rails.
+fn rail_numbers(nics: &Nics) -> std::ops::Range<u32> {
+    0..nics.rails.unwrap_or(1).min(RAILS_MAX)
 }
 
 /// The netdevs of the rails of a group, each with its port.
 pub fn rail_netdevs(group: &NodeGroup) -> Vec<(String, String)> {
-    let of = |nics: &Nics| {
-        (0..nics.rails.unwrap_or(1).min(RAILS_MAX))
-            .map(|rail| (rail_netdev(nics, rail), build_port_name(nics, rail)))
-            .collect()
+    let Some(nics) = &group.nics else {
+        return Vec::new();
     };
-    group.nics.as_ref().map(of).unwrap_or_default()
+    rail_numbers(nics)
+        .map(|rail| (rail_netdev(nics, rail), build_port_name(nics, rail)))
+        .collect()
 }
 
 fn build_rails(
@@ -139,30 +144,25 @@ fn build_rails(
     host: &str,
     index: usize,
 ) -> Vec<Rail> {
-    let devices = nics
-        .naming
-        .as_ref()
-        .map(|naming| naming.mac.get(host).unwrap_or(&naming.pci));
-    let rail = |rail: u32| Rail {
-        rail,
-        netdev: rail_netdev(nics, rail),
-        port: build_port_name(nics, rail),
-        vlan: nics.vlan,
-        address: nics.address.as_ref().map(|template| {
-            fill_template(
-                template,
-                &[("rail", u64::from(rail)), ("index", index as u64)],
-            )
-        }),
-        model: nics.model.clone(),
-        firmware: firmware.cloned(),
-        device: devices
-            .and_then(|devices| devices.get(rail as usize))
-            .map(|device| device.to_ascii_lowercase()),
-    };
-    (0..nics.rails.unwrap_or(1).min(RAILS_MAX))
-        .map(rail)
-        .collect()
+    let naming = nics.naming.as_ref();
+    let devices = naming.map(|naming| naming.mac.get(host).unwrap_or(&naming.pci));
+    let mut rails = Vec::new();
+    for rail in rail_numbers(nics) {
+        let values = [("rail", u64::from(rail)), ("index", index as u64)];
+        let address = nics.address.as_ref();
+        let device = devices.and_then(|devices| devices.get(rail as usize));
+        rails.push(Rail {
+            rail,
+            netdev: rail_netdev(nics, rail),
+            port: build_port_name(nics, rail),
+            vlan: nics.vlan,
+            address: address.map(|template| fill_template(template, &values)),
+            model: nics.model.clone(),
+            firmware: firmware.cloned(),
+            device: device.map(|device| device.to_ascii_lowercase()),
+        });
+    }
+    rails
 }
 
 /// A group that says how it is reached is reached so, whatever is said of the others.
@@ -176,29 +176,22 @@ fn resolve_host_ssh(group: Option<&Reach>, cluster: &Reach) -> Option<HostSsh> {
 
 /// How the hosts of a group are reached. The address is a template still: `for_host` fills it in.
 pub(super) fn group_ssh(group: &Ssh, cluster: &Ssh) -> HostSsh {
-    let list = |own: &[String], common: &[String]| -> Arc<[String]> {
-        let says = if own.is_empty() { common } else { own };
-        says.into()
-    };
+    let address = group.address.as_deref().or(cluster.address.as_deref());
+    let host_keys = group.host_keys.as_ref().or(cluster.host_keys.as_ref());
     HostSsh {
         user: group.user.as_ref().or(cluster.user.as_ref()).cloned(),
         port: group.port.or(cluster.port),
-        address: group
-            .address
-            .as_ref()
-            .or(cluster.address.as_ref())
-            .cloned()
-            .unwrap_or_else(|| "{name}".to_owned()),
-        host_keys: group
-            .host_keys
-            .as_ref()
-            .or(cluster.host_keys.as_ref())
-            .cloned(),
-        identities: list(&group.identities, &cluster.identities),
-        jump: list(&group.jump, &cluster.jump),
+        address: address.unwrap_or("{name}").to_owned(),
+        host_keys: host_keys.cloned(),
+        identities: first_not_empty(&group.identities, &cluster.identities).into(),
+        jump: first_not_empty(&group.jump, &cluster.jump).into(),
         config: group.config.or(cluster.config).unwrap_or(false),
         read_only: group.read_only.or(cluster.read_only).unwrap_or(false),
     }
+}
+
+fn first_not_empty<'a>(own: &'a [String], common: &'a [String]) -> &'a [String] {
+    if own.is_empty() { common } else { own }
 }
 
 impl HostSsh {
@@ -225,9 +218,9 @@ pub(super) fn fill_host_template(template: &str, name: &str, index: usize) -> St
 }
 
 fn fill_template(template: &str, values: &[(&str, u64)]) -> String {
-    values
-        .iter()
-        .fold(template.to_owned(), |text, (name, value)| {
-            text.replace(&format!("{{{name}}}"), &value.to_string())
-        })
+    let mut text = template.to_owned();
+    for (name, value) in values {
+        text = text.replace(&format!("{{{name}}}"), &value.to_string());
+    }
+    text
 }

@@ -54,13 +54,11 @@ impl LoadedSpec {
     /// Every target, in the spec's order: the hosts that are reached, the switches that are, then
     /// the Kubernetes cluster.
     pub fn targets(&self) -> impl Iterator<Item = Target> {
-        let switches = self
-            .managed_switches()
-            .map(|switch| Target::switch(&switch.name));
-        self.reached()
-            .map(|host| Target::host(&host.name))
-            .chain(switches)
-            .chain(self.kubernetes_name().map(Target::kube))
+        let hosts = self.reached().map(|host| Target::host(&host.name));
+        let switches = self.managed_switches();
+        let switches = switches.map(|switch| Target::switch(&switch.name));
+        let kubernetes = self.kubernetes_name().map(Target::kube);
+        hosts.chain(switches).chain(kubernetes)
     }
 
     /// The switches that are read and changed.
@@ -70,11 +68,11 @@ impl LoadedSpec {
 
     /// What the passwords are called with which switches are reached.
     pub fn passwords(&self) -> impl Iterator<Item = String> {
-        let of = |switch: &SwitchNode| match switch.reach.as_ref()? {
-            SwitchReach::Api(api) => Some(api.password.clone()),
-            SwitchReach::Ssh(_) => None,
-        };
-        self.managed_switches().filter_map(of)
+        self.managed_switches()
+            .filter_map(|switch| match switch.reach.as_ref()? {
+                SwitchReach::Api(api) => Some(api.password.clone()),
+                SwitchReach::Ssh(_) => None,
+            })
     }
 
     /// The hosts that are reached. The others (`ssh: none`) are known as nodes of their cluster,
@@ -168,16 +166,17 @@ pub fn load_case_spec(case: &serde_json::Value) -> Result<LoadedSpec, String> {
     let serde_json::Value::Object(fields) = case else {
         return Err("it is no spec".to_owned());
     };
-    let groups = fields.get("nodes").and_then(serde_json::Value::as_array);
-    let names = groups
-        .into_iter()
-        .flatten()
-        .filter_map(|group| group.get("name")?.as_str());
-    let mut hosts = names
-        .filter_map(|name| nodeset::expand_node_set(name).ok())
-        .flatten();
-    if hosts.nth(CASE_HOSTS_MAX).is_some() {
-        return Err(format!("it has more than {CASE_HOSTS_MAX} hosts"));
+    if let Some(serde_json::Value::Array(groups)) = fields.get("nodes") {
+        let mut hosts = 0;
+        for name in groups
+            .iter()
+            .filter_map(|group| group.get("name")?.as_str())
+        {
+            hosts += nodeset::expand_node_set(name).map_or(0, |names| names.len());
+            if hosts > CASE_HOSTS_MAX {
+                return Err(format!("it has more than {CASE_HOSTS_MAX} hosts"));
+            }
+        }
     }
     let mut fields = fields.clone();
     fields.insert("cluster".to_owned(), "case".into());
@@ -227,12 +226,7 @@ fn parse_spec_files(mut files: Vec<SourceFile>, all_there: bool) -> Result<Loade
             .map(|label| (label.file.clone(), label.span.start))
     });
     // What an anchor holds is decoded wherever it is used; its errors are said once.
-    problems.dedup_by(|next, first| {
-        next.code == first.code
-            && next.message == first.message
-            && next.labels.first() == first.labels.first()
-            && !first.labels.is_empty()
-    });
+    problems.dedup_by(|next, first| is_same_problem(next, first));
     if problems
         .iter()
         .any(|problem| problem.severity == Severity::Error)
@@ -242,11 +236,8 @@ fn parse_spec_files(mut files: Vec<SourceFile>, all_there: bool) -> Result<Loade
             sources,
         });
     }
-    let by_name = hosts
-        .iter()
-        .enumerate()
-        .map(|(index, host)| (host.name.clone(), index))
-        .collect();
+    let names = hosts.iter().map(|host| host.name.clone());
+    let by_name = names.zip(0..).collect();
     let switches = switches_of(&spec);
     Ok(LoadedSpec {
         spec,
@@ -261,13 +252,21 @@ fn parse_spec_files(mut files: Vec<SourceFile>, all_there: bool) -> Result<Loade
     })
 }
 
+/// Whether two problems say the same of one place.
+fn is_same_problem(next: &Diagnostic, first: &Diagnostic) -> bool {
+    next.code == first.code
+        && next.message == first.message
+        && next.labels.first() == first.labels.first()
+        && !first.labels.is_empty()
+}
+
 /// The names without their folder, because the same inventory may be named by several paths.
 fn compute_files_digest(files: &[SourceFile]) -> Digest {
-    let base_name = |file: &SourceFile| file.name.rsplit('/').next().unwrap_or_default().to_owned();
-    let parts: Vec<(String, Digest)> = files
-        .iter()
-        .map(|file| (base_name(file), Digest::of_bytes(file.text.as_bytes())))
-        .collect();
+    let mut parts: Vec<(&str, Digest)> = Vec::new();
+    for file in files {
+        let base_name = file.name.rsplit('/').next().unwrap_or_default();
+        parts.push((base_name, Digest::of_bytes(file.text.as_bytes())));
+    }
     Digest::of(&parts)
 }
 

@@ -89,23 +89,22 @@ fn truncate_option(text: &str) -> String {
 /// A path that does not begin at the root is looked for in a folder that is made for the job alone.
 fn find_program_fault(program: &str) -> Option<NcclTestFault> {
     let shown = truncate_option(program);
-    let is_broken = |c: char| c.is_control() || c.is_whitespace();
-    let (message, label, fix) =
-        if program.is_empty() || program.starts_with('-') || program.chars().any(is_broken) {
-            (
-                format!("`{shown}` cannot be the name of a program"),
-                "a name on PATH, or a path",
-                "name it as it is found on the hosts: all_reduce_perf",
-            )
-        } else if program.contains('/') && !program.starts_with('/') {
-            (
-                format!("`{shown}` is no path that is the same on every host"),
-                "a path from `/` on",
-                "write the whole path: /opt/nccl-tests/build/all_reduce_perf",
-            )
-        } else {
-            return None;
-        };
+    let is_broken = program.chars().any(|c| c.is_control() || c.is_whitespace());
+    let (message, label, fix) = if program.is_empty() || program.starts_with('-') || is_broken {
+        (
+            format!("`{shown}` cannot be the name of a program"),
+            "a name on PATH, or a path",
+            "name it as it is found on the hosts: all_reduce_perf",
+        )
+    } else if program.contains('/') && !program.starts_with('/') {
+        (
+            format!("`{shown}` is no path that is the same on every host"),
+            "a path from `/` on",
+            "write the whole path: /opt/nccl-tests/build/all_reduce_perf",
+        )
+    } else {
+        return None;
+    };
     Some(NcclTestFault {
         key: "program",
         message,

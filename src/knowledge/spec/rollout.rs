@@ -39,17 +39,14 @@ impl HostBudget {
     /// Reads a count or a text like `10%`; nothing for anything else.
     pub fn read(value: &Value) -> Option<HostBudget> {
         match value {
-            Value::Number(number) => number
-                .as_u64()
-                .and_then(|n| usize::try_from(n).ok())
-                .map(HostBudget::Hosts),
+            Value::Number(number) => {
+                let hosts = usize::try_from(number.as_u64()?).ok()?;
+                Some(HostBudget::Hosts(hosts))
+            }
             Value::String(text) => {
                 let digits = text.strip_suffix('%')?.trim_end();
-                digits
-                    .parse()
-                    .ok()
-                    .filter(|percent| *percent <= 100)
-                    .map(HostBudget::Percent)
+                let percent = digits.parse().ok()?;
+                (percent <= 100).then_some(HostBudget::Percent(percent))
             }
             _ => None,
         }

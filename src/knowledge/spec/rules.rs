@@ -45,7 +45,7 @@ pub fn check_spec_rules(
         complete,
         findings: Vec::new(),
     };
-    nodes::cluster_name(&mut checker, spec);
+    nodes::check_cluster_name(&mut checker, spec);
     fabric::check_fabric(&mut checker, &spec.fabric);
     access::check_access(&mut checker, spec);
     for (index, group) in spec.nodes.iter().enumerate() {
@@ -62,19 +62,19 @@ pub fn check_spec_rules(
     gate::check_gate_nccl_tests(&mut checker, spec);
     workloads::check_workloads(&mut checker, spec);
     if complete {
-        nodes::in_two_groups(&mut checker, spec, hosts);
-        nodes::kubernetes_nodes(&mut checker, spec, hosts);
-        nodes::ranges_without_brackets(&mut checker, spec, hosts);
-        access::shared_addresses(&mut checker, hosts);
-        access::shared_switches(&mut checker, spec);
-        kubernetes::check_cluster_name(&mut checker, spec, hosts);
-        kubernetes::pools_of_hosts(&mut checker, spec, hosts);
+        nodes::check_hosts_in_two_groups(&mut checker, spec, hosts);
+        nodes::check_kubernetes_nodes(&mut checker, spec, hosts);
+        nodes::check_ranges_without_brackets(&mut checker, spec, hosts);
+        access::check_shared_addresses(&mut checker, hosts);
+        access::check_shared_switches(&mut checker, spec);
+        kubernetes::check_kubernetes_name(&mut checker, spec, hosts);
+        kubernetes::check_pools_of_hosts(&mut checker, spec, hosts);
         switches::check_switch_names(&mut checker, spec, hosts);
         owners::check_driver_owners(&mut checker, spec);
         addresses::check_rail_addresses(&mut checker, spec, hosts);
         // An entry that did not decode would shift the places of those after it.
         acceptance::check_acceptances(&mut checker, spec);
-        acceptance::unknown_hosts(&mut checker, spec, hosts);
+        acceptance::check_accepted_hosts(&mut checker, spec, hosts);
         waivers::check_waivers(&mut checker, spec, hosts);
         let reached = hosts.iter().filter(|host| host.ssh.is_some()).count();
         operation::check_budget(&mut checker, spec, reached);

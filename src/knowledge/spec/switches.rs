@@ -62,19 +62,18 @@ pub fn switches_of(spec: &Spec) -> Vec<SwitchNode> {
     let mut out: Vec<SwitchNode> = Vec::new();
     let common = spec.ssh.ssh().cloned().unwrap_or_default();
     for (group, switch) in spec.switches.iter().enumerate() {
-        let ports: Arc<[String]> = switch
-            .ports
-            .as_deref()
-            .and_then(|ports| expand_ports(ports).ok())
-            .unwrap_or_default()
-            .into();
-        let ssh = switch
-            .ssh
-            .as_ref()
-            .map(|own| resolve_switch_ssh(own, &common));
+        let ports: Arc<[String]> = match &switch.ports {
+            Some(ports) => expand_ports(ports).unwrap_or_default().into(),
+            None => Arc::default(),
+        };
+        let ssh = switch.ssh.as_ref();
+        let ssh = ssh.map(|own| resolve_switch_ssh(own, &common));
         for name in expand_node_set(&switch.name).unwrap_or_default() {
-            let reach = resolve_switch_reach(switch, group, &name, out.len() + 1, ssh.as_ref())
-                .filter(|_| !switch.maintenance);
+            let reach = if switch.maintenance {
+                None
+            } else {
+                resolve_switch_reach(switch, group, &name, out.len() + 1, ssh.as_ref())
+            };
             out.push(SwitchNode {
                 name,
                 group,
@@ -89,25 +88,18 @@ pub fn switches_of(spec: &Spec) -> Vec<SwitchNode> {
 /// Where the spec names no ports of a switch, its ports are those that something is plugged into.
 pub fn take_ports(switches: &mut [SwitchNode], spec: &Spec, cabling: &Cabling) {
     let mut ends: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for CableEnd { device, port } in cabling
-        .cables
-        .iter()
-        .flat_map(|cable| [&cable.from, &cable.to])
-    {
-        ends.entry(device).or_default().push(port);
+    for cable in &cabling.cables {
+        for CableEnd { device, port } in [&cable.from, &cable.to] {
+            ends.entry(device).or_default().push(port);
+        }
     }
-    for switch in switches
-        .iter_mut()
-        .filter(|switch| spec.switches[switch.group].ports.is_none())
-    {
-        let mut ports: Vec<String> = ends
-            .get(switch.name.as_str())
-            .into_iter()
-            .flatten()
-            .map(|port| (*port).to_owned())
-            .collect();
+    for switch in switches {
+        if spec.switches[switch.group].ports.is_some() {
+            continue;
+        }
+        let mut ports = ends.get(&*switch.name).cloned().unwrap_or_default();
         ports.sort_by(|a, b| natural_order(a, b));
-        switch.ports = ports.into();
+        switch.ports = ports.into_iter().map(str::to_owned).collect();
     }
 }
 

@@ -115,18 +115,16 @@ impl SpecTree {
         let name = self.documents[location.file].text(key).to_owned();
         let joined = LISTS.contains(&name.as_str()) || MAPS.contains(&name.as_str());
         if !joined && !SINGLE.contains(&name.as_str()) {
-            problems.push(self.unknown_key(
-                &name,
-                SpecLocation {
-                    node: key,
-                    ..location
-                },
-            ));
-        } else if let Some(first) = self
-            .top
-            .get(&name)
-            .and_then(|known| known.first())
-            .filter(|first| !joined && first.file != location.file)
+            let key = SpecLocation {
+                node: key,
+                ..location
+            };
+            problems.push(self.unknown_key(&name, key));
+            return;
+        }
+        if !joined
+            && let Some(first) = self.sections(&name).first()
+            && first.file != location.file
         {
             problems.push(
                 Diagnostic::error("RW0109", format!("`{name}` stands in two files"))
@@ -137,31 +135,28 @@ impl SpecTree {
                          secrets are joined over files",
                     ),
             );
-        } else {
-            if let Some(map) = MAPS.iter().find(|map| **map == name) {
-                let entries = self.entries(location);
-                let named = self.named.entry(map).or_default();
-                for (name, entry) in entries {
-                    named.entry(name).or_insert(entry);
-                }
-            }
-            self.top.entry(name).or_default().push(location);
+            return;
         }
+        if let Some(map) = MAPS.iter().find(|map| **map == name) {
+            let entries = self.entries(location);
+            let named = self.named.entry(map).or_default();
+            for (name, entry) in entries {
+                named.entry(name).or_insert(entry);
+            }
+        }
+        self.top.entry(name).or_default().push(location);
     }
 
     fn unknown_key(&self, name: &str, key: SpecLocation) -> Diagnostic {
-        let known = || SINGLE.iter().chain(&LISTS).chain(&MAPS).copied();
+        let known: Vec<&str> = SINGLE.iter().chain(&LISTS).chain(&MAPS).copied().collect();
         let name = one_line(name, 60);
-        let label = find_nearest_word(&name, known())
-            .map_or("nothing reads this".to_owned(), |near| {
-                format!("did you mean `{near}`?")
-            });
+        let label = match find_nearest_word(&name, known.iter().copied()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "nothing reads this".to_owned(),
+        };
         Diagnostic::error("RW0105", format!("unknown key `{name}`"))
             .labelled(self.label(key, &label))
-            .next(format!(
-                "keys that can stand here: {}",
-                known().collect::<Vec<_>>().join(", ")
-            ))
+            .next(format!("keys that can stand here: {}", known.join(", ")))
     }
 
     /// Points at the start of the first file: for what is in none of them.
@@ -206,15 +201,16 @@ impl SpecTree {
     /// The entries of the mapping at a location.
     pub fn entries(&self, location: SpecLocation) -> Vec<(String, SpecLocation)> {
         let (document, node) = self.document(location);
-        let locate = |entry: YamlEntry| SpecLocation {
-            file: location.file,
-            key: Some(entry.key),
-            node: entry.value,
-        };
-        document
-            .entries(node)
-            .map(|entry| (document.text(entry.key).to_owned(), locate(entry)))
-            .collect()
+        let mut entries = Vec::new();
+        for entry in document.entries(node) {
+            let location = SpecLocation {
+                file: location.file,
+                key: Some(entry.key),
+                node: entry.value,
+            };
+            entries.push((document.text(entry.key).to_owned(), location));
+        }
+        entries
     }
 
     /// The value at a path such as `fabric.mtu`, `nodes[0].nics.netdev` or

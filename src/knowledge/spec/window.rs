@@ -2,7 +2,7 @@
 //! the time zones are those that were built in, so that the same spec means the same on every
 //! machine.
 
-use jiff::civil::{Time, Weekday};
+use jiff::civil::{Date, Time, Weekday};
 use jiff::tz::{TimeZone, TimeZoneDatabase};
 use jiff::{SignedDuration, Timestamp, ToSpan as _};
 use schemars::JsonSchema;
@@ -111,49 +111,47 @@ pub enum WindowState {
     },
 }
 
+impl WindowParseError {
+    fn new(key: &'static str, why: &str, fix: &str) -> Self {
+        WindowParseError {
+            key,
+            why: why.to_owned(),
+            fix: fix.to_owned(),
+        }
+    }
+}
+
 impl Window {
     /// The window with its texts read.
     pub fn read(&self) -> Result<Opening, WindowParseError> {
-        let unread = |key, why: String, fix: &str| WindowParseError {
-            key,
-            why,
-            fix: fix.to_owned(),
-        };
-        let clock = || {
-            unread(
+        let Some(from) = parse_time_of_day(&self.from) else {
+            return Err(WindowParseError::new(
                 "from",
-                "it is no time of day".to_owned(),
+                "it is no time of day",
                 "write hours and minutes, such as `22:00`",
-            )
+            ));
         };
-        let from = match self.from.split_once(':') {
-            Some((hours, minutes)) if is_two_digits(hours) && is_two_digits(minutes) => {
-                let part = |text: &str| text.parse::<i8>().map_err(|_| clock());
-                Time::new(part(hours)?, part(minutes)?, 0, 0).map_err(|_| clock())?
-            }
-            _ => return Err(clock()),
-        };
-        let lasts = parse_duration(&self.lasts).ok_or_else(|| {
-            unread(
+        let Some(lasts) = parse_duration(&self.lasts) else {
+            return Err(WindowParseError::new(
                 "for",
-                "it is no duration".to_owned(),
+                "it is no duration",
                 "write such as `6h`, `90m`",
-            )
-        })?;
+            ));
+        };
         if lasts > SignedDuration::from_hours(24 * WEEK_DAYS) {
-            return Err(unread(
+            return Err(WindowParseError::new(
                 "for",
-                "it is longer than a week".to_owned(),
+                "it is longer than a week",
                 "leave the windows out where steps may begin at any time",
             ));
         }
-        let zone = TimeZoneDatabase::bundled().get(&self.zone).map_err(|_| {
-            unread(
+        let Ok(zone) = TimeZoneDatabase::bundled().get(&self.zone) else {
+            return Err(WindowParseError::new(
                 "zone",
-                "there is no such time zone".to_owned(),
+                "there is no such time zone",
                 "write its name in the tz database, such as `Europe/Berlin`",
-            )
-        })?;
+            ));
+        };
         Ok(Opening {
             days: self.days.iter().map(|day| day.weekday()).collect(),
             from,
@@ -177,6 +175,15 @@ impl Window {
     }
 }
 
+/// A time such as `22:00`.
+fn parse_time_of_day(text: &str) -> Option<Time> {
+    let (hours, minutes) = text.split_once(':')?;
+    if !is_two_digits(hours) || !is_two_digits(minutes) {
+        return None;
+    }
+    Time::new(hours.parse().ok()?, minutes.parse().ok()?, 0, 0).ok()
+}
+
 fn is_two_digits(text: &str) -> bool {
     text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_digit())
 }
@@ -191,21 +198,27 @@ impl Opening {
     /// The times that it is open about a moment: from then on, and until then.
     fn about(&self, now: Timestamp) -> Vec<(Timestamp, Timestamp)> {
         let today = now.to_zoned(self.zone.clone()).date();
-        let day = |offset: i64| {
-            let date = today.checked_add(offset.days()).ok()?;
-            if !self.days.is_empty() && !self.days.contains(&date.weekday()) {
-                return None;
+        let mut times = Vec::new();
+        for offset in -WEEK_DAYS - 1..=WEEK_DAYS + 1 {
+            if let Ok(date) = today.checked_add(offset.days()) {
+                times.extend(self.on_day(date));
             }
-            // Of a time that the clocks skip, the one as much later; of one that comes twice, the
-            // first.
-            let from = self
-                .zone
-                .to_ambiguous_timestamp(date.to_datetime(self.from))
-                .compatible()
-                .ok()?;
-            Some((from, from.checked_add(self.lasts).ok()?))
-        };
-        (-WEEK_DAYS - 1..=WEEK_DAYS + 1).filter_map(day).collect()
+        }
+        times
+    }
+
+    /// When it opens on a day, and when it closes then.
+    fn on_day(&self, date: Date) -> Option<(Timestamp, Timestamp)> {
+        if !self.days.is_empty() && !self.days.contains(&date.weekday()) {
+            return None;
+        }
+        // Of a time that the clocks skip, the one as much later; of one that comes twice, the
+        // first.
+        let opening = self
+            .zone
+            .to_ambiguous_timestamp(date.to_datetime(self.from));
+        let from = opening.compatible().ok()?;
+        Some((from, from.checked_add(self.lasts).ok()?))
     }
 }
 

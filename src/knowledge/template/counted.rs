@@ -43,6 +43,26 @@ struct Insert {
     of: Range<usize>,
 }
 
+impl Insert {
+    /// Charges for a part of the template behind its end.
+    fn behind(of: Range<usize>, text: String) -> Self {
+        Insert {
+            at: of.end,
+            text,
+            of,
+        }
+    }
+
+    /// Charges for nothing that is in the template before this byte.
+    fn before(at: usize, text: String) -> Self {
+        Insert {
+            at,
+            text,
+            of: at..at,
+        }
+    }
+}
+
 /// A template as Tera is given it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CountedTemplate {
@@ -59,41 +79,8 @@ impl CountedTemplate {
         let bodies = loop_bodies(&pieces);
         let mut inserts: Vec<Insert> = Vec::new();
         for (at, piece) in pieces.iter().enumerate() {
-            let (TemplatePiece::Tag(_, words) | TemplatePiece::Output(_, words)) = piece else {
-                continue;
-            };
-            let expression = expression_of(piece);
-            let (Some(first), Some(last)) = (expression.first(), expression.last()) else {
-                continue;
-            };
-            count_expression(expression, &mut inserts);
-            let charge = match words.first() {
-                Some((word, _))
-                    if matches!(piece, TemplatePiece::Output(..))
-                        || word.is_word("if")
-                        || word.is_word("elif") =>
-                {
-                    continue;
-                }
-                Some((word, _)) if word.is_word("for") => {
-                    format!(
-                        ")|{TURNS_FILTER}(body={})",
-                        bodies.get(&at).copied().unwrap_or_default()
-                    )
-                }
-                _ => format!(")|{TEXT_FILTER}"),
-            };
-            let of = first.1.start..last.1.end;
-            inserts.push(Insert {
-                at: of.start,
-                text: "(".to_owned(),
-                of: of.start..of.start,
-            });
-            inserts.push(Insert {
-                at: of.end,
-                text: charge,
-                of,
-            });
+            let body = bodies.get(&at).copied().unwrap_or_default();
+            count_piece(piece, body, &mut inserts);
         }
         // At one place what charges for a part comes before what charges for the whole, as it was
         // put in.
@@ -114,11 +101,12 @@ impl CountedTemplate {
     /// The bytes of the template that these bytes of the counted text were; what was put in stands
     /// for what it charges for.
     pub fn place(&self, range: &Range<usize>) -> Range<usize> {
-        self.back(range.start).unwrap_or_else(|of| of.start)
-            ..self.back(range.end).unwrap_or_else(|of| of.end)
+        self.original_byte(range.start)
+            .unwrap_or_else(|of| of.start)
+            ..self.original_byte(range.end).unwrap_or_else(|of| of.end)
     }
 
-    fn back(&self, at: usize) -> Result<usize, &Range<usize>> {
+    fn original_byte(&self, at: usize) -> Result<usize, &Range<usize>> {
         let mut before = 0;
         for insert in &self.inserted {
             if insert.at + before >= at {
@@ -145,30 +133,49 @@ pub fn piece_around(template: &str, at: usize) -> Option<Range<usize>> {
         })
 }
 
+/// Charges for an expression, and for what its tag does with it; `body` are the steps of a loop's
+/// body.
+fn count_piece(piece: &TemplatePiece, body: u64, inserts: &mut Vec<Insert>) {
+    let expression = expression_of(piece);
+    let (Some((_, first)), Some((_, last))) = (expression.first(), expression.last()) else {
+        return;
+    };
+    count_expression(expression, inserts);
+    let TemplatePiece::Tag(_, words) = piece else {
+        return;
+    };
+    let charge = match words.first() {
+        Some((word, _)) if word.is_word("if") || word.is_word("elif") => return,
+        Some((word, _)) if word.is_word("for") => format!(")|{TURNS_FILTER}(body={body})"),
+        _ => format!(")|{TEXT_FILTER}"),
+    };
+    inserts.push(Insert::before(first.start, "(".to_owned()));
+    inserts.push(Insert::behind(first.start..last.end, charge));
+}
+
 /// The expression of an output or a tag.
 fn expression_of(piece: &TemplatePiece) -> &[Placed] {
-    let (words, begins) = match piece {
-        TemplatePiece::Output(_, words) => (words, Some(0)),
-        TemplatePiece::Tag(_, words) => {
-            let behind = |is_split: &dyn Fn(&Token) -> bool| {
-                words
-                    .iter()
-                    .position(|(word, _)| is_split(word))
-                    .map(|at| at + 1)
-            };
-            let begins = match words.first() {
-                Some((word, _)) if word.is_word("if") || word.is_word("elif") => Some(1),
-                Some((word, _)) if word.is_word("for") => behind(&|word| word.is_word("in")),
-                Some((word, _)) if word.is_word("set") || word.is_word("set_global") => {
-                    behind(&|word| word.is("="))
-                }
-                _ => None,
-            };
-            (words, begins)
-        }
+    let words = match piece {
+        TemplatePiece::Output(_, words) => return words,
+        TemplatePiece::Tag(_, words) => words,
         TemplatePiece::Content(_) | TemplatePiece::Comment => return &[],
     };
-    begins.and_then(|at| words.get(at..)).unwrap_or_default()
+    match words.first() {
+        Some((word, _)) if word.is_word("if") || word.is_word("elif") => &words[1..],
+        Some((word, _)) if word.is_word("for") => words_behind(words, |word| word.is_word("in")),
+        Some((word, _)) if word.is_word("set") || word.is_word("set_global") => {
+            words_behind(words, |word| word.is("="))
+        }
+        _ => &[],
+    }
+}
+
+/// The words behind the first one that splits; none where nothing does.
+fn words_behind(words: &[Placed], is_split: impl Fn(&Token) -> bool) -> &[Placed] {
+    match words.iter().position(|(word, _)| is_split(word)) {
+        Some(at) => &words[at + 1..],
+        None => &[],
+    }
 }
 
 fn count_expression(words: &[Placed], inserts: &mut Vec<Insert>) {
@@ -181,11 +188,8 @@ fn count_expression(words: &[Placed], inserts: &mut Vec<Insert>) {
     let has_operators = (0..words.len()).any(|at| is_operator(words, at));
     for (at, (word, span)) in words.iter().enumerate() {
         if word.is("|") {
-            inserts.push(Insert {
-                at: span.start,
-                text: format!("|{}", charge_of_filter(words.get(at + 1))),
-                of: span.start..span.start,
-            });
+            let charge = format!("|{}", charge_of_filter(words.get(at + 1)));
+            inserts.push(Insert::before(span.start, charge));
             // The value goes on through the filter: an operator behind the last one handles what
             // that makes.
             let end = if words.get(at + 2).is_some_and(|(word, _)| word.is("(")) {
@@ -195,11 +199,7 @@ fn count_expression(words: &[Placed], inserts: &mut Vec<Insert>) {
             };
             if has_operators && !words.get(end).is_some_and(|(word, _)| word.is("|")) {
                 let of = span.end..words[end.min(words.len()) - 1].1.end;
-                inserts.push(Insert {
-                    at: of.end,
-                    text: whole.clone(),
-                    of,
-                });
+                inserts.push(Insert::behind(of, whole.clone()));
             }
         } else if begins_path(words, at) {
             count_path(words, at, &whole, inserts);
@@ -225,27 +225,21 @@ fn is_operator(words: &[Placed], at: usize) -> bool {
 
 /// True for an `is` whose test goes through the value.
 fn is_test_of_content(words: &[Placed], at: usize) -> bool {
-    let test = if words
-        .get(at + 1)
-        .is_some_and(|(word, _)| word.is_word("not"))
-    {
-        at + 2
-    } else {
-        at + 1
+    let test = match &words[at..] {
+        [(is, _), (not, _), (test, _), ..] if is.is_word("is") && not.is_word("not") => test,
+        [(is, _), (test, _), ..] if is.is_word("is") => test,
+        _ => return false,
     };
-    words[at].0.is_word("is")
-        && words
-            .get(test)
-            .is_some_and(|(word, _)| TESTS_OF_CONTENT.iter().any(|test| word.is_word(test)))
+    TESTS_OF_CONTENT.iter().any(|name| test.is_word(name))
 }
 
 fn charge_of_filter(filter: Option<&Placed>) -> &'static str {
-    let is = |names: &[&str]| {
-        filter.is_some_and(|(word, _)| names.iter().any(|name| word.is_word(name)))
+    let Some((filter, _)) = filter else {
+        return TEXT_FILTER;
     };
-    if is(&TAKES_WHOLE) {
+    if TAKES_WHOLE.iter().any(|name| filter.is_word(name)) {
         WHOLE_FILTER
-    } else if is(&TAKES_ELEMENTS) {
+    } else if TAKES_ELEMENTS.iter().any(|name| filter.is_word(name)) {
         ELEMENTS_FILTER
     } else {
         TEXT_FILTER
@@ -257,11 +251,11 @@ fn begins_path(words: &[Placed], at: usize) -> bool {
     let Token::Ident(name) = &words[at].0 else {
         return false;
     };
-    let before = |n: usize| at.checked_sub(n).map(|at| &words[at].0);
-    let is_part = before(1)
-        .is_some_and(|word| word.is(".") || word.is("?.") || word.is("|") || word.is_word("is"))
-        || (before(1).is_some_and(|word| word.is_word("not"))
-            && before(2).is_some_and(|word| word.is_word("is")));
+    let is_part = match &words[..at] {
+        [.., (is, _), (not, _)] if not.is_word("not") => is.is_word("is"),
+        [.., (word, _)] => word.is(".") || word.is("?.") || word.is("|") || word.is_word("is"),
+        [] => false,
+    };
     let is_named = words
         .get(at + 1)
         .is_some_and(|(word, _)| word.is("(") || word.is("="));
@@ -271,79 +265,102 @@ fn begins_path(words: &[Placed], at: usize) -> bool {
 /// Charges for a named value where an operator, an argument or a list takes it, and for a text or
 /// list that a part is taken out of.
 fn count_path(words: &[Placed], start: usize, whole: &str, inserts: &mut Vec<Insert>) {
-    let (mut end, mut brackets, mut has_brackets) = (start + 1, None, false);
-    while let Some((Token::Symbol(symbol), _)) = words.get(end) {
-        match *symbol {
-            "." | "?." => (end, brackets) = (end + 2, None),
-            "?[" => {
-                (end, brackets, has_brackets) = (find_closing_bracket(words, end) + 1, None, true)
-            }
-            "[" => {
-                (end, brackets, has_brackets) = (
-                    find_closing_bracket(words, end) + 1,
-                    brackets.or(Some(end)),
-                    true,
-                )
-            }
-            _ => break,
-        }
-    }
-    let end = end.min(words.len());
-    let spans = |part: Range<usize>| words[part.start].1.start..words[part.end - 1].1.end;
-    let is_slice =
-        brackets.is_some_and(|open| words[open..end].iter().any(|(word, _)| word.is(":")));
+    let TemplatePath {
+        end,
+        brackets,
+        has_brackets,
+    } = find_path_end(words, start);
+    let mut is_slice = false;
     if let Some(open) = brackets {
+        is_slice = words[open..end].iter().any(|(word, _)| word.is(":"));
+        let filter = if is_slice {
+            ELEMENTS_FILTER
+        } else {
+            TEXT_FILTER
+        };
         // Behind a filter Tera takes brackets and no fields.
-        let of = spans(start..open);
-        inserts.push(Insert {
-            at: of.end,
-            text: format!(
-                "|{}",
-                if is_slice {
-                    ELEMENTS_FILTER
-                } else {
-                    TEXT_FILTER
-                }
-            ),
-            of,
-        });
+        let of = span_of_words(&words[start..open]);
+        inserts.push(Insert::behind(of, format!("|{filter}")));
     }
     // A filter charges for it itself.
     if words.get(end).is_some_and(|(word, _)| word.is("|")) {
         return;
     }
-    let of = spans(start..end);
+    let of = span_of_words(&words[start..end]);
     if is_slice || !is_only_tested(words, start, end) {
-        inserts.push(Insert {
-            at: of.end,
-            text: whole.to_owned(),
-            of,
-        });
+        inserts.push(Insert::behind(of, whole.to_owned()));
     } else if has_brackets && brackets.is_none() {
-        inserts.push(Insert {
-            at: of.end,
-            text: format!("|{TEXT_FILTER}"),
-            of,
-        });
+        inserts.push(Insert::behind(of, format!("|{TEXT_FILTER}")));
     }
+}
+
+/// A name with its fields and brackets.
+struct TemplatePath {
+    /// The word behind it.
+    end: usize,
+    /// The first of the brackets at its end, where they are `[`.
+    brackets: Option<usize>,
+    has_brackets: bool,
+}
+
+fn find_path_end(words: &[Placed], start: usize) -> TemplatePath {
+    let (mut end, mut brackets, mut has_brackets) = (start + 1, None, false);
+    while let Some((Token::Symbol(symbol), _)) = words.get(end) {
+        match *symbol {
+            "." | "?." => {
+                brackets = None;
+                end += 2;
+            }
+            "[" | "?[" => {
+                has_brackets = true;
+                brackets = match *symbol {
+                    "[" => brackets.or(Some(end)),
+                    _ => None,
+                };
+                end = find_closing_bracket(words, end) + 1;
+            }
+            _ => break,
+        }
+    }
+    TemplatePath {
+        end: end.min(words.len()),
+        brackets,
+        has_brackets,
+    }
+}
+
+/// The bytes of these words; there is at least one.
+fn span_of_words(words: &[Placed]) -> Range<usize> {
+    words[0].1.start..words[words.len() - 1].1.end
 }
 
 /// True when nothing takes the value of these words but a condition, or what the expression is for.
 fn is_only_tested(words: &[Placed], mut start: usize, mut end: usize) -> bool {
-    let is_group = |at: usize| {
-        let before = at.checked_sub(1).map(|at| &words[at].0);
-        words[at].0.is("(")
-            && !before.is_some_and(|word| matches!(word, Token::Ident(name) if !is_keyword(name)))
-    };
-    while start > 0 && is_group(start - 1) && words.get(end).is_some_and(|(word, _)| word.is(")")) {
+    while ends_with_group_bracket(&words[..start])
+        && words.get(end).is_some_and(|(word, _)| word.is(")"))
+    {
         (start, end) = (start - 1, end + 1);
     }
-    let is_condition = |at: usize| CONDITIONS.iter().any(|word| words[at].0.is_word(word));
-    let before = start == 0 || is_condition(start - 1);
-    before
-        && (end >= words.len()
-            || is_condition(end)
-            || (words[end].0.is_word("is") && !is_test_of_content(words, end)))
+    if start > 0 && !is_condition(&words[start - 1].0) {
+        return false;
+    }
+    let Some((word, _)) = words.get(end) else {
+        return true;
+    };
+    is_condition(word) || (word.is_word("is") && !is_test_of_content(words, end))
+}
+
+/// True where the last word is a bracket that groups, and opens no arguments.
+fn ends_with_group_bracket(words: &[Placed]) -> bool {
+    match words {
+        [.., (Token::Ident(name), _), (last, _)] => last.is("(") && is_keyword(name),
+        [.., (last, _)] => last.is("("),
+        [] => false,
+    }
+}
+
+fn is_condition(word: &Token) -> bool {
+    CONDITIONS.iter().any(|condition| word.is_word(condition))
 }
 
 /// The steps of the body of each loop, by the index of its tag.
@@ -357,7 +374,9 @@ fn loop_bodies(pieces: &[TemplatePiece]) -> BTreeMap<usize, u64> {
         match words.first() {
             Some((word, _)) if word.is_word("for") => open.push((at, all)),
             Some((word, _)) if word.is_word("endfor") => {
-                bodies.extend(open.pop().map(|(tag, before)| (tag, all - before)))
+                if let Some((tag, before)) = open.pop() {
+                    bodies.insert(tag, all - before);
+                }
             }
             _ => {}
         }

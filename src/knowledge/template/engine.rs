@@ -126,11 +126,7 @@ impl Snippet {
 
     /// The file and the bytes in it that belong to a part of the template.
     pub fn place(&self, document: &YamlDocument, part: &Range<usize>) -> (String, Range<usize>) {
-        let back = |at: usize| {
-            (self.inner.start + at.saturating_sub(self.before))
-                .clamp(self.inner.start, self.inner.end)
-        };
-        let mut part = back(part.start)..back(part.end);
+        let mut part = self.place_in_text(part.start)..self.place_in_text(part.end);
         if part.is_empty() {
             // Tera means what we put around the expression: the expression it is.
             part = self.inner.clone();
@@ -142,6 +138,12 @@ impl Snippet {
             ),
             TemplateOrigin::File(source) => (source.name().to_owned(), part),
         }
+    }
+
+    /// The byte of the author's text that belongs to one of the template.
+    fn place_in_text(&self, at: usize) -> usize {
+        let at = self.inner.start + at.saturating_sub(self.before);
+        at.clamp(self.inner.start, self.inner.end)
     }
 
     /// A problem of the lint as a diagnostic.
@@ -225,17 +227,20 @@ impl Engine {
         // All at once, because Tera looks at all of them again with each call; one by one only to
         // tell which it cannot read.
         match tera.add_raw_templates(sound.iter().map(|(snippet, text, _)| (&snippet.name, text))) {
-            Ok(()) => errors.extend(sound.iter().filter_map(|(snippet, _, unread)| {
-                let (at, why) = (*unread)?;
-                Some(new_unreadable_template_error(snippet, document, at, why))
-            })),
-            Err(_) => errors.extend(sound.iter().filter_map(|(snippet, text, _)| {
-                Some(diagnose_tera_error(
-                    snippet,
-                    document,
-                    &tera.add_raw_template(&snippet.name, text).err()?,
-                ))
-            })),
+            Ok(()) => {
+                for (snippet, _, unread) in &sound {
+                    if let Some((at, why)) = *unread {
+                        errors.push(new_unreadable_template_error(snippet, document, at, why));
+                    }
+                }
+            }
+            Err(_) => {
+                for (snippet, text, _) in &sound {
+                    if let Err(error) = tera.add_raw_template(&snippet.name, text) {
+                        errors.push(diagnose_tera_error(snippet, document, &error));
+                    }
+                }
+            }
         }
         if errors.is_empty() {
             Ok(Engine {
@@ -265,11 +270,11 @@ impl Engine {
             .and_then(|()| page.charge());
         match (made, work::end_rendering()) {
             (Ok(()), _) => Ok(page.text()),
-            (Err(_), _) if page.is_over => Err(Box::new(too_much(
+            (Err(_), _) if page.is_over => Err(Box::new(new_size_limit_error(
                 snippet.place(document, &(0..snippet.text.len())),
             ))),
-            (Err(error), Some(said)) => {
-                let problem = too_much_work(snippet, document, &error, said);
+            (Err(error), Some(reason)) => {
+                let problem = new_work_limit_error(snippet, document, &error, reason);
                 self.spent().insert(snippet.name.clone(), problem.clone());
                 Err(Box::new(problem))
             }
@@ -349,7 +354,7 @@ fn new_unreadable_template_error(
     }
 }
 
-fn too_much((file, span): (String, Range<usize>)) -> Diagnostic {
+fn new_size_limit_error((file, span): (String, Range<usize>)) -> Diagnostic {
     Diagnostic::error("RW0217", "a template makes too much")
         .at(file, span, bounded::TOO_MUCH)
         .effect("railwright would run out of memory, or a host out of space")
@@ -359,11 +364,11 @@ fn too_much((file, span): (String, Range<usize>)) -> Diagnostic {
 }
 
 /// Tera tells the byte of what counted; it is the loop or output around it that works too much.
-fn too_much_work(
+fn new_work_limit_error(
     snippet: &Snippet,
     document: &YamlDocument,
     error: &tera::Error,
-    said: &str,
+    reason: &str,
 ) -> Diagnostic {
     let part = match error.kind() {
         ErrorKind::RenderingError(report) => in_template(snippet, &report.span().range),
@@ -372,7 +377,7 @@ fn too_much_work(
     let part = counted::piece_around(&snippet.text, part.start).unwrap_or(part);
     let (file, span) = snippet.place(document, &part);
     Diagnostic::error("RW0217", "a template makes too much")
-        .at(file, span, said)
+        .at(file, span, reason)
         .effect("railwright would work on it for minutes or without end")
         .next("take out the loop within a loop, or the filter that is taken in every turn")
 }
@@ -389,7 +394,9 @@ fn diagnose_tera_error(
 ) -> Diagnostic {
     match error.kind() {
         ErrorKind::RenderingError(report) if report.message().contains(bounded::TOO_MUCH) => {
-            too_much(snippet.place(document, &in_template(snippet, &report.span().range)))
+            new_size_limit_error(
+                snippet.place(document, &in_template(snippet, &report.span().range)),
+            )
         }
         ErrorKind::SyntaxError(report) | ErrorKind::RenderingError(report) => {
             let (file, span) = snippet.place(document, &in_template(snippet, &report.span().range));

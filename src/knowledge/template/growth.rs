@@ -25,32 +25,36 @@ pub fn check_text_growth(text: &str) -> Vec<TemplateProblem> {
     let bindings: Vec<TemplateBinding> = pieces.iter().filter_map(parse_binding).collect();
     let mut users: BTreeMap<&str, Vec<&TemplateBinding>> = BTreeMap::new();
     for binding in &bindings {
-        names_in(binding.expression).for_each(|name| users.entry(name).or_default().push(binding));
+        for name in names_in(binding.expression) {
+            users.entry(name).or_default().push(binding);
+        }
     }
-    // Loops come round again, so what is made further down counts further up as well.
-    let mut open: Vec<&str> = bindings
+    let lengthening: Vec<&TemplateBinding> = bindings
         .iter()
-        .filter(|b| may_lengthen_text(b.expression))
-        .flat_map(|b| b.names.iter().copied())
+        .filter(|binding| may_lengthen_text(binding.expression))
         .collect();
+    // Loops come round again, so what is made further down counts further up as well.
+    let mut open: Vec<&str> = Vec::new();
+    for binding in &lengthening {
+        open.extend(&binding.names);
+    }
     let mut made: BTreeSet<&str> = open.iter().copied().collect();
     while let Some(name) = open.pop() {
-        let reached = users
-            .remove(name)
-            .into_iter()
-            .flatten()
-            .flat_map(|binding| binding.names.iter().copied());
-        open.extend(reached.filter(|name| made.insert(name)));
+        for binding in users.remove(name).unwrap_or_default() {
+            for name in &binding.names {
+                if made.insert(*name) {
+                    open.push(*name);
+                }
+            }
+        }
     }
-    let wrong = bindings.iter().filter(|b| may_lengthen_text(b.expression));
-    wrong
-        .filter_map(|b| {
-            Some(new_growth_problem(
-                find_used_name(b.expression, &made)?,
-                &b.span,
-            ))
-        })
-        .collect()
+    let mut problems = Vec::new();
+    for binding in lengthening {
+        if let Some(name) = find_used_name(binding.expression, &made) {
+            problems.push(new_growth_problem(name, &binding.span));
+        }
+    }
+    problems
 }
 
 fn new_growth_problem(name: &str, span: &Range<usize>) -> TemplateProblem {
@@ -78,15 +82,14 @@ fn parse_binding(piece: &TemplatePiece) -> Option<TemplateBinding<'_>> {
         }
         _ => return None,
     };
-    let names = words[1..split].iter().filter_map(|(word, _)| {
+    let mut names = Vec::new();
+    for (word, _) in &words[1..split] {
         if let Token::Ident(name) = word {
-            Some(name.as_str())
-        } else {
-            None
+            names.push(name.as_str());
         }
-    });
+    }
     Some(TemplateBinding {
-        names: names.collect(),
+        names,
         expression: &words[split + 1..],
         span: span.clone(),
     })

@@ -129,8 +129,8 @@ pub fn check_template_names(
     };
     for piece in split_into_pieces(text) {
         match piece {
-            TemplatePiece::Output(_, words) => checker.expression(&words),
-            TemplatePiece::Tag(span, words) => checker.tag(&span, &words),
+            TemplatePiece::Output(_, words) => checker.check_expression(&words),
+            TemplatePiece::Tag(span, words) => checker.check_tag(&span, &words),
             TemplatePiece::Content(_) | TemplatePiece::Comment => {}
         }
     }
@@ -148,7 +148,7 @@ struct TemplateNameChecker<'a> {
 }
 
 impl TemplateNameChecker<'_> {
-    fn problem(
+    fn report_problem(
         &mut self,
         code: &'static str,
         span: &Range<usize>,
@@ -163,21 +163,21 @@ impl TemplateNameChecker<'_> {
         });
     }
 
-    fn tag(&mut self, span: &Range<usize>, words: &[Placed]) {
+    fn check_tag(&mut self, span: &Range<usize>, words: &[Placed]) {
         let Some((Token::Ident(word), _)) = words.first() else {
             return;
         };
         match word.as_str() {
-            "if" | "elif" => self.expression(&words[1..]),
+            "if" | "elif" => self.check_expression(&words[1..]),
             "for" => self.open_loop(&words[1..]),
             "endfor" => {
                 if self.scopes.len() > 1 {
                     self.scopes.pop();
                 }
             }
-            "set" | "set_global" => self.set(&words[1..]),
+            "set" | "set_global" => self.bind_name(&words[1..]),
             "else" | "endif" | "endset" | "raw" | "endraw" | "break" | "continue" => {}
-            other => self.problem(
+            other => self.report_problem(
                 "RW0205",
                 span,
                 format!("`{other}` is not in the language of modules"),
@@ -191,19 +191,15 @@ impl TemplateNameChecker<'_> {
             .iter()
             .position(|(word, _)| word.is_word("in"))
             .unwrap_or(words.len());
-        let (names, rest) = words.split_at(split);
+        let (variables, rest) = words.split_at(split);
         let rest = rest.get(1..).unwrap_or_default();
-        self.expression(rest);
-        let names: Vec<String> = names
-            .iter()
-            .filter_map(|(word, _)| {
-                if let Token::Ident(name) = word {
-                    Some(name.clone())
-                } else {
-                    None
-                }
-            })
-            .collect();
+        self.check_expression(rest);
+        let mut names: Vec<String> = Vec::new();
+        for (word, _) in variables {
+            if let Token::Ident(name) = word {
+                names.push(name.clone());
+            }
+        }
         let (path, shape) = self.element_of(rest, names.len());
         let counters =
             ["index", "index0", "first", "last", "length"].map(|name| (name, ContextShape::Scalar));
@@ -262,7 +258,7 @@ impl TemplateNameChecker<'_> {
         Some((path?, shape))
     }
 
-    fn set(&mut self, words: &[Placed]) {
+    fn bind_name(&mut self, words: &[Placed]) {
         let Some((Token::Ident(name), _)) = words.first() else {
             return;
         };
@@ -271,12 +267,12 @@ impl TemplateNameChecker<'_> {
             .position(|(word, _)| word.is("="))
             .map(|at| &words[at + 1..]);
         match value {
-            Some(value) => self.expression(value),
+            Some(value) => self.check_expression(value),
             // What a block captures counts as quoted already, and a filter could take the quotes
             // off again.
             None => {
                 let span = words[0].1.clone();
-                self.problem(
+                self.report_problem(
                     "RW0205",
                     &span,
                     "a `set` block is not in the language of modules".into(),
@@ -284,10 +280,10 @@ impl TemplateNameChecker<'_> {
                 );
             }
         }
-        let known = value.and_then(|value| self.plain_path(value));
-        let (path, shape) = known.map_or((None, ContextShape::Any), |(path, shape)| {
-            (Some(path), shape)
-        });
+        let (path, shape) = match value.and_then(|value| self.plain_path(value)) {
+            Some((path, shape)) => (Some(path), shape),
+            None => (None, ContextShape::Any),
+        };
         if let Some(scope) = self.scopes.last_mut() {
             scope.push(Local {
                 name: name.clone(),
@@ -304,35 +300,27 @@ impl TemplateNameChecker<'_> {
         segments: &[String],
     ) -> Result<(Option<Vec<String>>, ContextShape), super::shape::NoSuchName> {
         let first = segments.first().map(String::as_str).unwrap_or_default();
-        let local = self
-            .scopes
-            .iter()
-            .rev()
-            .flat_map(|scope| scope.iter().rev())
-            .find(|local| local.name == first);
-        match local {
-            Some(local) => {
-                let below = &segments[1..];
-                let shape = local
-                    .shape
-                    .at(below)
-                    .map_err(|error| super::shape::NoSuchName {
-                        segment: error.segment + 1,
-                        ..error
-                    })?;
-                Ok((
-                    local
-                        .path
-                        .as_ref()
-                        .map(|path| path.iter().chain(below).cloned().collect()),
-                    shape.clone(),
-                ))
+        let mut locals = self.scopes.iter().flatten().rev();
+        let Some(local) = locals.find(|local| local.name == first) else {
+            return Ok((Some(segments.to_vec()), self.root.at(segments)?.clone()));
+        };
+        let below = &segments[1..];
+        match local.shape.at(below) {
+            Ok(shape) => {
+                let path = local
+                    .path
+                    .as_ref()
+                    .map(|path| [path.as_slice(), below].concat());
+                Ok((path, shape.clone()))
             }
-            None => Ok((Some(segments.to_vec()), self.root.at(segments)?.clone())),
+            Err(error) => Err(super::shape::NoSuchName {
+                segment: error.segment + 1,
+                ..error
+            }),
         }
     }
 
-    fn expression(&mut self, words: &[Placed]) {
+    fn check_expression(&mut self, words: &[Placed]) {
         let mut at = 0;
         while at < words.len() && self.problems.len() < PROBLEMS_MAX {
             at = self.step(words, at);
@@ -342,24 +330,24 @@ impl TemplateNameChecker<'_> {
     /// Takes what stands at `at` and returns where to go on.
     fn step(&mut self, words: &[Placed], at: usize) -> usize {
         let (token, span) = &words[at];
-        let next = |n: usize| words.get(at + n).map(|(word, _)| word);
+        let next = words.get(at + 1).map(|(word, _)| word);
         match token {
             Token::Symbol("|") => {
-                self.known_word(words.get(at + 1), &FILTERS, "filter");
+                self.check_known_word(words.get(at + 1), &FILTERS, "filter");
                 at + 2
             }
             Token::Symbol("." | "?.") => at + 2,
             Token::Ident(word) if word == "is" => {
-                let test = if next(1).is_some_and(|word| word.is_word("not")) {
+                let test = if next.is_some_and(|word| word.is_word("not")) {
                     at + 2
                 } else {
                     at + 1
                 };
-                self.known_word(words.get(test), &TESTS, "test");
+                self.check_known_word(words.get(test), &TESTS, "test");
                 test + 1
             }
             Token::Ident(word) if word == "for" => {
-                self.problem(
+                self.report_problem(
                     "RW0205",
                     span,
                     "a list comprehension is not in the language of modules".into(),
@@ -368,17 +356,17 @@ impl TemplateNameChecker<'_> {
                 words.len()
             }
             Token::Ident(word) if is_keyword(word) => at + 1,
-            Token::Ident(_) if next(1).is_some_and(|word| word.is("(")) => {
-                self.known_word(words.get(at), &FUNCTIONS, "function");
+            Token::Ident(_) if next.is_some_and(|word| word.is("(")) => {
+                self.check_known_word(words.get(at), &FUNCTIONS, "function");
                 at + 1
             }
-            Token::Ident(_) if next(1).is_some_and(|word| word.is("=") || word.is(":")) => at + 2,
-            Token::Ident(_) => self.name(words, at),
+            Token::Ident(_) if next.is_some_and(|word| word.is("=") || word.is(":")) => at + 2,
+            Token::Ident(_) => self.take_name(words, at),
             _ => at + 1,
         }
     }
 
-    fn known_word(&mut self, word: Option<&Placed>, known: &[&str], what: &str) {
+    fn check_known_word(&mut self, word: Option<&Placed>, known: &[&str], what: &str) {
         let Some((Token::Ident(word), span)) = word else {
             return;
         };
@@ -393,11 +381,11 @@ impl TemplateNameChecker<'_> {
         let fix = suggest::find_nearest_word(word, known.iter().copied())
             .map(|near| format!("did you mean `{near}`?"));
         let span = span.clone();
-        self.problem("RW0205", &span, message, fix);
+        self.report_problem("RW0205", &span, message, fix);
     }
 
     /// A dotted name, with subscripts; then what it is compared with.
-    fn name(&mut self, words: &[Placed], start: usize) -> usize {
+    fn take_name(&mut self, words: &[Placed], start: usize) -> usize {
         let mut segments: Vec<(String, Range<usize>)> = Vec::new();
         if let (Token::Ident(name), span) = &words[start] {
             segments.push((name.clone(), span.clone()));
@@ -421,7 +409,7 @@ impl TemplateNameChecker<'_> {
                     match inner {
                         [(Token::Text(key), _)] => segments.push((key.clone(), span)),
                         _ => {
-                            self.expression(inner);
+                            self.check_expression(inner);
                             segments.push((EACH.to_owned(), span));
                         }
                     }
@@ -430,81 +418,80 @@ impl TemplateNameChecker<'_> {
                 _ => break,
             }
         }
-        if let Some(shape) = self.take(&segments) {
-            self.compared(words, at, &shape);
+        if let Some(shape) = self.resolve_name(&segments) {
+            self.check_compared_words(words, at, &shape);
         }
         at
     }
 
-    fn take(&mut self, segments: &[(String, Range<usize>)]) -> Option<ContextShape> {
+    fn resolve_name(&mut self, segments: &[(String, Range<usize>)]) -> Option<ContextShape> {
         let names: Vec<String> = segments.iter().map(|(name, _)| name.clone()).collect();
-        match self.resolve(&names) {
+        let error = match self.resolve(&names) {
             Ok((path, shape)) => {
-                if let Some(path) = path {
-                    self.uses.push(TemplatePathUse { path });
-                }
-                Some(shape)
+                self.uses.extend(path.map(|path| TemplatePathUse { path }));
+                return Some(shape);
             }
-            Err(error) => {
-                let (wrong, span) = segments.get(error.segment)?;
-                let before = names[..error.segment].join(".");
-                let message = match (before.is_empty(), error.known.is_empty()) {
-                    (true, _) => format!("there is no `{wrong}` here"),
-                    (false, false) => format!("`{before}` has no `{wrong}`"),
-                    (false, true) => format!("`{before}` is a plain value: nothing is below it"),
-                };
-                let mut known: Vec<&str> = error.known.iter().map(String::as_str).collect();
-                if error.segment == 0 {
-                    known.extend(
-                        self.scopes
-                            .iter()
-                            .flatten()
-                            .map(|local| local.name.as_str()),
-                    );
-                }
-                let near = suggest::find_nearest_word(wrong, known.iter().copied())
-                    .map(|near| format!("did you mean `{near}`?"));
-                let fix = near.or_else(|| {
-                    (!known.is_empty()).then(|| format!("there are: {}", known.join(", ")))
-                });
-                self.problem("RW0203", span, message, fix);
-                None
+            Err(error) => error,
+        };
+        let (wrong, span) = segments.get(error.segment)?;
+        let before = names[..error.segment].join(".");
+        let message = match (before.is_empty(), error.known.is_empty()) {
+            (true, _) => format!("there is no `{wrong}` here"),
+            (false, false) => format!("`{before}` has no `{wrong}`"),
+            (false, true) => format!("`{before}` is a plain value: nothing is below it"),
+        };
+        let mut known: Vec<&str> = error.known.iter().map(String::as_str).collect();
+        if error.segment == 0 {
+            for local in self.scopes.iter().flatten() {
+                known.push(&local.name);
             }
         }
+        let fix = match suggest::find_nearest_word(wrong, known.iter().copied()) {
+            Some(near) => Some(format!("did you mean `{near}`?")),
+            None if known.is_empty() => None,
+            None => Some(format!("there are: {}", known.join(", "))),
+        };
+        self.report_problem("RW0203", span, message, fix);
+        None
     }
 
     /// `fabric.kind == "rocev3"` would be false for ever: words that a choice does not have are
     /// errors.
-    fn compared(&mut self, words: &[Placed], at: usize, shape: &ContextShape) {
+    fn check_compared_words(&mut self, words: &[Placed], at: usize, shape: &ContextShape) {
         let ContextShape::Choice(choices) = shape else {
             return;
         };
-        let after = |n: usize| words.get(at + n).map(|(word, _)| word);
-        let texts: &[Placed] = match after(0) {
-            Some(Token::Symbol("==" | "!=")) => words.get(at + 1..at + 2).unwrap_or_default(),
-            Some(Token::Ident(word)) if word == "in" || word == "not" => {
-                let open = if word == "in" { at + 1 } else { at + 2 };
-                let list = words.get(open).is_some_and(|(word, _)| word.is("["));
-                if list {
-                    words
-                        .get(open + 1..find_closing_bracket(words, open))
-                        .unwrap_or_default()
-                } else {
-                    &[]
-                }
-            }
-            _ => &[],
-        };
-        for (token, span) in texts {
+        for (token, span) in list_compared_words(words, at) {
             let Token::Text(word) = token else { continue };
-            if !choices.contains(word) {
-                let near = suggest::find_nearest_word(word, choices.iter().map(String::as_str))
-                    .map(|near| format!("did you mean `{near}`?"));
-                let fix = near.or_else(|| Some(format!("it is one of: {}", choices.join(", "))));
-                self.problem("RW0203", span, format!("this is never `{word}`"), fix);
+            if choices.contains(word) {
+                continue;
             }
+            let names = choices.iter().map(String::as_str);
+            let fix = match suggest::find_nearest_word(word, names) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("it is one of: {}", choices.join(", ")),
+            };
+            let message = format!("this is never `{word}`");
+            self.report_problem("RW0203", span, message, Some(fix));
         }
     }
+}
+
+/// The words behind `==` or `!=`, or in the list behind `in` or `not in`.
+fn list_compared_words(words: &[Placed], at: usize) -> &[Placed] {
+    let open = match words.get(at) {
+        Some((Token::Symbol("==" | "!="), _)) => {
+            return words.get(at + 1..at + 2).unwrap_or_default();
+        }
+        Some((Token::Ident(word), _)) if word == "in" => at + 1,
+        Some((Token::Ident(word), _)) if word == "not" => at + 2,
+        _ => return &[],
+    };
+    if !words.get(open).is_some_and(|(word, _)| word.is("[")) {
+        return &[];
+    }
+    let close = find_closing_bracket(words, open);
+    words.get(open + 1..close).unwrap_or_default()
 }
 
 /// The index of the bracket that closes the one at `open`, or the end.

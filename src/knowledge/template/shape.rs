@@ -85,71 +85,73 @@ fn build_shape(schema: &Value, definitions: &Value, depth: usize) -> ContextShap
             build_shape(found, definitions, depth + 1)
         });
     }
-    let list = |key: &str| {
-        schema
-            .get(key)
-            .and_then(Value::as_array)
-            .map(Vec::as_slice)
-            .unwrap_or_default()
-    };
-    let words: Vec<String> = list("enum")
-        .iter()
-        .filter_map(|word| word.as_str().map(str::to_owned))
-        .collect();
+    let mut words: Vec<String> = Vec::new();
+    for word in list_schema_items(schema, "enum") {
+        words.extend(word.as_str().map(str::to_owned));
+    }
     if !words.is_empty() {
         return ContextShape::Choice(words);
     }
     if let Some(word) = schema.get("const").and_then(Value::as_str) {
         return ContextShape::Choice(vec![word.to_owned()]);
     }
-    let alternatives: Vec<ContextShape> = list("anyOf")
-        .iter()
-        .chain(list("oneOf"))
-        .filter(|one| one.get("type").and_then(Value::as_str) != Some("null"))
-        .map(|one| build_shape(one, definitions, depth + 1))
-        .collect();
+    let any_of = list_schema_items(schema, "anyOf");
+    let mut alternatives: Vec<ContextShape> = Vec::new();
+    for alternative in any_of.iter().chain(list_schema_items(schema, "oneOf")) {
+        if alternative.get("type").and_then(Value::as_str) != Some("null") {
+            alternatives.push(build_shape(alternative, definitions, depth + 1));
+        }
+    }
     if !alternatives.is_empty() {
         return join_alternatives(alternatives);
     }
     build_structured_shape(schema, definitions, depth)
 }
 
+/// The list at a key of a schema; empty where there is none.
+fn list_schema_items<'a>(schema: &'a Value, key: &str) -> &'a [Value] {
+    match schema.get(key) {
+        Some(Value::Array(items)) => items,
+        _ => &[],
+    }
+}
+
 fn build_structured_shape(schema: &Value, definitions: &Value, depth: usize) -> ContextShape {
-    let is = |word: &str| match schema.get("type") {
-        Some(Value::String(one)) => one == word,
-        Some(Value::Array(many)) => many.iter().any(|one| one == word),
-        _ => false,
-    };
-    if is("array") {
-        return ContextShape::List(Box::new(
-            schema.get("items").map_or(ContextShape::Any, |items| {
-                build_shape(items, definitions, depth + 1)
-            }),
-        ));
+    if has_type(schema, "array") {
+        let element = match schema.get("items") {
+            Some(items) => build_shape(items, definitions, depth + 1),
+            None => ContextShape::Any,
+        };
+        return ContextShape::List(Box::new(element));
     }
-    if let Some(fields) = schema.get("properties").and_then(Value::as_object) {
-        return ContextShape::Map(
-            fields
-                .iter()
-                .map(|(name, field)| (name.clone(), build_shape(field, definitions, depth + 1)))
-                .collect(),
-        );
+    if let Some(Value::Object(properties)) = schema.get("properties") {
+        let mut fields = BTreeMap::new();
+        for (name, field) in properties {
+            fields.insert(name.clone(), build_shape(field, definitions, depth + 1));
+        }
+        return ContextShape::Map(fields);
     }
-    if is("object") {
-        let value = schema
-            .get("additionalProperties")
-            .filter(|value| value.is_object());
-        return ContextShape::Open(Box::new(value.map_or(ContextShape::Any, |value| {
-            build_shape(value, definitions, depth + 1)
-        })));
+    if has_type(schema, "object") {
+        let value = match schema.get("additionalProperties") {
+            Some(value) if value.is_object() => build_shape(value, definitions, depth + 1),
+            _ => ContextShape::Any,
+        };
+        return ContextShape::Open(Box::new(value));
     }
-    if ["string", "integer", "number", "boolean"]
-        .iter()
-        .any(|word| is(word))
-    {
+    let mut scalars = ["string", "integer", "number", "boolean"].into_iter();
+    if scalars.any(|word| has_type(schema, word)) {
         ContextShape::Scalar
     } else {
         ContextShape::Any
+    }
+}
+
+/// Whether a schema names this type, alone or among others.
+fn has_type(schema: &Value, word: &str) -> bool {
+    match schema.get("type") {
+        Some(Value::String(name)) => name == word,
+        Some(Value::Array(names)) => names.iter().any(|name| name == word),
+        _ => false,
     }
 }
 

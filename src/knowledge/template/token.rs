@@ -272,27 +272,28 @@ fn read_token(rest: &str) -> Option<(Token, usize)> {
                 .unwrap_or(rest.len());
             Some((Token::Ident(rest[..length].to_owned()), length))
         }
-        _ => SYMBOLS
-            .iter()
-            .find(|symbol| rest.starts_with(**symbol))
-            .map(|symbol| (Token::Symbol(symbol), symbol.len())),
+        _ => {
+            let symbol = SYMBOLS.iter().find(|symbol| rest.starts_with(**symbol))?;
+            Some((Token::Symbol(symbol), symbol.len()))
+        }
     }
 }
 
 /// Digits with one point at most; whole ones have to fit into 64 bits.
 fn read_number_token(rest: &str) -> Option<(Token, usize)> {
-    let digits = |text: &str| {
-        text.find(|c: char| !c.is_ascii_digit())
-            .unwrap_or(text.len())
+    let whole = count_digits(rest);
+    let length = match rest[whole..].strip_prefix('.') {
+        Some(fraction) => whole + 1 + count_digits(fraction),
+        None if rest[..whole].parse::<i64>().is_ok() => whole,
+        None => return None,
     };
-    let whole = digits(rest);
-    match rest[whole..].strip_prefix('.') {
-        Some(fraction) => Some((Token::Number, whole + 1 + digits(fraction))),
-        None => rest[..whole]
-            .parse::<i64>()
-            .ok()
-            .map(|_| (Token::Number, whole)),
-    }
+    Some((Token::Number, length))
+}
+
+/// How many digits a text begins with.
+fn count_digits(text: &str) -> usize {
+    let end = text.find(|c: char| !c.is_ascii_digit());
+    end.unwrap_or(text.len())
 }
 
 fn read_quoted_token(rest: &str, quote: char) -> Option<(Token, usize)> {

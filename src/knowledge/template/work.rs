@@ -274,9 +274,12 @@ fn charge_whole_value(value: Value, arguments: Kwargs, _: &State) -> TeraResult<
     charge_text(value.as_str().unwrap_or_default())?;
     let (mut open, mut parts) = (vec![&value], 0);
     while let Some(value) = open.pop() {
-        parts += 1 + value.as_str().map_or(0, str::len) as u64 / BYTES_A_PART;
+        let text = value.as_str().unwrap_or_default();
+        parts += 1 + text.len() as u64 / BYTES_A_PART;
         open.extend(value.as_array().unwrap_or_default());
-        open.extend(value.as_map().into_iter().flat_map(|map| map.values()));
+        if let Some(map) = value.as_map() {
+            open.extend(map.values());
+        }
         // Now and then, so that it ends with the budget.
         if parts >= 1 << 12 {
             charge_units((parts / PARTS_A_UNIT).saturating_mul(times))?;
@@ -289,9 +292,11 @@ fn charge_whole_value(value: Value, arguments: Kwargs, _: &State) -> TeraResult<
 
 /// Bytes of a text, elements of anything else.
 fn measure_value(value: &Value) -> u64 {
-    value
-        .as_str()
-        .map_or_else(|| value.len().unwrap_or_default(), str::len) as u64
+    let length = match value.as_str() {
+        Some(text) => text.len(),
+        None => value.len().unwrap_or_default(),
+    };
+    length as u64
 }
 
 /// Tera's `split`, charged for every part.

@@ -3,17 +3,17 @@
 
 use super::load::{
     Covers, Dictionary, TranslationEntry, TranslationFamily, TranslationKind, fill_template_value,
-    text_of,
+    fill_text,
 };
 use super::merge::{self, TranslationConflict};
-use super::pattern::Captures;
+use super::pattern::{Captures, CommandPattern};
 use super::prose;
 use super::script::{self, ScriptCommand};
 use railwright_base::Diagnostic;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// How far apart commands may stand that mean one thing together.
 const STEPS_APART_MAX: usize = 12;
@@ -137,7 +137,7 @@ pub fn translate_script(script: &str, dictionary: &Dictionary) -> Result<Transla
     let (commands, prose): (Vec<ScriptCommand>, Vec<ScriptCommand>) =
         script::parse_script_commands(script)?
             .into_iter()
-            .partition(|one| !prose::is_prose(one, dictionary));
+            .partition(|command| !prose::is_prose(command, dictionary));
     let mut found: Vec<(usize, TranslationAnswer)> = Vec::new();
     let mut done = vec![false; commands.len()];
     for entry in dictionary.entries().filter(|entry| !entry.steps.is_empty()) {
@@ -147,12 +147,13 @@ pub fn translate_script(script: &str, dictionary: &Dictionary) -> Result<Transla
             }
         }
     }
-    for (at, command) in commands.iter().enumerate().filter(|(at, _)| !done[*at]) {
-        found.extend(
-            translate_command(command, dictionary)
-                .into_iter()
-                .map(|answer| (at, answer)),
-        );
+    for (at, command) in commands.iter().enumerate() {
+        if done[at] {
+            continue;
+        }
+        for answer in translate_command(command, dictionary) {
+            found.push((at, answer));
+        }
     }
     found.sort_by_key(|(at, _)| *at);
     let mut prose: Vec<usize> = prose.into_iter().map(|command| command.line).collect();
@@ -171,41 +172,33 @@ fn merge_equal_answers(answers: impl Iterator<Item = TranslationAnswer>) -> Tran
         spec: Value::Object(serde_json::Map::new()),
         conflicts: Vec::new(),
     };
-    let mut seen: std::collections::HashMap<String, Vec<usize>> = std::collections::HashMap::new();
+    let mut seen: HashMap<String, Vec<usize>> = HashMap::new();
     for answer in answers {
-        let known = seen
-            .entry(answer.translation.clone().unwrap_or_default())
-            .or_default();
-        match known
-            .iter()
-            .take(50)
-            .find(|at| translation.answers[**at].same_as(&answer))
-        {
-            Some(at) => {
-                let commands = &mut translation.answers[*at].commands;
-                commands.extend(
-                    answer
-                        .commands
-                        .into_iter()
-                        .filter(|said| commands.last() != Some(said))
-                        .collect::<Vec<_>>(),
-                );
-            }
-            None => {
-                known.push(translation.answers.len());
-                if let Some(lines) = answer.lines() {
-                    merge::merge_spec_value(
-                        &mut translation.spec,
-                        lines,
-                        "",
-                        &mut translation.conflicts,
-                    );
-                }
-                translation.answers.push(answer);
-            }
+        let name = answer.translation.clone().unwrap_or_default();
+        let known = seen.entry(name).or_default();
+        let mut recent = known.iter().take(50);
+        if let Some(at) = recent.find(|at| translation.answers[**at].same_as(&answer)) {
+            append_commands(&mut translation.answers[*at].commands, answer.commands);
+            continue;
         }
+        known.push(translation.answers.len());
+        if let Some(lines) = answer.lines() {
+            let conflicts = &mut translation.conflicts;
+            merge::merge_spec_value(&mut translation.spec, lines, "", conflicts);
+        }
+        translation.answers.push(answer);
     }
     translation
+}
+
+/// Adds the commands of an equal answer, without those that are the last command over again.
+fn append_commands(commands: &mut Vec<ScriptCommandText>, more: Vec<ScriptCommandText>) {
+    let last = commands.last().cloned();
+    for command in more {
+        if last.as_ref() != Some(&command) {
+            commands.push(command);
+        }
+    }
 }
 
 fn describe_command(command: &ScriptCommand) -> ScriptCommandText {
@@ -222,36 +215,34 @@ fn match_command_steps(
     start: usize,
     done: &mut [bool],
 ) -> Option<TranslationAnswer> {
+    if done[start] {
+        return None;
+    }
     let (first, others) = entry.steps.split_first()?;
-    let (mut captures, used) = first
-        .matches(&commands[start].words)
-        .filter(|_| !done[start])?;
+    let (mut captures, used) = first.matches(&commands[start].words)?;
     let mut left = list_untranslated_words(entry, &commands[start].words, &used);
     let mut taken = vec![start];
     for step in others {
         let after = *taken.last()? + 1;
-        let near = after..commands.len().min(after + STEPS_APART_MAX);
-        let next = near
-            .filter(|at| !done[*at])
-            .find_map(|at| Some((at, step.matches(&commands[at].words)?)));
-        if let Some((at, (more, used))) = next {
-            captures.extend(more);
-            left.extend(list_untranslated_words(entry, &commands[at].words, &used));
-            taken.push(at);
+        for at in after..commands.len().min(after + STEPS_APART_MAX) {
+            if done[at] {
+                continue;
+            }
+            if let Some((more, used)) = step.matches(&commands[at].words) {
+                captures.extend(more);
+                left.extend(list_untranslated_words(entry, &commands[at].words, &used));
+                taken.push(at);
+                break;
+            }
         }
     }
-    let places = entry
-        .steps
-        .iter()
-        .flat_map(super::pattern::CommandPattern::places);
-    if taken.len() < 2
-        || places
-            .into_iter()
-            .any(|place| !captures.contains_key(place))
-    {
+    let mut places = entry.steps.iter().flat_map(CommandPattern::places);
+    if taken.len() < 2 || !places.all(|place| captures.contains_key(place)) {
         return None;
     }
-    taken.iter().for_each(|at| done[*at] = true);
+    for at in &taken {
+        done[*at] = true;
+    }
     let commands = taken
         .iter()
         .map(|at| describe_command(&commands[*at]))
@@ -268,7 +259,7 @@ pub(super) fn translate_command(
     let mut answers = Vec::new();
     let mut taken = vec![false; command.words.len()];
     for family in &dictionary.families {
-        if let Some(found) = each_word(family, command) {
+        if let Some(found) = translate_each_word(family, command) {
             answers.extend(found);
             taken.fill(true);
         }
@@ -307,17 +298,14 @@ fn translate_words(
         .words
         .iter()
         .find_map(|pattern| pattern.matches(&command.words))?;
-    if used
-        .iter()
-        .zip(&*taken)
-        .all(|(used, taken)| !used || *taken)
-    {
+    let mut words = used.iter().zip(&*taken);
+    if words.all(|(used, taken)| !used || *taken) {
         return None;
     }
     let left = list_untranslated_words(entry, &command.words, &used);
     let left: HashSet<&String> = left.iter().collect();
-    for ((taken, word), used) in taken.iter_mut().zip(&command.words).zip(&used) {
-        *taken |= *used || !left.contains(word);
+    for (at, word) in command.words.iter().enumerate() {
+        taken[at] |= used[at] || !left.contains(word);
     }
     let commands = vec![describe_command(command)];
     Some(build_translation_answer(
@@ -330,11 +318,45 @@ fn translate_words(
 
 /// A command that says the same of each of its words: what it says of them; nothing where it is
 /// another command.
-fn each_word(
+fn translate_each_word(
     family: &TranslationFamily,
     command: &ScriptCommand,
 ) -> Option<Vec<TranslationAnswer>> {
-    let mut plain: Vec<&String> = Vec::new();
+    let plain = list_plain_words(family, command);
+    if family.head.is_empty() || plain.len() <= family.head.len() {
+        return None;
+    }
+    let (head, words) = plain.split_at(family.head.len());
+    let mut nothing = Captures::new();
+    for (pattern, word) in family.head.iter().zip(head) {
+        if !pattern.matches(word, &mut nothing) {
+            return None;
+        }
+    }
+    let mut answers: Vec<TranslationAnswer> = Vec::new();
+    let mut left = Vec::new();
+    for word in words {
+        let Some((entry, captures)) = find_word_entry(family, word) else {
+            left.push((*word).clone());
+            continue;
+        };
+        let commands = vec![describe_command(command)];
+        answers.push(build_translation_answer(
+            entry,
+            commands,
+            &captures,
+            Vec::new(),
+        ));
+    }
+    if !left.is_empty() {
+        answers.push(new_unknown_answer(command, left));
+    }
+    Some(answers)
+}
+
+/// The words of a command without options and their values.
+fn list_plain_words<'a>(family: &TranslationFamily, command: &'a ScriptCommand) -> Vec<&'a String> {
+    let mut plain = Vec::new();
     let mut words = command.words.iter();
     while let Some(word) = words.next() {
         if family.valued.contains(word) {
@@ -343,43 +365,22 @@ fn each_word(
             plain.push(word);
         }
     }
-    let mut nothing = Captures::new();
-    let head = plain
-        .get(..family.head.len())
-        .filter(|head| !head.is_empty())?;
-    if !family
-        .head
-        .iter()
-        .zip(head)
-        .all(|(pattern, word)| pattern.matches(word, &mut nothing))
-    {
-        return None;
-    }
-    let mut answers: Vec<TranslationAnswer> = Vec::new();
-    let mut left = Vec::new();
-    for word in &plain[family.head.len()..] {
-        let found = family.entries.iter().find_map(|entry| {
-            let mut captures = Captures::new();
-            entry
-                .items
-                .iter()
-                .any(|item| item.matches(word, &mut captures))
-                .then_some((entry, captures))
-        });
-        match found {
-            Some((entry, captures)) => answers.push(build_translation_answer(
-                entry,
-                vec![describe_command(command)],
-                &captures,
-                Vec::new(),
-            )),
-            None => left.push((*word).clone()),
+    plain
+}
+
+fn find_word_entry<'a>(
+    family: &'a TranslationFamily,
+    word: &str,
+) -> Option<(&'a TranslationEntry, Captures)> {
+    for entry in &family.entries {
+        let mut captures = Captures::new();
+        for item in &entry.items {
+            if item.matches(word, &mut captures) {
+                return Some((entry, captures));
+            }
         }
     }
-    if !left.is_empty() {
-        answers.push(new_unknown_answer(command, left));
-    }
-    (!answers.is_empty()).then_some(answers)
+    None
 }
 
 /// Words of a command that a translation neither takes nor passes over. What a command writes into
@@ -389,25 +390,22 @@ fn list_untranslated_words(
     words: &[String],
     used: &[bool],
 ) -> Vec<String> {
-    let redirects = |word: &String| word.starts_with(['>', '<']);
-    let to_file = |at: usize| {
-        words.get(at).is_some_and(redirects)
-            || at
-                .checked_sub(1)
-                .and_then(|at| words.get(at))
-                .is_some_and(redirects)
-    };
-    let passed = |word: &String| {
-        entry
-            .aside
-            .iter()
-            .any(|aside| aside.matches(word, &mut Captures::new()))
-    };
-    let left = words
-        .iter()
-        .enumerate()
-        .filter(|(at, word)| !used[*at] && (to_file(*at) || !passed(word)));
-    left.map(|(_, word)| word.clone()).collect()
+    let mut left = Vec::new();
+    let mut follows_redirect = false;
+    for (word, used) in words.iter().zip(used) {
+        let redirects = word.starts_with(['>', '<']);
+        let is_of_file = redirects || follows_redirect;
+        if !used && (is_of_file || !is_passed_over(entry, word)) {
+            left.push(word.clone());
+        }
+        follows_redirect = redirects;
+    }
+    left
+}
+
+fn is_passed_over(entry: &TranslationEntry, word: &str) -> bool {
+    let mut aside = entry.aside.iter();
+    aside.any(|pattern| pattern.matches(word, &mut Captures::new()))
 }
 
 fn new_unknown_answer(command: &ScriptCommand, left: Vec<String>) -> TranslationAnswer {
@@ -431,22 +429,15 @@ fn build_translation_answer(
     captures: &Captures,
     mut left: Vec<String>,
 ) -> TranslationAnswer {
-    let text = |template: &str| text_of(template, captures).unwrap_or_else(|| template.to_owned());
-    // What stands in a variable of the shell is not known here.
-    let in_variable = |(name, captured): &(&String, &super::pattern::CapturedValue)| {
-        captured.said.contains(['$', '`'])
-            && has_placeholder(&entry.spec, name) | has_placeholder(&entry.better, name)
+    let variables = list_shell_variables(entry, captures);
+    let (spec, better) = if variables.is_empty() {
+        (
+            fill_spec_lines(&entry.spec, captures),
+            fill_spec_lines(&entry.better, captures),
+        )
+    } else {
+        (None, None)
     };
-    let variables: Vec<String> = captures
-        .iter()
-        .filter(in_variable)
-        .map(|(_, captured)| captured.said.clone())
-        .collect();
-    let lines = |template: &Value| {
-        fill_template_value(template, captures)
-            .filter(|_| !template.is_null() && variables.is_empty())
-    };
-    let (spec, better) = (lines(&entry.spec), lines(&entry.better));
     left.extend(variables);
     TranslationAnswer {
         commands,
@@ -459,25 +450,50 @@ fn build_translation_answer(
         translation: Some(entry.id.clone()),
         spec,
         better,
-        does: text(&entry.does),
-        why: text(&entry.why),
+        does: fill_sentence(&entry.does, captures),
+        why: fill_sentence(&entry.why, captures),
         source: entry.source.clone(),
         covers: entry.covers.clone(),
         left,
     }
 }
 
+/// Words that the spec lines need and that hold a variable of the shell: its value is not known
+/// here.
+fn list_shell_variables(entry: &TranslationEntry, captures: &Captures) -> Vec<String> {
+    let mut variables = Vec::new();
+    for (name, captured) in captures {
+        let is_needed = has_placeholder(&entry.spec, name) || has_placeholder(&entry.better, name);
+        if is_needed && captured.written.contains(['$', '`']) {
+            variables.push(captured.written.clone());
+        }
+    }
+    variables
+}
+
+fn fill_spec_lines(template: &Value, captures: &Captures) -> Option<Value> {
+    if template.is_null() {
+        return None;
+    }
+    fill_template_value(template, captures)
+}
+
+fn fill_sentence(template: &str, captures: &Captures) -> String {
+    fill_text(template, captures).unwrap_or_else(|| template.to_owned())
+}
+
 /// Whether a template has a place of this name.
 fn has_placeholder(template: &Value, name: &str) -> bool {
-    let has = |text: &str| {
-        text.contains(&format!("{{{name}}}")) || text.contains(&format!("{{{name}.said}}"))
-    };
     match template {
-        Value::String(text) => has(text),
+        Value::String(text) => text_has_placeholder(text, name),
         Value::Array(items) => items.iter().any(|item| has_placeholder(item, name)),
         Value::Object(fields) => fields
             .iter()
-            .any(|(key, value)| has(key) || has_placeholder(value, name)),
+            .any(|(key, value)| text_has_placeholder(key, name) || has_placeholder(value, name)),
         _ => false,
     }
+}
+
+fn text_has_placeholder(text: &str, name: &str) -> bool {
+    text.contains(&format!("{{{name}}}")) || text.contains(&format!("{{{name}.said}}"))
 }

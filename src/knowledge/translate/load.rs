@@ -93,7 +93,7 @@ struct RawTranslation {
     case: TranslationCase,
 }
 
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct EachWordRule {
     head: String,
@@ -178,7 +178,7 @@ pub(super) fn parse_translation_files(
 ) -> Result<Dictionary, (Vec<Diagnostic>, Sources)> {
     let mut reading = TranslationLoader::default();
     for (name, text) in files {
-        reading.file(name, text);
+        reading.read_file(name, text);
     }
     if reading
         .problems
@@ -200,7 +200,7 @@ struct TranslationLoader {
 }
 
 impl TranslationLoader {
-    fn file(&mut self, name: String, text: String) {
+    fn read_file(&mut self, name: String, text: String) {
         let source = Arc::new(SourceText::new(SourceFile { name, text }));
         self.sources.add(Arc::clone(&source));
         let Some(document) = YamlDocument::parse(source, &mut self.aliases, &mut self.problems)
@@ -213,77 +213,55 @@ impl TranslationLoader {
         else {
             return;
         };
-        let each = head.each.map(|each| {
-            (
-                each.head
-                    .split_whitespace()
-                    .map(PatternWord::read)
-                    .collect::<Result<Vec<_>, _>>(),
-                each.valued,
-            )
-        });
-        let (words, valued) = each.unwrap_or((Ok(Vec::new()), Vec::new()));
-        let Some(words) = self.sound(&document, root, words) else {
+        let EachWordRule { head, valued } = head.each.unwrap_or_default();
+        let words = head.split_whitespace().map(PatternWord::read).collect();
+        let Some(head) = self.accept::<Vec<PatternWord>>(&document, root, words) else {
             return;
         };
-        let list = document
-            .entry(root, "translations")
-            .map(|entry| entry.value);
-        let nodes: Vec<NodeId> = list
-            .map(|list| document.items(list).collect())
-            .unwrap_or_default();
-        let entries = nodes
-            .into_iter()
-            .filter_map(|node| self.entry(&document, node))
-            .collect();
+        let mut entries = Vec::new();
+        if let Some(list) = document.entry(root, "translations") {
+            for node in document.items(list.value) {
+                entries.extend(self.read_entry(&document, node));
+            }
+        }
         self.dictionary.families.push(TranslationFamily {
-            head: words,
+            head,
             valued,
             entries,
         });
     }
 
-    fn sound<T>(
+    /// The value that was read, or nothing, with the reason among the problems.
+    fn accept<T>(
         &mut self,
         document: &YamlDocument,
         node: NodeId,
         read: Result<T, String>,
     ) -> Option<T> {
-        read.map_err(|why| {
-            let problem = Diagnostic::error("RW1035", "a translation is not written as it must be");
-            self.problems
-                .push(problem.at(document.source().name(), document.caret(node), why));
-        })
-        .ok()
+        match read {
+            Ok(value) => Some(value),
+            Err(why) => {
+                let message = "a translation is not written as it must be";
+                let problem = Diagnostic::error("RW1035", message);
+                self.problems
+                    .push(problem.at(document.source().name(), document.caret(node), why));
+                None
+            }
+        }
     }
 
-    fn entry(&mut self, document: &YamlDocument, node: NodeId) -> Option<TranslationEntry> {
+    fn read_entry(&mut self, document: &YamlDocument, node: NodeId) -> Option<TranslationEntry> {
         let written: RawTranslation = decode_or_report(document, node, &mut self.problems)?;
-        let known = !self.ids.insert(written.id.clone());
-        let entry = compile_translation(written).and_then(|entry| {
-            if known {
-                Err("two translations have this id".to_owned())
-            } else {
-                Ok(entry)
-            }
-        });
-        self.sound(document, node, entry)
+        let is_new = self.ids.insert(written.id.clone());
+        let entry = match compile_translation(written) {
+            Ok(_) if !is_new => Err("two translations have this id".to_owned()),
+            entry => entry,
+        };
+        self.accept(document, node, entry)
     }
 }
 
 fn compile_translation(written: RawTranslation) -> Result<TranslationEntry, String> {
-    let patterns = |groups: &[Vec<String>]| {
-        groups
-            .iter()
-            .map(|groups| CommandPattern::read(groups))
-            .collect::<Result<Vec<_>, _>>()
-    };
-    let words = |texts: &[String]| {
-        texts
-            .iter()
-            .map(|text| PatternWord::read(text))
-            .collect::<Result<Vec<_>, _>>()
-    };
     for (key, text) in [
         ("id", &written.id),
         ("does", &written.does),
@@ -295,10 +273,10 @@ fn compile_translation(written: RawTranslation) -> Result<TranslationEntry, Stri
         }
     }
     Ok(TranslationEntry {
-        words: patterns(&written.words)?,
-        steps: patterns(&written.steps)?,
-        items: words(&written.items)?,
-        aside: words(&written.aside)?,
+        words: read_command_patterns(&written.words)?,
+        steps: read_command_patterns(&written.steps)?,
+        items: read_pattern_words(&written.items)?,
+        aside: read_pattern_words(&written.aside)?,
         id: written.id,
         kind: written.kind,
         spec: written.spec,
@@ -311,22 +289,27 @@ fn compile_translation(written: RawTranslation) -> Result<TranslationEntry, Stri
     })
 }
 
+fn read_command_patterns(patterns: &[Vec<String>]) -> Result<Vec<CommandPattern>, String> {
+    let patterns = patterns.iter();
+    patterns
+        .map(|groups| CommandPattern::read(groups))
+        .collect()
+}
+
+fn read_pattern_words(texts: &[String]) -> Result<Vec<PatternWord>, String> {
+    texts.iter().map(|text| PatternWord::read(text)).collect()
+}
+
 /// A template with what a pattern took in its places: a text that is one place has the value's own
 /// type, and one whose place took nothing is left out.
 pub(super) fn fill_template_value(template: &Value, captures: &Captures) -> Option<Value> {
     match template {
-        Value::String(text) => {
-            let place = text
-                .strip_prefix('{')
-                .and_then(|text| text.strip_suffix('}'))
-                .filter(|place| !place.contains('{'));
-            match place {
-                Some(place) if !place.ends_with(".said") => {
-                    captures.get(place).map(|captured| captured.value.clone())
-                }
-                _ => text_of(text, captures).map(Value::from),
+        Value::String(text) => match find_lone_place(text) {
+            Some(place) if !place.ends_with(".said") => {
+                captures.get(place).map(|captured| captured.value.clone())
             }
-        }
+            _ => fill_text(text, captures).map(Value::from),
+        },
         Value::Array(items) => Some(
             items
                 .iter()
@@ -334,42 +317,45 @@ pub(super) fn fill_template_value(template: &Value, captures: &Captures) -> Opti
                 .collect(),
         ),
         Value::Object(fields) => {
-            let field = |(key, value): (&String, &Value)| {
-                Some((
-                    text_of(key, captures)?,
-                    fill_template_value(value, captures)?,
-                ))
-            };
-            Some(Value::Object(
-                fields.iter().filter_map(field).collect::<Map<_, _>>(),
-            ))
+            let mut filled = Map::new();
+            for (key, value) in fields {
+                let key = fill_text(key, captures);
+                let value = fill_template_value(value, captures);
+                if let (Some(key), Some(value)) = (key, value) {
+                    filled.insert(key, value);
+                }
+            }
+            Some(Value::Object(filled))
         }
         other => Some(other.clone()),
     }
 }
 
+/// The place that a text consists of: `name` of `{name}`.
+fn find_lone_place(text: &str) -> Option<&str> {
+    let place = text.strip_prefix('{')?.strip_suffix('}')?;
+    (!place.contains('{')).then_some(place)
+}
+
 /// A text with what a pattern took in its places; `{name.said}` is the word as it was written.
-pub(super) fn text_of(template: &str, captures: &Captures) -> Option<String> {
+pub(super) fn fill_text(template: &str, captures: &Captures) -> Option<String> {
     let mut out = String::new();
     let mut rest = template;
     while let Some((before, after)) = rest.split_once('{') {
         out.push_str(before);
         let (place, after) = after.split_once('}')?;
-        match (
-            place.strip_suffix(".said"),
-            captures.get(place.trim_end_matches(".said")),
-        ) {
-            (Some(_), Some(captured)) => out.push_str(&captured.said),
-            (None, Some(captured)) => out.push_str(
-                captured
-                    .value
-                    .as_str()
-                    .map_or_else(|| captured.value.to_string(), str::to_owned)
-                    .as_str(),
-            ),
+        let is_as_written = place.ends_with(".said");
+        match captures.get(place.trim_end_matches(".said")) {
+            Some(captured) if is_as_written => out.push_str(&captured.written),
+            Some(captured) => match &captured.value {
+                Value::String(text) => out.push_str(text),
+                value => out.push_str(&value.to_string()),
+            },
             // a brace of YAML in a sentence
-            (None, None) if place.contains([' ', ':']) => out.push_str(&format!("{{{place}}}")),
-            _ => return None,
+            None if !is_as_written && place.contains([' ', ':']) => {
+                out.push_str(&format!("{{{place}}}"));
+            }
+            None => return None,
         }
         rest = after;
     }

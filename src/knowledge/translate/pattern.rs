@@ -15,7 +15,7 @@ pub type Captures = BTreeMap<String, CapturedValue>;
 #[derive(Debug, Clone, PartialEq)]
 pub struct CapturedValue {
     /// As it is written.
-    pub said: String,
+    pub written: String,
     /// As the spec has it.
     pub value: Value,
 }
@@ -81,12 +81,9 @@ impl PatternWord {
     }
 
     fn places(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().flatten().filter_map(|part| {
-            if let PatternWordPart::Place(name, _) = part {
-                Some(name.as_str())
-            } else {
-                None
-            }
+        self.0.iter().flatten().filter_map(|part| match part {
+            PatternWordPart::Place(name, _) => Some(name.as_str()),
+            PatternWordPart::Text(_) | PatternWordPart::Any => None,
         })
     }
 }
@@ -94,21 +91,10 @@ impl PatternWord {
 impl CommandPattern {
     /// Reads one from its groups.
     pub fn read(groups: &[String]) -> Result<CommandPattern, String> {
-        let group = |text: &String| {
-            let bare = text.trim_start_matches('?');
-            let words = shlex::split(bare)
-                .filter(|words| !words.is_empty())
-                .ok_or("a group has no words")?;
-            let words = words
-                .iter()
-                .map(|word| PatternWord::read(word))
-                .collect::<Result<_, _>>()?;
-            Ok(PatternGroup {
-                optional: bare.len() < text.len(),
-                words,
-            })
-        };
-        let groups: Vec<PatternGroup> = groups.iter().map(group).collect::<Result<_, String>>()?;
+        let groups: Vec<PatternGroup> = groups
+            .iter()
+            .map(|text| PatternGroup::read(text))
+            .collect::<Result<_, _>>()?;
         match groups.first() {
             Some(first) if !first.optional => Ok(CommandPattern(groups)),
             _ => Err("a pattern begins with a group that must be there".to_owned()),
@@ -146,6 +132,22 @@ impl CommandPattern {
 }
 
 impl PatternGroup {
+    fn read(text: &str) -> Result<PatternGroup, String> {
+        let bare = text.trim_start_matches('?');
+        let texts = shlex::split(bare).unwrap_or_default();
+        if texts.is_empty() {
+            return Err("a group has no words".to_owned());
+        }
+        let words = texts
+            .iter()
+            .map(|word| PatternWord::read(word))
+            .collect::<Result<_, _>>()?;
+        Ok(PatternGroup {
+            optional: bare.len() < text.len(),
+            words,
+        })
+    }
+
     /// What the group takes at this place, and how many words.
     fn at(&self, words: &[String], used: &[bool], at: usize) -> Option<(Captures, usize, usize)> {
         let mut captures = Captures::new();
@@ -162,15 +164,16 @@ impl PatternGroup {
         }
         captures.clear();
         let end = at + self.words.len();
-        let free = words
-            .get(at..end)
-            .filter(|_| !used[at..end].contains(&true))?;
-        let fits = self
-            .words
-            .iter()
-            .zip(free)
-            .all(|(pattern, word)| pattern.matches(word, &mut captures));
-        fits.then_some((captures, self.words.len(), at))
+        let free = words.get(at..end)?;
+        if used[at..end].contains(&true) {
+            return None;
+        }
+        for (pattern, word) in self.words.iter().zip(free) {
+            if !pattern.matches(word, &mut captures) {
+                return None;
+            }
+        }
+        Some((captures, self.words.len(), at))
     }
 }
 
@@ -215,22 +218,17 @@ fn match_word_parts(parts: &[PatternWordPart], text: &str, captures: &mut Captur
             list_cut_positions(text).any(|end| match_word_parts(rest, &text[end..], captures))
         }
         PatternWordPart::Place(name, form) => {
-            list_cut_positions(text).filter(|end| *end > 0).any(|end| {
+            for end in list_cut_positions(text).skip(1) {
                 let Some(value) = form.value(&text[..end]) else {
-                    return false;
+                    continue;
                 };
-                if !match_word_parts(rest, &text[end..], captures) {
-                    return false;
+                if match_word_parts(rest, &text[end..], captures) {
+                    let written = text[..end].to_owned();
+                    captures.insert(name.clone(), CapturedValue { written, value });
+                    return true;
                 }
-                captures.insert(
-                    name.clone(),
-                    CapturedValue {
-                        said: text[..end].to_owned(),
-                        value,
-                    },
-                );
-                true
-            })
+            }
+            false
         }
     }
 }
@@ -257,34 +255,26 @@ impl PlaceholderType {
 
     /// The value that the spec has for a text; nothing where the text is of another sort.
     fn value(self, text: &str) -> Option<Value> {
-        let digits = text.bytes().all(|byte| byte.is_ascii_digit());
-        let number = || text.parse::<u32>().ok().filter(|_| digits);
-        let class = |ecn: u32| {
-            number()
-                .filter(|class| *class < 256 && class % 4 == ecn)
-                .map(|class| Value::from(class / 4))
-        };
         match self {
             PlaceholderType::Text => Some(Value::from(text)),
-            PlaceholderType::Number => number().map(Value::from),
-            PlaceholderType::Digits => digits.then(|| Value::from(text)),
+            PlaceholderType::Number => parse_number(text).map(Value::from),
+            PlaceholderType::Digits => has_only_digits(text).then(|| Value::from(text)),
             PlaceholderType::Release => {
                 let numbers: Vec<&str> = text.split(['-', '.']).collect();
                 let sound = numbers
                     .iter()
-                    .all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()));
+                    .all(|part| !part.is_empty() && has_only_digits(part));
                 sound.then(|| Value::from(numbers.join(".")))
             }
             PlaceholderType::Mask => {
                 let switches: Vec<&str> = text.split(',').collect();
-                let sound = switches.len() == 8
-                    && switches.iter().all(|switch| ["0", "1"].contains(switch));
                 let on = switches.iter().position(|switch| *switch == "1")?;
-                (sound && switches.iter().filter(|switch| **switch == "1").count() == 1)
-                    .then(|| Value::from(on))
+                let mut others = switches[..on].iter().chain(&switches[on + 1..]);
+                let sound = switches.len() == 8 && others.all(|switch| *switch == "0");
+                sound.then(|| Value::from(on))
             }
-            PlaceholderType::Class => class(0),
-            PlaceholderType::EcnClass => class(2),
+            PlaceholderType::Class => parse_dscp(text, 0),
+            PlaceholderType::EcnClass => parse_dscp(text, 2),
             PlaceholderType::Server => {
                 let named = text.starts_with(|c: char| c.is_ascii_alphanumeric())
                     && text.contains(|c: char| c.is_ascii_alphabetic() || ".:".contains(c));
@@ -292,4 +282,22 @@ impl PlaceholderType {
             }
         }
     }
+}
+
+fn has_only_digits(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// A number without a sign.
+fn parse_number(text: &str) -> Option<u32> {
+    if !has_only_digits(text) {
+        return None;
+    }
+    text.parse().ok()
+}
+
+/// The DSCP of a traffic class whose two ECN bits are these.
+fn parse_dscp(text: &str, ecn: u32) -> Option<Value> {
+    let class = parse_number(text)?;
+    (class < 256 && class % 4 == ecn).then(|| Value::from(class / 4))
 }

@@ -35,18 +35,20 @@ fn looks_like_text(words: &[String]) -> bool {
 
 /// Plain words, the last of which ends a sentence.
 fn is_sentence(words: &[String]) -> bool {
-    let is_plain = |word: &String| {
-        word.trim_end_matches([',', '.', ':', ';', '!', '?'])
-            .chars()
-            .all(|c| c.is_alphabetic() || c == '-' || c == '\'')
-    };
     let ends = words
         .last()
         .is_some_and(|word| word.len() > 1 && word.ends_with(['.', ':', '!', '?']));
     words.len() >= SENTENCE
         && ends
-        && words.iter().all(is_plain)
+        && words.iter().all(|word| is_plain_word(word))
         && !words.iter().any(|word| word.starts_with('-'))
+}
+
+fn is_plain_word(word: &str) -> bool {
+    let letters = word.trim_end_matches([',', '.', ':', ';', '!', '?']);
+    letters
+        .chars()
+        .all(|c| c.is_alphabetic() || c == '-' || c == '\'')
 }
 
 #[cfg(test)]

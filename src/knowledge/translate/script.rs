@@ -68,13 +68,13 @@ pub fn parse_script_commands(script: &str) -> Result<Vec<ScriptCommand>, Diagnos
                 .last_mut()
                 .filter(|before| is_echo_command(before) && command.words[0] == "tee")
         {
-            into_file(before, &command);
+            redirect_into_file(before, &command);
             continue;
         }
         let lines = if piece.body.is_empty() {
             Vec::new()
         } else {
-            of_body(&command, &piece.body)
+            list_document_lines(&command, &piece.body)
         };
         if lines.is_empty() {
             found.push(command)
@@ -146,7 +146,7 @@ fn is_echo_command(command: &ScriptCommand) -> bool {
 }
 
 /// `echo TEXT | tee FILE` as `echo TEXT > FILE`.
-fn into_file(echo: &mut ScriptCommand, tee: &ScriptCommand) {
+fn redirect_into_file(echo: &mut ScriptCommand, tee: &ScriptCommand) {
     let appends = tee
         .words
         .iter()
@@ -160,24 +160,23 @@ fn into_file(echo: &mut ScriptCommand, tee: &ScriptCommand) {
 }
 
 /// The lines of a here-document, where they go into a file whose lines we know.
-fn of_body(command: &ScriptCommand, body: &[(usize, String)]) -> Vec<ScriptCommand> {
-    let Some(file) = command
-        .words
-        .iter()
-        .rev()
-        .find(|word| word.starts_with('/'))
-    else {
+fn list_document_lines(command: &ScriptCommand, body: &[(usize, String)]) -> Vec<ScriptCommand> {
+    let mut words = command.words.iter().rev();
+    let Some(file) = words.find(|word| word.starts_with('/')) else {
         return Vec::new();
     };
-    let line = |(line, text): &(usize, String)| {
-        let words = line_of(file, text)?;
-        Some(ScriptCommand {
+    let mut commands = Vec::new();
+    for (line, text) in body {
+        let Some(words) = parse_file_line(file, text) else {
+            continue;
+        };
+        commands.push(ScriptCommand {
             line: *line,
             text: truncate_command_text(format!("{}   (into {file})", text.trim())),
             words,
-        })
-    };
-    body.iter().filter_map(line).collect()
+        });
+    }
+    commands
 }
 
 /// Assignments before a command as commands of their own, and the lines that `echo` writes into a
@@ -189,57 +188,59 @@ fn expand_command(command: ScriptCommand) -> Vec<ScriptCommand> {
         .take_while(|word| is_assignment(word))
         .count();
     if assigned > 0 {
-        let words = command.words.iter();
-        let export = std::iter::once("export".to_owned())
-            .chain(words.clone().take(assigned).cloned())
-            .collect();
-        let rest: Vec<String> = words.skip(assigned).cloned().collect();
-        let exported = ScriptCommand {
-            words: export,
-            ..command.clone()
-        };
-        return std::iter::once(exported)
-            .chain((!rest.is_empty()).then_some(ScriptCommand {
-                words: rest,
-                ..command
-            }))
-            .collect();
+        return split_assignments(command, assigned);
     }
-    let Some((file, words)) = command
-        .words
-        .split_last()
-        .filter(|_| is_echo_command(&command))
-    else {
-        return vec![command];
-    };
-    let Some((_, words)) = words
-        .split_last()
-        .filter(|(redirect, _)| redirect.starts_with('>'))
-    else {
-        return vec![command];
-    };
-    let words = words.get(1..).unwrap_or_default();
-    let text = words
-        .iter()
-        .filter(|word| *word != "-e" && *word != "-n")
-        .cloned()
-        .collect::<Vec<_>>()
-        .join(" ")
-        .replace("\\n", "\n");
-    let lines: Vec<ScriptCommand> = text
-        .lines()
-        .filter_map(|line| line_of(file, line))
-        .map(|words| ScriptCommand {
-            line: command.line,
-            text: command.text.clone(),
-            words,
-        })
-        .collect();
+    let lines = list_echoed_lines(&command);
     if lines.is_empty() {
         vec![command]
     } else {
         lines
     }
+}
+
+/// The first words as a command that exports them, and the rest as another one.
+fn split_assignments(command: ScriptCommand, assigned: usize) -> Vec<ScriptCommand> {
+    let (assignments, rest) = command.words.split_at(assigned);
+    let mut words = vec!["export".to_owned()];
+    words.extend_from_slice(assignments);
+    let rest = rest.to_vec();
+    let mut commands = vec![ScriptCommand {
+        words,
+        ..command.clone()
+    }];
+    if !rest.is_empty() {
+        commands.push(ScriptCommand {
+            words: rest,
+            ..command
+        });
+    }
+    commands
+}
+
+/// The lines that `echo` writes into a file that we know.
+fn list_echoed_lines(command: &ScriptCommand) -> Vec<ScriptCommand> {
+    let [arguments @ .., redirect, file] = &command.words[..] else {
+        return Vec::new();
+    };
+    if !is_echo_command(command) || !redirect.starts_with('>') {
+        return Vec::new();
+    }
+    let mut text = Vec::new();
+    for word in arguments.iter().skip(1) {
+        if word != "-e" && word != "-n" {
+            text.push(word.as_str());
+        }
+    }
+    let mut commands = Vec::new();
+    for line in text.join(" ").replace("\\n", "\n").lines() {
+        if let Some(words) = parse_file_line(file, line) {
+            commands.push(ScriptCommand {
+                words,
+                ..command.clone()
+            });
+        }
+    }
+    commands
 }
 
 fn is_assignment(word: &str) -> bool {
@@ -251,13 +252,13 @@ fn is_assignment(word: &str) -> bool {
 
 /// A line of a configuration file as the command that says the same; nothing for files that we do
 /// not know.
-fn line_of(file: &str, line: &str) -> Option<Vec<String>> {
+fn parse_file_line(file: &str, line: &str) -> Option<Vec<String>> {
     let line = line.split('#').next().unwrap_or_default().trim();
-    let words = || line.split_whitespace().map(str::to_owned);
+    let words = line.split_whitespace().map(str::to_owned);
     if line.is_empty() {
         None
     } else if file.starts_with("/etc/security/limits") || file.starts_with("/etc/modprobe.d/") {
-        Some(words().collect())
+        Some(words.collect())
     } else if file.starts_with("/etc/sysctl") {
         let (key, value) = line.split_once('=')?;
         Some(vec![
@@ -265,11 +266,9 @@ fn line_of(file: &str, line: &str) -> Option<Vec<String>> {
             format!("{}={}", key.trim(), value.trim()),
         ])
     } else if file == "/etc/modules" || file.starts_with("/etc/modules-load.d/") {
-        Some(
-            std::iter::once("modprobe".to_owned())
-                .chain(words())
-                .collect(),
-        )
+        let mut command = vec!["modprobe".to_owned()];
+        command.extend(words);
+        Some(command)
     } else {
         None
     }

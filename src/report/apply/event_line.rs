@@ -106,7 +106,7 @@ fn render_guard_event(event: &RunEvent, in_full: bool) -> Option<String> {
             failed,
         } => match one_line(failed.trim(), 160) {
             failed if failed.is_empty() => {
-                format!("{}  put back by its guard", describe_step(node))
+                format!("{}  rolled back by its guard", describe_step(node))
             }
             failed => format!(
                 "{}  NOT ALL PUT BACK by its guard: {failed}",
@@ -192,7 +192,7 @@ fn render_attached_hosts_check(
             "after the change"
         },
     );
-    let said = match failure {
+    let outcome = match failure {
         None if !in_full => return None,
         None => format!("{hosts} behind it pass their gate {when}"),
         Some(why) if before => {
@@ -207,7 +207,7 @@ fn render_attached_hosts_check(
             one_line(why, 160)
         ),
     };
-    let line = format!("{}  {said}", describe_step(node));
+    let line = format!("{}  {outcome}", describe_step(node));
     Some(break_words(line.split(' '), CLOCK, CLOCK, COLUMNS))
 }
 
@@ -250,7 +250,7 @@ fn render_finished_step(node: &str, outcome: &NodeOutcome, in_full: bool) -> Opt
     }
     let words = match outcome {
         NodeOutcome::Done { changed: true } if in_full => "done".to_owned(),
-        NodeOutcome::Done { changed: false } if in_full => "is as wished".to_owned(),
+        NodeOutcome::Done { changed: false } if in_full => "is in sync".to_owned(),
         NodeOutcome::Done { .. } | NodeOutcome::Held { .. } | NodeOutcome::Skipped { .. } => {
             return None;
         }

@@ -57,22 +57,6 @@ pub struct CablingFindingDocument<'a> {
 impl<'a> CablingDocument<'a> {
     /// Of a comparison.
     pub fn of(subject: &super::CablingSubject<'a>, comparison: &'a CablingComparison) -> Self {
-        let finding = |finding: &'a CablingFinding| {
-            let told = describe_cabling_entry(
-                &build_single_entry(finding),
-                subject.inventory,
-                subject.file,
-            );
-            CablingFindingDocument {
-                kind: finding.kind,
-                verdict: finding.kind.verdict(),
-                code: select_finding_code(finding),
-                says: one_line(&told.says, 1000),
-                found: one_line(&told.found, 1000),
-                next: told.next,
-                cables: &finding.plugs,
-            }
-        };
         CablingDocument {
             format_version: FORMAT_VERSION,
             inventory: subject.inventory,
@@ -81,8 +65,32 @@ impl<'a> CablingDocument<'a> {
             switches: subject.switches,
             verdict: comparison.verdict(),
             counts: comparison.counts,
-            findings: comparison.findings.iter().map(finding).collect(),
+            findings: comparison
+                .findings
+                .iter()
+                .map(|finding| build_finding_document(subject, finding))
+                .collect(),
         }
+    }
+}
+
+fn build_finding_document<'a>(
+    subject: &super::CablingSubject<'a>,
+    finding: &'a CablingFinding,
+) -> CablingFindingDocument<'a> {
+    let texts = describe_cabling_entry(
+        &build_single_entry(finding),
+        subject.inventory,
+        subject.file,
+    );
+    CablingFindingDocument {
+        kind: finding.kind,
+        verdict: finding.kind.verdict(),
+        code: select_finding_code(finding),
+        says: one_line(&texts.says, 1000),
+        found: one_line(&texts.found, 1000),
+        next: texts.next,
+        cables: &finding.plugs,
     }
 }
 
@@ -96,12 +104,14 @@ pub fn describe_unseen_nics(nics: &[(CableEnd, String)]) -> Vec<String> {
     for ((why, nic), hosts) in alike {
         by_hosts.entry((why, hosts)).or_default().push(nic);
     }
-    let line = |((why, hosts), nics): ((&str, Vec<&str>), Vec<&str>)| {
-        format!(
-            "{} {}: {why}",
-            railwright_base::nodeset::fold_node_set(&hosts),
-            railwright_base::nodeset::fold_node_set(&nics)
-        )
-    };
-    by_hosts.into_iter().map(line).collect()
+    by_hosts
+        .into_iter()
+        .map(|((why, hosts), nics)| {
+            format!(
+                "{} {}: {why}",
+                railwright_base::nodeset::fold_node_set(&hosts),
+                railwright_base::nodeset::fold_node_set(&nics)
+            )
+        })
+        .collect()
 }

@@ -50,10 +50,10 @@ pub fn select_finding_code(finding: &CablingFinding) -> &str {
 pub fn build_single_entry(finding: &CablingFinding) -> CablingEntry<'_> {
     let count = finding.plugs.len();
     if matches!(finding.kind, CablingFindingKind::Silent) {
-        let host = finding
-            .plugs
-            .first()
-            .map_or(String::new(), |plug| plug.end.device.clone());
+        let host = match finding.plugs.first() {
+            Some(plug) => plug.end.device.clone(),
+            None => String::new(),
+        };
         return CablingEntry {
             finding,
             words: vec![PlugDescription {
@@ -65,12 +65,12 @@ pub fn build_single_entry(finding: &CablingFinding) -> CablingEntry<'_> {
     }
     CablingEntry {
         finding,
-        words: finding.plugs.iter().map(of_plug).collect(),
+        words: finding.plugs.iter().map(describe_plug).collect(),
         count,
     }
 }
 
-fn of_plug(plug: &Plug) -> PlugDescription {
+fn describe_plug(plug: &Plug) -> PlugDescription {
     let Plug {
         end,
         wanted,
@@ -98,17 +98,17 @@ pub fn fold_cabling_findings(findings: &[CablingFinding]) -> Vec<CablingEntry<'_
             .push(finding);
     }
     let mut entries = Vec::new();
-    for (_, members) in alike {
+    for members in alike.into_values() {
         match members[0].kind {
             CablingFindingKind::NoLink | CablingFindingKind::Unknown => {
-                entries.extend(by_nics(&members))
+                entries.extend(group_by_nics(&members))
             }
             CablingFindingKind::Silent => entries.push(merge_silent_findings(&members)),
-            _ => entries.extend(
-                split_into_runs(members)
-                    .iter()
-                    .map(|run| fold_finding_run(run)),
-            ),
+            _ => {
+                for run in split_into_runs(members) {
+                    entries.push(fold_finding_run(&run));
+                }
+            }
         }
     }
     entries
@@ -131,35 +131,32 @@ fn build_shape_key(finding: &CablingFinding) -> String {
         return format!("{:?} {} {why}", finding.kind, select_finding_code(finding));
     }
     let first = finding.plugs.first().map(|plug| &plug.end.device);
-    let there = |end: &Option<CableEnd>| {
+    let plugs: Vec<String> = finding
+        .plugs
+        .iter()
+        .map(|plug| build_plug_key(plug, first))
+        .collect();
+    format!("{:?} {plugs:?}", finding.kind)
+}
+
+/// What is the same of a plug in all findings of one shape; `first` is the device of their first
+/// plug.
+fn build_plug_key(plug: &Plug, first: Option<&String>) -> String {
+    let own = &plug.end;
+    let ports = [&plug.wanted, &plug.found].map(|end| {
         end.as_ref()
-            .map(|end| (end.device.clone(), mask_numbers(&end.port)))
-    };
-    let owner = |end: &Option<CableEnd>| {
-        end.as_ref().map(|end| {
+            .map(|end| (&end.device, mask_numbers(&end.port)))
+    });
+    let devices = [Some(own), plug.owner.as_ref()].map(|end| {
+        end.map(|end| {
             (
                 Some(&end.device) == first,
                 mask_numbers(&end.device),
-                end.port.clone(),
+                &end.port,
             )
         })
-    };
-    let plug = |plug: &Plug| {
-        let is_first = Some(&plug.end.device) == first;
-        (
-            is_first,
-            mask_numbers(&plug.end.device),
-            plug.end.port.clone(),
-            there(&plug.wanted),
-            there(&plug.found),
-            owner(&plug.owner),
-        )
-    };
-    format!(
-        "{:?} {:?}",
-        finding.kind,
-        finding.plugs.iter().map(plug).collect::<Vec<_>>()
-    )
+    });
+    format!("{devices:?} {ports:?}")
 }
 
 /// The names of a finding that may differ from those of another with the same shape.
@@ -167,13 +164,12 @@ fn list_varying_names(finding: &CablingFinding) -> Vec<&str> {
     let mut out = Vec::new();
     for plug in &finding.plugs {
         out.push(plug.end.device.as_str());
-        out.extend(
-            [&plug.wanted, &plug.found]
-                .into_iter()
-                .flatten()
-                .map(|end| end.port.as_str()),
-        );
-        out.extend(plug.owner.as_ref().map(|end| end.device.as_str()));
+        for end in [&plug.wanted, &plug.found].into_iter().flatten() {
+            out.push(end.port.as_str());
+        }
+        if let Some(owner) = &plug.owner {
+            out.push(owner.device.as_str());
+        }
     }
     out
 }
@@ -184,26 +180,32 @@ fn split_into_runs(mut members: Vec<&CablingFinding>) -> Vec<Vec<&CablingFinding
     members.sort_by(|a, b| natural_order(list_varying_names(a)[0], list_varying_names(b)[0]));
     let mut runs: Vec<(Option<Vec<Ordering>>, Vec<&CablingFinding>)> = Vec::new();
     for member in members {
-        let steps = runs.last().and_then(|(_, run)| run.last()).map(|last| {
-            let pairs = list_varying_names(last)
-                .into_iter()
-                .zip(list_varying_names(member));
-            pairs
-                .map(|(last, next)| natural_order(last, next))
-                .collect::<Vec<_>>()
-        });
-        match (runs.last_mut(), steps) {
-            (Some((known, run)), Some(steps))
-                if steps.iter().all(|step| step.is_le())
-                    && known.as_ref().is_none_or(|known| *known == steps) =>
+        if let Some((known, run)) = runs.last_mut()
+            && let Some(last) = run.last()
+        {
+            let steps = compare_varying_names(last, member);
+            if steps.iter().all(|step| step.is_le())
+                && known.as_ref().is_none_or(|known| *known == steps)
             {
                 *known = Some(steps);
                 run.push(member);
+                continue;
             }
-            _ => runs.push((None, vec![member])),
         }
+        runs.push((None, vec![member]));
     }
     runs.into_iter().map(|(_, run)| run).collect()
+}
+
+fn compare_varying_names(last: &CablingFinding, next: &CablingFinding) -> Vec<Ordering> {
+    let mut steps = Vec::new();
+    for (last, next) in list_varying_names(last)
+        .iter()
+        .zip(list_varying_names(next))
+    {
+        steps.push(natural_order(last, next));
+    }
+    steps
 }
 
 /// A run as one entry.
@@ -212,90 +214,67 @@ fn fold_finding_run<'f>(run: &[&'f CablingFinding]) -> CablingEntry<'f> {
     if run.len() == 1 {
         return one;
     }
-    let folded =
-        |place: usize, of: &dyn Fn(&Plug) -> Option<String>, fold: fn(&[&str]) -> String| {
-            fold_plug_names(run, place, of, fold)
-        };
-    let word = |place: usize, words: PlugDescription| {
-        let port = |of: fn(&Plug) -> Option<&CableEnd>| {
-            folded(
-                place,
-                &|plug| Some(of(plug)?.port.clone()),
-                write::fold_port_names,
-            )
-        };
-        let owner = folded(
-            place,
-            &|plug| Some(plug.owner.as_ref()?.device.clone()),
-            |names| nodeset::fold_node_set(names),
-        );
-        PlugDescription {
-            host: folded(place, &|plug| Some(plug.end.device.clone()), |names| {
-                nodeset::fold_node_set(names)
-            })
-            .unwrap_or_default(),
-            wanted: words
-                .wanted
-                .zip(port(|plug| plug.wanted.as_ref()))
-                .map(|(end, port)| CableEnd { port, ..end }),
-            found: words
-                .found
-                .zip(port(|plug| plug.found.as_ref()))
-                .map(|(end, port)| CableEnd { port, ..end }),
-            owner: words
-                .owner
-                .zip(owner)
-                .map(|(end, device)| CableEnd { device, ..end }),
-            line: None,
-            ..words
-        }
-    };
+    let mut words = Vec::new();
+    for (place, first) in one.words.into_iter().enumerate() {
+        let plugs: Vec<&Plug> = run
+            .iter()
+            .filter_map(|finding| finding.plugs.get(place))
+            .collect();
+        words.push(fold_plugs(&plugs, first));
+    }
     let count = run.iter().map(|finding| finding.plugs.len()).sum();
     CablingEntry {
         finding: one.finding,
-        words: one
-            .words
-            .into_iter()
-            .enumerate()
-            .map(|(place, words)| word(place, words))
-            .collect(),
+        words,
         count,
     }
 }
 
-/// The names that `of` finds at this place of each finding, folded; nothing where there are none.
-fn fold_plug_names(
-    run: &[&CablingFinding],
-    place: usize,
-    of: &dyn Fn(&Plug) -> Option<String>,
-    fold: fn(&[&str]) -> String,
-) -> Option<String> {
-    let names: Vec<String> = run
-        .iter()
-        .filter_map(|finding| of(finding.plugs.get(place)?))
-        .collect();
-    let mut names: Vec<&str> = names.iter().map(String::as_str).collect();
-    names.dedup();
-    (!names.is_empty()).then(|| fold(&names))
+/// The plugs at one place of a run's findings as one, with the names of all of them; `first` says
+/// the first.
+fn fold_plugs(plugs: &[&Plug], first: PlugDescription) -> PlugDescription {
+    let hosts: Vec<&str> = plugs.iter().map(|plug| plug.end.device.as_str()).collect();
+    let mut words = PlugDescription {
+        host: nodeset::fold_node_set(&hosts),
+        line: None,
+        ..first
+    };
+    if let Some(wanted) = &mut words.wanted {
+        wanted.port = fold_end_ports(plugs.iter().filter_map(|plug| plug.wanted.as_ref()));
+    }
+    if let Some(found) = &mut words.found {
+        found.port = fold_end_ports(plugs.iter().filter_map(|plug| plug.found.as_ref()));
+    }
+    if let Some(owner) = &mut words.owner {
+        let owners = plugs.iter().filter_map(|plug| plug.owner.as_ref());
+        let devices: Vec<&str> = owners.map(|owner| owner.device.as_str()).collect();
+        owner.device = nodeset::fold_node_set(&devices);
+    }
+    words
+}
+
+fn fold_end_ports<'a>(ends: impl Iterator<Item = &'a CableEnd>) -> String {
+    let mut ports: Vec<&str> = ends.map(|end| end.port.as_str()).collect();
+    ports.dedup();
+    write::fold_port_names(&ports)
 }
 
 /// Findings with nothing to be moved: NICs of the same hosts together.
-fn by_nics<'f>(members: &[&'f CablingFinding]) -> Vec<CablingEntry<'f>> {
+fn group_by_nics<'f>(members: &[&'f CablingFinding]) -> Vec<CablingEntry<'f>> {
     let mut hosts: IndexMap<&str, Vec<&'f CablingFinding>> = IndexMap::new();
-    for (finding, plug) in members
-        .iter()
-        .filter_map(|finding| Some((*finding, finding.plugs.first()?)))
-    {
-        hosts.entry(&plug.end.port).or_default().push(finding);
+    for finding in members {
+        if let Some(plug) = finding.plugs.first() {
+            hosts.entry(&plug.end.port).or_default().push(*finding);
+        }
     }
     let mut nics: IndexMap<(String, BTreeSet<&str>), Vec<&'f CablingFinding>> = IndexMap::new();
     for (nic, findings) in hosts {
-        let of: BTreeSet<&str> = findings
+        let devices: BTreeSet<&str> = findings
             .iter()
             .flat_map(|finding| &finding.plugs)
             .map(|plug| plug.end.device.as_str())
             .collect();
-        nics.entry((mask_numbers(nic), of))
+        nics.entry((mask_numbers(nic), devices))
             .or_default()
             .extend(findings);
     }
@@ -308,16 +287,11 @@ fn merge_link_findings<'f>(findings: &[&'f CablingFinding]) -> CablingEntry<'f> 
     if findings.len() == 1 {
         return build_single_entry(findings[0]);
     }
-    let plugs: Vec<&Plug> = findings.iter().flat_map(|finding| &finding.plugs).collect();
-    let names = |of: fn(&Plug) -> &str| {
-        plugs
-            .iter()
-            .map(|plug| of(plug))
-            .collect::<BTreeSet<_>>()
-            .into_iter()
-            .collect::<Vec<_>>()
-    };
-    let (hosts, nics) = (names(|plug| &plug.end.device), names(|plug| &plug.end.port));
+    let (mut hosts, mut nics) = (Vec::new(), Vec::new());
+    for plug in findings.iter().flat_map(|finding| &finding.plugs) {
+        hosts.push(&plug.end.device);
+        nics.push(&plug.end.port);
+    }
     let words = PlugDescription {
         host: nodeset::fold_node_set(&hosts),
         nic: nodeset::fold_node_set(&nics),
@@ -326,16 +300,15 @@ fn merge_link_findings<'f>(findings: &[&'f CablingFinding]) -> CablingEntry<'f> 
     CablingEntry {
         finding: findings[0],
         words: vec![words],
-        count: plugs.len(),
+        count: hosts.len(),
     }
 }
 
 fn merge_silent_findings<'f>(members: &[&'f CablingFinding]) -> CablingEntry<'f> {
-    let hosts: Vec<&str> = members
-        .iter()
-        .filter_map(|finding| finding.plugs.first())
-        .map(|plug| plug.end.device.as_str())
-        .collect();
+    let mut hosts = Vec::new();
+    for plug in members.iter().filter_map(|finding| finding.plugs.first()) {
+        hosts.push(&plug.end.device);
+    }
     CablingEntry {
         finding: members[0],
         words: vec![PlugDescription {

@@ -29,14 +29,9 @@ pub struct CablingSubject<'a> {
 
 /// The whole screen.
 pub fn render_cabling_screen(subject: &CablingSubject, comparison: &CablingComparison) -> String {
-    let asked = |names: &[String], one: &str, many: &str| match names.len() {
-        0 => String::new(),
-        1 => format!("   1 {one}: {}", names[0]),
-        count => format!("   {count} {many}: {}", nodeset::fold_node_set(names)),
-    };
     let (hosts, switches) = (
-        asked(subject.hosts, "host", "hosts"),
-        asked(subject.switches, "switch", "switches"),
+        list_contacted_devices(subject.hosts, "host", "hosts"),
+        list_contacted_devices(subject.switches, "switch", "switches"),
     );
     let head = format!(
         "verify cabling {}{hosts}{switches}   file {}",
@@ -47,40 +42,46 @@ pub fn render_cabling_screen(subject: &CablingSubject, comparison: &CablingCompa
         (CheckVerdict::Failed, '!', "WRONG: not as the file has it"),
         (CheckVerdict::Unknown, '?', "UNKNOWN: not proven"),
     ] {
-        let of: Vec<CablingFinding> = comparison
+        let findings: Vec<CablingFinding> = comparison
             .findings
             .iter()
             .filter(|finding| finding.kind.verdict() == verdict)
             .cloned()
             .collect();
-        if !of.is_empty() {
+        if !findings.is_empty() {
             out.push_str(&render_heading(title));
-            out.extend(
-                fold::fold_cabling_findings(&of)
-                    .iter()
-                    .map(|entry| self::render_cabling_entry(entry, mark, subject)),
-            );
+            for entry in fold::fold_cabling_findings(&findings) {
+                out.push_str(&render_cabling_entry(&entry, mark, subject));
+            }
         }
     }
     out.push_str(&render_cabling_conclusion(comparison));
     out
 }
 
+fn list_contacted_devices(names: &[String], one: &str, many: &str) -> String {
+    match names.len() {
+        0 => String::new(),
+        1 => format!("   1 {one}: {}", names[0]),
+        count => format!("   {count} {many}: {}", nodeset::fold_node_set(names)),
+    }
+}
+
 fn render_cabling_entry(entry: &CablingEntry, mark: char, subject: &CablingSubject) -> String {
-    let told = words::describe_cabling_entry(entry, subject.inventory, subject.file);
+    let texts = words::describe_cabling_entry(entry, subject.inventory, subject.file);
     let mut out = wrap::wrap_labelled_text(
         &format!(" {mark} "),
         &format!(
             "{}   {}",
-            told.says,
+            texts.says,
             fold::select_finding_code(entry.finding)
         ),
         wrap::COLUMNS,
     );
     for (word, text) in [
-        ("found", &told.found),
-        ("wanted", &told.wanted),
-        ("means", &told.means),
+        ("actual", &texts.found),
+        ("desired", &texts.wanted),
+        ("means", &texts.means),
     ] {
         if !text.is_empty() {
             out.push_str(&wrap::wrap_labelled_text(
@@ -90,7 +91,7 @@ fn render_cabling_entry(entry: &CablingEntry, mark: char, subject: &CablingSubje
             ));
         }
     }
-    for next in &told.next {
+    for next in &texts.next {
         // What is told of a host that cannot be reached is there to be copied, and not broken into
         // lines.
         if matches!(

@@ -139,20 +139,20 @@ fn one_host_is_told_move_by_move() {
 
     WRONG: not as the file has it -------------------------------------------------------------------
      ! gpu01 ens1f0np0 and ens2f0np0 are swapped   RW0830
-           found   ens1f0np0 in leaf3 Ethernet0, ens2f0np0 in leaf2 Ethernet0
+           actual  ens1f0np0 in leaf3 Ethernet0, ens2f0np0 in leaf2 Ethernet0
            means   traffic of these rails takes a way over other switches than it was meant to, or finds
                    none: slow under load, and hard to see
            next    at the host: move the plug in ens1f0np0 to ens2f0np0, and the one in ens2f0np0 to
                    ens1f0np0
      ! gpu01 ens0f0np0 is in a wrong port   RW0831
-           found   leaf1 Ethernet4, where gpu02 ens0f0np0 belongs
-           wanted  leaf1 Ethernet0 (inventories/a/cabling.csv:7)
+           actual  leaf1 Ethernet4, where gpu02 ens0f0np0 belongs
+           desired leaf1 Ethernet0 (inventories/a/cabling.csv:7)
            means   the switch takes one port for the other: settings and counters of one are believed to
                    be of the other's NIC
            next    move the plug in leaf1 Ethernet4 to leaf1 Ethernet0
      ! gpu01 ens3f0np0 is in a device that the spec does not have   RW0832
-           found   tor9 swp1
-           wanted  leaf4 Ethernet0 (inventories/a/cabling.csv:7)
+           actual  tor9 swp1
+           desired leaf4 Ethernet0 (inventories/a/cabling.csv:7)
            means   it is in another network than its rail, or the switch calls itself otherwise than the
                    spec does
            next    move the plug to leaf4 Ethernet0
@@ -160,20 +160,20 @@ fn one_host_is_told_move_by_move() {
                    inventories/a/cabling.csv
            next    railwright discover cabling inventories/a tells by what names all switches are heard
      ! gpu01 ens4f0np0 has no link   RW0833
-           found   up, and no signal: the cable is not there, or its other end is in nothing or in a
+           actual  up, and no signal: the cable is not there, or its other end is in nothing or in a
                    port that is off
-           wanted  leaf5 Ethernet0 (inventories/a/cabling.csv:7)
+           desired leaf5 Ethernet0 (inventories/a/cabling.csv:7)
            means   this rail carries nothing
            next    look at both plugs, then at the port of the switch (is it up, same speed and FEC?)
      ! gpu01 ens7f0np0 is plugged in, and inventories/a/cabling.csv has no line of it   RW0834
-           found   leaf8 Ethernet0
+           actual  leaf8 Ethernet0
            means   nobody compares where this NIC is plugged in
            next    write its line in inventories/a/cabling.csv if it belongs there:
                    gpu01,ens7f0np0,leaf8,Ethernet0
 
     UNKNOWN: not proven -----------------------------------------------------------------------------
      ? gpu01 ens5f0np0   RW0835
-           found   it has a link, and hears nobody
+           actual  it has a link, and hears nobody
            means   the cable may well be right: an LLDP agent in the firmware of a ConnectX takes the
                    frames, or the switch sends none
            next    look who is on leaf6 Ethernet0 at the switch; railwright explain RW0835 tells the
@@ -245,13 +245,13 @@ fn a_thousand_hosts_are_a_few_entries() {
 
     WRONG: not as the file has it -------------------------------------------------------------------
      ! gpu[0001-0064] ens1f0np0 and ens2f0np0 are swapped   RW0830
-           found   ens1f0np0 in leaf3 Ethernet[0-252/4], ens2f0np0 in leaf2 Ethernet[0-252/4]
+           actual  ens1f0np0 in leaf3 Ethernet[0-252/4], ens2f0np0 in leaf2 Ethernet[0-252/4]
            means   traffic of these rails takes a way over other switches than it was meant to, or finds
                    none: slow under load, and hard to see
            next    at the host: move the plug in ens1f0np0 to ens2f0np0, and the one in ens2f0np0 to
                    ens1f0np0
      ! gpu[0070,0072] ens0f0np0 and gpu[0071,0073] ens0f0np0 are swapped, pair by pair   RW0830
-           found   gpu[0070,0072] ens0f0np0 in leaf1 Ethernet[284,292], gpu[0071,0073] ens0f0np0 in
+           actual  gpu[0070,0072] ens0f0np0 in leaf1 Ethernet[284,292], gpu[0071,0073] ens0f0np0 in
                    leaf1 Ethernet[280,288]
            means   the switch takes one port for the other: settings and counters of one are believed to
                    be of the other's NIC
@@ -260,17 +260,17 @@ fn a_thousand_hosts_are_a_few_entries() {
 
     UNKNOWN: not proven -----------------------------------------------------------------------------
      ? gpu[0101-0900] ens[0-7]f0np0   RW0835
-           found   they have a link, and hear nobody
+           actual  they have a link, and hear nobody
            means   the cable may well be right: an LLDP agent in the firmware of a ConnectX takes the
                    frames, or the switch sends none
            next    look who is on its port at the switch; railwright explain RW0835 tells the causes
      ? gpu[0901-0950]   RW0836
-           found   lldpd is not installed
+           actual  lldpd is not installed
            next    write `tuning: { lldp: true }` in its node group, then railwright plan inventories/a:
                    module lldpd installs and starts it
            next    switches and hosts hear each other about 30 s after it starts
      ? gpu[0951-1000]   RW0401
-           found   not reachable: Connection refused
+           actual  not reachable: Connection refused
            next    check that it is up
 
     The cables are not as the file has them. 8000 cables: 1068 right, 132 wrong, 6800 unknown.

@@ -28,26 +28,32 @@ pub fn describe_cabling_entry(
 ) -> CablingEntryText {
     match entry.finding.kind {
         CablingFindingKind::Swapped => describe_swapped_cables(&entry.words),
-        CablingFindingKind::WrongPort => of_one(entry, |words| wrong_port(words, file)),
-        CablingFindingKind::UnknownDevice => {
-            of_one(entry, |words| unknown_device(words, inventory, file))
+        CablingFindingKind::WrongPort => {
+            describe_first_plug(entry, |words| describe_wrong_port(words, file))
         }
-        CablingFindingKind::NoLink => of_one(entry, |words| no_link(words, entry.count, file)),
-        CablingFindingKind::NotInFile => of_one(entry, |words| not_in_file(words, file)),
-        CablingFindingKind::Unknown => of_one(entry, |words| {
+        CablingFindingKind::UnknownDevice => describe_first_plug(entry, |words| {
+            describe_unknown_device(words, inventory, file)
+        }),
+        CablingFindingKind::NoLink => describe_first_plug(entry, |words| {
+            describe_missing_link(words, entry.count, file)
+        }),
+        CablingFindingKind::NotInFile => {
+            describe_first_plug(entry, |words| describe_unlisted_cable(words, file))
+        }
+        CablingFindingKind::Unknown => describe_first_plug(entry, |words| {
             describe_unknown_cable(words, entry, inventory, file)
         }),
         CablingFindingKind::Silent => {
-            of_one(entry, |words| describe_silent_host(words, entry, inventory))
+            describe_first_plug(entry, |words| describe_silent_host(words, entry, inventory))
         }
     }
 }
 
-fn of_one(
+fn describe_first_plug(
     entry: &CablingEntry,
-    told: impl Fn(&PlugDescription) -> CablingEntryText,
+    describe: impl Fn(&PlugDescription) -> CablingEntryText,
 ) -> CablingEntryText {
-    entry.words.first().map(told).unwrap_or_default()
+    entry.words.first().map(describe).unwrap_or_default()
 }
 
 fn format_nic_name(words: &PlugDescription) -> String {
@@ -55,24 +61,45 @@ fn format_nic_name(words: &PlugDescription) -> String {
 }
 
 fn format_port(end: &Option<CableEnd>) -> String {
-    end.as_ref()
-        .map_or("nothing".to_owned(), |end| one_line(&end.to_string(), 300))
+    match end {
+        Some(end) => one_line(&end.to_string(), 300),
+        None => "nothing".to_owned(),
+    }
 }
 
 /// `file:line`, or the file where it is about several lines.
 fn format_file_line(words: &PlugDescription, file: &str) -> String {
-    words
-        .line
-        .map_or(file.to_owned(), |line| format!("{file}:{line}"))
+    match words.line {
+        Some(line) => format!("{file}:{line}"),
+        None => file.to_owned(),
+    }
+}
+
+/// Where a plug belongs, with the place in the file that says it.
+fn format_desired_port(words: &PlugDescription, file: &str) -> String {
+    format!(
+        "{} ({})",
+        format_port(&words.wanted),
+        format_file_line(words, file)
+    )
+}
+
+/// Where a plug is, and whose port that is.
+fn format_actual_port(words: &PlugDescription) -> String {
+    let port = format_port(&words.found);
+    match &words.owner {
+        Some(owner) => format!("{port}, where {owner} belongs"),
+        None => port,
+    }
 }
 
 /// What a cable in a wrong port means: another leaf, or another port of the same.
 fn describe_wrong_port_effect(words: &[PlugDescription]) -> String {
-    let device = |end: &Option<CableEnd>| end.as_ref().map(|end| end.device.clone());
-    match words
-        .iter()
-        .any(|words| device(&words.wanted) != device(&words.found))
-    {
+    let is_other_switch = words.iter().any(|words| {
+        let [wanted, found] = [&words.wanted, &words.found].map(Option::as_ref);
+        wanted.map(|end| &end.device) != found.map(|end| &end.device)
+    });
+    match is_other_switch {
         true => {
             "traffic of these rails takes a way over other switches than it was meant to, or finds \
              none: slow under load, and hard to see"
@@ -87,20 +114,13 @@ fn describe_wrong_port_effect(words: &[PlugDescription]) -> String {
 
 fn describe_swapped_cables(words: &[PlugDescription]) -> CablingEntryText {
     let [one, other] = words else {
-        return in_a_round(words);
+        return describe_cable_round(words);
     };
     let same = one.host == other.host;
-    let second = if same {
-        other.nic.clone()
+    let (first, second) = if same {
+        (one.nic.clone(), other.nic.clone())
     } else {
-        format_nic_name(other)
-    };
-    let of = |words: &PlugDescription| {
-        if same {
-            words.nic.clone()
-        } else {
-            format_nic_name(words)
-        }
+        (format_nic_name(one), format_nic_name(other))
     };
     let next = match same {
         true => format!(
@@ -126,10 +146,8 @@ fn describe_swapped_cables(words: &[PlugDescription]) -> CablingEntryText {
             }
         ),
         found: format!(
-            "{} in {}, {} in {}",
-            of(one),
+            "{first} in {}, {second} in {}",
             format_port(&one.found),
-            of(other),
             format_port(&other.found)
         ),
         wanted: String::new(),
@@ -139,7 +157,7 @@ fn describe_swapped_cables(words: &[PlugDescription]) -> CablingEntryText {
 }
 
 /// Three or more, each in the port of the next.
-fn in_a_round(words: &[PlugDescription]) -> CablingEntryText {
+fn describe_cable_round(words: &[PlugDescription]) -> CablingEntryText {
     let names: Vec<String> = words.iter().map(format_nic_name).collect();
     let found: Vec<String> = words
         .iter()
@@ -173,19 +191,11 @@ fn in_a_round(words: &[PlugDescription]) -> CablingEntryText {
     }
 }
 
-fn wrong_port(words: &PlugDescription, file: &str) -> CablingEntryText {
-    let owner = words
-        .owner
-        .as_ref()
-        .map_or(String::new(), |owner| format!(", where {owner} belongs"));
+fn describe_wrong_port(words: &PlugDescription, file: &str) -> CablingEntryText {
     CablingEntryText {
         says: format!("{} is in a wrong port", format_nic_name(words)),
-        found: format!("{}{owner}", format_port(&words.found)),
-        wanted: format!(
-            "{} ({})",
-            format_port(&words.wanted),
-            format_file_line(words, file)
-        ),
+        found: format_actual_port(words),
+        wanted: format_desired_port(words, file),
         means: describe_wrong_port_effect(std::slice::from_ref(words)),
         next: vec![format!(
             "move the plug in {} to {}",
@@ -195,26 +205,26 @@ fn wrong_port(words: &PlugDescription, file: &str) -> CablingEntryText {
     }
 }
 
-fn unknown_device(words: &PlugDescription, inventory: &str, file: &str) -> CablingEntryText {
-    let device = words
-        .found
-        .as_ref()
-        .map_or(String::new(), |end| one_line(&end.device, 120));
-    let wanted = words
-        .wanted
-        .as_ref()
-        .map_or(String::new(), |end| end.device.clone());
+fn describe_unknown_device(
+    words: &PlugDescription,
+    inventory: &str,
+    file: &str,
+) -> CablingEntryText {
+    let device = match &words.found {
+        Some(end) => one_line(&end.device, 120),
+        None => String::new(),
+    };
+    let wanted = match &words.wanted {
+        Some(end) => end.device.as_str(),
+        None => "",
+    };
     CablingEntryText {
         says: format!(
             "{} is in a device that the spec does not have",
             format_nic_name(words)
         ),
         found: format_port(&words.found),
-        wanted: format!(
-            "{} ({})",
-            format_port(&words.wanted),
-            format_file_line(words, file)
-        ),
+        wanted: format_desired_port(words, file),
         means: "it is in another network than its rail, or the switch calls itself otherwise than \
                 the spec does"
             .to_owned(),
@@ -232,14 +242,11 @@ fn unknown_device(words: &PlugDescription, inventory: &str, file: &str) -> Cabli
     }
 }
 
-fn no_link(words: &PlugDescription, count: usize, file: &str) -> CablingEntryText {
-    let wanted = words.wanted.as_ref().map_or(String::new(), |_| {
-        format!(
-            "{} ({})",
-            format_port(&words.wanted),
-            format_file_line(words, file)
-        )
-    });
+fn describe_missing_link(words: &PlugDescription, count: usize, file: &str) -> CablingEntryText {
+    let wanted = match &words.wanted {
+        Some(_) => format_desired_port(words, file),
+        None => String::new(),
+    };
     CablingEntryText {
         says: format!(
             "{} {} no link",
@@ -258,20 +265,12 @@ fn no_link(words: &PlugDescription, count: usize, file: &str) -> CablingEntryTex
     }
 }
 
-fn not_in_file(words: &PlugDescription, file: &str) -> CablingEntryText {
-    let owner = words
-        .owner
-        .as_ref()
-        .map_or(String::new(), |owner| format!(", where {owner} belongs"));
-    let (host, device) = (
-        &words.host,
-        words.found.as_ref().map_or("", |end| &end.device),
-    );
-    let line = format!(
-        "{host},{},{device},{}",
-        words.nic,
-        words.found.as_ref().map_or("", |end| &end.port)
-    );
+fn describe_unlisted_cable(words: &PlugDescription, file: &str) -> CablingEntryText {
+    let (device, port) = match &words.found {
+        Some(end) => (end.device.as_str(), end.port.as_str()),
+        None => ("", ""),
+    };
+    let line = format!("{},{},{device},{port}", words.host, words.nic);
     let next = match &words.owner {
         Some(owner) => format!("move the plug in {} to {owner}", format_nic_name(words)),
         None => format!("write its line in {file} if it belongs there: {line}"),
@@ -281,7 +280,7 @@ fn not_in_file(words: &PlugDescription, file: &str) -> CablingEntryText {
             "{} is plugged in, and {file} has no line of it",
             format_nic_name(words)
         ),
-        found: format!("{}{owner}", format_port(&words.found)),
+        found: format_actual_port(words),
         wanted: String::new(),
         means: "nobody compares where this NIC is plugged in".to_owned(),
         next: vec![next],
@@ -317,7 +316,7 @@ fn describe_unknown_cable(
             let place = format_wanted_port(words, "the port that it belongs in");
             let found =
                 format!("not in {place}, where {other} is; whatever it is in tells nothing");
-            let next = "mend the other cable, and follow this one by hand";
+            let next = "fix the other cable, and follow this one by hand";
             (one_line(&found, 300), "", next.to_owned())
         }
         Some(UnknownCableReason::Nameless(chassis)) => (

@@ -11,9 +11,9 @@ const HOST: &str = "\u{1}";
 pub fn fold_diagnostics(diagnostics: &[Diagnostic]) -> Vec<Diagnostic> {
     let mut groups: IndexMap<String, (Diagnostic, Vec<&str>)> = IndexMap::new();
     for (index, diagnostic) in diagnostics.iter().enumerate() {
-        match host_of(diagnostic) {
+        match find_host(diagnostic) {
             Some(host) => {
-                let template = with_host(diagnostic, host, HOST);
+                let template = replace_host(diagnostic, host, HOST);
                 let key = format!("{template:?}");
                 groups
                     .entry(key)
@@ -28,37 +28,39 @@ pub fn fold_diagnostics(diagnostics: &[Diagnostic]) -> Vec<Diagnostic> {
     }
     groups
         .into_values()
-        .map(|(template, hosts)| with_host(&template, HOST, &fold_node_set(&hosts)))
+        .map(|(template, hosts)| replace_host(&template, HOST, &fold_node_set(&hosts)))
         .collect()
 }
 
 /// The host of a subject such as `host/gpu-001, step reboot`.
-fn host_of(diagnostic: &Diagnostic) -> Option<&str> {
+fn find_host(diagnostic: &Diagnostic) -> Option<&str> {
     let rest = diagnostic.subject.as_deref()?.strip_prefix("host/")?;
     let host = &rest[..rest.find(['/', ',', ' ', '#']).unwrap_or(rest.len())];
     (!host.is_empty()).then_some(host)
 }
 
-fn with_host(diagnostic: &Diagnostic, from: &str, to: &str) -> Diagnostic {
-    let swap = |text: &String| replace_word(text, from, to);
-    Diagnostic {
-        message: swap(&diagnostic.message),
-        subject: diagnostic.subject.as_ref().map(swap),
-        effect: diagnostic.effect.as_ref().map(swap),
-        state: diagnostic.state.as_ref().map(swap),
-        next: diagnostic.next.iter().map(swap).collect(),
-        ..diagnostic.clone()
+fn replace_host(diagnostic: &Diagnostic, from: &str, to: &str) -> Diagnostic {
+    let mut renamed = diagnostic.clone();
+    let optional = [
+        &mut renamed.subject,
+        &mut renamed.effect,
+        &mut renamed.state,
+    ];
+    let texts = optional.into_iter().flatten().chain(&mut renamed.next);
+    for text in texts.chain([&mut renamed.message]) {
+        *text = replace_word(text, from, to);
     }
+    renamed
 }
 
 /// Replaces whole names only: `n1` is not a part of `n10` or of `gpu-n1`.
 fn replace_word(text: &str, from: &str, to: &str) -> String {
-    let in_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     let (mut out, mut rest, mut before) = (String::new(), text, None);
     while let Some(at) = rest.find(from) {
         let end = at + from.len();
         let left = rest[..at].chars().next_back().or(before);
-        let whole = !left.is_some_and(in_name) && !rest[end..].chars().next().is_some_and(in_name);
+        let whole = !left.is_some_and(is_name_character)
+            && !rest[end..].chars().next().is_some_and(is_name_character);
         out.push_str(&rest[..at]);
         out.push_str(if whole { to } else { from });
         before = from.chars().next_back();
@@ -66,4 +68,8 @@ fn replace_word(text: &str, from: &str, to: &str) -> String {
     }
     out.push_str(rest);
     out
+}
+
+fn is_name_character(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '-' | '_')
 }

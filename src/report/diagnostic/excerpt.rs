@@ -48,28 +48,20 @@ impl<'a> Excerpt<'a> {
                 diagnostic
                     .labels
                     .iter()
-                    .map(|label| in_words(label, sources))
+                    .map(|label| describe_label(label, sources))
                     .collect(),
             );
-        };
-        let home = source.line_of(first.span.start);
-        let line_is_short = |line: usize| source.line_span(line).len() <= LINE_LENGTH_MAX;
-        let near = |label: &&Label| {
-            let line = source.line_of(label.span.start);
-            label.file == first.file
-                && line.abs_diff(home) <= LINES_MAX
-                && (line.min(home)..=line.max(home)).all(line_is_short)
         };
         let (drawn, elsewhere): (Vec<&Label>, Vec<&Label>) = diagnostic
             .labels
             .iter()
-            .partition(|label| near(label) || std::ptr::eq(*label, first));
+            .partition(|label| std::ptr::eq(*label, first) || is_near(source, first, label));
         let excerpt = Excerpt::around(source, &drawn);
         (
             Some(excerpt),
             elsewhere
                 .into_iter()
-                .map(|label| in_words(label, sources))
+                .map(|label| describe_label(label, sources))
                 .collect(),
         )
     }
@@ -89,26 +81,18 @@ impl<'a> Excerpt<'a> {
         let range = if first.len() > LINE_LENGTH_MAX || (is_far && top == bottom) {
             cut_around(source, top, labels[0].span.start)
         } else {
-            let is_short = |line: &usize| source.line_span(*line).len() <= LINE_LENGTH_MAX;
-            let above = top.checked_sub(1).filter(is_short).unwrap_or(top);
-            let below = Some(bottom + 1)
-                .filter(|line| *line < source.line_count())
-                .filter(is_short)
-                .unwrap_or(bottom);
+            let above = match top.checked_sub(1) {
+                Some(above) if is_short_line(source, above) => above,
+                _ => top,
+            };
+            let has_below = bottom + 1 < source.line_count() && is_short_line(source, bottom + 1);
+            let below = if has_below { bottom + 1 } else { bottom };
             source.line_span(above).start..source.line_span(below).end
         };
-        let clip = |label: &&Label| {
-            let line_end = source
-                .line_span(source.line_of(label.span.start))
-                .end
-                .min(range.end);
-            let start = label.span.start.clamp(range.start, line_end);
-            (
-                start..label.span.end.clamp(start, line_end),
-                one_line(&label.text, 200),
-            )
-        };
-        let labels = labels.iter().map(clip).collect();
+        let labels = labels
+            .iter()
+            .map(|label| clip_label(source, &range, label))
+            .collect();
         let data = replace_control_characters(&source.text()[range.clone()]);
         Excerpt {
             source,
@@ -153,23 +137,44 @@ impl<'a> Excerpt<'a> {
     }
 }
 
+/// Whether a label can be drawn beside the first one: in its file, few and short lines away.
+fn is_near(source: &SourceText, first: &Label, label: &Label) -> bool {
+    let home = source.line_of(first.span.start);
+    let line = source.line_of(label.span.start);
+    label.file == first.file
+        && line.abs_diff(home) <= LINES_MAX
+        && (line.min(home)..=line.max(home)).all(|line| is_short_line(source, line))
+}
+
+fn is_short_line(source: &SourceText, line: usize) -> bool {
+    source.line_span(line).len() <= LINE_LENGTH_MAX
+}
+
+fn clip_label(source: &SourceText, range: &Range<usize>, label: &Label) -> (Range<usize>, String) {
+    let line_end = source
+        .line_span(source.line_of(label.span.start))
+        .end
+        .min(range.end);
+    let start = label.span.start.clamp(range.start, line_end);
+    (
+        start..label.span.end.clamp(start, line_end),
+        one_line(&label.text, 200),
+    )
+}
+
 /// A line of the file in a drawing, cut where the screen ends; what only colours it takes no
 /// column. Words below a line stay.
 fn clip_line(line: &str, width: usize) -> String {
     let mut is_colour = false;
-    let mut columns = |c: char| {
-        let is_shown = !is_colour && c != '\u{1b}';
-        is_colour = (is_colour || c == '\u{1b}') && c != 'm';
-        if is_shown {
-            c.width().unwrap_or_default()
-        } else {
-            0
-        }
-    };
     let mut shown = String::new();
     let (mut taken, mut fits) = (0, 0);
     for (at, c) in line.char_indices() {
-        let own = columns(c);
+        let is_shown = !is_colour && c != '\u{1b}';
+        is_colour = (is_colour || c == '\u{1b}') && c != 'm';
+        let own = match is_shown {
+            true => c.width().unwrap_or_default(),
+            false => 0,
+        };
         taken += own;
         if taken < width {
             fits = at + c.len_utf8();
@@ -189,7 +194,7 @@ fn clip_line(line: &str, width: usize) -> String {
     format!("{}…{end}", &line[..fits])
 }
 
-fn in_words(label: &Label, sources: &Sources) -> String {
+fn describe_label(label: &Label, sources: &Sources) -> String {
     let place = sources
         .get(&label.file)
         .map(|source| source.line_column(label.span.start));
@@ -201,14 +206,19 @@ fn in_words(label: &Label, sources: &Sources) -> String {
 fn cut_around(source: &SourceText, line: usize, offset: usize) -> Range<usize> {
     let span = source.line_span(line);
     let offset = offset.clamp(span.start, span.end);
-    let boundary = |wanted: usize| {
-        (wanted..=span.end)
-            .find(|at| source.text().is_char_boundary(*at))
-            .unwrap_or(span.end)
-    };
-    let start = boundary(offset.saturating_sub(CUT / 2).max(span.start));
-    let end = boundary((offset + CUT / 2).min(span.end));
+    let start = find_character_boundary(
+        source,
+        span.end,
+        offset.saturating_sub(CUT / 2).max(span.start),
+    );
+    let end = find_character_boundary(source, span.end, (offset + CUT / 2).min(span.end));
     start..end.max(start)
+}
+
+fn find_character_boundary(source: &SourceText, last: usize, wanted: usize) -> usize {
+    (wanted..=last)
+        .find(|at| source.text().is_char_boundary(*at))
+        .unwrap_or(last)
 }
 
 /// Keeps the number of bytes, without anything that a terminal or the runner of a pipeline obeys.

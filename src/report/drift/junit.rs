@@ -78,21 +78,22 @@ fn write_test_suites(writer: &mut Writer<Vec<u8>>, report: &DriftReport) -> io::
 }
 
 /// The attributes that say how many cases ended how.
-fn count_verdicts<'a>(
-    cases: impl Iterator<Item = &'a JunitCase> + Clone,
-) -> [(&'static str, String); 4] {
-    let of = |verdict: JunitVerdict| {
-        cases
-            .clone()
-            .filter(|case| case.verdict == verdict)
-            .count()
-            .to_string()
-    };
+fn count_verdicts<'a>(cases: impl Iterator<Item = &'a JunitCase>) -> [(&'static str, String); 4] {
+    let (mut tests, mut errors, mut failures, mut skipped) = (0, 0, 0, 0);
+    for case in cases {
+        tests += 1;
+        match case.verdict {
+            JunitVerdict::Errored => errors += 1,
+            JunitVerdict::Failed => failures += 1,
+            JunitVerdict::Skipped => skipped += 1,
+            JunitVerdict::Passed => {}
+        }
+    }
     [
-        ("tests", cases.clone().count().to_string()),
-        ("errors", of(JunitVerdict::Errored)),
-        ("failures", of(JunitVerdict::Failed)),
-        ("skipped", of(JunitVerdict::Skipped)),
+        ("tests", tests.to_string()),
+        ("errors", errors.to_string()),
+        ("failures", failures.to_string()),
+        ("skipped", skipped.to_string()),
     ]
 }
 
@@ -147,84 +148,90 @@ fn collect_test_suites(report: &DriftReport) -> BTreeMap<Target, Vec<JunitCase>>
             .or_default()
             .push(finding);
     }
-    let mut suites: BTreeMap<Target, Vec<JunitCase>> = report
-        .targets
-        .iter()
-        .map(|target| (target.clone(), Vec::new()))
-        .collect();
-    let mut add =
-        |target: &Target, case: JunitCase| suites.entry(target.clone()).or_default().push(case);
+    let mut suites: BTreeMap<Target, Vec<JunitCase>> = BTreeMap::new();
+    for target in &report.targets {
+        suites.insert(target.clone(), Vec::new());
+    }
     for address in &report.judged {
         let findings = found
             .get(&(&address.target, &address.path[..]))
             .map_or(&[][..], Vec::as_slice);
-        add(&address.target, of_resource(address, findings));
+        let cases = suites.entry(address.target.clone()).or_default();
+        cases.push(build_resource_case(address, findings));
     }
     for address in &report.no_longer_wished {
-        let lines = vec!["applied, and no longer in the spec".to_owned()];
-        add(
-            &address.target,
-            JunitCase {
-                name: clean_xml_text(&address.within_target()),
-                verdict: JunitVerdict::Failed,
-                kind: "no_longer_in_the_spec",
-                lines,
-            },
-        );
+        let cases = suites.entry(address.target.clone()).or_default();
+        cases.push(JunitCase {
+            name: clean_xml_text(&address.within_target()),
+            verdict: JunitVerdict::Failed,
+            kind: "no_longer_in_the_spec",
+            lines: vec!["applied, and no longer in the spec".to_owned()],
+        });
     }
     for unread in &report.not_judged {
         let Some((target, resource)) = unread.about() else {
             continue;
         };
-        let name = resource.map_or_else(
-            || "the whole target".to_owned(),
-            |address| clean_xml_text(&address.within_target()),
-        );
-        add(
-            &target,
-            JunitCase {
-                name,
-                verdict: JunitVerdict::Errored,
-                kind: "not_judged",
-                lines: vec![clean_xml_text(&unread.reason)],
-            },
-        );
+        let name = match resource {
+            Some(address) => clean_xml_text(&address.within_target()),
+            None => "the whole target".to_owned(),
+        };
+        suites.entry(target).or_default().push(JunitCase {
+            name,
+            verdict: JunitVerdict::Errored,
+            kind: "not_judged",
+            lines: vec![clean_xml_text(&unread.reason)],
+        });
     }
     suites
 }
 
-fn of_resource(address: &Address, findings: &[&DriftFinding]) -> JunitCase {
-    let verdict = |finding: &DriftFinding| match (finding.is_unknown(), finding.is_accepted()) {
+fn build_resource_case(address: &Address, findings: &[&DriftFinding]) -> JunitCase {
+    let mut sorted = findings.to_vec();
+    sorted.sort_by_key(|finding| std::cmp::Reverse(select_junit_verdict(finding)));
+    let (verdict, reason) = match sorted.first() {
+        Some(worst) => (select_junit_verdict(worst), worst.reason),
+        None => (JunitVerdict::Passed, DriftReason::Unknown),
+    };
+    JunitCase {
+        name: clean_xml_text(&address.within_target()),
+        verdict,
+        kind: describe_drift_reason(reason).0,
+        lines: sorted
+            .iter()
+            .map(|finding| describe_finding(finding))
+            .collect(),
+    }
+}
+
+fn select_junit_verdict(finding: &DriftFinding) -> JunitVerdict {
+    match (finding.is_unknown(), finding.is_accepted()) {
         (true, _) => JunitVerdict::Errored,
         (false, true) => JunitVerdict::Skipped,
         (false, false) => JunitVerdict::Failed,
-    };
-    let mut sorted = findings.to_vec();
-    sorted.sort_by_key(|finding| std::cmp::Reverse(verdict(finding)));
-    let line = |finding: &&DriftFinding| {
-        let why = format!(
-            "{}: {}",
-            describe_drift_reason(finding.reason).1.to_lowercase(),
-            explain_drift_reason(finding.reason)
-        );
-        let since =
-            format_finding_ages(&[*finding]).map_or(String::new(), |since| format!("; {since}"));
-        let accepted =
-            describe_acceptance(finding).map_or(String::new(), |words| format!("; {words}"));
-        clean_xml_text(&format!(
-            "{}, {}: {}; {why}{since}{accepted}",
-            finding.attribute,
-            finding.plane.word(),
-            describe_drift_values(finding, VALUE)
-        ))
-    };
-    let worst = sorted.first();
-    JunitCase {
-        name: clean_xml_text(&address.within_target()),
-        verdict: worst.map_or(JunitVerdict::Passed, |finding| verdict(finding)),
-        kind: describe_drift_reason(worst.map_or(DriftReason::Unknown, |finding| finding.reason)).0,
-        lines: sorted.iter().map(line).collect(),
     }
+}
+
+fn describe_finding(finding: &DriftFinding) -> String {
+    let why = format!(
+        "{}: {}",
+        describe_drift_reason(finding.reason).1.to_lowercase(),
+        explain_drift_reason(finding.reason)
+    );
+    let mut text = format!(
+        "{}, {}: {}; {why}",
+        finding.attribute,
+        finding.plane.word(),
+        describe_drift_values(finding, VALUE)
+    );
+    let notes = [
+        format_finding_ages(&[finding]),
+        describe_acceptance(finding),
+    ];
+    for note in notes.into_iter().flatten() {
+        text.push_str(&format!("; {note}"));
+    }
+    clean_xml_text(&text)
 }
 
 /// One line without what XML 1.0 cannot hold at all, not even escaped: control characters and
@@ -273,7 +280,7 @@ mod tests {
             .find(|node| node.has_tag_name("failure"))
             .unwrap();
         assert_eq!(failure.attribute("type"), Some("changed_outside"));
-        let said = "mtu, running: found 1500, wanted 9000 (as applied); changed outside: somebody \
+        let said = "mtu, running: actual 1500, desired 9000 (as applied); changed outside: somebody \
                     else changed it since it was applied";
         assert_eq!(
             (failure.attribute("message"), failure.text()),

@@ -10,7 +10,7 @@ use crate::unread;
 use indexmap::IndexMap;
 use railwright_base::nodeset::fold_node_set;
 use railwright_base::text::{clean_line, format_count, one_line};
-use railwright_drift::{DriftFinding, DriftReport, Outlier};
+use railwright_drift::{DriftFinding, DriftReport};
 
 /// What GitHub takes: "body is too long (maximum is 65536 characters)", as its API says
 /// (https://github.com/telia-oss/github-pr-resource/issues/259). Counted here in bytes, which are
@@ -113,25 +113,26 @@ fn add_finding_tables(out: &mut BudgetedDocument, report: &DriftReport) {
 /// What is no longer in the spec, and outliers.
 fn add_other_tables(out: &mut BudgetedDocument, report: &DriftReport) {
     let gone = collect_undeclared_resources(report);
-    let row = |(resource, who): (&String, &Vec<&str>)| {
-        format!(
-            "| {} | {} |\n",
-            format_code_span(&one_line(&fold_node_set(who), HOSTS)),
-            format_code_span(resource)
-        )
-    };
     out.table(
         "\n\
          #### No longer in the spec: applied, and still there\n\
          \n\
          | targets | resource |\n\
          |---|---|\n",
-        gone.iter().map(row),
+        gone.iter().map(|(resource, who)| {
+            format!(
+                "| {} | {} |\n",
+                format_code_span(&one_line(&fold_node_set(who), HOSTS)),
+                format_code_span(resource)
+            )
+        }),
     );
-    let row = |one: &Outlier| format!("- {}\n", format_code_span(&describe_outlier(one)));
     out.table(
         "\n#### Outliers: a few hosts of a class differ in what is not managed; no drift\n\n",
-        report.outliers.iter().map(row),
+        report
+            .outliers
+            .iter()
+            .map(|one| format!("- {}\n", format_code_span(&describe_outlier(one)))),
     );
 }
 
@@ -180,7 +181,7 @@ fn format_code_span(text: &str) -> String {
     if text.trim().is_empty() {
         return String::new();
     }
-    let fence = "`".repeat(longest_run(&text) + 1);
+    let fence = "`".repeat(measure_longest_run(&text) + 1);
     // One blank on each side is taken away again, and keeps a backtick at the border apart from the
     // fence.
     let blank = if text.starts_with(['`', ' ']) || text.ends_with(['`', ' ']) {
@@ -193,11 +194,11 @@ fn format_code_span(text: &str) -> String {
 
 /// Lines as they are, within a fence that none of them can end.
 fn format_code_block(lines: &str) -> String {
-    let fence = "`".repeat(longest_run(lines).max(2) + 1);
+    let fence = "`".repeat(measure_longest_run(lines).max(2) + 1);
     format!("\n{fence}\n{}\n{fence}\n", lines.trim_end())
 }
 
-fn longest_run(text: &str) -> usize {
+fn measure_longest_run(text: &str) -> usize {
     text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
 }
 
@@ -245,19 +246,19 @@ mod tests {
 
         | targets | attribute | plane | what | since | spec |
         |---|---|---|---|---|---|
-        | `n[1-3]` | `link/ens4#mtu` | running | `found 1500, wanted 9000 (as applied)` |  |  |
+        | `n[1-3]` | `link/ens4#mtu` | running | `actual 1500, desired 9000 (as applied)` |  |  |
 
         #### Will be lost at reboot: in effect, but no longer written down
 
         | targets | attribute | plane | what | since | spec |
         |---|---|---|---|---|---|
-        | `n2` | `file/%2Fetc%2Fx#content` | persisted | `found absent, wanted 9000 (as applied)` |  |  |
+        | `n2` | `file/%2Fetc%2Fx#content` | persisted | `actual absent, desired 9000 (as applied)` |  |  |
 
         #### Unknown: could not be found out
 
         | targets | attribute | plane | what | since | spec |
         |---|---|---|---|---|---|
-        | `n2` | `sysctl/a.b#value` | running | `found unknown (the read ran past its time limit), wanted 9000 (as applied)` |  |  |
+        | `n2` | `sysctl/a.b#value` | running | `actual unknown (the read ran past its time limit), desired 9000 (as applied)` |  |  |
 
         #### Not judged
 
@@ -272,7 +273,7 @@ mod tests {
                 "n[1-3]",
                 "link/ens4#mtu",
                 "running",
-                "found 1500, wanted 9000 (as applied)",
+                "actual 1500, desired 9000 (as applied)",
                 "",
                 ""
             ]
@@ -285,7 +286,7 @@ mod tests {
         let rows = rows(&text);
         assert_eq!(
             rows[2][3],
-            "found 1500, wanted 9000 (as applied); accepted by ops until 2026-12-31: new cables",
+            "actual 1500, desired 9000 (as applied); accepted by ops until 2026-12-31: new cables",
             "{rows:#?}"
         );
         assert!(text.find("#### Accepted").unwrap() > text.find("#### Unknown").unwrap());

@@ -5,8 +5,9 @@
 //! alert on its age tells that nobody has looked.
 
 use railwright_base::{Target, TargetKind};
-use railwright_drift::{DriftFinding, DriftReport, Outlier};
+use railwright_drift::{DriftFinding, DriftReport};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
 
 /// Labels and value of one sample.
 type Sample = (Vec<(&'static str, String)>, String);
@@ -20,49 +21,62 @@ struct Metric {
 
 /// The whole document; `duration_s` is how long the look took.
 pub fn render_prometheus_document(report: &DriftReport, duration_s: f64) -> String {
-    let checked_at = report.checked_at.parse::<jiff::Timestamp>().ok();
-    let total = |value: String| vec![(build_cluster_label(report), value)];
-    collect_finding_metrics(report)
-        .into_iter()
-        .chain(collect_coverage_metrics(report))
-        .chain(checked_at.map(|at| Metric {
+    let mut metrics = collect_finding_metrics(report);
+    metrics.extend(collect_coverage_metrics(report));
+    if let Ok(at) = report.checked_at.parse::<jiff::Timestamp>() {
+        metrics.push(Metric {
             name: "last_check_timestamp_seconds",
             help: "When the hosts were looked at, in seconds since 1970.",
-            samples: total(at.as_second().to_string()),
-        }))
-        .chain([Metric {
-            name: "check_duration_seconds",
-            help: "How long the look took.",
-            samples: total(format!("{duration_s:.3}")),
-        }])
-        .map(render_metric_family)
-        .collect()
+            samples: vec![build_sample(report, Vec::new(), at.as_second())],
+        });
+    }
+    metrics.push(Metric {
+        name: "check_duration_seconds",
+        help: "How long the look took.",
+        samples: vec![build_sample(report, Vec::new(), format!("{duration_s:.3}"))],
+    });
+    metrics.into_iter().map(render_metric_family).collect()
+}
+
+/// A sample with the cluster's label and these.
+fn build_sample(
+    report: &DriftReport,
+    labels: Vec<(&'static str, String)>,
+    value: impl Display,
+) -> Sample {
+    (
+        [build_cluster_label(report), labels].concat(),
+        value.to_string(),
+    )
 }
 
 /// What differs from the spec, or from most of its class.
 fn collect_finding_metrics(report: &DriftReport) -> Vec<Metric> {
-    let findings = || report.findings.iter();
-    let expired = findings().filter(|finding| finding.is_drift() && finding.accepted.is_some());
+    let findings = report.findings.iter();
+    let drift = findings.clone().filter(|finding| finding.is_drift());
+    let unknown = findings.clone().filter(|finding| finding.is_unknown());
+    let accepted = findings.filter(|finding| finding.is_accepted());
+    let expired = drift.clone().filter(|finding| finding.accepted.is_some());
     vec![
         Metric {
             name: "findings",
             help: "Attributes that are not as the spec wants them, by host, resource kind and plane.",
-            samples: by_place(report, findings().filter(|finding| finding.is_drift())),
+            samples: count_by_place(report, drift),
         },
         Metric {
             name: "unknown_attributes",
             help: "Attributes that could not be found out, of hosts that answered.",
-            samples: by_place(report, findings().filter(|finding| finding.is_unknown())),
+            samples: count_by_place(report, unknown),
         },
         Metric {
             name: "accepted_findings",
             help: "Attributes that are not as the spec wants them, which the spec accepts for now.",
-            samples: by_place(report, findings().filter(|finding| finding.is_accepted())),
+            samples: count_by_place(report, accepted),
         },
         Metric {
             name: "acceptances_expired",
             help: "Findings whose acceptance is over.",
-            samples: vec![(build_cluster_label(report), expired.count().to_string())],
+            samples: vec![build_sample(report, Vec::new(), expired.count())],
         },
         Metric {
             name: "oldest_finding_seconds",
@@ -79,17 +93,20 @@ fn collect_finding_metrics(report: &DriftReport) -> Vec<Metric> {
 
 /// How much was looked at, and which hosts gave an answer.
 fn collect_coverage_metrics(report: &DriftReport) -> Vec<Metric> {
-    let total = |count: usize| vec![(build_cluster_label(report), count.to_string())];
     vec![
         Metric {
             name: "resources_judged",
             help: "Resources that were judged.",
-            samples: total(report.resources),
+            samples: vec![build_sample(report, Vec::new(), report.resources)],
         },
         Metric {
             name: "resources_no_longer_in_spec",
             help: "Resources that were applied and left the spec.",
-            samples: total(report.no_longer_wished.len()),
+            samples: vec![build_sample(
+                report,
+                Vec::new(),
+                report.no_longer_wished.len(),
+            )],
         },
         Metric {
             name: "host_answered",
@@ -99,21 +116,23 @@ fn collect_coverage_metrics(report: &DriftReport) -> Vec<Metric> {
         Metric {
             name: "hosts_unknown",
             help: "Hosts that gave no answer.",
-            samples: total(collect_silent_targets(report).len()),
+            samples: vec![build_sample(
+                report,
+                Vec::new(),
+                collect_silent_targets(report).len(),
+            )],
         },
     ]
 }
 
 fn collect_outlier_samples(report: &DriftReport) -> Vec<Sample> {
-    let sample = |one: &Outlier| {
+    let mut samples = Vec::new();
+    for one in &report.outliers {
         let labels = vec![("class", one.class.clone()), ("what", one.what.clone())];
         let count: usize = one.others.iter().map(|held| held.count).sum();
-        (
-            [build_cluster_label(report), labels].concat(),
-            count.to_string(),
-        )
-    };
-    report.outliers.iter().map(sample).collect()
+        samples.push(build_sample(report, labels, count));
+    }
+    samples
 }
 
 fn build_cluster_label(report: &DriftReport) -> Vec<(&'static str, String)> {
@@ -130,20 +149,15 @@ fn collect_silent_targets(report: &DriftReport) -> BTreeSet<Target> {
 
 fn collect_answered_samples(report: &DriftReport) -> Vec<Sample> {
     let silent = collect_silent_targets(report);
-    let sample = |target: &Target| {
-        let labels = [
-            build_cluster_label(report),
-            vec![("host", target.name.to_string())],
-        ]
-        .concat();
-        (labels, u8::from(!silent.contains(target)).to_string())
-    };
-    report
-        .targets
-        .iter()
-        .filter(|target| target.kind == TargetKind::Host)
-        .map(sample)
-        .collect()
+    let mut samples = Vec::new();
+    for target in &report.targets {
+        if target.kind == TargetKind::Host {
+            let labels = vec![("host", target.name.to_string())];
+            let answered = u8::from(!silent.contains(target));
+            samples.push(build_sample(report, labels, answered));
+        }
+    }
+    samples
 }
 
 /// By host; none where ages are not kept.
@@ -154,16 +168,13 @@ fn collect_oldest_age_samples(report: &DriftReport) -> Vec<Sample> {
         let age = oldest.entry(&finding.address.target.name).or_default();
         *age = seen.age_s.max(*age);
     }
-    let sample = |(host, age): (&str, u64)| {
-        (
-            [build_cluster_label(report), vec![("host", host.to_owned())]].concat(),
-            age.to_string(),
-        )
-    };
-    oldest.into_iter().map(sample).collect()
+    oldest
+        .into_iter()
+        .map(|(host, age)| build_sample(report, vec![("host", host.to_owned())], age))
+        .collect()
 }
 
-fn by_place<'a>(
+fn count_by_place<'a>(
     report: &DriftReport,
     findings: impl Iterator<Item = &'a DriftFinding>,
 ) -> Vec<Sample> {
@@ -177,18 +188,16 @@ fn by_place<'a>(
             ))
             .or_default() += 1;
     }
-    let sample = |((host, kind, plane), count): ((&str, &str, &str), usize)| {
+    let mut samples = Vec::new();
+    for ((host, kind, plane), count) in counts {
         let place = vec![
             ("host", host.to_owned()),
             ("kind", kind.to_owned()),
             ("plane", plane.to_owned()),
         ];
-        (
-            [build_cluster_label(report), place].concat(),
-            count.to_string(),
-        )
-    };
-    counts.into_iter().map(sample).collect()
+        samples.push(build_sample(report, place, count));
+    }
+    samples
 }
 
 /// The plane without a blank, as in the JSON.

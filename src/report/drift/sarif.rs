@@ -27,7 +27,7 @@ const GONE: &str = "no_longer_in_the_spec";
 const REASONS: [DriftReason; 7] = [
     DriftReason::ChangedOutside,
     DriftReason::WillBeLostAtReboot,
-    DriftReason::OwedRestart,
+    DriftReason::PendingRestart,
     DriftReason::NotReady,
     DriftReason::NotGivenBack,
     DriftReason::SpecNewer,
@@ -153,16 +153,19 @@ struct LogicalLocation {
 
 /// The whole document.
 pub fn render_sarif_document(report: &DriftReport) -> String {
-    let notification = |unread: &railwright_plan::UnknownFinding| Notification {
-        level: "error",
-        message: Message {
-            text: clean_line(&format!("{}: {}", unread.subject, unread.reason)),
-        },
-    };
     let invocation = Invocation {
         execution_successful: report.not_judged.is_empty(),
         end_time_utc: report.checked_at.clone(),
-        tool_execution_notifications: report.not_judged.iter().map(notification).collect(),
+        tool_execution_notifications: report
+            .not_judged
+            .iter()
+            .map(|unread| Notification {
+                level: "error",
+                message: Message {
+                    text: clean_line(&format!("{}: {}", unread.subject, unread.reason)),
+                },
+            })
+            .collect(),
     };
     let results = fold_equal_findings(&report.findings)
         .iter()
@@ -188,31 +191,29 @@ pub fn render_sarif_document(report: &DriftReport) -> String {
 fn select_sarif_level(reason: DriftReason) -> &'static str {
     match reason {
         DriftReason::ChangedOutside | DriftReason::NotReady | DriftReason::NotGivenBack => "error",
-        DriftReason::WillBeLostAtReboot | DriftReason::OwedRestart => "warning",
+        DriftReason::WillBeLostAtReboot | DriftReason::PendingRestart => "warning",
         DriftReason::SpecNewer | DriftReason::Unknown => "note",
     }
 }
 
 fn list_sarif_rules() -> Vec<SarifRule> {
-    let rule = |id, text: String, level| SarifRule {
+    let mut rules = Vec::new();
+    for reason in &REASONS {
+        let (id, headline) = describe_drift_reason(*reason);
+        let text = format!("{headline}: {}", explain_drift_reason(*reason));
+        rules.push(build_sarif_rule(id, text, select_sarif_level(*reason)));
+    }
+    let gone = "No longer in the spec: applied, and still there";
+    rules.push(build_sarif_rule(GONE, gone.to_owned(), "warning"));
+    rules
+}
+
+fn build_sarif_rule(id: &'static str, text: String, level: &'static str) -> SarifRule {
+    SarifRule {
         id,
         short_description: Message { text },
         default_configuration: SarifRuleConfiguration { level },
-    };
-    let of = |reason: &DriftReason| {
-        let (id, headline) = describe_drift_reason(*reason);
-        rule(
-            id,
-            format!("{headline}: {}", explain_drift_reason(*reason)),
-            select_sarif_level(*reason),
-        )
-    };
-    let gone = rule(
-        GONE,
-        "No longer in the spec: applied, and still there".to_owned(),
-        "warning",
-    );
-    REASONS.iter().map(of).chain([gone]).collect()
+    }
 }
 
 fn build_finding_result(alike: &FoldedFindings<'_>) -> SarifResult {
@@ -288,22 +289,24 @@ fn build_undeclared_result(report: &DriftReport) -> Option<SarifResult> {
 }
 
 fn build_location(place: Option<&SourceLocation>, addresses: &[String]) -> SarifLocation {
-    let logical = |name: &String| LogicalLocation {
-        fully_qualified_name: clean_line(name),
-        kind: "resource",
-    };
-    let physical = |place: &SourceLocation| PhysicalLocation {
-        artifact_location: ArtifactLocation {
-            uri: words::relative_uri(&place.file),
-        },
-        region: Region {
-            start_line: place.line.max(1),
-            start_column: place.column.max(1),
-        },
-    };
     SarifLocation {
-        physical_location: place.map(physical),
-        logical_locations: addresses.iter().take(TARGETS_MAX).map(logical).collect(),
+        physical_location: place.map(|place| PhysicalLocation {
+            artifact_location: ArtifactLocation {
+                uri: words::encode_relative_uri(&place.file),
+            },
+            region: Region {
+                start_line: place.line.max(1),
+                start_column: place.column.max(1),
+            },
+        }),
+        logical_locations: addresses
+            .iter()
+            .take(TARGETS_MAX)
+            .map(|name| LogicalLocation {
+                fully_qualified_name: clean_line(name),
+                kind: "resource",
+            })
+            .collect(),
     }
 }
 
@@ -391,7 +394,7 @@ mod tests {
         );
         assert_eq!(
             results[0]["message"]["text"],
-            "n[1-3]: link/ens4#mtu, running: found 1500, wanted 9000 (as applied)"
+            "n[1-3]: link/ens4#mtu, running: actual 1500, desired 9000 (as applied)"
         );
         assert_eq!(
             (

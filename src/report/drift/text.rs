@@ -46,7 +46,7 @@ pub fn render_drift_screen(report: &DriftReport) -> String {
         out.push_str(&render_heading(
             "LAST KNOWN of what could not be judged now",
         ));
-        out.push_str(&last_known(report));
+        out.push_str(&render_last_known(report));
     }
     out.push_str(&render_side_notes(report));
     out.push_str(&render_waived_rules(&report.waived));
@@ -59,15 +59,15 @@ pub fn render_drift_screen(report: &DriftReport) -> String {
 fn render_finding_sections(report: &DriftReport) -> String {
     let mut out = String::new();
     let mut groups: IndexMap<DriftReason, Vec<&DriftFinding>> = IndexMap::new();
-    let is_first = |finding: &&DriftFinding| {
-        let first = finding.is_drift() && finding.reason != DriftReason::NotGivenBack;
-        first && report.never_applied.contains(&finding.address.target)
-    };
-    let many = report.findings.iter().filter(is_first).count() > LISTED;
+    let unapplied = report
+        .findings
+        .iter()
+        .filter(|finding| is_never_applied(report, finding));
+    let many = unapplied.count() > LISTED;
     let (first, later): (Vec<_>, Vec<_>) = report
         .findings
         .iter()
-        .partition(|finding| many && is_first(finding));
+        .partition(|finding| many && is_never_applied(report, finding));
     let (accepted, counting): (Vec<_>, Vec<_>) =
         later.into_iter().partition(|finding| finding.is_accepted());
     for finding in counting {
@@ -81,7 +81,7 @@ fn render_finding_sections(report: &DriftReport) -> String {
         out.push_str(&render_heading(
             "NEVER APPLIED: all that an apply has yet to do; a plan shows it",
         ));
-        out.push_str(&never_applied(&first));
+        out.push_str(&render_unapplied_counts(&first));
     }
     if !accepted.is_empty() {
         out.push_str(&render_heading(
@@ -90,6 +90,13 @@ fn render_finding_sections(report: &DriftReport) -> String {
         out.push_str(&render_drift_entries(&accepted));
     }
     out
+}
+
+/// Whether a finding is of a target that nothing was ever applied to.
+fn is_never_applied(report: &DriftReport, finding: &DriftFinding) -> bool {
+    finding.is_drift()
+        && finding.reason != DriftReason::NotGivenBack
+        && report.never_applied.contains(&finding.address.target)
 }
 
 /// What was applied and is no longer in the spec.
@@ -116,12 +123,9 @@ fn render_side_notes(report: &DriftReport) -> String {
         out.push_str(&render_heading(
             "OUTLIERS: a few hosts of a class differ in what is not managed; no drift",
         ));
-        out.extend(
-            report
-                .outliers
-                .iter()
-                .map(|one| wrap_labelled_text(" . ", &describe_outlier(one), 100)),
-        );
+        for outlier in &report.outliers {
+            out.push_str(&wrap_labelled_text(" . ", &describe_outlier(outlier), 100));
+        }
     }
     if !report.no_ssh.is_empty() {
         out.push_str(&render_heading(
@@ -142,7 +146,7 @@ fn format_reason_title(reason: DriftReason) -> String {
 
 /// How much of which kind is other than wished on targets where nothing was applied: a line a kind,
 /// folded over them.
-fn never_applied(findings: &[&DriftFinding]) -> String {
+fn render_unapplied_counts(findings: &[&DriftFinding]) -> String {
     let mut counts: IndexMap<String, IndexMap<&str, BTreeSet<&str>>> = IndexMap::new();
     for finding in findings {
         counts
@@ -174,7 +178,7 @@ fn never_applied(findings: &[&DriftFinding]) -> String {
 
 /// A resource without its target; as people say it where its name has characters that addresses
 /// write otherwise (`Ethernet1/1`).
-fn shown_as(resource: &Address) -> String {
+fn format_resource(resource: &Address) -> String {
     let address = resource.within_target();
     if address.contains('%') {
         resource.words()
@@ -194,7 +198,7 @@ fn render_drift_entries(findings: &[&DriftFinding]) -> String {
         let mut resource = finding.address.clone();
         resource.attribute = None;
         by_resource
-            .entry((who, shown_as(&resource)))
+            .entry((who, format_resource(&resource)))
             .or_default()
             .push(finding);
     }
@@ -215,34 +219,32 @@ fn render_drift_entries(findings: &[&DriftFinding]) -> String {
     } else {
         '~'
     };
-    let entry = |((resource, _), alike): ((String, String), Vec<Member<'_>>)| {
-        let who: Vec<&str> = alike.iter().map(|(who, _)| who.as_str()).collect();
-        let first = alike
-            .first()
-            .map_or(&[][..], |(_, members)| members.as_slice());
-        let since = |at: usize| {
-            format_finding_ages(
-                &alike
-                    .iter()
-                    .filter_map(|(_, members)| members.get(at).copied())
-                    .collect::<Vec<_>>(),
-            )
-        };
-        let rows: String = first
-            .iter()
-            .enumerate()
-            .map(|(at, finding)| render_drift_row(finding, since(at)))
-            .collect();
-        format!(
-            " {mark} {:<14} {resource}\n{rows}",
-            nodeset::fold_node_set(&who)
-        )
+    let mut out = String::new();
+    for ((resource, _), alike) in &folded {
+        out.push_str(&render_drift_entry(mark, resource, alike));
+    }
+    out
+}
+
+/// One resource of hosts with the same rows.
+fn render_drift_entry(mark: char, resource: &str, alike: &[Member<'_>]) -> String {
+    let who: Vec<&str> = alike.iter().map(|(who, _)| who.as_str()).collect();
+    let mut out = format!(" {mark} {:<14} {resource}\n", nodeset::fold_node_set(&who));
+    let Some((_, first)) = alike.first() else {
+        return out;
     };
-    folded.into_iter().map(entry).collect()
+    for (at, finding) in first.iter().enumerate() {
+        let members: Vec<&DriftFinding> = alike
+            .iter()
+            .filter_map(|(_, members)| members.get(at).copied())
+            .collect();
+        out.push_str(&render_drift_row(finding, format_finding_ages(&members)));
+    }
+    out
 }
 
 /// What was found before on targets that are silent now, folded over them.
-fn last_known(report: &DriftReport) -> String {
+fn render_last_known(report: &DriftReport) -> String {
     let mut folded: IndexMap<String, Vec<&str>> = IndexMap::new();
     for known in &report.last_known {
         let (first, last) = (
@@ -273,16 +275,15 @@ fn last_known(report: &DriftReport) -> String {
         .collect()
 }
 
-/// `mtu, running: found 1500, wanted 9000 (as applied)`; long values get lines of their own.
+/// `mtu, running: actual 1500, desired 9000 (as applied)`; long values get lines of their own.
 fn render_drift_row(finding: &DriftFinding, since: Option<String>) -> String {
-    let place = finding
-        .places
-        .first()
-        .map_or(String::new(), |p| format!("   {p}"));
-    let place = format!(
-        "{place}{}",
-        since.map_or(String::new(), |since| format!("   {since}"))
-    );
+    let mut place = String::new();
+    if let Some(first) = finding.places.first() {
+        place.push_str(&format!("   {first}"));
+    }
+    if let Some(since) = since {
+        place.push_str(&format!("   {since}"));
+    }
     let head = format!(
         "       {}, {}: ",
         clean_line(&finding.attribute),
@@ -304,12 +305,12 @@ fn render_drift_row(finding: &DriftFinding, since: Option<String>) -> String {
     }
     if in_full {
         let (found, wanted) = (
-            wrap_labelled_text("         found   ", &words, COLUMNS),
+            wrap_labelled_text("         actual  ", &words, COLUMNS),
             format_reading(&finding.wanted, VALUE),
         );
         let last = describe_last_applied(finding, VALUE);
         return format!(
-            "{}\n{found}         wanted  {wanted} ({last}){place}\n{accepted}",
+            "{}\n{found}         desired {wanted} ({last}){place}\n{accepted}",
             head.trim_end()
         );
     }
@@ -319,7 +320,7 @@ fn render_drift_row(finding: &DriftFinding, since: Option<String>) -> String {
     );
     let last = describe_last_applied(finding, VALUE);
     format!(
-        "{}\n         found   {found}\n         wanted  {wanted}\n         ({last}){place}\n\
+        "{}\n         actual  {found}\n         desired {wanted}\n         ({last}){place}\n\
          {accepted}",
         head.trim_end()
     )
@@ -335,7 +336,7 @@ fn render_drift_conclusion(report: &DriftReport, inventory: &str) -> String {
             )
         }
         (false, true) => {
-            format!("next: mend what could not be read, then railwright drift {inventory}\n")
+            format!("next: fix what could not be read, then railwright drift {inventory}\n")
         }
         (false, false) => String::new(),
     };
@@ -358,15 +359,15 @@ mod tests {
 
         CHANGED OUTSIDE: somebody else changed it since it was applied ----------------------------------
          ~ n[1-3]         link/ens4
-               mtu, running: found 1500, wanted 9000 (as applied)
+               mtu, running: actual 1500, desired 9000 (as applied)
 
         WILL BE LOST AT REBOOT: in effect, but no longer written down -----------------------------------
          ~ n2             file /etc/x
-               content, persisted: found absent, wanted 9000 (as applied)
+               content, persisted: actual absent, desired 9000 (as applied)
 
         UNKNOWN: could not be found out -----------------------------------------------------------------
          ? n2             sysctl/a.b
-               value, running: found unknown (the read ran past its time limit), wanted 9000 (as applied)
+               value, running: actual unknown (the read ran past its time limit), desired 9000 (as applied)
 
         NOT JUDGED --------------------------------------------------------------------------------------
          ? n9 the whole target
@@ -383,7 +384,7 @@ mod tests {
         insta::assert_snapshot!(&text[text.find("ACCEPTED").unwrap()..text.find("NOT JUDGED").unwrap()], @r"
         ACCEPTED: known, and no drift until the day is over ---------------------------------------------
          ~ n[1-3]         link/ens4
-               mtu, running: found 1500, wanted 9000 (as applied)
+               mtu, running: actual 1500, desired 9000 (as applied)
                  accepted by ops until 2026-12-31: new cables
         ");
         assert!(
@@ -444,11 +445,11 @@ mod tests {
         };
         assert_eq!(
             lines("mtu, running: "),
-            ["mtu, running: found 1500, wanted 9000 (as applied)   since 0 min to 2 d"]
+            ["mtu, running: actual 1500, desired 9000 (as applied)   since 0 min to 2 d"]
         );
         assert_eq!(
             lines("content, persisted"),
-            ["content, persisted: found absent, wanted 9000 (as applied)   since 3 h"]
+            ["content, persisted: actual absent, desired 9000 (as applied)   since 3 h"]
         );
         assert_eq!(
             lines("last seen"),

@@ -9,10 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The most characters of a value.
 const VALUE: usize = 60;
 
-/// What the looks so far have told, by host and by what each line is about.
+/// What the looks so far reported, by host and by what each line is about.
 #[derive(Debug, Default)]
 pub struct DriftWatchHistory {
-    told: BTreeMap<Target, BTreeMap<String, DriftWatchLine>>,
+    reported: BTreeMap<Target, BTreeMap<String, DriftWatchLine>>,
 }
 
 /// One line, and the resource that it is about.
@@ -41,7 +41,7 @@ impl DriftWatchHistory {
             .collect();
         let mut changes = Vec::new();
         for (target, mut now) in now {
-            let before = self.told.remove(&target).unwrap_or_default();
+            let before = self.reported.remove(&target).unwrap_or_default();
             let silent = unread.contains(target.to_string().as_str());
             for (key, line) in &now {
                 match before.get(key) {
@@ -60,7 +60,7 @@ impl DriftWatchHistory {
                     changes.push(format_change_line(report, "gone", &line));
                 }
             }
-            self.told.insert(target, now);
+            self.reported.insert(target, now);
         }
         changes
     }
@@ -73,7 +73,9 @@ fn format_change_line(report: &DriftReport, word: &str, line: &DriftWatchLine) -
 /// Every line of a report with its target and what it is about.
 fn collect_report_lines(report: &DriftReport) -> Vec<(Target, String, DriftWatchLine)> {
     let mut out = Vec::new();
-    out.extend(report.findings.iter().map(build_finding_line));
+    for finding in &report.findings {
+        out.push(build_finding_line(finding));
+    }
     for address in &report.no_longer_wished {
         let text = clean_line(&format!(
             "{} {}: applied, and no longer in the spec",
@@ -193,7 +195,7 @@ mod tests {
         })
         .collect();
         let mtu = |word: &str, mtu: u32| {
-            format!("{word} n1 link/ens4#mtu, running: found {mtu}, wanted 9000 (as applied)")
+            format!("{word} n1 link/ens4#mtu, running: actual {mtu}, desired 9000 (as applied)")
         };
         assert_eq!(
             told,

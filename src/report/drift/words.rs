@@ -19,7 +19,7 @@ pub fn describe_drift_reason(reason: DriftReason) -> (&'static str, &'static str
     match reason {
         DriftReason::ChangedOutside => ("changed_outside", "Changed outside"),
         DriftReason::WillBeLostAtReboot => ("will_be_lost_at_reboot", "Will be lost at reboot"),
-        DriftReason::OwedRestart => ("owed_restart", "Owed restart"),
+        DriftReason::PendingRestart => ("restart_pending", "Restart pending"),
         DriftReason::NotReady => ("not_ready", "Not ready"),
         DriftReason::NotGivenBack => ("not_given_back", "Not given back"),
         DriftReason::SpecNewer => ("spec_newer", "Spec newer than applied"),
@@ -32,8 +32,8 @@ pub fn explain_drift_reason(reason: DriftReason) -> &'static str {
     match reason {
         DriftReason::ChangedOutside => "somebody else changed it since it was applied",
         DriftReason::WillBeLostAtReboot => "in effect, but no longer written down",
-        DriftReason::OwedRestart => "written down, but not in effect yet",
-        DriftReason::NotReady => "what comes about by itself, and has not yet or no longer",
+        DriftReason::PendingRestart => "written down, but not in effect yet",
+        DriftReason::NotReady => "what becomes ready by itself, and is not ready",
         DriftReason::NotGivenBack => {
             "a run of ours took it out of service, and no run has given it back"
         }
@@ -57,7 +57,7 @@ pub fn describe_last_applied(finding: &DriftFinding, width: usize) -> String {
     }
 }
 
-/// `found 1500, wanted 9000 (as applied)`, each value cut at `width` characters; secrets are not
+/// `actual 1500, desired 9000 (as applied)`, each value cut at `width` characters; secrets are not
 /// shown.
 pub fn describe_drift_values(finding: &DriftFinding, width: usize) -> String {
     let applied = describe_last_applied(finding, width);
@@ -65,7 +65,7 @@ pub fn describe_drift_values(finding: &DriftFinding, width: usize) -> String {
         return format!("differs ({}; {applied})", seal::VEIL);
     }
     format!(
-        "found {}, wanted {} ({applied})",
+        "actual {}, desired {} ({applied})",
         format_reading(&finding.found, width),
         format_reading(&finding.wanted, width)
     )
@@ -74,13 +74,10 @@ pub fn describe_drift_values(finding: &DriftFinding, width: usize) -> String {
 /// `since 3 h`, `since 3 h to 2 d` where they differ, `new` for what was seen now for the first
 /// time; nothing where that is not kept.
 pub fn format_finding_ages(members: &[&DriftFinding]) -> Option<String> {
-    let ages = || {
-        members
-            .iter()
-            .filter_map(|member| member.seen.as_ref())
-            .map(|seen| seen.age_s)
-    };
-    let (youngest, oldest) = (ages().min()?, ages().max()?);
+    let ages = members
+        .iter()
+        .filter_map(|member| Some(member.seen.as_ref()?.age_s));
+    let (youngest, oldest) = (ages.clone().min()?, ages.max()?);
     let (youngest, oldest) = (format_age(youngest), format_age(oldest));
     Some(match youngest == oldest {
         true if oldest == "0 min" => "new".to_owned(),
@@ -117,18 +114,10 @@ pub fn describe_acceptance(finding: &DriftFinding) -> Option<String> {
 
 /// `kernel: 6.1.0-18 on gpu[01-15], 6.1.0-17 on gpu16`.
 pub fn describe_outlier(outlier: &Outlier) -> String {
-    let held = |held: &OutlierValue| {
-        let hosts = if held.hosts.len() <= HOSTS {
-            held.hosts.clone()
-        } else {
-            format_count(held.count, "host")
-        };
-        format!("{} on {hosts}", format_reading(&held.value, VALUE))
-    };
     let all: Vec<String> = std::iter::once(&outlier.usual)
         .chain(&outlier.others)
         .take(VALUES)
-        .map(held)
+        .map(describe_outlier_value)
         .collect();
     let more = if outlier.others.len() >= VALUES {
         ", and more"
@@ -136,6 +125,15 @@ pub fn describe_outlier(outlier: &Outlier) -> String {
         ""
     };
     clean_line(&format!("{}: {}{more}", outlier.what, all.join(", ")))
+}
+
+fn describe_outlier_value(held: &OutlierValue) -> String {
+    let hosts = if held.hosts.len() <= HOSTS {
+        held.hosts.clone()
+    } else {
+        format_count(held.count, "host")
+    };
+    format!("{} on {hosts}", format_reading(&held.value, VALUE))
 }
 
 /// A target's name on a screen: hosts by their name alone.
@@ -245,15 +243,14 @@ pub fn format_drift_summary(report: &DriftReport) -> String {
 
 /// A path of this machine as a relative reference of RFC 3986: everything but unreserved characters
 /// and `/` is encoded byte by byte.
-pub fn relative_uri(path: &str) -> String {
-    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(byte);
-    path.bytes()
-        .map(|byte| {
-            if plain(&byte) {
-                char::from(byte).to_string()
-            } else {
-                format!("%{byte:02X}")
-            }
-        })
-        .collect()
+pub fn encode_relative_uri(path: &str) -> String {
+    let mut uri = String::new();
+    for byte in path.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {
+            uri.push(char::from(byte));
+        } else {
+            uri.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    uri
 }

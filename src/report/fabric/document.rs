@@ -16,7 +16,7 @@ pub struct FabricDocument<'a> {
     format_version: &'static str,
     /// The inventory, as it was named.
     inventory: &'a str,
-    /// When what is judged was recorded, where nobody was asked.
+    /// When what is judged was recorded, where no host was contacted.
     recorded_at: Option<&'a str>,
     /// The worst of all: `failed` where something is known to be wrong, `unknown` where nobody can
     /// tell, else `passed`.
@@ -62,26 +62,17 @@ impl<'a> FabricDocument<'a> {
     /// Of a report.
     pub fn of(subject: &FabricSubject<'a>) -> Self {
         let report = subject.report;
-        let finding = |finding: &'a FabricFinding| {
-            let told = words::describe_fabric_finding(finding, subject);
-            FabricFindingDocument {
-                kind: finding.kind,
-                verdict: finding.kind.verdict(),
-                code: finding.kind.code(),
-                says: one_line(&finding.said, 1000),
-                count: finding.count,
-                means: told.means,
-                next: told.next,
-                links: &finding.links,
-            }
-        };
         FabricDocument {
             format_version: FORMAT_VERSION,
             inventory: subject.inventory,
             recorded_at: subject.recorded.map(|(_, at)| at),
             verdict: report.verdict(),
             seconds: report.seconds,
-            findings: report.findings.iter().map(finding).collect(),
+            findings: report
+                .findings
+                .iter()
+                .map(|finding| build_finding_document(subject, finding))
+                .collect(),
             links: report
                 .links
                 .iter()
@@ -91,5 +82,22 @@ impl<'a> FabricDocument<'a> {
                 })
                 .collect(),
         }
+    }
+}
+
+fn build_finding_document<'a>(
+    subject: &FabricSubject<'a>,
+    finding: &'a FabricFinding,
+) -> FabricFindingDocument<'a> {
+    let texts = words::describe_fabric_finding(finding, subject);
+    FabricFindingDocument {
+        kind: finding.kind,
+        verdict: finding.kind.verdict(),
+        code: finding.kind.code(),
+        says: one_line(&finding.said, 1000),
+        count: finding.count,
+        means: texts.means,
+        next: texts.next,
+        links: &finding.links,
     }
 }

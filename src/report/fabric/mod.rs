@@ -19,7 +19,7 @@ use railwright_verify::fabric::{DesiredFabricSettings, Report};
 pub struct FabricSubject<'a> {
     /// The inventory, as it was named.
     pub inventory: &'a str,
-    /// The file of recorded observations and when they were recorded, where nobody was asked.
+    /// The file of recorded observations and when they were recorded, where no host was contacted.
     pub recorded: Option<(&'a str, &'a str)>,
     /// What the spec wants.
     pub wanted: &'a DesiredFabricSettings,

@@ -62,7 +62,7 @@ pub struct FabricLinkRow {
 }
 
 /// Hosts and the leaves that they are on; several such where they are alike.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Block {
     /// How many pods.
     pub pods: usize,
@@ -88,9 +88,8 @@ pub struct Picture {
 impl Picture {
     /// Of these links.
     pub fn of(links: &[LinkReport], wanted: &DesiredFabricSettings) -> Self {
-        let is_of_host = |place: &usize| links[*place].link.from.tier == Tier::Host;
         let (of_hosts, of_switches): (Vec<usize>, Vec<usize>) =
-            (0..links.len()).partition(is_of_host);
+            (0..links.len()).partition(|place| links[*place].link.from.tier == Tier::Host);
         let blocks = fold_blocks(links, of_hosts, wanted);
         // What ends on the same spines stands together.
         let (of_peers, of_uplinks): (Vec<usize>, Vec<usize>) = of_switches
@@ -136,27 +135,20 @@ fn fold_blocks(
             .iter()
             .map(|row| (row.rails.clone(), row.links.len(), row.cells.clone()))
             .collect();
-        let none = || Block {
-            pods: 0,
-            hosts: BTreeSet::new(),
-            leaves: BTreeSet::new(),
-            rows: Vec::new(),
-        };
         let block = blocks
             .entry((hosts.len(), leaves.len(), shape))
-            .or_insert_with(none);
+            .or_default();
         block.pods += 1;
-        block
-            .hosts
-            .extend(hosts.iter().map(|host| (*host).to_owned()));
+        for host in *hosts {
+            block.hosts.insert((*host).to_owned());
+        }
         block.leaves.extend(leaves);
-        match block.rows.is_empty() {
-            true => block.rows = rows,
-            false => block
-                .rows
-                .iter_mut()
-                .zip(rows)
-                .for_each(|(row, other)| row.links.extend(other.links)),
+        if block.rows.is_empty() {
+            block.rows = rows;
+            continue;
+        }
+        for (row, other) in block.rows.iter_mut().zip(rows) {
+            row.links.extend(other.links);
         }
     }
     let mut blocks: Vec<Block> = blocks.into_values().collect();
@@ -195,40 +187,30 @@ fn fold_links_into_rows(
 
 fn build_link_cells(report: &LinkReport, wanted: &DesiredFabricSettings) -> Cells {
     let ends = [&report.from, &report.to];
-    let each = |say: &dyn Fn(&EndFacts) -> String| join_both_ends(ends.map(say));
-    let map = |map: &BTreeMap<u8, u8>| {
-        let one = |dscp: &u8| {
-            format!(
-                "{dscp}>{}",
-                map.get(dscp).map_or_else(|| "-".to_owned(), u8::to_string)
-            )
-        };
-        wanted.dscp.keys().map(one).collect::<Vec<_>>().join(" ")
+    let mut marks = Vec::new();
+    for facts in ends {
+        if !matches!(facts.marking, Fact::NotApplicable(_)) {
+            marks.push(format_fact(&facts.marking, |marking| {
+                format!(
+                    "{}-{} kB {} %",
+                    marking.min_bytes.div_ceil(1000),
+                    marking.max_bytes.div_ceil(1000),
+                    marking.probability_percent
+                )
+            }));
+        }
+    }
+    let dscp = if wanted.dscp.is_empty() {
+        String::new()
+    } else {
+        join_both_ends(
+            ends.map(|facts| format_fact(&facts.dscp, |map| format_dscp_map(map, wanted))),
+        )
     };
-    let marking = |facts: &EndFacts| {
-        format_fact(&facts.marking, |marking| {
-            let kb = |bytes: u64| bytes.div_ceil(1000);
-            format!(
-                "{}-{} kB {} %",
-                kb(marking.min_bytes),
-                kb(marking.max_bytes),
-                marking.probability_percent
-            )
-        })
-    };
-    let marks: Vec<String> = ends
-        .iter()
-        .filter(|facts| !matches!(facts.marking, Fact::NotApplicable(_)))
-        .map(|facts| marking(facts))
-        .collect();
     Cells {
-        mtu: each(&|facts| format_fact(&facts.mtu, u64::to_string)),
-        dscp: if wanted.dscp.is_empty() {
-            String::new()
-        } else {
-            each(&|facts| format_fact(&facts.dscp, map))
-        },
-        pfc: each(&|facts| format_fact(&facts.pfc, format_priorities)),
+        mtu: join_both_ends(ends.map(|facts| format_fact(&facts.mtu, u64::to_string))),
+        dscp,
+        pfc: join_both_ends(ends.map(|facts| format_fact(&facts.pfc, format_priorities))),
         ecn: match marks.as_slice() {
             [] => String::new(),
             [one] => one.clone(),
@@ -236,6 +218,18 @@ fn build_link_cells(report: &LinkReport, wanted: &DesiredFabricSettings) -> Cell
         },
         kinds: report.troubles.iter().map(|trouble| trouble.kind).collect(),
     }
+}
+
+/// The priorities of the DSCP values that the spec names: `26>3 48>6`.
+fn format_dscp_map(map: &BTreeMap<u8, u8>, wanted: &DesiredFabricSettings) -> String {
+    let mut entries = Vec::new();
+    for dscp in wanted.dscp.keys() {
+        entries.push(match map.get(dscp) {
+            Some(priority) => format!("{dscp}>{priority}"),
+            None => format!("{dscp}>-"),
+        });
+    }
+    entries.join(" ")
 }
 
 fn join_both_ends([one, other]: [String; 2]) -> String {
@@ -278,6 +272,11 @@ impl std::fmt::Display for Sum {
             (false, false) => write!(f, "-"),
         }
     }
+}
+
+/// The names of hosts or leaves, folded.
+pub fn fold_device_names(names: &BTreeSet<String>) -> String {
+    fold_node_set(&names.iter().collect::<Vec<_>>())
 }
 
 /// The devices and ports of one side of these links, folded.
@@ -356,10 +355,6 @@ impl Sums {
             }
             _ => return,
         };
-        let is_lossless = |priority: u8| {
-            wanted.lossless == Some(priority)
-                || facts.pfc.value().is_some_and(|pfc| pfc.contains(&priority))
-        };
         for rise in &counted.rises {
             match (rise.meter, rise.priority) {
                 (Meter::PauseReceived, _) => waits.add(&rise.rose),
@@ -368,9 +363,16 @@ impl Sums {
                 (Meter::Lost, None) => self.lost.add(&rise.rose),
                 (Meter::Discarded, _) if rise.rose == Fact::Is(0) => {}
                 (Meter::Discarded, _) => self.lost.is_unsure = true,
-                (Meter::Lost, Some(priority)) if is_lossless(priority) => self.lost.add(&rise.rose),
+                (Meter::Lost, Some(priority)) if is_lossless(facts, wanted, priority) => {
+                    self.lost.add(&rise.rose)
+                }
                 _ => {}
             }
         }
     }
+}
+
+fn is_lossless(facts: &EndFacts, wanted: &DesiredFabricSettings, priority: u8) -> bool {
+    wanted.lossless == Some(priority)
+        || facts.pfc.value().is_some_and(|pfc| pfc.contains(&priority))
 }

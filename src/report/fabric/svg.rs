@@ -3,14 +3,13 @@
 //! its element, which viewers show.
 
 use super::FabricSubject;
-use super::picture::{Block, FabricLinkRow, Picture};
+use super::picture::{Block, FabricLinkRow, Picture, fold_device_names};
 use super::text::format_counter_sums;
 use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesText, Event};
 use railwright_base::nodeset::fold_node_set;
 use railwright_base::text::{clean_line, format_count, one_line};
 use railwright_verify::CheckVerdict;
-use std::collections::BTreeSet;
 use std::io;
 
 /// Width of the whole, in user units.
@@ -37,14 +36,13 @@ pub fn render_fabric_svg(subject: &FabricSubject) -> String {
 }
 
 fn draw_fabric(out: &mut Out, subject: &FabricSubject, picture: &Picture) -> io::Result<()> {
-    let height_of = |block: &Block| 2 * BOX + block.rows.len() * ROW;
     let top =
         60 + picture.uplinks.len() * (BOX + ROW) + picture.peers.len() * (2 * BOX + ROW + GAP);
-    let lines: Vec<usize> = picture
-        .blocks
-        .chunks(ACROSS)
-        .map(|line| line.iter().map(height_of).max().unwrap_or(0))
-        .collect();
+    let mut lines: Vec<usize> = Vec::new();
+    for line in picture.blocks.chunks(ACROSS) {
+        let highest = line.iter().map(compute_block_height).max();
+        lines.push(highest.unwrap_or(0));
+    }
     let height = top + lines.iter().map(|height| height + GAP).sum::<usize>() + 40;
     out.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
     let view = format!("0 0 {WIDTH} {height}");
@@ -90,6 +88,10 @@ fn draw_fabric(out: &mut Out, subject: &FabricSubject, picture: &Picture) -> io:
         Ok(())
     })?;
     Ok(())
+}
+
+fn compute_block_height(block: &Block) -> usize {
+    2 * BOX + block.rows.len() * ROW
 }
 
 fn format_svg_summary(subject: &FabricSubject) -> String {
@@ -155,7 +157,6 @@ fn draw_pod(
     block: &Block,
     [x, y, wide]: [usize; 3],
 ) -> io::Result<()> {
-    let names = |all: &BTreeSet<String>| fold_node_set(&all.iter().collect::<Vec<_>>());
     let alike = if block.pods > 1 {
         format!("   ({} pods alike)", block.pods)
     } else {
@@ -164,7 +165,7 @@ fn draw_pod(
     draw_device(
         out,
         [x, y, wide],
-        &format!("{}{alike}", names(&block.leaves)),
+        &format!("{}{alike}", fold_device_names(&block.leaves)),
     )?;
     for (place, row) in block.rows.iter().enumerate() {
         let rails: Vec<String> = row.rails.iter().map(|rail| format!("rail{rail}")).collect();
@@ -178,7 +179,7 @@ fn draw_pod(
     draw_device(
         out,
         [x, y + BOX + block.rows.len() * ROW, wide],
-        &names(&block.hosts),
+        &fold_device_names(&block.hosts),
     )
 }
 

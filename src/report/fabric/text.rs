@@ -1,12 +1,12 @@
 //! The picture as text of 100 columns, without colour, and the findings below it.
 
-use super::picture::{Block, FabricLinkRow, Picture, Sums};
+use super::picture::{Block, FabricLinkRow, Picture, Sums, fold_device_names};
 use super::{FabricSubject, words};
 use crate::wrap::{self, COLUMNS, render_heading};
 use railwright_base::nodeset::fold_node_set;
 use railwright_base::text::{format_count, one_line};
 use railwright_verify::CheckVerdict;
-use railwright_verify::fabric::{FabricFinding, Tier};
+use railwright_verify::fabric::{FabricFinding, LinkReport, Tier};
 use std::collections::BTreeSet;
 use unicode_width::UnicodeWidthStr as _;
 
@@ -37,17 +37,16 @@ pub fn render_fabric_screen(subject: &FabricSubject) -> String {
         ),
         (CheckVerdict::Unknown, '?', "UNKNOWN: not proven"),
     ] {
-        let of: Vec<&FabricFinding> = report
+        let findings: Vec<&FabricFinding> = report
             .findings
             .iter()
             .filter(|finding| finding.kind.verdict() == verdict)
             .collect();
-        if !of.is_empty() {
+        if !findings.is_empty() {
             out.push_str(&render_heading(title));
-            out.extend(
-                of.into_iter()
-                    .map(|finding| render_fabric_finding(finding, mark, subject)),
-            );
+            for finding in findings {
+                out.push_str(&render_fabric_finding(finding, mark, subject));
+            }
         }
     }
     out.push_str(&render_fabric_conclusion(subject));
@@ -57,24 +56,13 @@ pub fn render_fabric_screen(subject: &FabricSubject) -> String {
 /// How many devices and links were looked at, and for how long.
 fn render_fabric_header(subject: &FabricSubject) -> String {
     let report = subject.report;
-    let devices = |tier: Tier| {
-        let ends = report
-            .links
-            .iter()
-            .flat_map(|report| [&report.link.from, &report.link.to]);
-        let names: BTreeSet<&str> = ends
-            .filter(|end| end.tier == tier)
-            .map(|end| end.device.as_str())
-            .collect();
-        counted_tier(names.len(), tier)
-    };
     let time = report
         .seconds
         .map_or_else(String::new, |seconds| format!("   {seconds:.0} s"));
     let (hosts, leaves, spines) = (
-        devices(Tier::Host),
-        devices(Tier::Leaf),
-        devices(Tier::Spine),
+        count_devices(&report.links, Tier::Host),
+        count_devices(&report.links, Tier::Leaf),
+        count_devices(&report.links, Tier::Spine),
     );
     format!(
         "verify fabric {}   {hosts}, {leaves}, {spines}, {}{time}",
@@ -83,7 +71,19 @@ fn render_fabric_header(subject: &FabricSubject) -> String {
     )
 }
 
-fn counted_tier(count: usize, tier: Tier) -> String {
+fn count_devices(links: &[LinkReport], tier: Tier) -> String {
+    let mut names = BTreeSet::new();
+    for report in links {
+        for end in [&report.link.from, &report.link.to] {
+            if end.tier == tier {
+                names.insert(&end.device);
+            }
+        }
+    }
+    format_tier_count(names.len(), tier)
+}
+
+fn format_tier_count(count: usize, tier: Tier) -> String {
     match (tier, count) {
         (Tier::Leaf, 2..) | (Tier::Leaf, 0) => format!("{count} leaves"),
         _ => format_count(count, tier.word()),
@@ -117,7 +117,7 @@ fn render_fabric_picture(subject: &FabricSubject) -> String {
     let blocks: Vec<String> = picture
         .blocks
         .iter()
-        .map(|block| drawn_block(block, subject))
+        .map(|block| draw_block(block, subject))
         .collect();
     out.push_str(&blocks.join("\n"));
     let apart = if out.is_empty() || picture.peers.is_empty() {
@@ -125,28 +125,29 @@ fn render_fabric_picture(subject: &FabricSubject) -> String {
     } else {
         "\n"
     };
-    let peer = |row: &FabricLinkRow| {
+    out + apart + &render_peers(&picture.peers, subject)
+}
+
+/// Links between switches of one tier.
+fn render_peers(peers: &[FabricLinkRow], subject: &FabricSubject) -> String {
+    let links = &subject.report.links;
+    let mut texts = Vec::new();
+    for row in peers {
         let names = format!(
             "{} -- {}   {}",
             row.side(links, true).0,
             row.side(links, false).0,
             format_count(row.links.len(), "link")
         );
-        render_line_with_state(" ", &names, &row.state())
-            + &render_link_cells("        ", row, subject)
-    };
-    out + apart
-        + &picture
-            .peers
-            .iter()
-            .map(peer)
-            .collect::<Vec<_>>()
-            .join("\n")
+        let head = render_line_with_state(" ", &names, &row.state());
+        texts.push(head + &render_link_cells("        ", row, subject));
+    }
+    texts.join("\n")
 }
 
-fn drawn_block(block: &Block, subject: &FabricSubject) -> String {
-    let names = |all: &BTreeSet<String>| fold_node_set(&all.iter().collect::<Vec<_>>());
-    let mut head = format!("{} -- {}", names(&block.leaves), names(&block.hosts));
+fn draw_block(block: &Block, subject: &FabricSubject) -> String {
+    let leaves = fold_device_names(&block.leaves);
+    let mut head = format!("{leaves} -- {}", fold_device_names(&block.hosts));
     if block.pods > 1 {
         let (hosts, leaves) = (
             block.hosts.len() / block.pods,
@@ -155,7 +156,7 @@ fn drawn_block(block: &Block, subject: &FabricSubject) -> String {
         head.push_str(&format!(
             "   {} pods alike, each {}, {}",
             block.pods,
-            counted_tier(leaves, Tier::Leaf),
+            format_tier_count(leaves, Tier::Leaf),
             format_count(hosts, "host")
         ));
     }
@@ -197,12 +198,9 @@ fn render_line_with_state(stem: &str, text: &str, state: &str) -> String {
     let text = wrap::wrap_labelled_text(stem, text, COLUMNS);
     let line = text.trim_end_matches('\n');
     let last = line.lines().last().unwrap_or_default();
-    match COLUMNS
-        .checked_sub(last.width() + state.width())
-        .filter(|room| *room > 1)
-    {
-        Some(room) => format!("{line}{}{state}\n", " ".repeat(room)),
-        None => format!(
+    match COLUMNS.checked_sub(last.width() + state.width()) {
+        Some(room) if room > 1 => format!("{line}{}{state}\n", " ".repeat(room)),
+        _ => format!(
             "{line}\n{}{state}\n",
             " ".repeat(COLUMNS.saturating_sub(state.width()))
         ),
@@ -212,18 +210,18 @@ fn render_line_with_state(stem: &str, text: &str, state: &str) -> String {
 /// What the links are set to, and what their counters did.
 fn render_link_cells(stem: &str, row: &FabricLinkRow, subject: &FabricSubject) -> String {
     let cells = &row.cells;
-    let said = [
+    let mut settings = Vec::new();
+    for (word, text) in [
         ("mtu", &cells.mtu),
         ("dscp", &cells.dscp),
         ("pfc", &cells.pfc),
         ("ecn", &cells.ecn),
-    ];
-    let said: Vec<String> = said
-        .into_iter()
-        .filter(|(_, text)| !text.is_empty())
-        .map(|(word, text)| format!("{word} {text}"))
-        .collect();
-    let mut out = wrap::wrap_labelled_text(stem, &said.join("   "), COLUMNS);
+    ] {
+        if !text.is_empty() {
+            settings.push(format!("{word} {text}"));
+        }
+    }
+    let mut out = wrap::wrap_labelled_text(stem, &settings.join("   "), COLUMNS);
     if subject.wanted.counts {
         out.push_str(&wrap::wrap_labelled_text(
             stem,
@@ -242,7 +240,7 @@ pub fn format_counter_sums(sums: &Sums) -> String {
         .map(|(tier, sum)| format!("{} {sum}", tier.word()))
         .collect();
     format!(
-        "told to wait: {}   marked {}   cnp {}   lost {}",
+        "PFC pause frames: {}   ECN-marked {}   CNP {}   lossless drops {}",
         waits.join(", "),
         sums.marked,
         sums.notified,
@@ -251,7 +249,7 @@ pub fn format_counter_sums(sums: &Sums) -> String {
 }
 
 fn render_fabric_finding(finding: &FabricFinding, mark: char, subject: &FabricSubject) -> String {
-    let told = words::describe_fabric_finding(finding, subject);
+    let texts = words::describe_fabric_finding(finding, subject);
     let count = words::format_finding_count(finding);
     let mut out = wrap::wrap_labelled_text(
         &format!(" {mark} "),
@@ -267,18 +265,17 @@ fn render_fabric_finding(finding: &FabricFinding, mark: char, subject: &FabricSu
         &words::format_finding_links(finding, &subject.report.links),
         COLUMNS,
     ));
-    if !told.means.is_empty() {
+    if !texts.means.is_empty() {
         out.push_str(&wrap::wrap_labelled_text(
             "       means   ",
-            &told.means,
+            &texts.means,
             COLUMNS,
         ));
     }
-    out.extend(
-        told.next.iter().map(|next| {
-            wrap::wrap_labelled_text("       next    ", &one_line(next, 1500), COLUMNS)
-        }),
-    );
+    for next in &texts.next {
+        let next = one_line(next, 1500);
+        out.push_str(&wrap::wrap_labelled_text("       next    ", &next, COLUMNS));
+    }
     out
 }
 
@@ -290,43 +287,8 @@ fn render_fabric_conclusion(subject: &FabricSubject) -> String {
         CheckVerdict::Unknown => "The fabric is not proven: something could not be found out.",
         _ => "The ends of every link agree.",
     };
-    let of = |verdict: CheckVerdict| {
-        report
-            .links
-            .iter()
-            .filter(|link| link.verdict() == verdict)
-            .count()
-    };
-    let parts = [
-        (of(CheckVerdict::Passed), "agree"),
-        (of(CheckVerdict::Failed), "wrong"),
-        (of(CheckVerdict::Unknown), "unknown"),
-    ];
-    let parts: Vec<String> = parts
-        .into_iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, word)| format!("{count} {word}"))
-        .collect();
-    let counts = if parts.is_empty() {
-        String::new()
-    } else {
-        format!(
-            " {}: {}.",
-            format_count(report.links.len(), "link"),
-            parts.join(", ")
-        )
-    };
-    let picture = Picture::of(&report.links, subject.wanted);
-    let rows = picture
-        .uplinks
-        .iter()
-        .chain(&picture.peers)
-        .chain(picture.blocks.iter().flat_map(|block| &block.rows));
-    let is_unsure = subject.wanted.counts
-        && rows
-            .map(|row| row.sums(&report.links, subject.wanted))
-            .any(|sums| sums.is_in_part());
-    let unsure = if is_unsure {
+    let counts = format_link_counts(&report.links);
+    let unsure = if subject.wanted.counts && has_partial_sums(subject) {
         " A number with `?` is of the ends that could be asked: of others it is not known, so that \
          it may be more."
     } else {
@@ -341,4 +303,37 @@ fn render_fabric_conclusion(subject: &FabricSubject) -> String {
         "\n{}",
         wrap::wrap_labelled_text("", &format!("{verdict}{counts}{looked}{unsure}"), COLUMNS)
     )
+}
+
+/// How many links there are, and of how many the ends agree.
+fn format_link_counts(links: &[LinkReport]) -> String {
+    let mut parts = Vec::new();
+    for (verdict, word) in [
+        (CheckVerdict::Passed, "agree"),
+        (CheckVerdict::Failed, "wrong"),
+        (CheckVerdict::Unknown, "unknown"),
+    ] {
+        let of_verdict = links.iter().filter(|link| link.verdict() == verdict);
+        match of_verdict.count() {
+            0 => {}
+            count => parts.push(format!("{count} {word}")),
+        }
+    }
+    if parts.is_empty() {
+        return String::new();
+    }
+    format!(
+        " {}: {}.",
+        format_count(links.len(), "link"),
+        parts.join(", ")
+    )
+}
+
+/// Whether a number on the screen is of some ends alone.
+fn has_partial_sums(subject: &FabricSubject) -> bool {
+    let links = &subject.report.links;
+    let picture = Picture::of(links, subject.wanted);
+    let of_switches = picture.uplinks.iter().chain(&picture.peers);
+    let mut rows = of_switches.chain(picture.blocks.iter().flat_map(|block| &block.rows));
+    rows.any(|row| row.sums(links, subject.wanted).is_in_part())
 }

@@ -169,18 +169,14 @@ pub fn format_finding_links(finding: &FabricFinding, links: &[LinkReport]) -> St
             .or_default()
             .push(*place);
     }
-    let told = |places: Vec<usize>| {
-        let ((host, nic), (switch, port)) = (
-            fold_link_side(&places, links, true),
-            fold_link_side(&places, links, false),
-        );
-        format!(
+    let mut texts = Vec::new();
+    for places in tiers.values() {
+        let (host, nic) = fold_link_side(places, links, true);
+        let (switch, port) = fold_link_side(places, links, false);
+        texts.push(format!(
             "{host} {nic} - {switch} {port} ({})",
             format_count(places.len(), "link")
-        )
-    };
-    one_line(
-        &tiers.into_values().map(told).collect::<Vec<_>>().join("; "),
-        1000,
-    )
+        ));
+    }
+    one_line(&texts.join("; "), 1000)
 }

@@ -40,22 +40,23 @@ pub fn render_comparison_screen(compared: &JobComparisonView<'_>) -> String {
     } = compared;
     let mut out = format!("job compare {} and {}\n", names[0], names[1]);
     out.push_str(&render_heading(&format_comparison_title(comparison)));
-    out.extend(
-        comparison
-            .topics
-            .iter()
-            .map(|(topic, judgement)| render_result_row(topic.word(), judgement)),
-    );
+    for (topic, judgement) in &comparison.topics {
+        out.push_str(&render_result_row(topic.word(), judgement));
+    }
     if !comparison.figures.is_empty() {
         out.push_str(&render_heading("SECONDS"));
         out.push_str(
             "   of               rdma         tcp          gain      busbw rdma, tcp (GB/s)\n",
         );
-        out.extend(comparison.figures.iter().map(render_figure_row));
+        for figure in &comparison.figures {
+            out.push_str(&render_figure_row(figure));
+        }
     }
     if !profilers.is_empty() {
         out.push_str(&render_heading("WHAT A STEP WAITS FOR"));
-        out.extend(profilers.iter().map(|row| render_profiler_entry(row)));
+        for row in profilers {
+            out.push_str(&render_profiler_entry(row));
+        }
     }
     out
 }
@@ -71,7 +72,7 @@ fn format_comparison_title(comparison: &LogComparison) -> String {
             format!("COMPARED: {:.2} times as fast with RDMA", figure.gain)
         }
         (Proven::Proven, None) | (Proven::NotKnown, _) => {
-            "NOT KNOWN: the logs do not say enough".to_owned()
+            "INCONCLUSIVE: the logs do not say enough".to_owned()
         }
         (Proven::Disproven, _) => "NO COMPARISON: the two are no such pair".to_owned(),
     }
@@ -154,15 +155,15 @@ impl<'a> ComparisonDocument<'a> {
     /// Of two logs.
     pub fn of(compared: &'a JobComparisonView<'a>) -> Self {
         let comparison = compared.comparison;
-        let log = |place: usize| LogDocument {
+        let logs = [0, 1].map(|place| LogDocument {
             log: compared.names[place],
             transport: compared.proofs[place].transport,
             is_rdma: comparison.rdma == Some(place),
-        };
+        });
         ComparisonDocument {
             format_version: FORMAT_VERSION,
             verdict: comparison.proven,
-            logs: [log(0), log(1)],
+            logs,
             topics: comparison
                 .topics
                 .iter()

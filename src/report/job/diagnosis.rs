@@ -42,7 +42,9 @@ pub fn render_diagnosis_screen(diagnosis: &Diagnosis, name: &str, words: &str) -
     out.push_str(&render_first_cause(first));
     if !rest.is_empty() {
         out.push_str(&render_heading("FOLLOWS FROM IT, OR COMES AFTER IT"));
-        out.extend(rest.iter().map(render_later_symptom));
+        for later in rest {
+            out.push_str(&render_later_symptom(later));
+        }
     }
     out
 }
@@ -55,7 +57,7 @@ pub fn render_diagnosis_json(diagnosis: &Diagnosis, name: &str) -> String {
 fn render_no_cause_found(diagnosis: &Diagnosis, words: &str) -> String {
     let (title, next) = match diagnosis.proof.proven {
         Proven::Proven if !diagnosis.job_goes() => (
-            "NOT KNOWN: RDMA was set up between hosts, and no line that can be read says that the \
+            "INCONCLUSIVE: RDMA was set up between hosts, and no line that can be read says that the \
              job goes on",
             "take the log again once the job has gone on for a while; of one that hangs, `py-spy \
              dump` or the stacks of its ranks tell more"
@@ -70,7 +72,7 @@ fn render_no_cause_found(diagnosis: &Diagnosis, words: &str) -> String {
             format!("railwright job prove {words} tells more"),
         ),
         _ => (
-            "NOT KNOWN: no symptom that railwright knows is in the log",
+            "INCONCLUSIVE: no symptom that railwright knows is in the log",
             format!(
                 "railwright job prove {words} says what is missing; the log of another rank, of \
                  the operator or of the node may show it"
@@ -129,10 +131,13 @@ fn render_first_cause(found: &SymptomFinding) -> String {
     let mut rows = vec![("cause", &symptom.cause), ("means", &symptom.means)];
     rows.extend(symptom.next.iter().map(|next| ("next", next)));
     rows.push(("source", &symptom.source));
-    out.extend(
-        rows.into_iter()
-            .map(|(word, text)| wrap_labelled_text(&format!("       {word:<8}"), text, COLUMNS)),
-    );
+    for (word, text) in rows {
+        out.push_str(&wrap_labelled_text(
+            &format!("       {word:<8}"),
+            text,
+            COLUMNS,
+        ));
+    }
     out
 }
 
@@ -209,12 +214,12 @@ impl<'a> DiagnosisDocument<'a> {
                 true => Vec::new(),
                 false => diagnosis.sound_layers().collect(),
             },
-            found: diagnosis.found.iter().map(of_found).collect(),
+            found: diagnosis.found.iter().map(build_found_document).collect(),
         }
     }
 }
 
-fn of_found(found: &SymptomFinding) -> FoundDocument<'_> {
+fn build_found_document(found: &SymptomFinding) -> FoundDocument<'_> {
     let symptom = &found.symptom;
     FoundDocument {
         id: &symptom.id,

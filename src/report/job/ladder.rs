@@ -27,25 +27,15 @@ pub fn render_trial(rung: Rung, outcome: &TrialOutcome) -> String {
 
 /// What all of them say.
 pub fn render_ladder_conclusion(ladder: &Ladder, inventory: &str) -> String {
-    let rows = |title: &str, rows: &[(&str, &str)]| {
-        let rows = rows
-            .iter()
-            .map(|(word, text)| wrap_labelled_text(&format!("   {word:<8}"), text, COLUMNS));
-        format!(
-            "\n{}{}",
-            render_heading(title).trim_start_matches('\n'),
-            rows.collect::<String>()
-        )
-    };
     match ladder.first_that_fails() {
         Some((rung, _)) => {
             let title = format!("FIRST THAT FAILS: {}", rung.word());
-            rows(
+            render_conclusion_rows(
                 &title,
                 &[("cause", rung.cause()), ("next", &rung.next(inventory))],
             )
         }
-        None if ladder.goes() => rows(
+        None if ladder.goes() => render_conclusion_rows(
             "ALL TRIALS GO",
             &[(
                 "next",
@@ -53,11 +43,22 @@ pub fn render_ladder_conclusion(ladder: &Ladder, inventory: &str) -> String {
                  devices",
             )],
         ),
-        None => rows(
-            "NOT KNOWN",
+        None => render_conclusion_rows(
+            "INCONCLUSIVE",
             &[("means", "no trial failed, and not all could be made")],
         ),
     }
+}
+
+fn render_conclusion_rows(title: &str, rows: &[(&str, &str)]) -> String {
+    let rows = rows
+        .iter()
+        .map(|(word, text)| wrap_labelled_text(&format!("   {word:<8}"), text, COLUMNS));
+    format!(
+        "\n{}{}",
+        render_heading(title).trim_start_matches('\n'),
+        rows.collect::<String>()
+    )
 }
 
 /// `doctor --ladder --json`.

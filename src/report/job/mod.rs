@@ -22,20 +22,24 @@ pub fn render_proof_screen(
 ) -> String {
     let mut out = format!("job prove {}   {}\n", expected.log, describe_log_size(log));
     let title = match proof.proven {
-        Proven::Proven => "PROVEN: RDMA was used",
-        Proven::Disproven => "DISPROVEN: not as it must be",
-        Proven::NotKnown => "NOT KNOWN: the log does not say enough",
+        Proven::Proven => "PASSED: RDMA was used",
+        Proven::Disproven => "FAILED: not as it must be",
+        Proven::NotKnown => "INCONCLUSIVE: the log does not say enough",
     };
     out.push_str(&render_heading(title));
-    out.extend(proof.aspects.iter().map(render_aspect));
+    for aspect in &proof.aspects {
+        out.push_str(&render_aspect(aspect));
+    }
     let facts = collect_job_facts(log);
     if !facts.is_empty() {
         out.push_str(&render_heading("THE JOB"));
-        out.extend(
-            facts
-                .iter()
-                .map(|(word, text)| wrap_labelled_text(&format!("   {word:<12} "), text, COLUMNS)),
-        );
+        for (word, text) in &facts {
+            out.push_str(&wrap_labelled_text(
+                &format!("   {word:<12} "),
+                text,
+                COLUMNS,
+            ));
+        }
     }
     out
 }
@@ -52,9 +56,10 @@ fn describe_log_size(log: &NcclLog) -> String {
     } else {
         format!(", {}", format_count(hosts, "host"))
     };
-    let ranks = log.world.map_or(String::new(), |world| {
-        format!(", {}", format_count(world as usize, "rank"))
-    });
+    let ranks = match log.world {
+        Some(world) => format!(", {}", format_count(world as usize, "rank")),
+        None => String::new(),
+    };
     format!("{}{named}{ranks}", format_count(log.lines as usize, "line"))
 }
 
@@ -80,8 +85,8 @@ fn render_result_row(word: &str, judgement: &CheckOutcome) -> String {
     };
     let mut out = format!(" {mark} {word:<12} {code}\n");
     let rows = [
-        ("found", &judgement.measured),
-        ("wanted", &judgement.expected),
+        ("actual", &judgement.measured),
+        ("desired", &judgement.expected),
         ("means", &judgement.effect),
         ("next", &judgement.next),
     ];
@@ -173,18 +178,18 @@ fn describe_channels(log: &NcclLog) -> Option<String> {
     if channels.all() == 0 {
         return None;
     }
-    let ways = [
+    let mut words = Vec::new();
+    for (count, way) in [
         (channels.rdma_direct, "over verbs with GPUDirect"),
         (channels.rdma, "over verbs through host memory"),
         (channels.socket, "over TCP"),
         (channels.plugin, "over a plugin"),
         (channels.peer, "from GPU to GPU"),
         (channels.shared, "over shared memory"),
-    ];
-    let words: Vec<String> = ways
-        .iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, word)| format!("{count} {word}"))
-        .collect();
+    ] {
+        if count > 0 {
+            words.push(format!("{count} {way}"));
+        }
+    }
     Some(words.join(", "))
 }

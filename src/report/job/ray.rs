@@ -6,9 +6,7 @@ use crate::wrap::render_heading;
 use railwright_base::text::{clean_line, one_line};
 use railwright_verify::CheckVerdict;
 use railwright_verify::nccl::Proven;
-use railwright_verify::ray::{
-    Crossing, DeviceTrafficResult, RayClusterFacts, RayProof, RayProofTopic,
-};
+use railwright_verify::ray::{Crossing, RayClusterFacts, RayProof, RayProofTopic};
 use railwright_verify::result::CheckOutcome;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -20,9 +18,9 @@ const FORMAT_VERSION: &str = "1.0";
 /// The whole screen.
 pub fn render_ray_proof_screen(namespace: &str, name: &str, proof: &RayProof) -> String {
     let title = match proof.proven {
-        Proven::Proven => "PROVEN: its pods have RDMA, and it passes between nodes",
-        Proven::Disproven => "DISPROVEN: not as it must be",
-        Proven::NotKnown => "NOT KNOWN: not all could be found out",
+        Proven::Proven => "PASSED: its pods have RDMA, and it passes between nodes",
+        Proven::Disproven => "FAILED: not as it must be",
+        Proven::NotKnown => "INCONCLUSIVE: not all could be found out",
     };
     let rows: String = proof
         .topics
@@ -110,24 +108,27 @@ impl<'a> RayProofDocument<'a> {
         found: &'a RayClusterFacts,
         proof: &'a RayProof,
     ) -> Self {
-        let pod = |looked: &'a railwright_verify::ray::InspectedRayPod| RayPodDocument {
-            name: one_line(&looked.pod.name, 253),
-            node: looked.pod.node.as_ref().map(|node| one_line(node, 253)),
-            role: looked.pod.role.as_ref().map(|role| one_line(role, 40)),
-            asks: &looked.pod.asks,
-            devices: looked
-                .inside
-                .as_ref()
-                .ok()
-                .map(|inside| inside.devices.as_slice()),
-        };
         RayProofDocument {
             format_version: FORMAT_VERSION,
             namespace,
             name,
             verdict: proof.proven,
             topics: proof.topics.iter().map(build_ray_topic_document).collect(),
-            pods: found.pods.iter().map(pod).collect(),
+            pods: found
+                .pods
+                .iter()
+                .map(|looked| RayPodDocument {
+                    name: one_line(&looked.pod.name, 253),
+                    node: looked.pod.node.as_ref().map(|node| one_line(node, 253)),
+                    role: looked.pod.role.as_ref().map(|role| one_line(role, 40)),
+                    asks: &looked.pod.asks,
+                    devices: looked
+                        .inside
+                        .as_ref()
+                        .ok()
+                        .map(|inside| inside.devices.as_slice()),
+                })
+                .collect(),
             traffic: build_ray_traffic_documents(&found.crossing),
         }
     }
@@ -151,13 +152,15 @@ fn build_ray_traffic_documents(crossing: &Crossing) -> Vec<RayTrafficDocument> {
     let Crossing::Tried { pods, passed, .. } = crossing else {
         return Vec::new();
     };
-    let one = |passed: &DeviceTrafficResult| {
-        let [from, to] = [0, 1].map(|end| [pods[end].clone(), passed.devices[end].clone()]);
-        RayTrafficDocument {
-            from,
-            to,
-            gbps: passed.gbps.as_ref().ok().copied(),
-        }
-    };
-    passed.iter().map(one).collect()
+    passed
+        .iter()
+        .map(|passed| {
+            let [from, to] = [0, 1].map(|end| [pods[end].clone(), passed.devices[end].clone()]);
+            RayTrafficDocument {
+                from,
+                to,
+                gbps: passed.gbps.as_ref().ok().copied(),
+            }
+        })
+        .collect()
 }

@@ -14,47 +14,45 @@ const SHOWN: usize = 6;
 /// A line for each set of hosts, with the switches that they are plugged into; nothing where no
 /// switch changes.
 pub fn render_attached_hosts(open: &[&PlanNode], policy: &RolloutPolicy) -> String {
-    let switches = open
-        .iter()
-        .filter_map(|node| node.target.as_ref())
-        .filter(|target| target.kind == TargetKind::Switch);
     let mut alike: IndexMap<&str, BTreeSet<&str>> = IndexMap::new();
-    for switch in switches.filter(|_| !policy.behind.is_empty()) {
-        alike
-            .entry(policy.behind.get(&*switch.name).map_or("", String::as_str))
-            .or_default()
-            .insert(&switch.name);
+    for target in open.iter().filter_map(|node| node.target.as_ref()) {
+        if target.kind != TargetKind::Switch || policy.behind.is_empty() {
+            continue;
+        }
+        let hosts = policy.behind.get(&*target.name).map_or("", String::as_str);
+        alike.entry(hosts).or_default().insert(&target.name);
     }
-    let line = |(hosts, switches): (&&str, &BTreeSet<&str>)| {
-        let count = nodeset::expand_node_set(hosts).map_or(0, |all| all.len());
-        let who = match (count, switches.len()) {
-            (0, 1) => "no host is plugged into it; all are on its way".to_owned(),
-            (0, _) => "no host is plugged into them; all are on their way".to_owned(),
-            (_, 1) => format!("{}: {}", format_count(count, "host"), clean_line(hosts)),
-            _ => format!(
-                "{} each: {}",
-                format_count(count, "host"),
-                clean_line(hosts)
-            ),
-        };
-        format!(
-            "{}: {who}",
-            nodeset::fold_node_set(&switches.iter().collect::<Vec<_>>())
-        )
-    };
-    let lines: Vec<String> = alike.iter().map(line).collect();
-    let label = |n: usize| if n == 0 { "behind   " } else { "         " };
-    let mut out: String = lines
-        .iter()
-        .take(SHOWN)
-        .enumerate()
-        .map(|(n, line)| wrap_labelled_text(label(n), line, COLUMNS))
-        .collect();
-    if lines.len() > SHOWN {
+    let mut out = String::new();
+    let mut label = "behind   ";
+    for (hosts, switches) in alike.iter().take(SHOWN) {
+        let text = describe_attached_hosts(hosts, switches);
+        out.push_str(&wrap_labelled_text(label, &text, COLUMNS));
+        label = "         ";
+    }
+    if alike.len() > SHOWN {
         out.push_str(&format!(
             "         and {} more: --json has every switch\n",
-            format_count(lines.len() - SHOWN, "line")
+            format_count(alike.len() - SHOWN, "line")
         ));
     }
     out
+}
+
+/// Switches and the hosts that each of them has, as a node set.
+fn describe_attached_hosts(hosts: &str, switches: &BTreeSet<&str>) -> String {
+    let count = nodeset::expand_node_set(hosts).map_or(0, |all| all.len());
+    let who = match (count, switches.len()) {
+        (0, 1) => "no host is plugged into it; all are on its way".to_owned(),
+        (0, _) => "no host is plugged into them; all are on their way".to_owned(),
+        (_, 1) => format!("{}: {}", format_count(count, "host"), clean_line(hosts)),
+        _ => format!(
+            "{} each: {}",
+            format_count(count, "host"),
+            clean_line(hosts)
+        ),
+    };
+    format!(
+        "{}: {who}",
+        nodeset::fold_node_set(&switches.iter().collect::<Vec<_>>())
+    )
 }

@@ -13,30 +13,28 @@ use unicode_width::UnicodeWidthStr as _;
 
 /// What the words in brackets mean, where some stand above.
 pub fn render_plane_legend(open: &[&PlanNode], held: &[&PlanNode]) -> String {
-    let told = |member: &Member| {
-        !matches!(member.reason, Reason::New | Reason::KnownAfter { .. })
-            && !member.differences.is_empty()
-    };
-    match open
-        .iter()
-        .chain(held)
-        .flat_map(|node| node.members())
-        .any(told)
-    {
-        true => {
-            "planes   persisted: written to disk; running: in effect now; next boot: waits for a \
-             boot\n"
-                .to_owned()
+    for node in open.iter().chain(held) {
+        if node.members().iter().any(names_a_plane) {
+            return "planes   persisted: written to disk; running: in effect now; next boot: waits \
+                    for a boot\n"
+                .to_owned();
         }
-        false => String::new(),
     }
+    String::new()
+}
+
+fn names_a_plane(member: &Member) -> bool {
+    !matches!(member.reason, Reason::New | Reason::KnownAfter { .. })
+        && !member.differences.is_empty()
 }
 
 /// When what disturbs much may begin, and how long a run may go on.
-pub fn rollout_rules(plan: &Plan) -> String {
+pub fn render_rollout_rules(plan: &Plan) -> String {
     let rollout = &plan.rollout;
     let mut out = String::new();
-    if let Some(least) = rollout.windows_for.filter(|_| !rollout.windows.is_empty()) {
+    if let Some(least) = rollout.windows_for
+        && !rollout.windows.is_empty()
+    {
         let windows: Vec<String> = rollout.windows.iter().map(Window::words).collect();
         let what = match least {
             Disruption::None => "every step".to_owned(),
@@ -60,14 +58,15 @@ pub fn rollout_rules(plan: &Plan) -> String {
 /// What comes of it, in numbers.
 pub fn render_plan_summary(plan: &Plan, open: &[&PlanNode], held: &[&PlanNode]) -> String {
     let mut parts = list_disturbances(open);
-    let members = || open.iter().flat_map(|n| n.members());
-    let looked = members()
-        .filter(|m| matches!(m.reason, Reason::Disturbed { .. }))
-        .count();
-    let forgotten = members().filter(|m| entry::is_forgotten(m)).count();
-    let removed = members().filter(|m| m.removal).count() - forgotten;
-    let waited = members().filter(|m| m.reason == Reason::NotReady).count();
-    let changed = members().count() - looked - removed - forgotten - waited;
+    let members: Vec<&Member> = open.iter().flat_map(|node| node.members()).collect();
+    let (mut looked, mut forgotten, mut removed, mut waited) = (0, 0, 0, 0);
+    for member in &members {
+        looked += usize::from(matches!(member.reason, Reason::Disturbed { .. }));
+        forgotten += usize::from(entry::is_forgotten(member));
+        removed += usize::from(member.removal && !entry::is_forgotten(member));
+        waited += usize::from(member.reason == Reason::NotReady);
+    }
+    let changed = members.len() - looked - removed - forgotten - waited;
     if changed > 0 {
         parts.push(format!(
             "{} change{}",
@@ -79,8 +78,8 @@ pub fn render_plan_summary(plan: &Plan, open: &[&PlanNode], held: &[&PlanNode]) 
         (removed, "removed"),
         (forgotten, "forgotten"),
         (waited, "waited for"),
-        (looked, "looked at again"),
-        (held.len(), "held"),
+        (looked, "re-checked"),
+        (held.len(), "blocked"),
         (plan.unknown.len(), "unknown"),
     ] {
         if number > 0 {
@@ -94,19 +93,12 @@ pub fn render_plan_summary(plan: &Plan, open: &[&PlanNode], held: &[&PlanNode]) 
     } else {
         String::new()
     };
-    parts.push(format!("{unchanged} as they should be{noted}"));
+    parts.push(format!("{unchanged} in sync{noted}"));
     format!("summary  {}\n", wrap_comma_list(&parts))
 }
 
 /// How many targets are disturbed in which way.
 fn list_disturbances(open: &[&PlanNode]) -> Vec<String> {
-    let count = |class: Disruption, kind: TargetKind| {
-        let of_class = open.iter().filter(|n| n.disruption == class);
-        of_class
-            .filter_map(|n| n.target.as_ref().filter(|t| t.kind == kind))
-            .collect::<BTreeSet<_>>()
-            .len()
-    };
     let mut parts = Vec::new();
     let emptied = open
         .iter()
@@ -121,12 +113,20 @@ fn list_disturbances(open: &[&PlanNode]) -> Vec<String> {
         (link, TargetKind::Host, "lose a link for a moment"),
         (link, TargetKind::Switch, "take ports down for a moment"),
     ] {
-        match count(class, kind) {
+        match count_disturbed_targets(open, class, kind) {
             0 => {}
             n => parts.push(format!("{} will {words}", format_count(n, kind.noun()))),
         }
     }
     parts
+}
+
+fn count_disturbed_targets(open: &[&PlanNode], class: Disruption, kind: TargetKind) -> usize {
+    let of_class = open.iter().filter(|n| n.disruption == class);
+    of_class
+        .filter_map(|n| n.target.as_ref().filter(|t| t.kind == kind))
+        .collect::<BTreeSet<_>>()
+        .len()
 }
 
 /// Parts joined by commas, on lines of at most 100 columns that begin under the first.
@@ -160,11 +160,11 @@ pub fn format_narrowing(plan: &Plan) -> String {
 }
 
 /// What goes on with a plan of which nothing may be carried out.
-const HELD: &str = "mend what holds it, then plan again";
+const HELD: &str = "fix what blocks it, then plan again";
 
 /// The commands that bring hosts back which an earlier run left out of service, where nothing else
 /// is to be done.
-pub fn go_on_with_outages(plan: &Plan, next: &PlanNextSteps) -> String {
+pub fn render_outage_commands(plan: &Plan, next: &PlanNextSteps) -> String {
     let first = plan.verified_first();
     if first.is_empty() || next.inventory.is_empty() {
         return String::new();
@@ -185,23 +185,22 @@ pub fn go_on_with_outages(plan: &Plan, next: &PlanNextSteps) -> String {
 }
 
 /// The plan's digest and the commands that go on.
-pub fn go_on(plan: &Plan, next: &PlanNextSteps) -> String {
+pub fn render_next_commands(plan: &Plan, next: &PlanNextSteps) -> String {
     let digest = plan.digest.chars().take(12).collect::<String>();
     // Whoever applies it would be told that there is nothing to do.
     let can_go_on = plan.has_work();
     match &next.file {
         Some(file) => {
-            let command = |example: &str| {
-                format!("         one resource in full: railwright show {file} {example}\n")
-            };
             let mut examples = plan
                 .nodes
                 .iter()
                 .flat_map(|node| node.members())
                 .map(entry::format_member_argument);
-            let short =
-                examples.find(|example| command(example).trim_end().width() <= wrap::COLUMNS);
-            let example = command(&short.unwrap_or_else(|| "HOST KIND NAME".to_owned()));
+            let short = examples.find(|example| {
+                format_show_command(file, example).trim_end().width() <= wrap::COLUMNS
+            });
+            let example =
+                format_show_command(file, &short.unwrap_or_else(|| "HOST KIND NAME".to_owned()));
             let apply = if can_go_on {
                 format!("railwright apply {file}")
             } else {
@@ -221,4 +220,8 @@ pub fn go_on(plan: &Plan, next: &PlanNextSteps) -> String {
             format!("{}{}", next.inventory, format_narrowing(plan))
         ),
     }
+}
+
+fn format_show_command(file: &str, example: &str) -> String {
+    format!("         one resource in full: railwright show {file} {example}\n")
 }

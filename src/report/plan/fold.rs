@@ -25,16 +25,18 @@ fn group_nodes_by_shape<'a>(nodes: &[&'a PlanNode]) -> Vec<PlanEntryNodes<'a>> {
     let mut known: FxHashMap<shape::Parts<'a>, usize> = FxHashMap::default();
     for node in nodes {
         let parts = shape::build_shape_parts(node);
-        let place = parts
-            .as_ref()
-            .and_then(|parts| known.get(parts).copied())
-            .unwrap_or_else(|| {
+        let place = match parts.as_ref().and_then(|parts| known.get(parts)) {
+            Some(place) => *place,
+            None => {
                 let entry = shapes.entry(shape::build_node_shape(node));
                 let place = entry.index();
                 entry.or_default().unlike.push(node);
-                known.extend(parts.map(|parts| (parts, place)));
+                if let Some(parts) = parts {
+                    known.insert(parts, place);
+                }
                 place
-            });
+            }
+        };
         shapes[place].names.push(entry::format_node_target(node));
     }
     shapes.into_values().collect()
@@ -77,10 +79,12 @@ struct ByName<'a> {
     names: Vec<&'a str>,
 }
 
+type PlanLists<'a> = IndexMap<list::Heading, Vec<list::PlanListLine<'a>>>;
+
 /// Nodes with the same text, apart from their host, are one entry; first seen, first shown.
 pub fn render_plan_entries(nodes: &[&PlanNode]) -> String {
     let mut sets = NodeSets::default();
-    let mut lists: IndexMap<list::Heading, Vec<list::PlanListLine>> = IndexMap::new();
+    let mut lists = PlanLists::new();
     let mut alike = Vec::new();
     for PlanEntryNodes { unlike, names } in group_nodes_by_shape(nodes) {
         let set = sets.number(names);
@@ -91,32 +95,27 @@ pub fn render_plan_entries(nodes: &[&PlanNode]) -> String {
         alike.push((unlike, set, heading));
     }
     lists.retain(|_, lines| list::is_list(lines));
-    let in_list = |heading: &Option<list::Heading>| {
-        heading
-            .as_ref()
-            .and_then(|heading| lists.get_key_value(heading))
-    };
     let mut by_name: IndexMap<(String, usize), ByName> = IndexMap::new();
     let mut place_of = Vec::with_capacity(alike.len());
     for (unlike, set, heading) in &alike {
-        let nameless = if in_list(heading).is_none() {
-            shape::build_nameless_shape(unlike)
-        } else {
-            None
+        let nameless = match find_list(&lists, heading) {
+            Some(_) => None,
+            None => shape::build_nameless_shape(unlike),
         };
-        place_of.push(nameless.map(|(shape, name)| {
-            let entry = by_name.entry((shape, *set));
-            let place = entry.index();
-            let all = entry.or_default();
-            all.nodes.extend(unlike);
-            all.names.push(name);
-            (place, name)
-        }));
+        let Some((shape, name)) = nameless else {
+            place_of.push(None);
+            continue;
+        };
+        let entry = by_name.entry((shape, *set));
+        place_of.push(Some((entry.index(), name)));
+        let group = entry.or_default();
+        group.nodes.extend(unlike);
+        group.names.push(name);
     }
     let mut folded: IndexMap<String, Vec<usize>> = IndexMap::new();
     let mut listed = HashSet::new();
     for ((unlike, set, heading), place) in alike.iter().zip(place_of) {
-        let body = match in_list(heading) {
+        let body = match find_list(&lists, heading) {
             None => match place.map(|(place, name)| (&by_name[place], name)) {
                 Some((all, name)) if all.names.len() > 1 && all.names[0] != name => continue,
                 Some((all, _)) if all.names.len() > 1 => {
@@ -135,4 +134,12 @@ pub fn render_plan_entries(nodes: &[&PlanNode]) -> String {
         .into_iter()
         .map(|(body, numbers)| body.replace(entry::WHO, &sets.text(&numbers)))
         .collect()
+}
+
+/// The list that entries with this heading stand in.
+fn find_list<'l, 'a>(
+    lists: &'l PlanLists<'a>,
+    heading: &Option<list::Heading>,
+) -> Option<(&'l list::Heading, &'l Vec<list::PlanListLine<'a>>)> {
+    lists.get_key_value(heading.as_ref()?)
 }

@@ -2,8 +2,9 @@
 
 use super::entry::{
     BELOW, describe_automatic_rollback, describe_reason_with_place, format_difference_label,
-    not_previewed, object_fields, render_residue, select_change_symbol, wrap_entry_line,
+    render_residue, select_change_symbol, wrap_entry_line,
 };
+use super::new_values::{render_object_fields, render_preview_note};
 use crate::value;
 use crate::wrap;
 use railwright_base::text::clean_line;
@@ -11,26 +12,27 @@ use railwright_plan::{Member, NodeKind, PlanNode, Reason};
 use railwright_resource::{DesiredResource, Disruption};
 
 /// What a command runs and what its probe asks: who says yes to it has to have seen it.
-fn command_in_full(wish: &DesiredResource) -> String {
+fn render_full_command(wish: &DesiredResource) -> String {
     let probe = wish
         .body
         .pointer("/read/probe")
         .and_then(serde_json::Value::as_str)
         .unwrap_or_default();
-    let lines = |text: &str| {
-        text.lines()
-            .map(|line| format!("         | {}\n", clean_line(line)))
-            .collect::<String>()
-    };
-    let script = lines(wish.text("run").unwrap_or_default());
+    let script = quote_lines(wish.text("run").unwrap_or_default());
     format!(
         "       runs, as root\n{script}       when this probe does not say what is expected\n{}",
-        lines(probe)
+        quote_lines(probe)
     )
 }
 
+fn quote_lines(text: &str) -> String {
+    text.lines()
+        .map(|line| format!("         | {}\n", clean_line(line)))
+        .collect::<String>()
+}
+
 /// A node in full, for `show PLAN ADDRESS`.
-pub fn in_full(node: &PlanNode) -> String {
+pub fn render_full_node(node: &PlanNode) -> String {
     let mut out = format!(
         "{}   {}   wave {}\n",
         clean_line(&node.id),
@@ -44,43 +46,32 @@ pub fn in_full(node: &PlanNode) -> String {
         out.push_str(&wrap_entry_line("guard ", &guard));
     }
     if let Some(held) = &node.held {
-        out.push_str(&wrap_entry_line("held ", held));
+        out.push_str(&wrap_entry_line("blocked ", held));
     }
     for member in node.members() {
-        out.push_str(&member_in_full(member));
+        out.push_str(&render_full_member(member));
     }
-    for member in node
-        .members()
-        .iter()
-        .filter(|member| member.wish.kind == "kubernetes_object" && member.reason == Reason::New)
-    {
-        out.push_str(&object_fields(&member.wish, usize::MAX));
-        out.push_str(&not_previewed(member));
+    for member in node.members() {
+        if member.wish.kind == "kubernetes_object" && member.reason == Reason::New {
+            out.push_str(&render_object_fields(&member.wish, usize::MAX));
+            out.push_str(&render_preview_note(member));
+        }
     }
-    for member in node
-        .members()
-        .iter()
-        .filter(|member| member.wish.kind == "command")
-    {
-        out.push_str(&command_in_full(&member.wish));
+    for member in node.members() {
+        if member.wish.kind == "command" {
+            out.push_str(&render_full_command(&member.wish));
+        }
     }
     out.push_str(&render_actions(node));
     if !node.after.is_empty() {
-        out.push_str(&wrap_entry_line(
-            "after ",
-            &node
-                .after
-                .iter()
-                .map(|id| clean_line(id))
-                .collect::<Vec<_>>()
-                .join(", "),
-        ));
+        let after: Vec<String> = node.after.iter().map(|id| clean_line(id)).collect();
+        out.push_str(&wrap_entry_line("after ", &after.join(", ")));
     }
     out
 }
 
 /// A member with its differences, and with what somebody changed since it was applied.
-fn member_in_full(member: &Member) -> String {
+fn render_full_member(member: &Member) -> String {
     let mut out = format!(
         "  {} {}\n",
         select_change_symbol(member),

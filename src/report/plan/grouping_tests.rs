@@ -12,12 +12,12 @@ use std::sync::Arc;
 fn what_is_held_for_a_step_of_its_own_host_is_one_entry_for_all_hosts() {
     let plan = of_hosts(&["n1", "n2", "n3"], |name, node| {
         node.held = Some(format!(
-            "it needs host/{name}/kernel_parameter/iommu, which is held"
+            "it needs host/{name}/kernel_parameter/iommu, which is blocked"
         ));
     });
     let text = render_plan_screen(&plan, &PlanNextSteps::default());
     assert_eq!(
-        text.matches("held     it needs kernel_parameter/iommu, which is held")
+        text.matches("blocked  it needs kernel_parameter/iommu, which is blocked")
             .count(),
         1,
         "{text}"
@@ -171,7 +171,7 @@ fn many_resources_with_little_to_say_are_a_list() {
            net.a        value absent (persisted), 1 (running) -> 4   x/cluster.yaml:7
            net.long.er  value absent (persisted), 1 (running) -> 4   x/cluster.yaml:7
            net.b        value absent (persisted), 1 (running) -> 4   x/cluster.yaml:7
-           because  not ours so far, and other than the spec wants it: module m
+           because  not managed yet, and differs from the spec: module m
     ");
     insta::assert_snapshot!(entries_of(&sysctls(&["n1"], &names, &Reason::New, &alike)), @r"
      + n1             sysctl, 3 of them

@@ -2,7 +2,7 @@
 //! below one heading.
 
 use super::entry::{self, WHO};
-use super::shape;
+use super::{new_values, shape};
 use crate::value::ChangeDescription;
 use crate::wrap;
 use indexmap::IndexMap;
@@ -95,11 +95,11 @@ type Wanted = (String, Option<String>);
 fn format_list_text(nodes: &[&PlanNode]) -> String {
     let members: Vec<&Member> = nodes.iter().map(|node| &node.members()[0]).collect();
     if members[0].reason == Reason::New {
-        return entry::new_parts(&members).join(", ");
+        return new_values::list_new_values(&members).join(", ");
     }
     let mut changes: IndexMap<Wanted, IndexMap<String, Vec<&str>>> = IndexMap::new();
     for (d, difference) in members[0].differences.iter().enumerate() {
-        let (found, wanted) = match entry::change_of(&members, d) {
+        let (found, wanted) = match entry::describe_member_change(&members, d) {
             ChangeDescription::Sides { found, wanted } => (found, Some(wanted)),
             ChangeDescription::Whole(text) => (text, None),
         };
@@ -111,28 +111,35 @@ fn format_list_text(nodes: &[&PlanNode]) -> String {
             .or_default()
             .push(difference.plane.word());
     }
-    let change = |((attribute, wanted), found): (Wanted, IndexMap<String, Vec<&str>>)| {
-        let arrow = wanted
-            .map(|wanted| format!(" -> {wanted}"))
-            .unwrap_or_default();
-        match found.first() {
-            Some((only, planes)) if found.len() == 1 => {
-                format!("{attribute} {only}{arrow} ({})", planes.join(", "))
-            }
-            _ => {
-                let found: Vec<String> = found
-                    .iter()
-                    .map(|(found, planes)| format!("{found} ({})", planes.join(", ")))
-                    .collect();
-                format!("{attribute} {}{arrow}", found.join(", "))
-            }
-        }
+    let mut texts = Vec::new();
+    for ((attribute, wanted), found) in &changes {
+        texts.push(format_list_change(attribute, wanted.as_deref(), found));
+    }
+    texts.join(", ")
+}
+
+/// The change of one attribute; `found` are its actual values with their planes.
+fn format_list_change(
+    attribute: &str,
+    wanted: Option<&str>,
+    found: &IndexMap<String, Vec<&str>>,
+) -> String {
+    let arrow = match wanted {
+        Some(wanted) => format!(" -> {wanted}"),
+        None => String::new(),
     };
-    changes
-        .into_iter()
-        .map(change)
-        .collect::<Vec<_>>()
-        .join(", ")
+    match found.first() {
+        Some((only, planes)) if found.len() == 1 => {
+            format!("{attribute} {only}{arrow} ({})", planes.join(", "))
+        }
+        _ => {
+            let found: Vec<String> = found
+                .iter()
+                .map(|(found, planes)| format!("{found} ({})", planes.join(", ")))
+                .collect();
+            format!("{attribute} {}{arrow}", found.join(", "))
+        }
+    }
 }
 
 /// Lines that say the same of names that count on are one line, with all names.
@@ -150,17 +157,18 @@ fn fold_list_lines<'a>(lines: &'a [PlanListLine<'a>]) -> Vec<PlanListLine<'a>> {
             .or_default()
             .push(line);
     }
-    let one = |lines: Vec<&'a PlanListLine<'a>>| {
-        let names: Vec<&str> = lines.iter().map(|line| line.name.as_str()).collect();
-        let name = nodeset::fold_alike(&names);
-        PlanListLine {
-            member: lines[0].member,
-            name,
-            text: lines[0].text.clone(),
-            place: lines[0].place.clone(),
-        }
-    };
-    alike.into_values().map(one).collect()
+    alike.into_values().map(fold_alike_lines).collect()
+}
+
+fn fold_alike_lines<'a>(lines: Vec<&'a PlanListLine<'a>>) -> PlanListLine<'a> {
+    let names: Vec<&str> = lines.iter().map(|line| line.name.as_str()).collect();
+    let name = nodeset::fold_alike(&names);
+    PlanListLine {
+        member: lines[0].member,
+        name,
+        text: lines[0].text.clone(),
+        place: lines[0].place.clone(),
+    }
 }
 
 /// Whether so many lines are a list.
@@ -179,26 +187,23 @@ pub fn render_list_body(heading: &Heading, lines: &[PlanListLine]) -> String {
     let shown = fold_list_lines(lines);
     // The texts stand below each other, behind the longest name that leaves room for the widest of
     // them.
-    let widest = shown
-        .iter()
-        .map(|line| line.text.width())
-        .max()
-        .unwrap_or_default();
-    let room = wrap::COLUMNS.saturating_sub(INDENT.len() + 2 + widest + 1);
-    let column = shown
-        .iter()
-        .map(|line| line.name.width())
-        .filter(|width| *width <= room)
-        .max()
-        .unwrap_or_default();
+    let widest = shown.iter().map(|line| line.text.width()).max();
+    let room = wrap::COLUMNS.saturating_sub(INDENT.len() + 2 + widest.unwrap_or(0) + 1);
+    let mut column = 0;
+    for line in &shown {
+        if line.name.width() <= room {
+            column = line.name.width().max(column);
+        }
+    }
     for line in &shown {
         let pad = " ".repeat(column.saturating_sub(line.name.width()));
-        let said = format!("{INDENT}{}{pad}  {}", line.name, line.text);
-        let place = line
-            .place
-            .as_deref()
-            .filter(|place| said.width() + place.width() < wrap::COLUMNS);
-        out.push_str((said + place.unwrap_or_default()).trim_end());
+        let mut text = format!("{INDENT}{}{pad}  {}", line.name, line.text);
+        if let Some(place) = &line.place
+            && text.width() + place.width() < wrap::COLUMNS
+        {
+            text.push_str(place);
+        }
+        out.push_str(text.trim_end());
         out.push('\n');
     }
     let modules: BTreeSet<String> = lines.iter().map(|line| line.member.wish.whose()).collect();

@@ -10,6 +10,7 @@ mod fold;
 mod full;
 mod identity;
 mod list;
+mod new_values;
 mod order;
 mod shape;
 mod switch;
@@ -24,7 +25,7 @@ use indexmap::IndexMap;
 use railwright_base::text::{self, clean_line, format_count, sanitize_text};
 use railwright_base::{Target, TargetKind, nodeset};
 use railwright_plan::part::describe_blocking_cause;
-use railwright_plan::{NodeKind, Plan, PlanNode, Reason, Unavailable, UnknownFinding};
+use railwright_plan::{NodeKind, Plan, PlanNode, Reason, Unavailable};
 use railwright_resource::Disruption;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -47,19 +48,9 @@ pub fn render_plan_screen(plan: &Plan, next: &PlanNextSteps) -> String {
 
 fn render_plan_page(plan: &Plan, next: &PlanNextSteps) -> String {
     let mut out = render_plan_header(plan);
-    // A node that is emptied is given back: the one entry says both.
-    let no_work = |n: &PlanNode| {
-        matches!(
-            n.kind,
-            NodeKind::Gate { .. }
-                | NodeKind::Barrier
-                | NodeKind::Adopt { .. }
-                | NodeKind::Uncordon { left: false, .. }
-        )
-    };
-    let work: Vec<&PlanNode> = plan.nodes.iter().filter(|n| !no_work(n)).collect();
+    let work: Vec<&PlanNode> = plan.nodes.iter().filter(|n| !is_without_work(n)).collect();
     if work.is_empty() {
-        return out + &without_work(plan, next);
+        return out + &render_idle_plan(plan, next);
     }
     let (held, open): (Vec<&PlanNode>, Vec<&PlanNode>) =
         work.into_iter().partition(|n| n.held.is_some());
@@ -79,72 +70,75 @@ fn render_plan_page(plan: &Plan, next: &PlanNextSteps) -> String {
         out.push_str(&render_heading(title));
         out.push_str(&fold::render_plan_entries(nodes));
     }
-    out.push_str(&emptied::not_emptied(plan));
-    out.push_str(&out_of_service::of_plan(plan));
+    out.push_str(&emptied::render_not_emptied(plan));
+    out.push_str(&out_of_service::render_plan_outages(plan));
     if !held.is_empty() {
         out.push_str(&render_blocked_sections(plan, &held));
     }
-    out.push_str(&set_aside(plan));
+    out.push_str(&render_left_alone(plan));
     out.push('\n');
     out.push_str(&closing::render_plane_legend(&open, &held));
     out.push_str(&behind::render_attached_hosts(&open, &plan.rollout));
     out.push_str(&order::render_host_prerequisites(&open));
     out.push_str(&order::render_step_order(&open));
     out.push_str(&waves::render_plan_waves(plan));
-    out.push_str(&closing::rollout_rules(plan));
+    out.push_str(&closing::render_rollout_rules(plan));
     out.push_str(&next.time);
     out.push_str(&closing::render_plan_summary(plan, &open, &held));
-    out.push_str(&closing::go_on(plan, next));
+    out.push_str(&closing::render_next_commands(plan, next));
     out
+}
+
+/// A node that is emptied is given back: the one entry says both.
+fn is_without_work(node: &PlanNode) -> bool {
+    matches!(
+        node.kind,
+        NodeKind::Gate { .. }
+            | NodeKind::Barrier
+            | NodeKind::Adopt { .. }
+            | NodeKind::Uncordon { left: false, .. }
+    )
 }
 
 /// Steps that the plan holds; on hosts, those that wait for a change of a cluster are named apart.
 fn render_blocked_sections(plan: &Plan, held: &[&PlanNode]) -> String {
     let mut out = String::new();
-    let causes = held_by_cluster(plan);
-    let on_host = |node: &PlanNode| {
-        node.target
-            .as_ref()
-            .is_some_and(|target| target.kind == TargetKind::Host)
-    };
+    let causes = find_cluster_causes(plan);
     let (later, now): (Vec<&PlanNode>, Vec<&PlanNode>) = held.iter().partition(|node| {
-        on_host(node)
-            && node
-                .held
-                .as_ref()
-                .is_some_and(|why| causes.contains_key(why))
+        entry::has_target_kind(node, TargetKind::Host)
+            && matches!(&node.held, Some(why) if causes.contains_key(why))
     });
     if !now.is_empty() {
-        out.push_str(&render_heading("HELD: not carried out in this run"));
+        out.push_str(&render_heading("BLOCKED: not applied in this run"));
         out.push_str(&fold::render_plan_entries(&now));
     }
-    out.push_str(&on_hosts_later(&later, &causes));
+    out.push_str(&render_later_host_steps(&later, &causes));
     out
 }
 
 /// What the plan leaves alone, and why.
-fn set_aside(plan: &Plan) -> String {
+fn render_left_alone(plan: &Plan) -> String {
     [
         identity::render_refused_targets(plan),
         identity::render_reinstalled_hosts(plan),
         render_unknown_section(plan),
         render_dropped_fields(plan),
-        unreached::no_ssh(&plan.no_ssh),
+        unreached::render_hosts_without_ssh(&plan.no_ssh),
         render_waived_rules(&plan.waived),
     ]
     .concat()
 }
 
 /// What is said of a plan that changes nothing.
-fn without_work(plan: &Plan, next: &PlanNextSteps) -> String {
-    let mut out = nothing_to_do(plan);
-    out.push_str(&not_recorded(plan, next));
+fn render_idle_plan(plan: &Plan, next: &PlanNextSteps) -> String {
+    let mut out = describe_idle_plan(plan);
+    out.push_str(&describe_unrecorded(plan, next));
     // Nobody is disturbed, so it is of no matter who else is down.
     if plan.has_outages() {
-        out.push_str(&out_of_service::of_plan(plan));
+        out.push_str(&out_of_service::render_plan_outages(plan));
     }
-    out.push_str(&set_aside(plan));
-    out.push_str(&closing::go_on_with_outages(plan, next));
+    out.push_str(&render_left_alone(plan));
+    out.push_str(&closing::render_outage_commands(plan, next));
     if !plan.unknown.is_empty() {
         let inventory = if next.inventory.is_empty() {
             plan.inventory.word()
@@ -152,7 +146,7 @@ fn without_work(plan: &Plan, next: &PlanNextSteps) -> String {
             next.inventory.clone()
         };
         out.push_str(&format!(
-            "\nnext: mend what could not be read, then railwright plan {inventory}{}\n",
+            "\nnext: fix what could not be read, then railwright plan {inventory}{}\n",
             closing::format_narrowing(plan)
         ));
     }
@@ -160,23 +154,18 @@ fn without_work(plan: &Plan, next: &PlanNextSteps) -> String {
 }
 
 /// What the steps of hosts that wait for one of a Kubernetes cluster are held with, and its id.
-fn held_by_cluster(plan: &Plan) -> BTreeMap<String, &str> {
-    let of_cluster = |node: &&PlanNode| {
-        node.held.is_some()
-            && node
-                .target
-                .as_ref()
-                .is_some_and(|target| target.kind == TargetKind::Kube)
-    };
-    plan.nodes
-        .iter()
-        .filter(of_cluster)
-        .map(|node| (describe_blocking_cause(&node.id), node.id.as_str()))
-        .collect()
+fn find_cluster_causes(plan: &Plan) -> BTreeMap<String, &str> {
+    let mut causes = BTreeMap::new();
+    for node in &plan.nodes {
+        if node.held.is_some() && entry::has_target_kind(node, TargetKind::Kube) {
+            causes.insert(describe_blocking_cause(&node.id), node.id.as_str());
+        }
+    }
+    causes
 }
 
 /// What the hosts are held with: the reason once, then the steps as if they were carried out.
-fn on_hosts_later(later: &[&PlanNode], causes: &BTreeMap<String, &str>) -> String {
+fn render_later_host_steps(later: &[&PlanNode], causes: &BTreeMap<String, &str>) -> String {
     let Some(cause) = later
         .first()
         .and_then(|node| causes.get(node.held.as_ref()?))
@@ -191,10 +180,10 @@ fn on_hosts_later(later: &[&PlanNode], causes: &BTreeMap<String, &str>) -> Strin
         })
         .collect();
     let why = format!(
-        "{} is held, and nothing would prove what is done to hosts before it",
+        "{} is blocked, and nothing would prove what is done to hosts before it",
         cause.replace("%2F", "/")
     );
-    let head = render_heading("HELD UNTIL LATER: on hosts, which wait for their cluster");
+    let head = render_heading("BLOCKED UNTIL LATER: on hosts, which wait for their cluster");
     format!(
         "{head}{}{}",
         wrap_labelled_text(" ", &why, COLUMNS),
@@ -205,30 +194,34 @@ fn on_hosts_later(later: &[&PlanNode], causes: &BTreeMap<String, &str>) -> Strin
 /// One resource or target in full: every difference, text changes line by line, the actions' own
 /// words.
 pub fn render_plan_details(plan: &Plan, subjects: &[String]) -> Option<String> {
-    let hit = |node: &&PlanNode| {
-        let is_below = |address: &str, subject: &String| {
-            address
-                .strip_prefix(subject.as_str())
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        };
-        let within = |address: String| subjects.iter().any(|subject| is_below(&address, subject));
-        within(node.id.clone())
-            || node
-                .members()
-                .iter()
-                .any(|m| within(m.wish.address.to_string()))
-    };
-    let nodes: Vec<&PlanNode> = plan.nodes.iter().filter(hit).collect();
-    if nodes.is_empty() {
+    let mut texts = Vec::new();
+    for node in &plan.nodes {
+        if is_within(node, subjects) {
+            texts.push(full::render_full_node(node));
+        }
+    }
+    if texts.is_empty() {
         return None;
     }
-    Some(sanitize_text(
-        &nodes
-            .into_iter()
-            .map(full::in_full)
-            .collect::<Vec<_>>()
-            .join("\n"),
-    ))
+    Some(sanitize_text(&texts.join("\n")))
+}
+
+/// Whether a node or one of its resources is one of these or below one of them.
+fn is_within(node: &PlanNode, subjects: &[String]) -> bool {
+    let mut addresses = vec![node.id.clone()];
+    for member in node.members() {
+        addresses.push(member.wish.address.to_string());
+    }
+    addresses
+        .iter()
+        .any(|address| subjects.iter().any(|subject| is_below(address, subject)))
+}
+
+fn is_below(address: &str, subject: &str) -> bool {
+    match address.strip_prefix(subject) {
+        Some(rest) => rest.is_empty() || rest.starts_with('/'),
+        None => false,
+    }
 }
 
 fn render_plan_header(plan: &Plan) -> String {
@@ -272,7 +265,7 @@ fn select_disruption_title(node: &PlanNode, emptied: &BTreeSet<&Target>) -> &'st
     }
 }
 
-fn nothing_to_do(plan: &Plan) -> String {
+fn describe_idle_plan(plan: &Plan) -> String {
     let count: usize = plan.unchanged.values().sum();
     let (resources, (verb, them)) = (
         format_count(count, "resource"),
@@ -327,7 +320,7 @@ fn count_adopted_resources(plan: &Plan) -> usize {
         .sum()
 }
 
-fn not_recorded(plan: &Plan, next: &PlanNextSteps) -> String {
+fn describe_unrecorded(plan: &Plan, next: &PlanNextSteps) -> String {
     let command = match (&next.file, next.inventory.as_str()) {
         (Some(file), _) => format!("railwright apply {file}"),
         (None, "") => "this run".to_owned(),
@@ -351,14 +344,9 @@ fn format_target_counts<'a>(targets: impl Iterator<Item = &'a Target>) -> String
     for target in targets {
         of_kind.entry(target.kind).or_default().insert(target);
     }
-    let word = |kind: &TargetKind| match kind {
-        TargetKind::Host => "host",
-        TargetKind::Kube => "Kubernetes cluster",
-        TargetKind::Switch => "switch",
-    };
     let counts: Vec<String> = of_kind
         .iter()
-        .map(|(kind, targets)| format_count(targets.len(), word(kind)))
+        .map(|(kind, targets)| format_count(targets.len(), name_target_kind(kind)))
         .collect();
     if counts.is_empty() {
         format_count(0, "host")
@@ -367,27 +355,31 @@ fn format_target_counts<'a>(targets: impl Iterator<Item = &'a Target>) -> String
     }
 }
 
+fn name_target_kind(kind: &TargetKind) -> &'static str {
+    match kind {
+        TargetKind::Host => "host",
+        TargetKind::Kube => "Kubernetes cluster",
+        TargetKind::Switch => "switch",
+    }
+}
+
 /// What is held and only waited for says above that nobody knows it, and why.
 fn render_unknown_section(plan: &Plan) -> String {
-    let held = plan.nodes.iter().filter(|node| node.held.is_some());
-    let members = held
-        .flat_map(PlanNode::members)
-        .filter(|member| member.reason == Reason::NotReady);
-    let waited: BTreeSet<String> = members
-        .map(|member| member.wish.address.to_string())
-        .collect();
-    let said = |finding: &UnknownFinding| {
-        finding
-            .subject
-            .split_once('#')
-            .is_some_and(|(address, _)| waited.contains(address))
-    };
-    let rest: Vec<UnknownFinding> = plan
-        .unknown
-        .iter()
-        .filter(|finding| !said(finding))
-        .cloned()
-        .collect();
+    let mut waited = BTreeSet::new();
+    for node in plan.nodes.iter().filter(|node| node.held.is_some()) {
+        for member in node.members() {
+            if member.reason == Reason::NotReady {
+                waited.insert(member.wish.address.to_string());
+            }
+        }
+    }
+    let mut rest = Vec::new();
+    for finding in &plan.unknown {
+        let address = finding.subject.split_once('#').map(|(address, _)| address);
+        if !address.is_some_and(|address| waited.contains(address)) {
+            rest.push(finding.clone());
+        }
+    }
     if rest.is_empty() {
         return String::new();
     }
@@ -412,15 +404,15 @@ fn render_dropped_fields(plan: &Plan) -> String {
             .or_default()
             .push(&dropped.field.target.name);
     }
-    let entry = |((what, value), names): ((String, &str), Vec<&str>)| {
+    let mut entries = String::new();
+    for ((what, value), names) in folded {
         let names = nodeset::fold_node_set(&names);
-        format!(
+        entries.push_str(&format!(
             " . {names:<14} {}   {}\n",
             text::sanitize_text(&what),
             text::one_line(value, 40)
-        )
-    };
-    let entries: String = folded.into_iter().map(entry).collect();
+        ));
+    }
     if entries.is_empty() {
         return entries;
     }

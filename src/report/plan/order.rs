@@ -1,7 +1,7 @@
 //! What comes after what: the groups above are sorted by what they interrupt, and this says the
 //! order of time.
 
-use super::entry::is_looked_again;
+use super::entry::{has_target_kind, is_rechecked};
 use crate::wrap::{COLUMNS, wrap_labelled_text};
 use indexmap::IndexMap;
 use railwright_base::text::{clean_line, format_count};
@@ -16,42 +16,35 @@ const SHOWN: usize = 3;
 /// for a single kind.
 pub fn render_step_order(open: &[&PlanNode]) -> String {
     let mut of_target: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut hosts = BTreeSet::new();
     for node in open {
         let Some(target) = &node.target else { continue };
+        if target.kind == TargetKind::Host {
+            hosts.insert(target.name.to_string());
+        }
         let steps = of_target.entry(target.name.to_string()).or_default();
         if let Some(word) = format_step_kind(node) {
             append_step_word(steps, word);
         }
     }
     let mut alike: IndexMap<Vec<String>, Vec<String>> = IndexMap::new();
-    of_target
-        .into_iter()
-        .filter(|(_, steps)| steps.len() > 1)
-        .for_each(|(name, steps)| alike.entry(steps).or_default().push(name));
-    let whole = alike.len() == 1;
-    let of_host = open
-        .iter()
-        .filter_map(|node| node.target.as_ref())
-        .filter(|target| target.kind == TargetKind::Host);
-    let hosts: BTreeSet<String> = of_host.map(|target| target.name.to_string()).collect();
-    let line = |(number, (steps, names)): (usize, (&Vec<String>, &Vec<String>))| {
-        let who = match whole {
-            true if names.iter().all(|name| hosts.contains(name)) => {
-                "a host, one step at a time".to_owned()
-            }
-            _ => nodeset::fold_node_set(names),
+    for (name, steps) in of_target {
+        if steps.len() > 1 {
+            alike.entry(steps).or_default().push(name);
+        }
+    }
+    let mut out = String::new();
+    let mut label = "order    ";
+    for (steps, names) in alike.iter().take(SHOWN) {
+        let who = if alike.len() == 1 && names.iter().all(|name| hosts.contains(name)) {
+            "a host, one step at a time".to_owned()
+        } else {
+            nodeset::fold_node_set(names)
         };
-        wrap_labelled_text(
-            if number == 0 {
-                "order    "
-            } else {
-                "         "
-            },
-            &format!("{who}: {}", steps.join(", ")),
-            COLUMNS,
-        )
-    };
-    let mut out: String = alike.iter().take(SHOWN).enumerate().map(line).collect();
+        let text = format!("{who}: {}", steps.join(", "));
+        out.push_str(&wrap_labelled_text(label, &text, COLUMNS));
+        label = "         ";
+    }
     if alike.len() > SHOWN {
         out.push_str(&format!(
             "         and hosts in {}: --json has every step\n",
@@ -64,41 +57,38 @@ pub fn render_step_order(open: &[&PlanNode]) -> String {
 /// What of a Kubernetes cluster or of switches the hosts wait for; nothing where they wait for
 /// nothing.
 pub fn render_host_prerequisites(open: &[&PlanNode]) -> String {
-    let of = |node: &PlanNode, kind: TargetKind| {
-        node.target
-            .as_ref()
-            .is_some_and(|target| target.kind == kind)
-    };
-    let waited: BTreeSet<&str> = open
+    let mut waited: BTreeSet<&str> = BTreeSet::new();
+    for node in open
         .iter()
-        .filter(|node| of(node, TargetKind::Host))
-        .flat_map(|node| node.after.iter().map(String::as_str))
-        .collect();
-    let first = || open.iter().filter(|node| waited.contains(node.id.as_str()));
-    let switches: BTreeSet<&str> = first()
-        .filter(|node| of(node, TargetKind::Switch))
-        .flat_map(|node| &node.target)
-        .map(|t| &*t.name)
-        .collect();
-    let all = nodeset::fold_node_set(&switches.iter().collect::<Vec<_>>());
+        .filter(|node| has_target_kind(node, TargetKind::Host))
+    {
+        waited.extend(node.after.iter().map(String::as_str));
+    }
+    let (mut switches, mut clusters) = (BTreeSet::new(), Vec::new());
+    for node in open.iter().filter(|node| waited.contains(node.id.as_str())) {
+        match &node.target {
+            Some(target) if target.kind == TargetKind::Switch => {
+                switches.insert(&*target.name);
+            }
+            Some(target) if target.kind == TargetKind::Kube => clusters.push(clean_line(&node.id)),
+            _ => {}
+        }
+    }
+    let mut out = String::new();
+    let names = nodeset::fold_node_set(&switches.iter().collect::<Vec<_>>());
     let of_switches = match switches.len() {
-        0 => None,
-        1 => Some(format!("switch/{all}: the hosts' steps wait for it")),
-        _ => Some(format!(
-            "switch/{all}, one at a time: the hosts' steps wait for them"
-        )),
+        0 => String::new(),
+        1 => format!("switch/{names}: the hosts' steps wait for it"),
+        _ => format!("switch/{names}, one at a time: the hosts' steps wait for them"),
     };
-    let names: Vec<String> = first()
-        .filter(|node| of(node, TargetKind::Kube))
-        .map(|node| clean_line(&node.id))
-        .collect();
-    let of_clusters =
-        (!names.is_empty()).then(|| format!("{}: the hosts' steps wait for it", names.join(", ")));
-    of_switches
-        .into_iter()
-        .chain(of_clusters)
-        .map(|line| wrap_labelled_text("first    ", &line, COLUMNS))
-        .collect()
+    if !switches.is_empty() {
+        out.push_str(&wrap_labelled_text("first    ", &of_switches, COLUMNS));
+    }
+    if !clusters.is_empty() {
+        let text = format!("{}: the hosts' steps wait for it", clusters.join(", "));
+        out.push_str(&wrap_labelled_text("first    ", &text, COLUMNS));
+    }
+    out
 }
 
 /// Kinds that follow each other over and over (each rail's in turn) are said once.
@@ -113,9 +103,11 @@ fn append_step_word(steps: &mut Vec<String>, word: String) {
 /// What a step is called here; nothing for one that only looks.
 fn format_step_kind(node: &PlanNode) -> Option<String> {
     match &node.kind {
-        NodeKind::Change { members, .. } if members.iter().all(is_looked_again) => None,
+        NodeKind::Change { members, .. } if members.iter().all(is_rechecked) => None,
         NodeKind::Change { members, .. } => Some(clean_line(&members.first()?.wish.kind)),
-        NodeKind::Reboot | NodeKind::Drain { .. } => Some(super::entry::kind_word(node).to_owned()),
+        NodeKind::Reboot | NodeKind::Drain { .. } => {
+            Some(super::entry::name_node_kind(node).to_owned())
+        }
         NodeKind::Uncordon { .. }
         | NodeKind::Gate { .. }
         | NodeKind::Barrier

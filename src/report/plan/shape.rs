@@ -2,12 +2,12 @@
 //! the same to interrupt and to watch over.
 
 use super::entry::{
-    change_of, describe_automatic_rollback, format_blocked_reason, is_looked_again, is_new_package,
-    kind_word, reason_of, rebooted_for,
+    describe_automatic_rollback, describe_member_change, describe_member_reason,
+    format_blocked_reason, is_new_package, is_rechecked, list_reboot_causes, name_node_kind,
 };
 use railwright_base::nodeset;
 use railwright_base::shared::place_of;
-use railwright_plan::{AttributeDifference, AutomaticRollback, Member, NodeKind, PlanNode, Reason};
+use railwright_plan::{AutomaticRollback, Member, NodeKind, PlanNode, Reason};
 use railwright_resource::{DesiredResource, Disruption};
 use std::mem::Discriminant;
 
@@ -26,16 +26,10 @@ pub fn build_shape_parts(node: &PlanNode) -> Option<Parts<'_>> {
     let NodeKind::Change { members, guard, .. } = &node.kind else {
         return None;
     };
-    let one = |member: &Member| {
-        let DesiredResource { address, want, .. } = &member.wish;
-        let places = [
-            place_of(&address.path),
-            place_of(want),
-            place_of(&member.found),
-        ];
-        is_plain(&member.reason).then(|| (places, std::mem::discriminant(&member.reason)))
-    };
-    let members = members.iter().map(one).collect::<Option<Vec<_>>>()?;
+    let members = members
+        .iter()
+        .map(build_member_parts)
+        .collect::<Option<Vec<_>>>()?;
     let interrupts = place_of(&node.interrupts);
     node.held.is_none().then_some(Parts {
         disruption: node.disruption,
@@ -45,16 +39,27 @@ pub fn build_shape_parts(node: &PlanNode) -> Option<Parts<'_>> {
     })
 }
 
+fn build_member_parts(member: &Member) -> Option<([usize; 3], Discriminant<Reason>)> {
+    let DesiredResource { address, want, .. } = &member.wish;
+    let places = [
+        place_of(&address.path),
+        place_of(want),
+        place_of(&member.found),
+    ];
+    is_plain(&member.reason).then(|| (places, std::mem::discriminant(&member.reason)))
+}
+
 /// A reason that holds nothing of the host that it is about, so that it is alike on all of them.
 pub fn is_plain(reason: &Reason) -> bool {
     use Reason::{
-        Drifted, LetGo, New, NotReady, OwedRestart, RemovedFromSpec, Takeover, WillBeLostAtReboot,
+        Drifted, LetGo, New, NotReady, PendingRestart, RemovedFromSpec, Takeover,
+        WillBeLostAtReboot,
     };
     matches!(
         reason,
         New | Takeover
             | Drifted
-            | OwedRestart
+            | PendingRestart
             | NotReady
             | WillBeLostAtReboot
             | RemovedFromSpec
@@ -62,42 +67,44 @@ pub fn is_plain(reason: &Reason) -> bool {
     )
 }
 
+fn build_member_shape(member: &Member) -> String {
+    let mut attributes = Vec::new();
+    for difference in &member.differences {
+        attributes.push(format!(
+            "{}{}",
+            difference.attribute,
+            difference.plane.word()
+        ));
+    }
+    let since: Vec<&str> = member.since.iter().map(|d| d.attribute.as_str()).collect();
+    format!(
+        "{}|{}|{}|{}|{}",
+        member.wish.address.within_target(),
+        describe_member_reason(member, None),
+        attributes.join(","),
+        since.join(","),
+        member.residue.join(",")
+    )
+}
+
 /// Nodes of the same shape are folded: same resources, reasons and attributes, the same to
 /// interrupt and to watch over; values may differ and are then listed.
 pub fn build_node_shape(node: &PlanNode) -> String {
-    let members: Vec<String> = node
-        .members()
-        .iter()
-        .map(|m| {
-            let attributes: Vec<String> = m
-                .differences
-                .iter()
-                .map(|d| format!("{}{}", d.attribute, d.plane.word()))
-                .collect();
-            let since: Vec<&str> = m.since.iter().map(|d| d.attribute.as_str()).collect();
-            let words = [attributes.join(","), since.join(","), m.residue.join(",")];
-            format!(
-                "{}|{}|{}",
-                m.wish.address.within_target(),
-                reason_of(m, None),
-                words.join("|")
-            )
-        })
-        .collect();
-    let looked_again = members.is_empty() || node.members().iter().all(is_looked_again);
+    let members: Vec<String> = node.members().iter().map(build_member_shape).collect();
+    let looked_again = members.is_empty() || node.members().iter().all(is_rechecked);
     let waits = match &node.kind {
-        NodeKind::Reboot => rebooted_for(node),
+        NodeKind::Reboot => list_reboot_causes(node),
         NodeKind::Drain { cluster, .. } | NodeKind::Uncordon { cluster, .. } => cluster.to_string(),
         _ => String::new(),
     };
     let body = if looked_again && !members.is_empty() {
-        format!("again {}", reason_of(&node.members()[0], None))
+        format!("again {}", describe_member_reason(&node.members()[0], None))
     } else {
         members.join(";")
     };
     format!(
         "{}|{waits}|{body}|{:?}|{:?}|{:?}|{:?}",
-        kind_word(node),
+        name_node_kind(node),
         format_blocked_reason(node),
         node.disruption,
         node.interrupts,
@@ -130,33 +137,24 @@ pub fn build_nameless_shape<'a>(nodes: &[&'a PlanNode]) -> Option<(String, &'a s
     let [member] = &members[..] else { return None };
     let name = own_name(member);
     let counts_on = name.contains(|c: char| c.is_ascii_digit()) && nodeset::is_plain(name);
-    let has_own_form = is_new_package(member) || is_looked_again(member);
+    let has_own_form = is_new_package(member) || is_rechecked(member);
     let alike: Vec<&Member> = nodes.iter().map(|node| &node.members()[0]).collect();
-    let value = |(place, difference): (usize, &AttributeDifference)| {
+    if !counts_on || has_own_form {
+        return None;
+    }
+    let mut values = Vec::new();
+    for (place, difference) in member.differences.iter().enumerate() {
         if difference.attribute == "addresses" {
-            String::new()
+            values.push(String::new());
         } else {
-            change_of(&alike, place).to_string()
+            values.push(describe_member_change(&alike, place).to_string());
         }
-    };
-    let values = || {
-        member
-            .differences
-            .iter()
-            .enumerate()
-            .map(value)
-            .collect::<Vec<_>>()
-            .join("|")
-    };
-    (counts_on && !has_own_form).then(|| {
-        (
-            format!(
-                "{}|{}|{}",
-                nodeset::mask_digits(name),
-                build_node_shape(node).replace(name, NAME),
-                values()
-            ),
-            name,
-        )
-    })
+    }
+    let shape = format!(
+        "{}|{}|{}",
+        nodeset::mask_digits(name),
+        build_node_shape(node).replace(name, NAME),
+        values.join("|")
+    );
+    Some((shape, name))
 }

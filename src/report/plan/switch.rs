@@ -1,7 +1,7 @@
 //! A step of a switch on the plan's screen: ports with the same to say are one entry, and below
 //! them stands what the switch itself is told, in its own words.
 
-use super::entry::{one_member, wrap_entry_line};
+use super::entry::{render_member, wrap_entry_line};
 use indexmap::IndexMap;
 use railwright_base::nodeset;
 use railwright_base::text::{clean_line, format_count};
@@ -17,34 +17,46 @@ const LINES: usize = 12;
 
 /// The entries of a step's resources, each with all ports that have the same to say.
 pub fn render_switch_members(nodes: &[&PlanNode], called: &dyn Fn(&str) -> String) -> String {
-    let of = |n: usize| nodes.iter().map(move |node| &node.members()[n]);
     let mut alike: IndexMap<String, Vec<usize>> = IndexMap::new();
     for n in 0..nodes[0].members().len() {
-        let said = |member: &Member| {
-            let differences = serde_json::to_string(&member.differences).unwrap_or_default();
-            format!(
-                "{}|{:?}|{}|{differences}|{:?}",
-                member.wish.kind, member.reason, member.removal, member.since
-            )
-        };
-        alike.entry(of(n).map(said).collect()).or_default().push(n);
-    }
-    let entry = |(_, all): (&String, &Vec<usize>)| {
-        let names: Vec<&str> = all
+        let shape: String = nodes
             .iter()
-            .map(|n| nodes[0].members()[*n].wish.address.name())
+            .map(|node| build_port_shape(&node.members()[n]))
             .collect();
-        let own = nodes[0].members()[all[0]].wish.address.name().to_owned();
-        let folded = fold_port_names(&names);
-        one_member(nodes, all[0], &|text| {
-            if all.len() > 1 {
-                called(&text.replace(&own, &folded))
-            } else {
-                called(text)
-            }
-        })
-    };
-    alike.iter().map(entry).collect()
+        alike.entry(shape).or_default().push(n);
+    }
+    let mut out = String::new();
+    for places in alike.values() {
+        out.push_str(&render_alike_members(nodes, places, called));
+    }
+    out
+}
+
+/// All that is said of a resource but its name.
+fn build_port_shape(member: &Member) -> String {
+    let differences = serde_json::to_string(&member.differences).unwrap_or_default();
+    format!(
+        "{}|{:?}|{}|{differences}|{:?}",
+        member.wish.kind, member.reason, member.removal, member.since
+    )
+}
+
+/// The resources at these places as one entry.
+fn render_alike_members(
+    nodes: &[&PlanNode],
+    places: &[usize],
+    called: &dyn Fn(&str) -> String,
+) -> String {
+    let members = nodes[0].members();
+    let names: Vec<&str> = places
+        .iter()
+        .map(|n| members[*n].wish.address.name())
+        .collect();
+    let folded = fold_port_names(&names);
+    render_member(nodes, places[0], &|text: &str| match names[..] {
+        [_] => called(text),
+        _ => called(&text.replace(names[0], &folded)),
+    })
 }
 
 /// A node-set of ports that is longer than this says less than its ends do.
@@ -71,25 +83,26 @@ pub fn format_port_interrupts(interrupts: &[String]) -> String {
             .or_default()
             .push(port);
     }
-    let mut alike: Vec<_> = alike.iter().collect();
-    // What is said of the same ports twice is said once, in the longer words.
-    let longer = |ports: &[&str], rest: &str, other: &(&(String, String), &Vec<&str>)| {
-        other.0.1.len() > rest.len() && ports.iter().all(|p| other.1.contains(p))
-    };
-    let all = alike.clone();
-    alike.retain(|((_, rest), ports)| !all.iter().any(|other| longer(ports, rest, other)));
-    let one = |((_, rest), ports): (&(String, String), &Vec<&str>)| match ports.len() {
-        1 => format!("{} {rest}", ports[0]),
-        many => {
-            format!(
+    let mut texts = Vec::new();
+    for ((_, rest), ports) in &alike {
+        // What is said of the same ports twice is said once, in the longer words.
+        let is_said_longer = alike.iter().any(|((_, longer), others)| {
+            longer.len() > rest.len() && ports.iter().all(|port| others.contains(port))
+        });
+        if is_said_longer {
+            continue;
+        }
+        texts.push(match ports.len() {
+            1 => format!("{} {rest}", ports[0]),
+            many => format!(
                 "{} ({}) {}",
-                self::fold_port_names(ports),
+                fold_port_names(ports),
                 format_count(many, "port"),
                 rest.replacen("goes", "go", 1).replacen("comes", "come", 1)
-            )
-        }
-    };
-    alike.into_iter().map(one).collect::<Vec<_>>().join("; ")
+            ),
+        });
+    }
+    texts.join("; ")
 }
 
 /// What the switch is told, line by line, equal ports as one.
@@ -112,12 +125,11 @@ pub fn render_switch_edits(actions: &[Action]) -> String {
             }
         }
     }
-    let mut out: String = lines
-        .iter()
-        .take(LINES)
-        .enumerate()
-        .map(|(n, line)| wrap_entry_line(if n == 0 { label } else { "         " }, line))
-        .collect();
+    let mut out = String::new();
+    for line in lines.iter().take(LINES) {
+        out.push_str(&wrap_entry_line(label, line));
+        label = "         ";
+    }
     if lines.len() > LINES {
         out.push_str(&wrap_entry_line(
             "         ",
@@ -138,51 +150,57 @@ fn list_sonic_patch_lines(edits: &[SwitchEdit]) -> Vec<String> {
         .into_iter()
         .flatten()
     {
-        let text = |key: &str| {
-            operation
-                .get(key)
-                .and_then(Value::as_str)
-                .unwrap_or_default()
+        let mut words = Vec::new();
+        for word in read_text_field(operation, "path").split('/').skip(1) {
+            words.push(word.replace("~1", "/").replace("~0", "~"));
+        }
+        let value = match operation.get("value") {
+            Some(value) => format_patch_value(value),
+            None => String::new(),
         };
-        let mut words: Vec<String> = text("path")
-            .split('/')
-            .skip(1)
-            .map(|word| word.replace("~1", "/").replace("~0", "~"))
-            .collect();
-        let value = operation.get("value").map_or_else(String::new, of_value);
-        // Rows of ports differ in the port alone: the table, what follows the port, and the value
-        // make them one.
-        let port = words
-            .get(1)
-            .map(|key| key.split('|').next().unwrap_or_default().to_owned())
-            .unwrap_or_default();
-        let is_port = port.chars().any(|c| c.is_ascii_digit()) && nodeset::is_plain(&port);
-        let (key, name) = match is_port {
-            true => {
-                words[1] = words[1].replacen(&port, PORT, 1);
-                (words.join("/"), port)
-            }
-            false if words.len() == 3 && words[0] == "CABLE_LENGTH" => {
-                let port = std::mem::replace(&mut words[2], PORT.to_owned());
-                (words.join("/"), port)
-            }
-            false => (words.join("/"), String::new()),
-        };
-        alike
-            .entry((text("op").to_owned(), key, value))
-            .or_default()
-            .push(name);
+        let name = mask_port(&mut words);
+        let key = (
+            read_text_field(operation, "op").to_owned(),
+            words.join("/"),
+            value,
+        );
+        alike.entry(key).or_default().push(name);
     }
-    let line = |((op, path, value), ports): (&(String, String, String), &Vec<String>)| {
-        clean_line(
-            format!(
-                "{op:<7} /{} {value}",
-                path.replace(PORT, &fold_nonempty_ports(ports))
-            )
-            .trim_end(),
-        )
-    };
-    alike.iter().map(line).collect()
+    let mut lines = Vec::new();
+    for ((op, path, value), ports) in &alike {
+        let path = path.replace(PORT, &fold_nonempty_ports(ports));
+        lines.push(clean_line(format!("{op:<7} /{path} {value}").trim_end()));
+    }
+    lines
+}
+
+fn read_text_field<'v>(operation: &'v Value, key: &str) -> &'v str {
+    let field = operation.get(key).and_then(Value::as_str);
+    field.unwrap_or_default()
+}
+
+/// Replaces the port in a path by a sign, and returns it; an empty text where there is none. Rows
+/// of ports differ in the port alone: the table, what follows the port, and the value make them
+/// one.
+fn mask_port(words: &mut [String]) -> String {
+    let key = words.get(1).map_or("", String::as_str);
+    let port = key.split('|').next().unwrap_or_default().to_owned();
+    if port.contains(|c: char| c.is_ascii_digit()) && nodeset::is_plain(&port) {
+        words[1] = words[1].replacen(&port, PORT, 1);
+        return port;
+    }
+    if words.len() == 3 && words[0] == "CABLE_LENGTH" {
+        return std::mem::replace(&mut words[2], PORT.to_owned());
+    }
+    String::new()
+}
+
+fn replace_port(word: &str, port: &str) -> String {
+    if port.is_empty() {
+        word.to_owned()
+    } else {
+        word.replacen(port, PORT, 1)
+    }
 }
 
 /// The lines of NVUE: equal ports are one line, and equal numbers of a collection (`dscp 0-7`).
@@ -191,36 +209,27 @@ fn list_nvue_lines(edits: &[SwitchEdit]) -> Vec<String> {
     let mut of_ports: IndexMap<(&str, Vec<String>, String), Vec<String>> = IndexMap::new();
     for edit in cumulus::edit::select_effective_edits(&edits) {
         let port = edit.port().unwrap_or_default();
-        let replace = |word: &String| {
-            if port.is_empty() {
-                word.clone()
-            } else {
-                word.replacen(port, PORT, 1)
-            }
-        };
         let verb = if edit.value.is_some() { "set" } else { "unset" };
-        let value = edit
-            .value
-            .as_ref()
-            .map(cumulus::edit::Leaf::word)
-            .unwrap_or_default();
-        let key = (
-            verb,
-            edit.path.iter().map(replace).collect(),
-            replace(&value),
-        );
+        let value = match &edit.value {
+            Some(value) => replace_port(&value.word(), port),
+            None => String::new(),
+        };
+        let path = edit.path.iter().map(|word| replace_port(word, port));
+        let key = (verb, path.collect(), value);
         of_ports.entry(key).or_default().push(port.to_owned());
     }
     let mut of_numbers: IndexMap<(&str, String, String), Vec<u64>> = IndexMap::new();
     for ((verb, mut words, value), ports) in of_ports {
-        let number = (1..words.len()).rev().find(|n| {
-            NUMBERED.contains(&words[n - 1].as_str()) && words[*n].parse::<u64>().is_ok()
-        });
-        let number = number.and_then(|n| {
-            std::mem::replace(&mut words[n], NUMBER.to_owned())
-                .parse::<u64>()
-                .ok()
-        });
+        let mut number = None;
+        for n in (1..words.len()).rev() {
+            if NUMBERED.contains(&words[n - 1].as_str())
+                && let Ok(parsed) = words[n].parse::<u64>()
+            {
+                number = Some(parsed);
+                words[n] = NUMBER.to_owned();
+                break;
+            }
+        }
         let ports = fold_nonempty_ports(&ports);
         let key = (
             verb,
@@ -229,16 +238,12 @@ fn list_nvue_lines(edits: &[SwitchEdit]) -> Vec<String> {
         );
         of_numbers.entry(key).or_default().extend(number);
     }
-    let line = |((verb, words, value), numbers): (&(&str, String, String), &Vec<u64>)| {
-        clean_line(
-            format!(
-                "{verb:<5} {} {value}",
-                words.replace(NUMBER, &format_number_ranges(numbers))
-            )
-            .trim_end(),
-        )
-    };
-    of_numbers.iter().map(line).collect()
+    let mut lines = Vec::new();
+    for ((verb, words, value), numbers) in &of_numbers {
+        let words = words.replace(NUMBER, &format_number_ranges(numbers));
+        lines.push(clean_line(format!("{verb:<5} {words} {value}").trim_end()));
+    }
+    lines
 }
 
 /// The commands of EOS, each behind its sections; equal ports are one line.
@@ -250,38 +255,29 @@ fn list_eos_command_lines(edits: &[SwitchEdit]) -> Vec<String> {
             .first()
             .and_then(|first| first.strip_prefix("interface "))
             .unwrap_or_default();
-        let replace = |word: &String| {
-            if port.is_empty() {
-                word.clone()
-            } else {
-                word.replacen(port, PORT, 1)
-            }
-        };
-        let sections: Vec<String> = section.iter().map(replace).collect();
+        let sections: Vec<String> = section
+            .iter()
+            .map(|word| replace_port(word, port))
+            .collect();
         for line in lines {
-            let words = sections
-                .iter()
-                .map(String::as_str)
-                .chain([line])
-                .collect::<Vec<_>>()
-                .join(": ");
-            alike.entry(words).or_default().push(port.to_owned());
+            let words = [&sections[..], &[line.to_owned()]].concat();
+            let ports = alike.entry(words.join(": ")).or_default();
+            ports.push(port.to_owned());
         }
     }
-    alike
-        .iter()
-        .map(|(words, ports)| clean_line(&words.replace(PORT, &fold_nonempty_ports(ports))))
-        .collect()
+    let mut lines = Vec::new();
+    for (words, ports) in &alike {
+        lines.push(clean_line(
+            &words.replace(PORT, &fold_nonempty_ports(ports)),
+        ));
+    }
+    lines
 }
 
 fn fold_nonempty_ports(ports: &[String]) -> String {
-    self::fold_port_names(
-        &ports
-            .iter()
-            .map(String::as_str)
-            .filter(|port| !port.is_empty())
-            .collect::<Vec<_>>(),
-    )
+    let mut names: Vec<&str> = ports.iter().map(String::as_str).collect();
+    names.retain(|name| !name.is_empty());
+    fold_port_names(&names)
 }
 
 /// `0-7,10`.
@@ -295,14 +291,14 @@ fn format_number_ranges(numbers: &[u64]) -> String {
             _ => runs.push((number, number)),
         }
     }
-    let run = |(first, last): &(u64, u64)| {
-        if first == last {
-            first.to_string()
-        } else {
-            format!("{first}-{last}")
-        }
-    };
-    runs.iter().map(run).collect::<Vec<_>>().join(",")
+    let mut ranges = Vec::new();
+    for (first, last) in runs {
+        ranges.push(match first == last {
+            true => first.to_string(),
+            false => format!("{first}-{last}"),
+        });
+    }
+    ranges.join(",")
 }
 
 /// Collections whose members are numbers.
@@ -315,7 +311,7 @@ const NUMBER: &str = "\u{4}";
 const PORT: &str = "\u{3}";
 
 /// A value, or how many there are.
-fn of_value(value: &Value) -> String {
+fn format_patch_value(value: &Value) -> String {
     match value {
         Value::String(text) => format!("\"{text}\""),
         Value::Object(map) if map.values().any(Value::is_object) => {
@@ -332,12 +328,11 @@ fn of_value(value: &Value) -> String {
             )
         }
         Value::Object(map) if map.len() > 6 => format_count(map.len(), "field"),
-        Value::Object(map) => {
-            let field = |(name, value): (&String, &Value)| {
-                format!("{name}={}", value.as_str().unwrap_or_default())
-            };
-            map.iter().map(field).collect::<Vec<_>>().join(", ")
-        }
+        Value::Object(map) => map
+            .iter()
+            .map(|(name, value)| format!("{name}={}", value.as_str().unwrap_or_default()))
+            .collect::<Vec<_>>()
+            .join(", "),
         other => other.to_string(),
     }
 }

@@ -120,11 +120,11 @@ fn a_plan_of_which_nothing_may_be_carried_out_does_not_end_with_an_apply() {
     };
     assert_eq!(
         end(&held, None),
-        "next     mend what holds it, then plan again: railwright plan inv x"
+        "next     fix what blocks it, then plan again: railwright plan inv x"
     );
     assert_eq!(
         end(&held, Some("a.plan")),
-        "next     mend what holds it, then plan again"
+        "next     fix what blocks it, then plan again"
     );
     let open = of_hosts(&["n1"], |_, _| ());
     assert_eq!(
@@ -159,7 +159,7 @@ fn a_removal_that_takes_nothing_back_says_so_and_show_has_what_stays() {
     let text = render_plan_screen(&removed(false), &PlanNextSteps::default());
     assert!(
         text.contains(
-            "because  removed from spec: nothing of it is to be taken back, and it is forgotten"
+            "because  removed from spec: nothing of it is to be rolled back, and it is forgotten"
         ),
         "{text}"
     );

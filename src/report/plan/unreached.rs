@@ -5,22 +5,24 @@ use railwright_base::text::clean_line;
 use railwright_plan::HostsWithoutSsh;
 
 /// They and their modules, folded by what they go without.
-pub fn no_ssh(all: &[HostsWithoutSsh]) -> String {
+pub fn render_hosts_without_ssh(all: &[HostsWithoutSsh]) -> String {
     if all.is_empty() {
         return String::new();
     }
-    let entry = |one: &HostsWithoutSsh| {
-        let without = match one.modules.is_empty() {
-            true => "no module would be for them".to_owned(),
-            false => format!("without {}", one.modules.join(", ")),
-        };
-        wrap_labelled_text(
-            &format!(" . {:<14} ", clean_line(&one.hosts)),
-            &without,
-            COLUMNS,
-        )
-    };
     render_heading(
         "NO SSH, by the spec: these hosts are not asked, and go without the modules for hosts",
-    ) + &all.iter().map(entry).collect::<String>()
+    ) + &all
+        .iter()
+        .map(|one| {
+            let without = match one.modules.is_empty() {
+                true => "no module would be for them".to_owned(),
+                false => format!("without {}", one.modules.join(", ")),
+            };
+            wrap_labelled_text(
+                &format!(" . {:<14} ", clean_line(&one.hosts)),
+                &without,
+                COLUMNS,
+            )
+        })
+        .collect::<String>()
 }

@@ -107,17 +107,19 @@ fn format_rollout_limits(policy: &RolloutPolicy) -> String {
 
 fn build_wave_lines(waves: &[&[String]], policy: &RolloutPolicy, canaries: usize) -> Vec<String> {
     let domain_of = policy.domain_of();
-    let domain = |hosts: &[String]| hosts.first().and_then(|host| domain_of.get(host).copied());
     let mut lines = Vec::new();
     let mut first = 0;
     while first < waves.len() {
         let size = waves[first].len();
         let alike = waves[first..]
             .iter()
-            .take_while(|hosts| hosts.len() == size && domain(hosts) == domain(waves[first]))
+            .take_while(|hosts| {
+                hosts.len() == size
+                    && find_domain(&domain_of, hosts) == find_domain(&domain_of, waves[first])
+            })
             .count();
         let hosts = waves[first..first + alike].concat();
-        let many = first > canaries && alike >= FOLDED_FROM && in_order(&hosts);
+        let many = first > canaries && alike >= FOLDED_FROM && is_in_order(&hosts);
         let taken = if many { alike } else { 1 };
         let hosts = if many {
             nodeset::fold_node_set(&hosts)
@@ -134,7 +136,7 @@ fn build_wave_lines(waves: &[&[String]], policy: &RolloutPolicy, canaries: usize
             notes.push("out of service, verified first".to_owned());
         } else if first == canaries {
             notes.push(describe_canary(policy));
-        } else if let Some(domain) = domain(waves[first]) {
+        } else if let Some(domain) = find_domain(&domain_of, waves[first]) {
             notes.push(domain.to_owned());
         }
         if many {
@@ -155,6 +157,10 @@ fn build_wave_lines(waves: &[&[String]], policy: &RolloutPolicy, canaries: usize
     lines
 }
 
+fn find_domain<'p>(domain_of: &BTreeMap<String, &'p str>, hosts: &[String]) -> Option<&'p str> {
+    domain_of.get(hosts.first()?).copied()
+}
+
 fn describe_canary(policy: &RolloutPolicy) -> String {
     match policy.classes.len() {
         0 => "canary".to_owned(),
@@ -166,7 +172,7 @@ fn describe_canary(policy: &RolloutPolicy) -> String {
 }
 
 /// True when the folded names, unfolded, are in the order that the hosts have.
-fn in_order(hosts: &[String]) -> bool {
+fn is_in_order(hosts: &[String]) -> bool {
     nodeset::expand_node_set(&nodeset::fold_node_set(hosts)).is_ok_and(|unfolded| unfolded == hosts)
 }
 

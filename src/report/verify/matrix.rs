@@ -57,11 +57,11 @@ pub fn render_bandwidth_matrix(report: &VerifyReport) -> String {
             .into_iter()
             .collect();
         hosts.sort_by(|a, b| natural_order(a, b));
-        let asked = |quantity: &&Quantity| {
-            !quantity.title.starts_with("GPUDIRECT")
-                || cells.iter().any(|c| (quantity.value)(c).is_some())
-        };
-        for quantity in QUANTITIES.iter().filter(asked) {
+        for quantity in &QUANTITIES {
+            let was_measured = cells.iter().any(|c| (quantity.value)(c).is_some());
+            if quantity.title.starts_with("GPUDIRECT") && !was_measured {
+                continue;
+            }
             if hosts.len() <= FULL_MATRIX_HOSTS {
                 out.push_str(&render_heading(&format!(
                     "{}, {}, rail {rail} (row sends to column)",
@@ -86,21 +86,10 @@ fn render_full_matrix(hosts: &[&str], cells: &[&Measurement], quantity: &Quantit
     let width = longest.max(8) + 2;
     let named = 4 + longest + hosts.len() * width <= SCREEN;
     let width = if named { width } else { 10 };
-    let label = |place: usize, host: &str| {
-        if named {
-            host.to_owned()
-        } else {
-            format!(
-                "{} {}",
-                place + 1,
-                railwright_base::text::one_line(host, 12)
-            )
-        }
-    };
     let label_width = hosts
         .iter()
         .enumerate()
-        .map(|(i, h)| label(i, h).chars().count())
+        .map(|(i, h)| label_host(named, i, h).chars().count())
         .max()
         .unwrap_or(0);
     let mut out = format!("   {:label_width$}", "");
@@ -114,7 +103,10 @@ fn render_full_matrix(hosts: &[&str], cells: &[&Measurement], quantity: &Quantit
     }
     out.push('\n');
     for (place, from) in hosts.iter().enumerate() {
-        out.push_str(&format!("   {:<label_width$}", label(place, from)));
+        out.push_str(&format!(
+            "   {:<label_width$}",
+            label_host(named, place, from)
+        ));
         for to in hosts {
             let cell = cells.iter().find(|c| c.from == *from && c.to == *to);
             let text = match cell.map(|c| (quantity.value)(c)) {
@@ -129,6 +121,18 @@ fn render_full_matrix(hosts: &[&str], cells: &[&Measurement], quantity: &Quantit
     out
 }
 
+fn label_host(named: bool, place: usize, host: &str) -> String {
+    if named {
+        host.to_owned()
+    } else {
+        format!(
+            "{} {}",
+            place + 1,
+            railwright_base::text::one_line(host, 12)
+        )
+    }
+}
+
 fn render_percentiles(hosts: usize, cells: &[&Measurement], quantity: &Quantity) -> String {
     let mut valued: Vec<(f64, &Measurement)> = cells
         .iter()
@@ -139,21 +143,16 @@ fn render_percentiles(hosts: usize, cells: &[&Measurement], quantity: &Quantity)
             .then_with(|| (&a.1.from, &a.1.to).cmp(&(&b.1.from, &b.1.to)))
     });
     let without = cells.len() - valued.len();
-    let at = |percent: usize| {
-        valued
-            .get((valued.len().saturating_sub(1)) * percent / 100)
-            .map_or(0.0, |(value, _)| *value)
-    };
     let mut out = format!(
         "   {} of {} directed pairs of {}\n   min {:.2}   p5 {:.2}   median {:.2}   p95 {:.2}   max {:.2}\n",
         cells.len(),
         hosts * (hosts - 1),
         format_count(hosts, "host"),
-        at(0),
-        at(5),
-        at(50),
-        at(95),
-        at(100)
+        select_percentile(&valued, 0),
+        select_percentile(&valued, 5),
+        select_percentile(&valued, 50),
+        select_percentile(&valued, 95),
+        select_percentile(&valued, 100)
     );
     if without > 0 {
         out.push_str(&format!(
@@ -171,4 +170,10 @@ fn render_percentiles(hosts: usize, cells: &[&Measurement], quantity: &Quantity)
         ));
     }
     out
+}
+
+fn select_percentile(valued: &[(f64, &Measurement)], percent: usize) -> f64 {
+    valued
+        .get((valued.len().saturating_sub(1)) * percent / 100)
+        .map_or(0.0, |(value, _)| *value)
 }

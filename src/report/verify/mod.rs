@@ -30,33 +30,17 @@ pub fn render_verify_screen(report: &VerifyReport) -> String {
             out.push_str(&render_check_entries(&results));
         }
     }
-    out.push_str(&one_liners(report, CheckVerdict::NotApplicable));
+    out.push_str(&render_one_liners(report, CheckVerdict::NotApplicable));
     out.push_str(&matrix::render_bandwidth_matrix(report));
     out.push_str(&render_nccl_figures(report));
-    out.push_str(&one_liners(report, CheckVerdict::Passed));
+    out.push_str(&render_one_liners(report, CheckVerdict::Passed));
     out.push_str(&render_verify_conclusion(report));
     out
 }
 
 /// What NCCL's tests reached, a line for hosts that ran together.
 fn render_nccl_figures(report: &VerifyReport) -> String {
-    let line = |figure: &NcclFigure| {
-        let reached = match (figure.busbw, figure.bytes) {
-            (Some(busbw), Some(size)) => format!("{busbw:.2} GB/s at {}", format_bytes(size)),
-            _ => "no bandwidth".to_owned(),
-        };
-        let ranks = format_count(figure.ranks as usize, "rank");
-        let words = format!("{ranks}   {}   {reached}", figure.transport.word());
-        wrap::wrap_labelled_text(
-            &format!(
-                "   {}   ",
-                one_line(&nodeset::fold_node_set(&figure.hosts), 48)
-            ),
-            &words,
-            wrap::COLUMNS,
-        )
-    };
-    let lines: String = report.nccl.iter().map(line).collect();
+    let lines: String = report.nccl.iter().map(render_nccl_figure).collect();
     if lines.is_empty() {
         lines
     } else {
@@ -65,6 +49,23 @@ fn render_nccl_figures(report: &VerifyReport) -> String {
             render_heading("NCCL'S TESTS, bus bandwidth of the largest messages")
         )
     }
+}
+
+fn render_nccl_figure(figure: &NcclFigure) -> String {
+    let reached = match (figure.busbw, figure.bytes) {
+        (Some(busbw), Some(size)) => format!("{busbw:.2} GB/s at {}", format_bytes(size)),
+        _ => "no bandwidth".to_owned(),
+    };
+    let ranks = format_count(figure.ranks as usize, "rank");
+    let words = format!("{ranks}   {}   {reached}", figure.transport.word());
+    wrap::wrap_labelled_text(
+        &format!(
+            "   {}   ",
+            one_line(&nodeset::fold_node_set(&figure.hosts), 48)
+        ),
+        &words,
+        wrap::COLUMNS,
+    )
 }
 
 /// Renders the results as a JSON document, with the verdict of the whole.
@@ -148,8 +149,8 @@ fn render_check_entry(members: &[&CheckResult]) -> String {
         subject::describe_result_subjects(members)
     );
     let rows = [
-        ("found", format_measured_range(members)),
-        ("wanted", first.expected.clone()),
+        ("actual", format_measured_range(members)),
+        ("desired", first.expected.clone()),
         ("means", first.effect.clone()),
         ("next", first.next.clone()),
     ];
@@ -161,14 +162,8 @@ fn render_check_entry(members: &[&CheckResult]) -> String {
 
 /// What was found; numbers that differ from pair to pair as a range, the lowest first.
 fn format_measured_range(members: &[&CheckResult]) -> String {
-    let number = |text: &str| {
-        text.split(' ')
-            .next()
-            .and_then(|word| word.parse::<f64>().ok())
-            .unwrap_or(0.0)
-    };
     let mut distinct: Vec<&str> = members.iter().map(|m| m.measured.as_str()).collect();
-    distinct.sort_by(|a, b| number(a).total_cmp(&number(b)));
+    distinct.sort_by(|a, b| parse_first_number(a).total_cmp(&parse_first_number(b)));
     distinct.dedup();
     match (distinct.first(), distinct.last()) {
         (Some(lowest), Some(highest)) if distinct.len() > 1 => format!("{lowest} to {highest}"),
@@ -177,14 +172,21 @@ fn format_measured_range(members: &[&CheckResult]) -> String {
     }
 }
 
-/// `       found   text`, below a check.
+fn parse_first_number(text: &str) -> f64 {
+    text.split(' ')
+        .next()
+        .and_then(|word| word.parse::<f64>().ok())
+        .unwrap_or(0.0)
+}
+
+/// `       actual  text`, below a check.
 fn wrap_check_line(word: &str, text: &str) -> String {
     wrap::wrap_labelled_text(&format!("       {word:<8}"), text, 100)
 }
 
 /// One line a check; what does not apply says why, and a number that passed what it was judged
 /// against.
-fn one_liners(report: &VerifyReport, verdict: CheckVerdict) -> String {
+fn render_one_liners(report: &VerifyReport, verdict: CheckVerdict) -> String {
     let mut by_check: IndexMap<(VerifyCheck, &str), Vec<&CheckResult>> = IndexMap::new();
     for result in report.with(verdict) {
         let reason = match verdict {
@@ -225,20 +227,20 @@ fn one_liners(report: &VerifyReport, verdict: CheckVerdict) -> String {
 }
 
 fn render_verify_conclusion(report: &VerifyReport) -> String {
-    let counts = [
+    let mut parts = Vec::new();
+    for (verdict, word) in [
         (CheckVerdict::Failed, "failed"),
         (CheckVerdict::Unknown, "unknown"),
         (CheckVerdict::NotRun, "not run"),
         (CheckVerdict::Warning, "with a warning"),
         (CheckVerdict::NotApplicable, "not applicable"),
         (CheckVerdict::Passed, "passed"),
-    ];
-    let parts: Vec<String> = counts
-        .into_iter()
-        .map(|(verdict, word)| (report.with(verdict).count(), word))
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, word)| format!("{count} {word}"))
-        .collect();
+    ] {
+        match report.with(verdict).count() {
+            0 => {}
+            count => parts.push(format!("{count} {word}")),
+        }
+    }
     let verdict = match report.verdict() {
         CheckVerdict::Failed => "The fabric is not as the spec wants it.",
         CheckVerdict::Unknown => "The fabric is not proven: something could not be found out.",
@@ -329,13 +331,13 @@ mod tests {
 
         FAILED: not as it must be -----------------------------------------------------------------------
          ! netdev       gpu02 rail 1   RW0803
-               found   ens1 has mtu 1500
-               wanted  up, mtu 9000
+               actual  ens1 has mtu 1500
+               desired up, mtu 9000
                means   packets vanish
                next    railwright drift inventories/lab
          ! bandwidth    8 pairs among gpu[01-04] rail 0   RW0809
-               found   59.50 Gb/s to 74.50 Gb/s
-               wanted  at least 80 Gb/s
+               actual  59.50 Gb/s to 74.50 Gb/s
+               desired at least 80 Gb/s
                means   slow
                next    look
 
@@ -369,7 +371,7 @@ mod tests {
         let mut told = report(2);
         told.results
             .retain(|result| result.check == VerifyCheck::Latency);
-        let mend = "install a perftest that is built with CUDA (its `--help` lists \
+        let fix = "install a perftest that is built with CUDA (its `--help` lists \
                     --use_cuda_bus_id), then railwright verify {inventory}";
         for pair in [["gpu01", "gpu02"], ["gpu02", "gpu01"]] {
             let passed = CheckOutcome::passed("196.10 Gb/s")
@@ -378,7 +380,7 @@ mod tests {
                 .push(passed.on("", &pair, Some(0), VerifyCheck::Bandwidth));
             let not_run = CheckOutcome::not_run("RW0820", "ib_write_bw is built without CUDA")
                 .effect("nothing proves it")
-                .next(mend);
+                .next(fix);
             told.results.push(not_run.on(
                 "inventories/lab",
                 &pair,
@@ -397,7 +399,7 @@ mod tests {
 
         NOT RUN: something else has to be there first ---------------------------------------------------
          ? gpudirect    all pairs of gpu[01-02] rail 0   RW0820
-               found   ib_write_bw is built without CUDA
+               actual  ib_write_bw is built without CUDA
                means   nothing proves it
                next    install a perftest that is built with CUDA (its `--help` lists --use_cuda_bus_id),
                        then railwright verify inventories/lab
@@ -426,13 +428,13 @@ mod tests {
 
         FAILED: not as it must be -----------------------------------------------------------------------
          ! netdev       gpu02 rail 1   RW0803
-               found   ens1 has mtu 1500
-               wanted  up, mtu 9000
+               actual  ens1 has mtu 1500
+               desired up, mtu 9000
                means   packets vanish
                next    railwright drift inventories/lab
          ! bandwidth    308 pairs among gpu[01-20] rail 0   RW0809
-               found   41.50 Gb/s to 79.00 Gb/s
-               wanted  at least 80 Gb/s
+               actual  41.50 Gb/s to 79.00 Gb/s
+               desired at least 80 Gb/s
                means   slow
                next    look
 

@@ -34,7 +34,7 @@ pub fn describe_result_subjects(results: &[&CheckResult]) -> String {
     }
     let texts: Vec<String> = groups
         .into_iter()
-        .map(|(rails, hosts)| format!("{}{}", fold_subject_hosts(&hosts), rail_words(&rails)))
+        .map(|(rails, hosts)| format!("{}{}", fold_subject_hosts(&hosts), format_rails(&rails)))
         .collect();
     if texts.len() > 3 {
         format!(
@@ -76,17 +76,17 @@ fn fold_subject_hosts(subjects: &[&[String]]) -> String {
     for (from, to) in receivers {
         senders.entry(to).or_default().push(from);
     }
-    let mut texts: Vec<String> = Some(nodeset::fold_node_set(&singles))
-        .filter(|t| !t.is_empty())
-        .into_iter()
-        .collect();
-    texts.extend(senders.iter().map(|(to, from)| {
-        format!(
+    let mut texts = Vec::new();
+    if !singles.is_empty() {
+        texts.push(nodeset::fold_node_set(&singles));
+    }
+    for (to, from) in &senders {
+        texts.push(format!(
             "{} -> {}",
             nodeset::fold_node_set(from),
             nodeset::fold_node_set(&to.iter().collect::<Vec<_>>())
-        )
-    }));
+        ));
+    }
     let whole = texts.join(", ");
     if whole.chars().count() <= WIDTH {
         return whole;
@@ -112,7 +112,7 @@ fn truncate_subject(text: &str) -> String {
 }
 
 /// ` rail 0`, ` rails 0-3,6`.
-fn rail_words(rails: &BTreeSet<u32>) -> String {
+fn format_rails(rails: &BTreeSet<u32>) -> String {
     let mut runs: Vec<(u32, u32)> = Vec::new();
     for rail in rails {
         match runs.last_mut() {

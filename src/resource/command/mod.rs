@@ -1,6 +1,6 @@
 //! `command`: the guarded escape hatch. It must have a read probe, so that it too can be planned:
 //! the probe says what is there, `expect` what should be; only when they differ does `run` run.
-//! What it did cannot be undone by us. With `reboot` in the place of `run`, a reboot mends what the
+//! What it did cannot be undone by us. With `reboot` in the place of `run`, a reboot fixes what the
 //! probe finds: the driver that runs is not the one that is installed; with `by_hand`, somebody
 //! does. What it disturbs nobody but its author knows, and says with `disruption`.
 
@@ -128,7 +128,7 @@ fn check_means(body: &Value, errors: &mut Vec<BodyError>) {
         read_flag_field(body, "reboot") == Some(true),
     );
     let by_hand = body.get("by_hand").is_some();
-    let help = "a script, or `reboot: true` where a reboot mends it, or `by_hand`: what somebody \
+    let help = "a script, or `reboot: true` where a reboot fixes it, or `by_hand`: what somebody \
                 has to do";
     require_condition(
         errors,
@@ -151,7 +151,7 @@ fn check_means(body: &Value, errors: &mut Vec<BodyError>) {
         let how = if by_hand {
             ("somebody does it by hand", "by_hand")
         } else {
-            ("a reboot mends it", "reboot")
+            ("a reboot fixes it", "reboot")
         };
         let help = format!("leave it out, or leave out `{}`", how.1);
         errors.push(new_body_error(
@@ -164,7 +164,7 @@ fn check_means(body: &Value, errors: &mut Vec<BodyError>) {
         errors,
         !(reboots && by_hand),
         "/by_hand",
-        "either a reboot mends it or somebody",
+        "either a reboot fixes it or somebody",
         "leave one of the two out",
     );
 }

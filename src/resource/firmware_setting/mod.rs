@@ -314,7 +314,7 @@ fn diff_firmware_setting(
     assessment.attributes.insert(name.to_owned(), attribute);
 }
 
-/// A card without a setting that it may lack is as wished; one that hides it shows it after its
+/// A card without a setting that it may lack is in sync; one that hides it shows it after its
 /// next boot; for any other the name is wrong, or the card is.
 fn build_missing_setting_reading(
     name: &str,

@@ -63,7 +63,7 @@ const UNITS: &[(&str, &str)] = &[
 /// drop-ins (systemd.unit(5)).
 const UNIT_FOLDERS: [&str; 2] = ["/etc/systemd/system/", "/usr/local/lib/systemd/system/"];
 
-/// Packages whose absence nobody can log in to mend. There is no guard for a package, so that is
+/// Packages whose absence nobody can log in to fix. There is no guard for a package, so that is
 /// refused.
 const PACKAGES: &[(&str, &str)] = &[
     ("openssh-server", SERVER),

@@ -3,10 +3,10 @@
 //! comes out.
 
 use super::release_object::{
-    find_annotation, has_pods, is_built_in, is_definition, is_kept, is_secret,
+    find_annotation, has_pods, is_built_in, is_definition, is_kept_by_upgrade, is_secret,
     strip_unstored_fields,
 };
-use super::rendered_objects::{HOOK, HOOK_DELETION, index_objects_by_name};
+use super::rendered_objects::{DELETED_FIRST, HOOK, HOOK_DELETION, called, index_objects_by_name};
 use super::request::secret_label;
 use super::secret_values::{
     HIDDEN, collect_secret_texts, hide_field_values, hide_found, is_secret_field, visit_values,
@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// One thing that is not as wished.
+/// One thing that is not as desired.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct HelmReleaseChange {
     /// `values.agent.driver`, `DaemonSet.apps kube-system/agent`, or a field of one behind a colon.
@@ -91,7 +91,7 @@ pub fn diff_rendered_objects(wanted: &[Value], installed: &[Value]) -> Vec<HelmR
     }
     for (name, object) in installed
         .iter()
-        .filter(|(name, object)| !wanted.contains_key(*name) && !is_kept(object))
+        .filter(|(name, _)| !wanted.contains_key(*name))
     {
         let interrupts = has_pods(object).then(|| format!("pods of {name} end"));
         out.push(HelmReleaseChange {
@@ -105,8 +105,8 @@ pub fn diff_rendered_objects(wanted: &[Value], installed: &[Value]) -> Vec<HelmR
 }
 
 /// Objects that are not on the cluster as the release has them, with who changed them.
-/// `mends_all`: Helm sets back what somebody set on objects of every kind.
-pub fn diff_live_objects(all: &[HelmReleaseObject], mends_all: bool) -> Vec<HelmReleaseChange> {
+/// `fixes_all`: Helm sets back what somebody set on objects of every kind.
+pub fn diff_live_objects(all: &[HelmReleaseObject], fixes_all: bool) -> Vec<HelmReleaseChange> {
     let mut out = Vec::new();
     for one in all {
         let Some(name) =
@@ -136,7 +136,7 @@ pub fn diff_live_objects(all: &[HelmReleaseObject], mends_all: bool) -> Vec<Helm
             let mut change = HelmReleaseChange {
                 by: others.as_ref().map(|holder| holder.told()),
                 since: others.map(|holder| holder.time),
-                stays: !mends_all && !is_built_in(&one.manifest),
+                stays: !fixes_all && !is_built_in(&one.manifest),
                 ..build_field_change(&name, &one.manifest, &field)
             };
             if is_secret(&one.manifest) {
@@ -152,6 +152,32 @@ pub fn diff_live_objects(all: &[HelmReleaseObject], mends_all: bool) -> Vec<Helm
         );
     }
     out
+}
+
+/// Notes of objects that a revision brings (`new`) what is on the cluster already: Helm takes over
+/// what bears the marks of the release, and deletes what has the name of a hook.
+pub fn add_present_objects(
+    changes: &mut Vec<HelmReleaseChange>,
+    new: &[HelmReleaseObject],
+    fixes_all: bool,
+) {
+    let present: Vec<&HelmReleaseObject> = new.iter().filter(|one| one.live.is_some()).collect();
+    for one in present {
+        let Some(object) = manifest::parse_object_name(&one.manifest) else {
+            continue;
+        };
+        let shown = called(&one.manifest, &object);
+        if let Some(change) = changes.iter_mut().find(|change| change.name == shown) {
+            change.found = Some("present".into());
+        }
+        if find_annotation(&one.manifest, HOOK).is_none() {
+            changes.extend(diff_live_objects(std::slice::from_ref(one), fixes_all));
+        } else if let Some(change) = changes.iter_mut().find(|change| change.name == shown) {
+            change.interrupts = list_hook_words(&one.manifest, HOOK_DELETION)
+                .any(|policy| policy == DELETED_FIRST)
+                .then(|| format!("{object} is there already, and is deleted to make the {shown}"));
+        }
+    }
 }
 
 fn is_other_than_helm(manager: &str) -> bool {
@@ -315,16 +341,19 @@ fn normalize_whole_numbers(value: &Value) -> Value {
     }
 }
 
+/// Objects that a new revision leaves on the cluster though it has them no more.
+pub fn list_kept_by_upgrade(all: &[HelmReleaseObject]) -> BTreeSet<String> {
+    let kept = |one: &&HelmReleaseObject| one.live.as_ref().is_some_and(is_kept_by_upgrade);
+    let names = all
+        .iter()
+        .filter(kept)
+        .filter_map(|one| manifest::parse_object_name(&one.manifest));
+    names.map(|name| name.to_string()).collect()
+}
+
 /// What of a release's objects matters when it is uninstalled: those that stay, the kinds that it
 /// defines, those with pods.
-pub fn of_uninstall(objects: &[Value]) -> (Vec<String>, Vec<String>, Vec<String>) {
-    let all = index_objects_by_name(objects);
-    let names = |is: &dyn Fn(&Value) -> bool| {
-        all.iter()
-            .filter(|(_, object)| is(object))
-            .map(|(name, _)| name.clone())
-            .collect()
-    };
+pub fn of_uninstall(kept: &[Value], goes: &[Value]) -> (Vec<String>, Vec<String>, Vec<String>) {
     let text = |object: &Value, pointer: &str| {
         object
             .pointer(pointer)
@@ -332,9 +361,7 @@ pub fn of_uninstall(objects: &[Value]) -> (Vec<String>, Vec<String>, Vec<String>
             .unwrap_or_default()
             .to_owned()
     };
-    let definitions = objects
-        .iter()
-        .filter(|object| is_definition(object) && !is_kept(object));
+    let definitions = goes.iter().filter(|object| is_definition(object));
     let defines = definitions
         .map(|object| {
             format!(
@@ -344,7 +371,13 @@ pub fn of_uninstall(objects: &[Value]) -> (Vec<String>, Vec<String>, Vec<String>
             )
         })
         .collect();
-    (names(&is_kept), defines, names(&has_pods))
+    let mut runs = index_objects_by_name(goes);
+    runs.retain(|_, object| has_pods(object));
+    (
+        index_objects_by_name(kept).into_keys().collect(),
+        defines,
+        runs.into_keys().collect(),
+    )
 }
 
 /// Of these hooks those that run when a release is uninstalled, and those that left their object on
@@ -352,36 +385,29 @@ pub fn of_uninstall(objects: &[Value]) -> (Vec<String>, Vec<String>, Vec<String>
 pub fn hooks_of_uninstall(hooks: &[Value]) -> (Vec<String>, Vec<String>) {
     let (mut run, mut stay) = (Vec::new(), Vec::new());
     for (name, hook) in index_objects_by_name(hooks) {
-        let events = list_hook_words(hook, HOOK);
-        let deletions = list_hook_words(hook, HOOK_DELETION);
-        if events
-            .iter()
-            .any(|event| event == "pre-delete" || event == "post-delete")
-        {
+        let mut events = list_hook_words(hook, HOOK);
+        let mut deletions = list_hook_words(hook, HOOK_DELETION);
+        let is_test = events.clone().all(|event| event == "test");
+        if events.any(|event| event == "pre-delete" || event == "post-delete") {
             run.push(name.clone());
         }
-        let is_test = events.iter().all(|event| event.starts_with("test"));
-        if !is_test && !deletions.iter().any(|policy| policy == "hook-succeeded") {
+        if !is_test && !deletions.any(|policy| policy == "hook-succeeded") {
             stay.push(name);
         }
     }
     (run, stay)
 }
 
-/// The words of an annotation of a hook, as Helm reads them: with commas between, in any case
-/// (helm/helm: pkg/release/util/manifest_sorter.go).
-fn list_hook_words(hook: &Value, annotation: &str) -> Vec<String> {
-    let text = find_annotation(hook, annotation).unwrap_or_default();
-    text.split(',')
-        .map(|word| word.trim().to_lowercase())
-        .collect()
+/// The words of an annotation of a hook, as they come from Helm.
+fn list_hook_words<'v>(hook: &'v Value, annotation: &str) -> std::str::Split<'v, char> {
+    find_annotation(hook, annotation)
+        .unwrap_or_default()
+        .split(',')
 }
 
-/// The objects that are deleted when a release is uninstalled.
-pub fn list_deleted_objects(objects: &[Value]) -> Vec<ObjectName> {
-    objects
-        .iter()
-        .filter(|object| !is_kept(object))
+/// The names of objects that are deleted when a release is uninstalled.
+pub fn list_deleted_objects(goes: &[Value]) -> Vec<ObjectName> {
+    goes.iter()
         .filter_map(manifest::parse_object_name)
         .collect()
 }

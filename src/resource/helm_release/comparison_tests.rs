@@ -162,6 +162,73 @@ fn hooks_are_compared_like_objects_and_told_from_them() {
     assert_eq!(of("hook-succeeded"), (vec![name], vec![]));
 }
 
+#[test]
+fn fields_that_are_shown_alike_do_not_hide_each_other() {
+    let (wanted, found) = (
+        json!({ "a": { "b": "evil" }, "a.b": "good" }),
+        json!({ "a": { "b": "good" } }),
+    );
+    let changes = compare::diff_release_values(&wanted, &found, &[]);
+    let state = HelmReleaseState {
+        installed: Some(installed("deployed", true)),
+        preview: is("0.1.0", changes),
+    };
+    let judged = judged(&wish(json!({})), 0, &said(&state));
+    for name in ["values.a.b", r#"values."a.b""#] {
+        assert!(judged.attributes.contains_key(name), "{judged:?}");
+    }
+}
+
+/// Helm deletes what has the name of a hook, and takes over what bears the marks of the release.
+#[test]
+fn what_a_revision_brings_and_is_there_already_is_told() {
+    let object = |word: &str, hook: bool| {
+        let mut object = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "a" }, "data": { "k": word } });
+        if hook {
+            object["metadata"]["annotations"] = json!({ "helm.sh/hook": "pre-install", "helm.sh/hook-delete-policy": "before-hook-creation" });
+        }
+        object
+    };
+    let told = |hook: bool, live: Option<Value>| {
+        let manifest = object("one", hook);
+        let mut changes = compare::diff_rendered_objects(std::slice::from_ref(&manifest), &[]);
+        let new = HelmReleaseObject {
+            preview: Some(manifest.clone()),
+            manifest,
+            live,
+        };
+        compare::add_present_objects(&mut changes, &[new], false);
+        changes
+    };
+    assert_eq!(told(false, None)[0].found, None);
+    let there = told(false, Some(object("USERDATA", false)));
+    assert_eq!(
+        (there[0].found.clone(), there[1].found.clone()),
+        (Some(json!("present")), Some(json!("USERDATA")))
+    );
+    let deleted = told(true, Some(object("USERDATA", false)));
+    assert_eq!(deleted.len(), 1);
+    assert_eq!(
+        deleted[0].interrupts.as_deref(),
+        Some(
+            "ConfigMap.core a is there already, and is deleted to make the hook ConfigMap.core a \
+             (pre-install)"
+        )
+    );
+}
+
+/// A new revision asks the object on the cluster, and takes no other word than `keep`.
+#[test]
+fn what_an_upgrade_keeps_is_what_its_object_says() {
+    let live = |name: &str, policy: &str| HelmReleaseObject {
+        manifest: json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name, "annotations": { "helm.sh/resource-policy": "keep" } } }),
+        live: Some(json!({ "metadata": { "annotations": { "helm.sh/resource-policy": policy } } })),
+        preview: None,
+    };
+    let kept = compare::list_kept_by_upgrade(&[live("a", "keep"), live("b", "Keep")]);
+    assert_eq!(kept, BTreeSet::from(["ConfigMap.core a".to_owned()]));
+}
+
 /// Two edits of a Secret are told apart, though neither is shown.
 #[test]
 fn an_edit_of_a_secret_counts_and_is_not_shown() {
@@ -206,7 +273,7 @@ fn an_object_of_another_kind_stays_as_somebody_set_it() {
             manifest,
         };
         let one =
-            |mends_all| compare::diff_live_objects(std::slice::from_ref(&live), mends_all)[0].stays;
+            |fixes_all| compare::diff_live_objects(std::slice::from_ref(&live), fixes_all)[0].stays;
         assert!(!one(true), "Helm 4 sets it back");
         one(false)
     };

@@ -11,7 +11,7 @@ use railwright_base::secret;
 use railwright_base::text::one_line;
 use serde_json::{Value, json};
 
-/// Compares a wish with what Helm said of its release, and plans the revision that mends it.
+/// Compares a wish with what Helm said of its release, and plans the revision that fixes it.
 pub(super) fn diff_helm_release(
     wish: &DesiredResource,
     found: HelmReleaseState,
@@ -124,7 +124,7 @@ struct RenderedRelease<'a> {
 }
 
 impl RenderedRelease<'_> {
-    /// What differs, attribute by attribute, and what mending it disturbs.
+    /// What differs, attribute by attribute, and what fixing it disturbs.
     fn insert_attributes(&self, assessment: &mut Assessment) {
         self.insert_chart_attributes(assessment);
         match self.installed {
@@ -191,7 +191,7 @@ impl RenderedRelease<'_> {
                 input,
                 ..Attribute::in_plane(Plane::Persisted, wanted, found)
             };
-            assessment.attributes.insert(change.name.clone(), attribute);
+            assessment.insert_beside(change.name.clone(), attribute);
             record_change_effects(change, assessment);
             if self.installed.is_some() {
                 add_declared_disruption(self.wish, change, assessment);
@@ -225,7 +225,7 @@ impl RenderedRelease<'_> {
     }
 }
 
-/// Notes what mending a change does to pods that run, and whether Helm can mend it at all.
+/// Notes what fixing a change does to pods that run, and whether Helm can fix it at all.
 fn record_change_effects(change: &HelmReleaseChange, assessment: &mut Assessment) {
     if let Some(interrupts) = &change.interrupts {
         assessment.disruption = assessment.disruption.max(Disruption::Restart);
@@ -285,16 +285,19 @@ fn describe_followup_action(word: Disruption) -> &'static str {
 
 /// The class that the wish gives to a value, or to one around it.
 fn find_declared_disruption(wish: &DesiredResource, changed: &str) -> Option<(String, Disruption)> {
-    let changed = changed.strip_prefix("values.")?;
+    // A path of the spec has no quotes around a key that holds a dot.
+    let changed = changed.strip_prefix("values.")?.replace('"', "");
     let all = wish.body.get("disruptions").and_then(Value::as_object)?;
-    let is_it = |path: &str| {
-        [(changed, path), (path, changed)].iter().any(|(a, b)| {
-            a.strip_prefix(b)
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-        })
-    };
-    let (path, word) = all.iter().find(|(path, _)| is_it(path))?;
+    let (path, word) = all.iter().find(|(path, _)| {
+        let path = path.replace('"', "");
+        is_at_or_below(&changed, &path) || is_at_or_below(&path, &changed)
+    })?;
     Some((path.clone(), parse_disruption_word(word)?))
+}
+
+fn is_at_or_below(path: &str, above: &str) -> bool {
+    let below = path.strip_prefix(above);
+    below.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
 /// Helm tells a time to the nanosecond: `2026-01-02T03:04:05.678901234Z`.

@@ -12,8 +12,8 @@ const WITH_PODS: [&str; 4] = [
     "StatefulSet.apps",
     "ReplicaSet.apps",
 ];
-/// Objects with this annotation stay when they leave a release
-/// (helm.sh/docs/howto/charts_tips_and_tricks).
+/// An object with this annotation stays when the release is uninstalled, and with the value `keep`
+/// when it leaves a release (helm.sh/docs/howto/charts_tips_and_tricks).
 const POLICY: &str = "helm.sh/resource-policy";
 
 pub(super) fn is_secret(object: &Value) -> bool {
@@ -30,8 +30,15 @@ pub(super) fn is_definition(object: &Value) -> bool {
         .is_some_and(|object| object.kind == "CustomResourceDefinition")
 }
 
-pub(super) fn is_kept(object: &Value) -> bool {
-    find_annotation(object, POLICY).is_some_and(|policy| policy.trim().eq_ignore_ascii_case("keep"))
+pub(super) fn has_policy(document: &Value) -> bool {
+    let annotations = document.pointer("/metadata/annotations");
+    annotations.is_some_and(|annotations| annotations.get(POLICY).is_some())
+}
+
+/// A new revision leaves an object that it does not have only where the object as it is on the
+/// cluster says so, and by this very word (helm/helm: pkg/kube/client.go, `update`).
+pub(super) fn is_kept_by_upgrade(live: &Value) -> bool {
+    find_annotation(live, POLICY) == Some("keep")
 }
 
 /// The text of an annotation, where the object has it.

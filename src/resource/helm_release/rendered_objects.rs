@@ -1,7 +1,7 @@
 //! The objects that a chart renders: read out of Helm's text, named, and refused where two of them
 //! cannot be told apart.
 
-use super::release_object::find_annotation;
+use super::release_object::{find_annotation, has_policy};
 use crate::kubernetes_object::manifest;
 use crate::kubernetes_object::ownership::set_metadata_mark;
 use crate::kubernetes_object::request::ObjectName;
@@ -14,78 +14,186 @@ pub(super) const HOOK: &str = "helm.sh/hook";
 /// Helm deletes the object of a hook before it makes it the next time, or as soon as it came
 /// through where this says so.
 pub(super) const HOOK_DELETION: &str = "helm.sh/hook-delete-policy";
+/// Of a hook that says nothing of it.
+pub(super) const DELETED_FIRST: &str = "before-hook-creation";
 
-/// The objects of a manifest that Helm rendered, in its order; those of a list one by one.
+/// The objects of a manifest that Helm rendered, in its order; those of a list one by one. Helm has
+/// hooks beside it, by its own reading of the head of a document.
 pub fn parse_manifest_objects(text: &str) -> Result<Vec<Value>, String> {
     let mut out = Vec::new();
-    for part in split_yaml_documents(text) {
-        let object = manifest::of_text(&part)
-            .map_err(|reason| format!("an object of the release cannot be read: {reason}"))?;
-        push_with_items(object, &mut out)?;
+    for document in parse_documents(text)? {
+        push_with_items(document, &mut out)?;
+    }
+    match out.iter().find(|one| find_annotation(one, HOOK).is_some()) {
+        None => Ok(out),
+        Some(object) => Err(format!(
+            "the chart renders {} with the annotation {HOOK} as an item of a list or below crds/: \
+             Helm takes it for no hook, and would install it with the rest",
+            describe_rendered_object(object).unwrap_or_default()
+        )),
+    }
+}
+
+/// Of each object of a manifest, whether Helm leaves it when the release is uninstalled: the head
+/// of its document says so, which for an item is that of the list. Helm passes over every policy
+/// there, whatever its word (helm/helm: pkg/action/resource_policy.go, `filterManifestsToKeep`).
+pub fn list_kept_objects(text: &str) -> Result<Vec<bool>, String> {
+    let mut out = Vec::new();
+    for document in parse_documents(text)? {
+        let is_kept = has_policy(&document);
+        let mut objects = Vec::new();
+        push_with_items(document, &mut objects)?;
+        out.extend(objects.iter().map(|_| is_kept));
     }
     Ok(out)
 }
 
-/// A line that begins with `---` ends a document wherever it stands (yaml.org/spec/1.2.2, section
-/// 9.1.2).
+/// The objects of a hook as Helm's JSON has it. Their annotations are what Helm goes by.
+pub fn parse_hook_objects(hook: &Value) -> Result<Vec<Value>, String> {
+    let words = |field: &str| {
+        let words = hook.get(field).and_then(Value::as_array).into_iter();
+        let words: Vec<&str> = words.flatten().filter_map(Value::as_str).collect();
+        words.join(",")
+    };
+    let text = hook.get("manifest").and_then(Value::as_str);
+    let mut out = Vec::new();
+    for document in parse_documents(text.unwrap_or_default())? {
+        let (events, deletions) = (words("events"), words("delete_policies"));
+        push_hook_objects(document, &events, &deletions, &mut out)?;
+    }
+    Ok(out)
+}
+
+/// The objects of what `helm template` prints: hooks are among them there, by the annotations of
+/// each document (helm/helm: pkg/releaseutil/manifest_sorter.go).
+pub fn parse_template_objects(text: &str) -> Result<Vec<Value>, String> {
+    let mut out = Vec::new();
+    for document in parse_documents(text)? {
+        let words = |name: &str| {
+            let words = find_annotation(&document, name)?.split(',');
+            Some(
+                words
+                    .map(|word| word.trim().to_lowercase())
+                    .collect::<Vec<_>>()
+                    .join(","),
+            )
+        };
+        match (words(HOOK), words(HOOK_DELETION)) {
+            (None, _) => push_with_items(document, &mut out)?,
+            (Some(events), deletions) => {
+                push_hook_objects(document, &events, &deletions.unwrap_or_default(), &mut out)?;
+            }
+        }
+    }
+    Ok(out)
+}
+
+/// The documents of a manifest that are not empty.
+fn parse_documents(text: &str) -> Result<Vec<Value>, String> {
+    // YAML 1.1, which Helm reads, ends a line at each of these, and YAML 1.2 does not
+    // (yaml.org/spec/1.1, section 4.1.4; yaml.org/spec/1.2.2, section 5.4).
+    if text
+        .replace("\r\n", "\n")
+        .contains(['\r', '\u{85}', '\u{2028}', '\u{2029}'])
+    {
+        return Err(
+            "the chart renders a line break that is none to every reader of YAML (a carriage \
+             return alone, U+0085, U+2028 or U+2029), and what Helm makes of it is not known: end \
+             lines with a line feed, and write others as escapes in double quotes"
+                .to_owned(),
+        );
+    }
+    let mut out = Vec::new();
+    for part in split_yaml_documents(text) {
+        let document = manifest::parse_yaml(&part)
+            .map_err(|reason| format!("an object of the release cannot be read: {reason}"))?;
+        match document {
+            Value::Null => {}
+            Value::Object(_) => out.push(document),
+            _ => return Err("the chart renders a document that is no object".to_owned()),
+        }
+    }
+    Ok(out)
+}
+
+/// A line that begins with `---` ends a document wherever it stands, and may begin the next one
+/// (yaml.org/spec/1.2.2, section 9.1.2).
 fn split_yaml_documents(text: &str) -> Vec<String> {
     let mut out = vec![String::new()];
     for line in text.lines() {
-        match (line.strip_prefix("---"), out.last_mut()) {
-            (None, Some(last)) => last.extend([line, "\n"]),
-            _ => out.push(String::new()),
+        let rest = line.strip_prefix("---");
+        if rest.is_some() {
+            out.push(String::new());
+        }
+        if let Some(last) = out.last_mut() {
+            last.extend([rest.unwrap_or(line), "\n"]);
         }
     }
-    let says = |part: &String| {
-        part.lines()
-            .any(|line| !line.trim().is_empty() && !line.trim_start().starts_with('#'))
-    };
-    out.into_iter().filter(says).collect()
+    out
 }
 
-/// Helm looks at the annotations of a list alone: all its items are hooks, or none is
-/// (helm/helm: pkg/release/util/manifest_sorter.go).
+/// An object with an array `items` is a list to Helm, whatever its kind
+/// (k8s.io/apimachinery: pkg/apis/meta/v1/unstructured/helpers.go, `decode`).
 fn push_with_items(object: Value, out: &mut Vec<Value>) -> Result<(), String> {
-    let is_list = object
-        .get("kind")
-        .and_then(Value::as_str)
-        .is_some_and(|kind| kind.ends_with("List"));
-    let Some(items) = object
-        .get("items")
-        .and_then(Value::as_array)
-        .filter(|_| is_list)
-    else {
+    check_keys(&object)?;
+    let Some(items) = object.get("items").and_then(Value::as_array) else {
         out.push(object);
         return Ok(());
     };
     for item in items {
-        let mut item = item.clone();
-        if find_annotation(&object, HOOK).is_some() {
-            for name in [HOOK, HOOK_DELETION] {
-                copy_annotation(&object, &mut item, name);
-            }
-        } else if find_annotation(&item, HOOK).is_some() {
-            let name = describe_rendered_object(&item).unwrap_or_default();
-            return Err(format!(
-                "the chart renders {name} as an item of a list, with the annotation {HOOK}: Helm \
-                 takes it for no hook, and would install it with the rest"
-            ));
-        }
-        push_with_items(item, out)?;
+        push_with_items(item.clone(), out)?;
     }
     Ok(())
 }
 
-/// Gives an item of a list the list's own annotation, or none where the list has none.
-fn copy_annotation(list: &Value, item: &mut Value, name: &str) {
-    if let Some(text) = find_annotation(list, name) {
-        set_metadata_mark(item, "annotations", name, text);
-    } else if let Some(annotations) = item
-        .pointer_mut("/metadata/annotations")
-        .and_then(Value::as_object_mut)
-    {
-        annotations.remove(name);
+/// The objects of one hook: all items of a list are hooks where the list is. Without a policy Helm
+/// deletes what has the name of a hook before it makes the hook (helm/helm: pkg/action/hooks.go).
+fn push_hook_objects(
+    document: Value,
+    events: &str,
+    deletions: &str,
+    out: &mut Vec<Value>,
+) -> Result<(), String> {
+    let first = out.len();
+    push_with_items(document, out)?;
+    let deletions = if deletions.is_empty() {
+        DELETED_FIRST
+    } else {
+        deletions
+    };
+    for object in out.iter_mut().skip(first) {
+        set_metadata_mark(object, "annotations", HOOK, events);
+        set_metadata_mark(object, "annotations", HOOK_DELETION, deletions);
     }
+    Ok(())
+}
+
+/// What Helm reads the head of a document by.
+const HEAD: [(&str, &[&str]); 2] = [
+    ("", &["apiVersion", "kind", "metadata", "items"]),
+    (
+        "/metadata",
+        &["name", "namespace", "generateName", "annotations"],
+    ),
+];
+
+/// Refuses keys that Helm takes for one of its head and the API server does not: Go knows no case
+/// there (pkg.go.dev/encoding/json, `Unmarshal`).
+fn check_keys(object: &Value) -> Result<(), String> {
+    let fold = |key: &str| key.to_uppercase().to_lowercase();
+    for (pointer, known) in HEAD {
+        let map = object.pointer(pointer).and_then(Value::as_object);
+        for key in map.into_iter().flat_map(|map| map.keys()) {
+            let meant = known.iter().find(|known| fold(known) == fold(key));
+            if let Some(meant) = meant.filter(|meant| *meant != key) {
+                return Err(format!(
+                    "the chart renders an object with the key {key:?}, which is {meant} to Helm \
+                     and another one to the API server: write {meant}"
+                ));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The name of an object that a chart renders. Of one that the server is to name it is what its
@@ -139,6 +247,7 @@ pub fn find_ambiguous_object(objects: &[Value]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     fn names(text: &str) -> Vec<String> {
         let objects = parse_manifest_objects(text).unwrap();
@@ -148,32 +257,130 @@ mod tests {
             .collect()
     }
 
+    const BINDING: &str = "{ apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, \
+                           metadata: { name: b } }";
+
+    fn list(kind: &str, annotations: &str, item: &str) -> String {
+        format!(
+            "apiVersion: v1\n\
+             kind: {kind}\n\
+             metadata: {{ name: l, annotations: {{ {annotations} }} }}\n\
+             items: [{item}]\n"
+        )
+    }
+
+    fn names_of_hook(text: &str) -> Vec<String> {
+        let hook = json!({ "manifest": text, "events": ["pre-delete", "test"] });
+        let objects = parse_hook_objects(&hook).unwrap();
+        objects
+            .iter()
+            .filter_map(describe_rendered_object)
+            .collect()
+    }
+
     #[test]
-    fn items_of_a_list_are_hooks_where_the_list_is() {
-        let item = "{ apiVersion: v1, kind: ConfigMap, metadata: { name: a } }";
-        let list = |annotations: &str, item: &str| {
-            format!(
-                "apiVersion: v1\n\
-                 kind: List\n\
-                 metadata: {{ annotations: {{ {annotations} }} }}\n\
-                 items: [{item}]\n"
-            )
-        };
-        assert_eq!(names(&list("", item)), ["ConfigMap.core a"]);
-        assert_eq!(
-            names(&list("helm.sh/hook: test", item)),
-            ["hook ConfigMap.core a (test)"]
+    fn an_object_with_items_is_a_list_whatever_its_kind() {
+        let name = "ClusterRoleBinding.rbac.authorization.k8s.io b";
+        for kind in ["List", "ConfigMap"] {
+            assert_eq!(names(&list(kind, "", BINDING)), [name]);
+            assert_eq!(
+                names_of_hook(&list(kind, "helm.sh/hook: x", BINDING)),
+                [format!("hook {name} (pre-delete,test)")]
+            );
+        }
+        let own = BINDING.replace(
+            "name: b",
+            "name: b, annotations: { helm.sh/hook: pre-install }",
         );
-        let own = item.replace(
-            "name: a",
-            "name: a, annotations: { helm.sh/hook: pre-install }",
-        );
-        assert_eq!(
-            names(&list("helm.sh/hook: test", &own)),
-            ["hook ConfigMap.core a (test)"]
-        );
-        let refused = parse_manifest_objects(&list("", &own)).unwrap_err();
+        let refused = parse_manifest_objects(&list("List", "", &own)).unwrap_err();
         assert!(refused.contains("takes it for no hook"), "{refused}");
+        let printed = format!(
+            "{}---\n{own}\n",
+            list("List", "helm.sh/hook: Test", BINDING)
+        );
+        let printed: Vec<_> = parse_template_objects(&printed)
+            .unwrap()
+            .iter()
+            .filter_map(describe_rendered_object)
+            .collect();
+        assert_eq!(
+            printed,
+            [
+                format!("hook {name} (test)"),
+                format!("hook {name} (pre-install)")
+            ]
+        );
+    }
+
+    /// Whatever the annotations of its object say.
+    #[test]
+    fn a_hook_is_what_helm_says() {
+        let hook = |more: &Value| {
+            let mut hook = json!({ "manifest": BINDING, "events": ["pre-delete"] });
+            hook.as_object_mut()
+                .unwrap()
+                .extend(more.as_object().unwrap().clone());
+            parse_hook_objects(&hook).unwrap()
+        };
+        let default = hook(&json!({}));
+        assert_eq!(find_annotation(&default[0], HOOK), Some("pre-delete"));
+        assert_eq!(
+            default,
+            hook(&json!({ "delete_policies": ["before-hook-creation"] })),
+            "Helm notes its default once the hook ran"
+        );
+        assert_ne!(
+            default,
+            hook(&json!({ "delete_policies": ["hook-succeeded"] }))
+        );
+    }
+
+    #[test]
+    fn a_list_says_what_of_it_is_kept() {
+        let policy = "helm.sh/resource-policy: keep";
+        let own = BINDING.replace("name: b", &format!("name: b, annotations: {{ {policy} }}"));
+        let text = format!(
+            "{}---\n{}---\n{own}\n",
+            list("List", "", &own),
+            list("List", policy, BINDING)
+        );
+        assert_eq!(list_kept_objects(&text), Ok(vec![false, true, true]));
+    }
+
+    #[test]
+    fn only_what_the_parser_finds_empty_is_no_object() {
+        let name = ["ClusterRoleBinding.rbac.authorization.k8s.io b"];
+        assert_eq!(
+            names(&format!(
+                "# a\r\n--- # b\n\n---\nnull\n--- {BINDING}\n---\n"
+            )),
+            name
+        );
+        for end in ["\r", "\u{85}", "\u{2028}", "\u{2029}"] {
+            let refused = parse_manifest_objects(&format!("# nothing{end}{BINDING}\n"));
+            assert!(refused.unwrap_err().contains("line break"), "{end:?}");
+        }
+        assert!(parse_manifest_objects("---\nword\n").is_err());
+    }
+
+    #[test]
+    fn keys_that_are_others_to_helm_are_refused() {
+        for (key, other) in [
+            ("kind", "Kind"),
+            ("kind", "\u{212a}ind"),
+            ("metadata", "metaData"),
+            ("name: b", "name: b, Annotations: {}"),
+            ("kind", "Items: [], kind"),
+            ("kind", "item\u{17f}: [], kind"),
+        ] {
+            for text in [
+                BINDING.replacen(key, other, 1),
+                list("List", "", &BINDING.replacen(key, other, 1)),
+            ] {
+                let refused = parse_manifest_objects(&text);
+                assert!(refused.unwrap_err().contains("to Helm"), "{text}");
+            }
+        }
     }
 
     #[test]
@@ -182,9 +389,12 @@ mod tests {
         let hook = "---\n\
                     apiVersion: batch/v1\n\
                     kind: Job\n\
-                    metadata: { generateName: m-, annotations: { helm.sh/hook: pre-upgrade } }\n";
+                    metadata: { generateName: m- }\n";
         let check = |text: &str| find_ambiguous_object(&parse_manifest_objects(text).unwrap());
-        assert_eq!(names(hook), ["hook Job.batch m-* (pre-upgrade)"]);
+        assert_eq!(
+            names_of_hook(hook),
+            ["hook Job.batch m-* (pre-delete,test)"]
+        );
         assert_eq!(check(&format!("{one}{hook}")), None);
         let twice = check(&format!("{one}{hook}{one}")).unwrap();
         assert!(twice.contains("ConfigMap.core a twice"), "{twice}");

@@ -210,7 +210,7 @@ pub enum HelmReleasePreview {
         /// The digest of what it rendered to, without what varies; nothing where a secret is in it.
         #[serde(default)]
         rendering: Option<String>,
-        /// What is not as wished: values, rendered objects, and objects that somebody changed on
+        /// What is not as desired: values, rendered objects, and objects that somebody changed on
         /// the cluster.
         changes: Vec<HelmReleaseChange>,
     },

@@ -154,7 +154,7 @@ fn a_release_is_new_met_changed_or_somebody_elses() {
     };
     assert!(
         judged(&wish, 0, &said(&theirs)).is_met(),
-        "what is as wished needs nobody's leave"
+        "what is in sync needs nobody's leave"
     );
     let bumped = |installed| HelmReleaseState {
         installed: Some(installed),
@@ -214,12 +214,14 @@ fn a_value_may_disturb_more_than_its_objects_do() {
         "values.agent.driver",
         "values.agent",
         "values.agent.driver.x",
+        r#"values."agent.driver""#,
         "values.agent.drivers",
         "values.other",
     ];
     assert_eq!(
         names.map(of),
         [
+            Disruption::Drain,
             Disruption::Drain,
             Disruption::Drain,
             Disruption::Drain,

@@ -99,18 +99,30 @@ pub fn show_words_of_this_revision(
 /// The digest of the fields that two renderings share. What a chart looks up on the cluster is in
 /// both.
 pub fn digest_steady_fields(one: &[Value], other: &[Value]) -> String {
-    let others = index_objects_by_name(other);
-    let mut steady = Vec::new();
-    for (name, object) in index_objects_by_name(one) {
-        let Some(other) = others.get(&name) else {
-            continue;
-        };
-        let fields: BTreeMap<String, Value> = collect_leaf_fields(other).into_iter().collect();
-        let mut shared = collect_leaf_fields(object);
-        shared.retain(|(path, value)| fields.get(path) == Some(value));
-        steady.push((name, shared));
-    }
+    let others = count_fields(other, one);
+    let mut steady = count_fields(one, other);
+    steady.retain(|field, count| others.get(field) == Some(&*count));
+    let steady: Vec<_> = steady.into_iter().collect();
     Digest::of(&steady).short().to_owned()
+}
+
+/// How often each field is there: of an object by its name, and of one whose name is not in the
+/// other rendering by its class.
+fn count_fields(one: &[Value], other: &[Value]) -> BTreeMap<(String, String, String), usize> {
+    let others = index_objects_by_name(other);
+    let mut count = BTreeMap::new();
+    for (name, object) in index_objects_by_name(one) {
+        let known = match others.contains_key(&name) {
+            true => name,
+            false => class(object).unwrap_or_default(),
+        };
+        for (path, value) in collect_leaf_fields(object) {
+            *count
+                .entry((known.clone(), path, value.to_string()))
+                .or_default() += 1;
+        }
+    }
+    count
 }
 
 /// How many objects of each class are in the one and not in the other.
@@ -186,6 +198,18 @@ mod tests {
         };
         assert_eq!(digest("a", "x1"), digest("a", "x2"));
         assert_ne!(digest("a", "x1"), digest("b", "x1"));
+        // A name that varies hides nothing of its object, in whatever order they come.
+        let named = |names: [&str; 2], fixed: &str| {
+            let [mut one, mut other] = names.map(|name| config(name, "x"));
+            one["data"]["fixed"] = json!(fixed);
+            other["data"]["k"] = json!("y");
+            [one, other]
+        };
+        let of = |fixed: &str| {
+            digest_steady_fields(&named(["m-1", "m-2"], fixed), &named(["m-9", "m-3"], fixed))
+        };
+        assert_eq!(of("view"), of("view"));
+        assert_ne!(of("view"), of("cluster-admin"));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 
 use super::same::canonicalize_json;
 use super::text::{JsonTextDocument, JsonTextPart};
+use railwright_base::bounded;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -15,8 +16,8 @@ use serde_json::Value;
 pub enum JsonPointerValue {
     /// This value.
     Is(Value),
-    /// The value that these bytes say, which are written otherwise than we would: what is put back
-    /// are the bytes.
+    /// The value that these bytes say, which are written otherwise than we would, or hold too many
+    /// levels: what is put back are the bytes.
     Written(String),
     /// Nothing.
     Absent,
@@ -28,7 +29,7 @@ impl JsonPointerValue {
         let value: Value =
             serde_json::from_str(bytes).map_err(|error| format!("it is no JSON ({error})"))?;
         let ours = value.to_string();
-        Ok(if ours == bytes {
+        Ok(if ours == bytes && bounded::is_shallow(bytes) {
             JsonPointerValue::Is(value)
         } else {
             JsonPointerValue::Written(bytes.to_owned())
@@ -263,6 +264,14 @@ mod tests {
 
     const TEXT: &str = "{\n  \"version\": \"1\",\n  \"ratio\": 1.50,\n  \"tags\": { \"a/b\": \"x\" },\n  \"list\": [1, 2]\n\
                         }\n";
+
+    #[test]
+    fn a_value_that_lies_too_deep_is_kept_as_its_bytes() {
+        let deep = |levels: usize| format!("{}1{}", "[".repeat(levels), "]".repeat(levels));
+        let held = |levels: usize| JsonPointerValue::of(&deep(levels)).unwrap();
+        assert!(matches!(held(100), JsonPointerValue::Is(_)));
+        assert!(matches!(held(101), JsonPointerValue::Written(bytes) if bytes == deep(101)));
+    }
 
     #[test]
     fn only_what_is_edited_changes() {

@@ -1,4 +1,4 @@
-//! Each part of the text against its wish: what differs, the edit that mends it, and what was there
+//! Each part of the text against its wish: what differs, the edit that fixes it, and what was there
 //! before.
 
 use super::Reading;
@@ -41,7 +41,7 @@ impl Was {
 /// All parts of one text.
 #[derive(Default)]
 pub struct JsonPartsDiff {
-    /// What mends them.
+    /// What fixes them.
     pub edits: Vec<JsonEdit>,
     /// What they were.
     pub before: Vec<Was>,

@@ -1,6 +1,7 @@
 //! A JSON text with the places of what it says, so that one part of it can be changed and the rest
 //! keeps its bytes.
 
+use crate::kubernetes_object::paths::append_field_name;
 use serde_json::Value;
 use std::ops::Range;
 
@@ -239,22 +240,13 @@ impl<'t> JsonTextDocument<'t> {
     }
 }
 
-/// A pointer for people: `eni_tag_filter.creator`, and `tags["a.b"]`.
+/// A pointer for people: `eni_tag_filter.creator`, and `tags."a.b"`.
 pub fn format_json_pointer(pointer: &str) -> String {
     pointer
         .split('/')
         .skip(1)
         .map(unescape_pointer_step)
-        .fold(String::new(), |path, name| {
-            let plain = !name.is_empty()
-                && !name.contains(['.', '[', ']', '"', ':', '#'])
-                && !name.contains(char::is_whitespace);
-            match (plain, path.is_empty()) {
-                (true, true) => name,
-                (true, false) => format!("{path}.{name}"),
-                (false, _) => format!("{path}[{}]", Value::from(name)),
-            }
-        })
+        .fold(String::new(), |path, name| append_field_name(path, &name))
 }
 
 /// One step of a pointer (RFC 6901, section 4).

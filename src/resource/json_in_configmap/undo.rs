@@ -80,7 +80,7 @@ fn diff_restored_parts(
     }
     if let Some(mark) = look.mark_of_text() {
         let attribute = Attribute::in_plane(Plane::Persisted, Reading::Absent, Reading::is(mark));
-        assessment.attributes.insert(MARK.to_owned(), attribute);
+        assessment.insert_beside(MARK.to_owned(), attribute);
     }
     if !walk.edits.is_empty() || look.mark_of_text().is_some() {
         assessment.actions.push(look.edit(walk.edits, None));

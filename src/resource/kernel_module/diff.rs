@@ -1,4 +1,4 @@
-//! What differs between a wish for a module and the host, and what mends it.
+//! What differs between a wish for a module and the host, and what fixes it.
 
 use super::found::{FoundModule, normal_name, same_value};
 use super::{HEAD, boot_file, modprobe_content, modprobe_file, module_name, parse_module_options};

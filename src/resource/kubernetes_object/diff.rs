@@ -1,4 +1,4 @@
-//! What differs between a wish for an object and the object on the server, and what mends it.
+//! What differs between a wish for an object and the object on the server, and what fixes it.
 
 use super::ownership::{FieldManager, MANAGER, find_field_managers, is_adopted, is_mark, is_ours};
 use super::paths::{self, FieldDifference};
@@ -32,7 +32,7 @@ pub(super) fn diff_missing_object(
             Ok(reason)
         }
         ObjectPreview::Unknown(reason) => Err(format!(
-            "whether the API server takes {} is not known: {reason}; mend what keeps it from \
+            "whether the API server takes {} is not known: {reason}; fix what keeps it from \
              answering a dry run, then plan again",
             asked.object
         )),
@@ -80,7 +80,7 @@ fn keep_adoption(
     )
 }
 
-/// Compares a wish with the object that is there, and plans what mends the difference.
+/// Compares a wish with the object that is there, and plans what fixes the difference.
 pub(super) fn diff_live_object(
     asked: &DesiredObject,
     object: &Value,
@@ -106,7 +106,7 @@ pub(super) fn diff_live_object(
         }
     };
     assessment.refusal = live.refusal.take();
-    // What is as wished needs nobody's leave, and no mark of ours.
+    // What is in sync needs nobody's leave, and no mark of ours.
     live.fields
         .retain(|field| ours || asked.adopts || !is_mark(field));
     asked.readiness(Some(object), assessment);
@@ -138,7 +138,7 @@ fn refuse_deleted_object(asked: &DesiredObject, object: &Value, assessment: &mut
     );
 }
 
-/// The fields in which an object is not as wished.
+/// The fields in which an object is not as desired.
 #[derive(Default)]
 struct LiveObjectDiff {
     fields: Vec<FieldDifference>,
@@ -204,7 +204,7 @@ fn insert_field_attributes(
             theirs.push(format!("{} ({})", field.shown, holder.manager));
         }
         let attribute = build_field_attribute(field, other.as_ref(), live.note);
-        assessment.attributes.insert(field.shown.clone(), attribute);
+        assessment.insert_beside(field.shown.clone(), attribute);
     }
     theirs
 }

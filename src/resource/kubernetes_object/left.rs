@@ -35,7 +35,7 @@ pub(super) fn diff_leftover_fields(asked: &DesiredObject, object: &Value) -> Ass
             &wanted
         };
         let reading = |value: &Option<Value>| value.clone().map_or(Reading::Absent, Reading::Is);
-        assessment.attributes.insert(
+        assessment.insert_beside(
             shown,
             Attribute::in_plane(Plane::Persisted, reading(left), reading(&found)),
         );

@@ -340,7 +340,11 @@ mod tests {
     }
 
     fn item(index: usize, item: Value) -> FieldPathStep {
-        FieldPathStep::Item { index, item }
+        FieldPathStep::Item {
+            index,
+            item,
+            label: String::new(),
+        }
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! Where two versions of an object differ: the smallest fields, by their paths.
 
 use serde_json::{Map, Value};
-use std::fmt::Write as _;
 
 /// One step of a path into an object.
 #[derive(Debug, Clone, PartialEq)]
@@ -14,6 +13,9 @@ pub enum FieldPathStep {
         index: usize,
         /// The item, by whose own fields it is known.
         item: Value,
+        /// What no other item of the list is called: the value of the field that names the items,
+        /// or the place where none does.
+        label: String,
     },
 }
 
@@ -22,8 +24,9 @@ pub enum FieldPathStep {
 pub struct FieldDifference {
     /// Where in the object. Where the text of a field is JSON itself, the path ends at that field.
     pub path: Vec<FieldPathStep>,
-    /// The path for people, on into a text that is JSON: `data.config.json:
-    /// configList[rdma_a].rdmaHcaMax`.
+    /// The path for people, on into a text that is JSON: `data."config.json":
+    /// configList[rdma_a].rdmaHcaMax`. No two places of an object have the same, for changes go
+    /// by it.
     pub shown: String,
     /// What is wanted; nothing where the field is to go.
     pub wanted: Option<Value>,
@@ -58,43 +61,22 @@ pub fn diff_fields(wanted: &Value, found: &Value, partly: bool) -> Vec<FieldDiff
 /// Every smallest field of a value, by its path for people; texts that are JSON are read.
 pub fn collect_leaf_fields(value: &Value) -> Vec<(String, Value)> {
     let mut out = Vec::new();
-    leaves_below(value, &mut Vec::new(), "", &mut out);
+    leaves_below(value, (&mut Vec::new(), &mut None), &mut out);
     out
 }
 
-fn leaves_below(
-    value: &Value,
-    path: &mut Vec<FieldPathStep>,
-    before: &str,
-    out: &mut Vec<(String, Value)>,
-) {
-    let inner = value
-        .as_str()
-        .filter(|_| before.is_empty())
-        .and_then(parse_inner_json);
-    if let Some(inner) = inner {
-        let before = format!("{}: ", format_field_path(path));
-        return leaves_below(&inner, &mut Vec::new(), &before, out);
+fn leaves_below(value: &Value, (path, inner): Place<'_>, out: &mut Vec<(String, Value)>) {
+    if let (None, Some(text)) = (&inner, value.as_str().and_then(parse_inner_json)) {
+        return leaves_below(&text, (path, &mut Some(Vec::new())), out);
     }
-    let items: Vec<(FieldPathStep, &Value)> = match value {
-        Value::Object(map) if !map.is_empty() => map
-            .iter()
-            .map(|(name, value)| (new_field_step(name), value))
-            .collect(),
-        Value::Array(list) if list.iter().any(Value::is_object) => list
-            .iter()
-            .enumerate()
-            .map(|(index, item)| (new_item_step(index, item), item))
-            .collect(),
-        _ => {
-            let name = format!("{before}{}", format_field_path(path));
-            return out.push((name, value.clone()));
-        }
-    };
-    for (step, value) in items {
-        path.push(step);
-        leaves_below(value, path, before, out);
-        path.pop();
+    let children = pair_children(value, None);
+    if children.is_empty() {
+        out.push((format_place(path, inner.as_deref()), value.clone()));
+    }
+    for (step, value, _) in children {
+        inner.as_mut().unwrap_or(path).push(step);
+        leaves_below(value, (path, inner), out);
+        inner.as_mut().unwrap_or(path).pop();
     }
 }
 
@@ -102,10 +84,17 @@ fn new_field_step(name: &str) -> FieldPathStep {
     FieldPathStep::Field(name.to_owned())
 }
 
-fn new_item_step(index: usize, item: &Value) -> FieldPathStep {
+/// `key`: the field by which the items of the list are known.
+fn new_item_step(index: usize, item: &Value, key: Option<&str>) -> FieldPathStep {
+    let label = match key.and_then(|key| item.get(key)) {
+        Some(Value::String(name)) if is_plain_label(name) => name.clone(),
+        Some(value) => value.to_string(),
+        None => index.to_string(),
+    };
     FieldPathStep::Item {
         index,
         item: item.clone(),
+        label,
     }
 }
 
@@ -129,15 +118,9 @@ fn every_below(
     (path, inner): Place<'_>,
     out: &mut Vec<FieldDifference>,
 ) {
-    let within = inner
-        .as_ref()
-        .filter(|inner| !inner.is_empty())
-        .map(|inner| format!(": {}", format_field_path(inner)))
-        .unwrap_or_default();
-    let shown = format!("{}{within}", format_field_path(path));
     out.push(FieldDifference {
         path: path.clone(),
-        shown,
+        shown: format_place(path, inner.as_deref()),
         wanted: Some(wanted.clone()),
         found: found.cloned(),
     });
@@ -175,7 +158,7 @@ fn pair_children<'v>(
             };
             list.iter()
                 .enumerate()
-                .map(|(index, item)| (new_item_step(index, item), item, other(index, item)))
+                .map(|(index, item)| (new_item_step(index, item, key), item, other(index, item)))
                 .collect()
         }
         _ => Vec::new(),
@@ -234,7 +217,7 @@ impl FieldDiffWalk {
             return self.note_lists(wanted.to_vec(), found.to_vec());
         }
         for (index, (wanted, found)) in wanted.iter().zip(found).enumerate() {
-            self.step(new_item_step(index, found), Some(wanted), Some(found));
+            self.step(new_item_step(index, found, None), Some(wanted), Some(found));
         }
     }
 
@@ -253,11 +236,11 @@ impl FieldDiffWalk {
         }
         for (index, item) in wanted.iter().enumerate() {
             let other = found.iter().find(|other| other.get(key) == item.get(key));
-            self.step(new_item_step(index, item), Some(item), other);
+            self.step(new_item_step(index, item, Some(key)), Some(item), other);
         }
         for (index, item) in found.iter().enumerate() {
             if !wanted.iter().any(|other| other.get(key) == item.get(key)) {
-                self.step(new_item_step(index, item), None, Some(item));
+                self.step(new_item_step(index, item, Some(key)), None, Some(item));
             }
         }
     }
@@ -285,15 +268,9 @@ impl FieldDiffWalk {
     }
 
     fn note(&mut self, wanted: Option<&Value>, found: Option<&Value>) {
-        let inner = self
-            .inner
-            .as_ref()
-            .map(|inner| format!(": {}", format_field_path(inner)))
-            .unwrap_or_default();
-        let shown = format!("{}{inner}", format_field_path(&self.path));
         self.out.push(FieldDifference {
             path: self.path.clone(),
-            shown,
+            shown: format_place(&self.path, self.inner.as_deref()),
             wanted: wanted.cloned(),
             found: found.cloned(),
         });
@@ -327,25 +304,41 @@ fn is_key(key: &str, items: &[Value]) -> bool {
     })
 }
 
-/// A path for people: `spec.containers[rdma].image`.
-fn format_field_path(path: &[FieldPathStep]) -> String {
-    let mut out = String::new();
-    for step in path {
-        let done = match step {
-            FieldPathStep::Field(name) if out.is_empty() => write!(out, "{name}"),
-            FieldPathStep::Field(name) => write!(out, ".{name}"),
-            FieldPathStep::Item { index, item } => {
-                match KEYS.iter().find_map(|key| item.get(key)) {
-                    Some(Value::String(name)) => write!(out, "[{name}]"),
-                    Some(value) => write!(out, "[{value}]"),
-                    None => write!(out, "[{index}]"),
-                }
-            }
-        };
-        // A text takes all that is written to it.
-        done.unwrap_or_default();
+/// A path for people, and the one within a text that is JSON behind it.
+fn format_place(path: &[FieldPathStep], inner: Option<&[FieldPathStep]>) -> String {
+    let outer = format_field_path(path);
+    match inner {
+        Some(inner) => format!("{outer}: {}", format_field_path(inner)),
+        None => outer,
     }
-    out
+}
+
+/// A path for people: `spec.containers[rdma].image`, `metadata.labels."example.org/pool"`.
+fn format_field_path(path: &[FieldPathStep]) -> String {
+    path.iter().fold(String::new(), |out, step| match step {
+        FieldPathStep::Field(name) => append_field_name(out, name),
+        FieldPathStep::Item { label, .. } => format!("{out}[{label}]"),
+    })
+}
+
+/// A path for people, a field further. A name that could be taken for several steps of a path, or
+/// for another word of the line, is quoted, or one field would go by the path of another.
+pub fn append_field_name(path: String, name: &str) -> String {
+    let separates = |c: char| ".:[]\"'#".contains(c) || c.is_whitespace() || c.is_control();
+    let name = match name.is_empty() || name.contains(separates) {
+        true => Value::from(name).to_string(),
+        false => name.to_owned(),
+    };
+    match path.is_empty() {
+        true => name,
+        false => format!("{path}.{name}"),
+    }
+}
+
+/// True for a name of an item that ends where its bracket does, and is no number or another value.
+fn is_plain_label(name: &str) -> bool {
+    let separates = |c: char| "[]\"".contains(c) || c.is_whitespace() || c.is_control();
+    !name.is_empty() && !name.contains(separates) && serde_json::from_str::<Value>(name).is_err()
 }
 
 /// True where both are the same number, written as a number or as a quantity (`1000m` and `1`,
@@ -433,6 +426,52 @@ mod tests {
     }
 
     #[test]
+    fn no_two_fields_have_one_path() {
+        let paths = |wanted: Value, found: Value| -> Vec<String> {
+            let all = shown_of(wanted, found, false);
+            all.into_iter().map(|(path, ..)| path).collect()
+        };
+        let list = |v: u8| {
+            let keys = [json!(1), json!("1"), json!("a].v")];
+            json!({ "p": keys.map(|key| json!({ "key": key, "v": v })) })
+        };
+        for (wanted, found, shown) in [
+            (
+                json!({ "a": { "b": "evil" }, "a.b": "good" }),
+                json!({ "a": { "b": "good" } }),
+                vec!["a.b", r#""a.b""#],
+            ),
+            (
+                json!({ "l": [{ "name": "x", "v": 2 }], "l[x].v": 1, "": 1, "a\"b": 1, "a: b": 1 }),
+                json!({ "l": [{ "name": "x", "v": 1 }] }),
+                vec![r#""""#, r#""a\"b""#, r#""a: b""#, "l[x].v", r#""l[x].v""#],
+            ),
+            (
+                json!({ "env": [{ "name": "A", "value": "evil" }, { "name": "A", "value": "y" }] }),
+                json!({ "env": [{ "name": "A", "value": "good" }, { "name": "A", "value": "x" }] }),
+                vec!["env[0].value", "env[1].value"],
+            ),
+            (
+                list(1),
+                list(2),
+                vec!["p[1].v", r#"p["1"].v"#, r#"p["a].v"].v"#],
+            ),
+        ] {
+            assert_eq!(paths(wanted.clone(), found), shown);
+            let every = collect_all_fields(&wanted, &Value::Null);
+            let leaves = collect_leaf_fields(&wanted);
+            let of_every: std::collections::BTreeSet<_> =
+                every.iter().map(|field| &field.shown).collect();
+            let of_leaves: std::collections::BTreeSet<_> =
+                leaves.iter().map(|(path, _)| path).collect();
+            assert_eq!(
+                (of_every.len(), of_leaves.len()),
+                (every.len(), leaves.len())
+            );
+        }
+    }
+
+    #[test]
     fn the_order_of_named_items_counts() {
         let list = |names: [&str; 2]| json!({ "initContainers": names.map(|name| json!({ "name": name, "image": "x" })) });
         let found = shown_of(list(["a", "b"]), list(["b", "a"]), false);
@@ -452,7 +491,7 @@ mod tests {
         assert_eq!(
             shown_of(config(63), config(1000), false),
             [(
-                "data.config.json: configList[a].rdmaHcaMax".to_owned(),
+                "data.\"config.json\": configList[a].rdmaHcaMax".to_owned(),
                 Some(json!(63)),
                 Some(json!(1000))
             )]
@@ -477,8 +516,8 @@ mod tests {
             texts,
             [
                 "args [\"-v\"]",
-                "data.c.json: list[a].max 1",
-                "data.c.json: list[a].name \"a\"",
+                "data.\"c.json\": list[a].max 1",
+                "data.\"c.json\": list[a].name \"a\"",
                 "data.t \"x\"",
                 "none {}"
             ]

@@ -93,7 +93,7 @@ pub fn explain_replace_prohibition(kind: &str) -> Option<&'static str> {
         .then_some("all that lies below it would be deleted with it")
 }
 
-/// What is said of a refusal that a replacement would mend.
+/// What is said of a refusal that a replacement would fix.
 pub fn format_replace_advice(asked: &DesiredObject, message: &str, ours: bool) -> String {
     let refused = format_server_refusal(&asked.object, message);
     match ours

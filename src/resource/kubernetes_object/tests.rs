@@ -214,7 +214,7 @@ fn what_others_set_on_ours_is_drift_and_on_theirs_a_conflict() {
         (0, &object(&wanted, "kubectl-edit")),
         (0, &object(&wanted, MANAGER)),
     );
-    assert!(same.is_met(), "what is as wished needs nobody's leave");
+    assert!(same.is_met(), "what is in sync needs nobody's leave");
     let mut labelled = body(&wanted, false);
     labelled["manifest"]["metadata"]["labels"] = json!({ "team": "rdma" });
     let mut previewed = add_ownership_marks(object(&wanted, "kubectl-edit"), "lab", false);
@@ -409,6 +409,17 @@ fn only_what_we_made_is_removed() {
         kept.actions.is_empty() && kept.residue[0].contains("would go along"),
         "{kept:?}"
     );
+}
+
+#[test]
+fn no_change_hides_another() {
+    let wanted = json!({ "a": { "b": "evil" }, "a.b": "new" });
+    let mut live = object(&json!({ "a": { "b": "good" } }), MANAGER);
+    let mut previewed = object(&wanted, MANAGER);
+    (live[OBJECT], previewed[OBJECT]) = (json!("good"), json!("evil"));
+    let changed = assess(&wish(body(&wanted, false)), (0, &live), (0, &previewed));
+    let names = [r#"data."a.b""#, "data.a.b", OBJECT, "object (2)"];
+    assert!(changed.attributes.keys().eq(names), "{changed:?}");
 }
 
 /// Forgetting `adopt: true` neither holds it nor makes it one that is deleted.

@@ -119,7 +119,7 @@ fn plan_deletion(asked: DesiredObject, object: &Value, assessment: &mut Assessme
             by: Some(field.manager.told()),
             ..Attribute::in_plane(Plane::Persisted, Reading::Absent, Reading::Is(field.value))
         };
-        assessment.attributes.insert(field.shown, attribute);
+        assessment.insert_beside(field.shown, attribute);
     }
     if pods::end_with(&name) {
         assessment.disruption = Disruption::Restart;

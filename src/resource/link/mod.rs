@@ -127,7 +127,7 @@ impl ResourceKind for Link {
         if nothing && fields.get("exclusive").is_none() {
             fields.error(
                 "",
-                "nothing is wished for",
+                "no resource is declared for",
                 Some("name at least one of mtu, up, addresses".to_owned()),
             );
         }

@@ -195,7 +195,7 @@ pub fn plan_netplan_settings(
     }
     if view.own.as_ref() == Some(&lines) {
         return Err(format!(
-            "{} says so already, but a file that comes after it says otherwise; mend that one",
+            "{} says so already, but a file that comes after it says otherwise; fix that one",
             format_own_netplan_path(netdev)
         ));
     }

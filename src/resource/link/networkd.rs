@@ -287,7 +287,7 @@ pub fn plan_networkd_settings(
     };
     if view.own.as_ref() == Some(&content) {
         return Err(format!(
-            "{path} says so already, but a drop-in that comes after it says otherwise; mend that \
+            "{path} says so already, but a drop-in that comes after it says otherwise; fix that \
              one"
         ));
     }

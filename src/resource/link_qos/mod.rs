@@ -82,7 +82,7 @@ impl ResourceKind for LinkQos {
         {
             fields.error(
                 "",
-                "nothing is wished for",
+                "no resource is declared for",
                 Some("name at least one of pfc, ets, dscp, pause, cable_length_m".to_owned()),
             );
         }

@@ -12,7 +12,7 @@ pub enum RenameEffect {
     Follows,
     /// Nobody has any.
     Nobody,
-    /// It is not found any more: in words, with what would mend that.
+    /// It is not found any more: in words, with what would fix that.
     Loses(String),
 }
 

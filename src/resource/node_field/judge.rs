@@ -267,7 +267,7 @@ fn shorten_node_set(names: &str) -> String {
     }
 }
 
-/// All cases as attributes, with what mends them.
+/// All cases as attributes, with what fixes them.
 fn build_diff_from_cases(asked: &NodeFieldRequest, cases: &Cases) -> Assessment {
     let field = &asked.field;
     let mut assessment = Assessment::default();

@@ -78,7 +78,7 @@ impl ResourceKind for OfNodes {
             .collect()
     }
 
-    /// Each node is patched, now and when the wish goes.
+    /// Each node is patched, now and when it leaves the spec.
     fn changes(&self, wish: &DesiredResource, _removal: bool) -> Vec<(ObjectName, ApiVerb)> {
         let nodes = NodeFieldRequest::of(self.0, &wish.body)
             .map(|asked| asked.values)

@@ -190,7 +190,7 @@ fn build_exec_read(body: &NodeProbeBody, node: &str) -> Read {
     Read::Kubernetes(KubernetesRead::Exec(Box::new(exec)))
 }
 
-/// What is not as wished, by what it is: the nodes.
+/// What is not as desired, by what it is: the nodes.
 #[derive(Default)]
 struct NodeProbeFindings<'a> {
     wrong: BTreeMap<String, Vec<&'a str>>,

@@ -48,7 +48,7 @@ verdict() {{
  m=$(sed -n -e 's/^[EW]: \(.*is not signed.*\)/\1/p' -e 's/^[EW]: \(.*\(NO_PUBKEY\|EXPKEYSIG\|BADSIG\|REVKEYSIG\).*\)/\1/p' "$e" | head -n 1)
  [ -z "$m" ] || say {NOT_TRUSTED} "$m"
  # 128 and more is a signal, of which the shell tells by the status alone
- [ "$rc" -le 128 ] || say {KILLED} "apt-get was killed by signal $((rc-128)) before its end; what it left half installed is mended first when the step is done again (dpkg --configure -a)"
+ [ "$rc" -le 128 ] || say {KILLED} "apt-get was killed by signal $((rc-128)) before its end; what it left half installed is fixed first when the step is done again (dpkg --configure -a)"
  m=$(sed -n 's/^E: //p' "$e" | head -n 1)
  say "$rc" "${{m:-apt-get ended with status $rc}}"
 }}

@@ -13,7 +13,7 @@ pub enum PackageState {
     NotInstalled { configuration_left: bool },
     /// Installed and configured.
     Installed { version: String },
-    /// Unpacked or half-way: `dpkg --configure -a` mends it.
+    /// Unpacked or half-way: `dpkg --configure -a` fixes it.
     Broken { version: String, how: String },
 }
 

@@ -1,10 +1,10 @@
-//! What was there before us, where one wish of a port touches more than the wish before it: a
+//! What was there before us, where one resource of a port touches more than the one before it: a
 //! watchdog that came later, a queue that is another one since.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-/// What was there before our first change of each field: of rows and fields that the first wish did
-/// not touch it is what is there now.
+/// What was there before our first change of each field: of rows and fields that the first
+/// resource did not touch it is what is there now.
 pub fn merge_before_values(first: &Value, now: &Value) -> Value {
     let (Value::Object(first), Value::Object(now)) = (first, now) else {
         return first.clone();
@@ -13,24 +13,15 @@ pub fn merge_before_values(first: &Value, now: &Value) -> Value {
     for (row, fields) in now {
         match (all.get_mut(row), fields) {
             (Some(Value::Object(known)), Value::Object(fields)) => {
-                known.extend(collect_missing_fields(known, fields))
+                for (name, value) in fields {
+                    known.entry(name).or_insert_with(|| value.clone());
+                }
             }
             (Some(_), _) => {}
             (None, fields) => drop(all.insert(row.clone(), fields.clone())),
         }
     }
     Value::Object(all)
-}
-
-fn collect_missing_fields(
-    known: &Map<String, Value>,
-    fields: &Map<String, Value>,
-) -> Map<String, Value> {
-    fields
-        .iter()
-        .filter(|(name, _)| !known.contains_key(*name))
-        .map(|(name, value)| (name.clone(), value.clone()))
-        .collect()
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The bodies of wishes of switches, decoded.
+//! The bodies of desired resources of switches, decoded.
 
 use super::{EcnMarkingThresholds, PfcWatchdogSettings, SwitchRead, SwitchSystem};
 use crate::fields::Fields;
@@ -20,7 +20,7 @@ pub struct PortTrafficClass {
     pub strict: bool,
 }
 
-/// What is wished of the classes of a port.
+/// The desired classes of a port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Qos {
     /// The classes.
@@ -39,38 +39,56 @@ impl Qos {
             .collect()
     }
 
+    /// The DSCPs of all classes, each with the priority of its class.
+    pub fn dscps(&self) -> Vec<(u64, u64)> {
+        let mut dscps = Vec::new();
+        for class in &self.classes {
+            dscps.extend(class.dscp.iter().map(|dscp| (*dscp, class.priority)));
+        }
+        dscps
+    }
+
+    /// The queues that go before all others.
+    pub fn strict_queues(&self) -> Vec<u64> {
+        let strict = self.classes.iter().filter(|class| class.strict);
+        strict.map(|class| class.priority).collect()
+    }
+
     /// Of a body that was checked: the lossless class, and that of congestion notifications, which
     /// is strict.
     pub fn of(body: &Value, system: SwitchSystem) -> Self {
-        let said = |field: &str| body.get(field).and_then(Value::as_u64);
-        let lossless = PortTrafficClass {
+        let mut classes = vec![PortTrafficClass {
             priority: extract_number_field(body, "priority"),
             dscp: vec![extract_number_field(body, "dscp")],
             pfc: true,
             strict: false,
-        };
-        let cnp = said("cnp_priority").map(|priority| PortTrafficClass {
-            priority,
-            dscp: said("cnp_dscp").into_iter().collect(),
-            pfc: false,
-            strict: true,
-        });
-        let watchdog = said("watchdog_detection_ms").map(|detection_ms| {
+        }];
+        if let Some(priority) = find_number_field(body, "cnp_priority") {
+            classes.push(PortTrafficClass {
+                priority,
+                dscp: Vec::from_iter(find_number_field(body, "cnp_dscp")),
+                pfc: false,
+                strict: true,
+            });
+        }
+        let watchdog = find_number_field(body, "watchdog_detection_ms").map(|detection_ms| {
             system.watchdog(
                 detection_ms,
-                said("watchdog_restoration_ms"),
+                find_number_field(body, "watchdog_restoration_ms"),
                 body.get("watchdog_action").and_then(Value::as_str),
             )
         });
-        Qos {
-            classes: std::iter::once(lossless).chain(cnp).collect(),
-            watchdog,
-        }
+        Qos { classes, watchdog }
     }
 }
 
-fn extract_number_field(value: &Value, field: &str) -> u64 {
-    value.get(field).and_then(Value::as_u64).unwrap_or_default()
+fn find_number_field(body: &Value, field: &str) -> Option<u64> {
+    body.get(field)?.as_u64()
+}
+
+/// A number of a body that was checked.
+pub fn extract_number_field(body: &Value, field: &str) -> u64 {
+    find_number_field(body, field).unwrap_or_default()
 }
 
 /// The thresholds of a body that was checked.
@@ -82,14 +100,14 @@ pub fn parse_marking_thresholds(body: &Value) -> EcnMarkingThresholds {
     }
 }
 
-/// The port that a wish is about.
-pub fn extract_port_name(wish: &DesiredResource) -> &str {
-    wish.text("port").unwrap_or_default()
+/// The port that a desired resource is about.
+pub fn extract_port_name(desired: &DesiredResource) -> &str {
+    desired.text("port").unwrap_or_default()
 }
 
 /// The system of the switch; a body that was checked names one that there is.
-pub fn extract_switch_system(wish: &DesiredResource) -> SwitchSystem {
-    system_of(&wish.body).unwrap_or(SwitchSystem::Sonic)
+pub fn extract_switch_system(desired: &DesiredResource) -> SwitchSystem {
+    system_of(&desired.body).unwrap_or(SwitchSystem::Sonic)
 }
 
 /// The MTUs that ports of the switch take.
@@ -102,9 +120,9 @@ pub fn system_of(body: &Value) -> Option<SwitchSystem> {
     SwitchSystem::deserialize(body.get("system")?).ok()
 }
 
-/// What every wish of a switch is judged by: both configurations.
-pub fn build_switch_reads(wish: &DesiredResource) -> Vec<Read> {
-    let system = extract_switch_system(wish);
+/// What every desired resource of a switch is compared with: both configurations.
+pub fn build_switch_reads(desired: &DesiredResource) -> Vec<Read> {
+    let system = extract_switch_system(desired);
     [SwitchRead::Running, SwitchRead::Saved]
         .map(|of| Read::Switch { system, of })
         .to_vec()
@@ -113,14 +131,9 @@ pub fn build_switch_reads(wish: &DesiredResource) -> Vec<Read> {
 /// Checks what all bodies have: the system and the port. Names of ports: `Ethernet0`,
 /// `Ethernet1/1`, `swp1s0`.
 pub fn check_common_fields<'a>(body: &'a Value, own: &[&str]) -> Fields<'a> {
-    let known: Vec<&str> = ["system", "port"]
-        .into_iter()
-        .chain(own.iter().copied())
-        .collect();
-    let mut fields = Fields::of(body, &known);
-    if let Some(system) = fields
-        .text("system", true)
-        .filter(|_| system_of(body).is_none())
+    let mut fields = Fields::of(body, &[&["system", "port"][..], own].concat());
+    if let Some(system) = fields.text("system", true)
+        && system_of(body).is_none()
     {
         fields.error(
             "/system",
@@ -128,18 +141,32 @@ pub fn check_common_fields<'a>(body: &'a Value, own: &[&str]) -> Fields<'a> {
             Some(format!("there are: {}", SwitchSystem::NAMES)),
         );
     }
-    if let Some(port) = fields.text("port", true) {
-        let plain = |c: char| c.is_ascii_alphanumeric() || "./_-".contains(c);
-        if port.len() > 64 || !port.chars().all(plain) || port.starts_with('-') {
-            fields.error(
-                "/port",
-                format!(
-                    "`{}` cannot be the name of a port",
-                    railwright_base::text::one_line(port, 40)
-                ),
-                None,
-            );
-        }
+    if let Some(port) = fields.text("port", true)
+        && !is_port_name(port)
+    {
+        let shown = railwright_base::text::one_line(port, 40);
+        fields.error(
+            "/port",
+            format!("`{shown}` cannot be the name of a port"),
+            None,
+        );
     }
     fields
+}
+
+fn is_port_name(name: &str) -> bool {
+    name.len() <= 64
+        && !name.starts_with('-')
+        && name
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "./_-".contains(c))
+}
+
+/// Notes the fields that a body has to have and lacks.
+pub fn check_required_fields(fields: &mut Fields<'_>, body: &Value, required: &[&str]) {
+    for field in required {
+        if body.get(*field).is_none() {
+            fields.error("", format!("`{field}` is missing"), None);
+        }
+    }
 }

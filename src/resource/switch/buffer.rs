@@ -4,10 +4,11 @@
 
 use super::before::merge_before_values;
 use super::body::{
-    build_switch_reads, check_common_fields, extract_port_name, extract_switch_system, system_of,
+    build_switch_reads, check_common_fields, check_required_fields, extract_number_field,
+    extract_port_name, extract_switch_system, system_of,
 };
 use super::configuration::DesiredPortSetting;
-use super::judge::{SwitchConfigurations, SwitchDiffBuilder, take_back};
+use super::diff::{SwitchConfigurations, SwitchDiffBuilder, take_back};
 use crate::{Assessment, BodyError, DesiredResource, Read, ReadResults, ResourceKind};
 use railwright_base::TargetKind;
 use serde_json::Value;
@@ -30,15 +31,12 @@ impl ResourceKind for SwitchBuffer {
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
         let mut fields = check_common_fields(body, &["cable_m", "priority"]);
-        for field in ["cable_m", "priority"]
-            .iter()
-            .filter(|field| body.get(**field).is_none())
-        {
-            fields.error("", format!("`{field}` is missing"), None);
-        }
+        check_required_fields(&mut fields, body, &["cable_m", "priority"]);
         fields.number("cable_m", 1..=9999);
         fields.number("priority", 0..=7);
-        if let Some(system) = system_of(body).filter(|system| !system.has_cables()) {
+        if let Some(system) = system_of(body)
+            && !system.has_cables()
+        {
             let help = "the switch sizes its buffers by profiles of the whole switch; leave \
                         `cable_length_m` to rules that compare"
                 .to_owned();
@@ -51,28 +49,28 @@ impl ResourceKind for SwitchBuffer {
         fields.finish()
     }
 
-    fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
-        build_switch_reads(wish)
+    fn reads(&self, desired: &DesiredResource) -> Vec<Read> {
+        build_switch_reads(desired)
     }
 
-    fn part<'a>(&self, wish: &'a DesiredResource) -> Option<&'a str> {
-        Some(extract_port_name(wish))
+    fn part<'a>(&self, desired: &'a DesiredResource) -> Option<&'a str> {
+        Some(extract_port_name(desired))
     }
 
-    fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
-        let said = SwitchConfigurations::of(wish, answers);
-        let number = |field: &str| {
-            wish.body
-                .get(field)
-                .and_then(Value::as_u64)
-                .unwrap_or_default()
-        };
-        let (cable_m, priority) = (number("cable_m"), number("priority"));
-        let mut judge = SwitchDiffBuilder::new(wish, &said);
-        judge.attribute("cable_m", cable_m, |port| port.cable_m().into());
-        let mut assessment = judge.finish(&DesiredPortSetting::Cable { metres: cable_m });
-        if extract_switch_system(wish).makes_buffers() {
-            said.note_made_buffer(&mut assessment, extract_port_name(wish), priority, cable_m);
+    fn assess(&self, desired: &DesiredResource, answers: &ReadResults) -> Assessment {
+        let configurations = SwitchConfigurations::decode(desired, answers);
+        let cable_m = extract_number_field(&desired.body, "cable_m");
+        let priority = extract_number_field(&desired.body, "priority");
+        let mut diff = SwitchDiffBuilder::new(desired, &configurations);
+        diff.attribute("cable_m", cable_m, |port| port.cable_m().into());
+        let mut assessment = diff.finish(&DesiredPortSetting::Cable { metres: cable_m });
+        if extract_switch_system(desired).makes_buffers() {
+            configurations.note_made_buffer(
+                &mut assessment,
+                extract_port_name(desired),
+                priority,
+                cable_m,
+            );
         }
         assessment
     }

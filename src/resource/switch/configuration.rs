@@ -1,15 +1,15 @@
-//! What every system of switches answers in the fabric's words, and what it is asked to make so:
-//! all that the four kinds know of one.
+//! What every system of switches answers in the fabric's words, and the edits that it plans: all
+//! that the four kinds know of one.
 
 use super::body::Qos;
 use super::edit::SwitchEdit;
-use super::{EcnMarkingThresholds, PfcWatchdogSettings};
+use super::{EcnMarkingThresholds, PfcWatchdogSettings, SwitchError};
 use crate::{Fact, Reading};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::any::Any;
 use std::collections::BTreeSet;
 
-/// What is wished of a port.
+/// The desired setting of a port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DesiredPortSetting {
     /// How large its packets may be, and whether it is up.
@@ -53,9 +53,12 @@ pub trait SwitchConfiguration: Any + Send + Sync {
     /// A port, if the switch has it.
     fn port<'a>(&'a self, name: &'a str) -> Option<Box<dyn SwitchPortSettings + 'a>>;
 
-    /// What has to be told to it, so that a port is as wished; nothing where it is. The error says
-    /// why it cannot be.
-    fn edits(&self, port: &str, wanted: &DesiredPortSetting) -> Result<Vec<SwitchEdit>, String>;
+    /// The edits that bring a port in sync; none where it is. The error says why it cannot be.
+    fn edits(
+        &self,
+        port: &str,
+        wanted: &DesiredPortSetting,
+    ) -> Result<Vec<SwitchEdit>, SwitchError>;
 
     /// What stands where these edits may come to write that is of the port alone.
     fn before(&self, port: &str, wanted: &DesiredPortSetting) -> Value;
@@ -63,7 +66,7 @@ pub trait SwitchConfiguration: Any + Send + Sync {
     /// What `before` says, beside what is there now.
     fn kept(&self, port: &str, before: &Value) -> Vec<RestorableSetting>;
 
-    /// What has to be told to it, so that what `before` says is there again.
+    /// The edits after which what `before` says is there again.
     fn put_back(&self, port: &str, before: &Value) -> Vec<SwitchEdit>;
 
     /// What stays nevertheless, because the whole switch has it, in words.
@@ -79,10 +82,51 @@ pub fn unlike_as_a_whole<T: SwitchConfiguration + PartialEq>(
     one: &T,
     other: &dyn SwitchConfiguration,
 ) -> Option<BTreeSet<String>> {
-    (other as &dyn Any)
-        .downcast_ref::<T>()
-        .filter(|other| *other == one)
-        .map(|_| BTreeSet::new())
+    let other = (other as &dyn Any).downcast_ref::<T>()?;
+    (other == one).then(BTreeSet::new)
+}
+
+/// Below it `before` has what all ports of the switch share, which is not put back.
+pub const SHARED: &str = "shared";
+
+/// What `before` has of the whole switch, with the value of each place.
+pub fn list_shared_settings(before: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    let shared = before.get(SHARED).and_then(Value::as_object);
+    shared.into_iter().flat_map(Map::iter)
+}
+
+/// True where every DSCP has the priority of its class.
+pub fn has_desired_dscps(port: &dyn SwitchPortSettings, wanted: &Qos) -> bool {
+    let mut dscps = wanted.dscps().into_iter();
+    dscps.all(|(dscp, priority)| port.priority(dscp) == Fact::Is(priority))
+}
+
+/// Each class has to leave by the queue of its number, by a map that all ports of the switch share.
+/// `priority` and `map` are the system's words for them, `of_whom` whose queues are not known.
+pub fn check_queue_numbers(
+    port: &dyn SwitchPortSettings,
+    wanted: &Qos,
+    [priority, map, of_whom]: [&str; 3],
+) -> Result<(), SwitchError> {
+    for class in wanted.classes.iter().map(|class| class.priority) {
+        match port.queue(class) {
+            Fact::Is(queue) if queue != class => {
+                return Err(SwitchError::Conflict(format!(
+                    "packets of {priority} {class} leave by queue {queue} ({map}, one for all \
+                     ports of the switch): take a priority that has the queue of its number, or \
+                     change the map for all ports"
+                )));
+            }
+            Fact::Unknown(why) => {
+                return Err(SwitchError::Unreadable(format!(
+                    "by which queue packets of {priority} {class} leave is not known{of_whom}: \
+                     {why}"
+                )));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// What a port's settings come to. A setting that is there and makes no sense is unknown, whatever
@@ -105,11 +149,16 @@ pub trait SwitchPortSettings {
     /// The queue that packets of a priority leave by.
     fn queue(&self, priority: u64) -> Fact<u64>;
 
-    /// The queue that a pause frame of a priority stops.
-    fn paused_queue(&self, priority: u64) -> Fact<u64>;
+    /// The queue that a pause frame of a priority stops: its only one, where no map says otherwise.
+    fn paused_queue(&self, priority: u64) -> Fact<u64> {
+        self.queue(priority)
+    }
 
-    /// The priority group that packets of a priority are held in when they come.
-    fn group(&self, priority: u64) -> Fact<u64>;
+    /// The priority group that packets of a priority are held in when they come. Where the switch
+    /// holds paused packets apart by itself, nothing says where.
+    fn group(&self, priority: u64) -> Fact<u64> {
+        self.queue(priority)
+    }
 
     /// The priorities with PFC.
     fn pfc(&self) -> Fact<BTreeSet<u64>>;
@@ -128,7 +177,9 @@ pub trait SwitchPortSettings {
 
     /// Whether buffers that paused packets need are set aside, where that is a setting of the
     /// switch.
-    fn has_lossless_pool(&self) -> Fact<bool>;
+    fn has_lossless_pool(&self) -> Fact<bool> {
+        Fact::Is(true)
+    }
 
     /// Whether the switch made the buffer of a paused priority, where it makes that by itself a
     /// moment later, and why it never will.

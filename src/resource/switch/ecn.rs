@@ -4,13 +4,17 @@
 use super::EcnMarkingThresholds;
 use super::before::merge_before_values;
 use super::body::{
-    build_switch_reads, check_common_fields, extract_port_name, parse_marking_thresholds,
+    build_switch_reads, check_common_fields, check_required_fields, extract_number_field,
+    extract_port_name, parse_marking_thresholds,
 };
-use super::configuration::{DesiredPortSetting, SwitchPortSettings};
-use super::judge::{SwitchConfigurations, SwitchDiffBuilder, take_back};
+use super::configuration::DesiredPortSetting;
+use super::diff::{SwitchConfigurations, SwitchDiffBuilder, take_back};
 use crate::{Assessment, BodyError, DesiredResource, Read, ReadResults, ResourceKind};
 use railwright_base::TargetKind;
 use serde_json::Value;
+
+/// One of the numbers of thresholds.
+type ThresholdMember = fn(EcnMarkingThresholds) -> u64;
 
 /// The kind.
 pub struct SwitchEcn;
@@ -29,14 +33,9 @@ impl ResourceKind for SwitchEcn {
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
-        let mut fields = check_common_fields(
-            body,
-            &["priority", "min_bytes", "max_bytes", "probability_percent"],
-        );
         let required = ["priority", "min_bytes", "max_bytes", "probability_percent"];
-        for field in required.iter().filter(|field| body.get(**field).is_none()) {
-            fields.error("", format!("`{field}` is missing"), None);
-        }
+        let mut fields = check_common_fields(body, &required);
+        check_required_fields(&mut fields, body, &required);
         fields.number("priority", 0..=7);
         fields.number("min_bytes", 1..=u64::from(u32::MAX));
         fields.number("max_bytes", 1..=u64::from(u32::MAX));
@@ -54,29 +53,32 @@ impl ResourceKind for SwitchEcn {
         fields.finish()
     }
 
-    fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
-        build_switch_reads(wish)
+    fn reads(&self, desired: &DesiredResource) -> Vec<Read> {
+        build_switch_reads(desired)
     }
 
-    fn part<'a>(&self, wish: &'a DesiredResource) -> Option<&'a str> {
-        Some(extract_port_name(wish))
+    fn part<'a>(&self, desired: &'a DesiredResource) -> Option<&'a str> {
+        Some(extract_port_name(desired))
     }
 
-    fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
-        let said = SwitchConfigurations::of(wish, answers);
-        let wanted = parse_marking_thresholds(&wish.body);
-        let queue = extract_ecn_priority(wish);
-        let mut judge = SwitchDiffBuilder::new(wish, &said);
-        let mut attribute = |name: &str, value: u64, of: fn(EcnMarkingThresholds) -> u64| {
-            let found = |port: &dyn SwitchPortSettings| port.marking(queue).map(of).into();
-            judge.attribute(name, value, found);
-        };
-        attribute("min_bytes", wanted.min_bytes, |found| found.min_bytes);
-        attribute("max_bytes", wanted.max_bytes, |found| found.max_bytes);
-        attribute("probability_percent", wanted.probability_percent, |found| {
-            found.probability_percent
-        });
-        judge.finish(&DesiredPortSetting::Marking {
+    fn assess(&self, desired: &DesiredResource, answers: &ReadResults) -> Assessment {
+        let configurations = SwitchConfigurations::decode(desired, answers);
+        let wanted = parse_marking_thresholds(&desired.body);
+        let queue = extract_number_field(&desired.body, "priority");
+        let mut diff = SwitchDiffBuilder::new(desired, &configurations);
+        let members: [(&str, ThresholdMember); 3] = [
+            ("min_bytes", |thresholds| thresholds.min_bytes),
+            ("max_bytes", |thresholds| thresholds.max_bytes),
+            ("probability_percent", |thresholds| {
+                thresholds.probability_percent
+            }),
+        ];
+        for (name, member) in members {
+            diff.attribute(name, member(wanted), |port| {
+                port.marking(queue).map(member).into()
+            });
+        }
+        diff.finish(&DesiredPortSetting::Marking {
             queue,
             thresholds: wanted,
         })
@@ -94,11 +96,4 @@ impl ResourceKind for SwitchEcn {
     ) -> Assessment {
         take_back(last_applied, before, answers)
     }
-}
-
-fn extract_ecn_priority(wish: &DesiredResource) -> u64 {
-    wish.body
-        .get("priority")
-        .and_then(Value::as_u64)
-        .unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! One thing that a switch is told, whatever its system, and what it disturbs.
+//! One edit of a switch, whatever its system, and what it disturbs.
 
 use super::{SwitchSystem, cumulus, eos, sonic};
 use crate::Disruption;
@@ -31,44 +31,35 @@ impl SwitchEdit {
 
     /// Those of SONiC.
     pub fn sonic(edits: &[SwitchEdit]) -> Vec<sonic::edit::SonicEdit> {
-        edits
-            .iter()
-            .filter_map(|edit| {
-                if let SwitchEdit::Sonic(edit) = edit {
-                    Some(edit.clone())
-                } else {
-                    None
-                }
-            })
-            .collect()
+        let mut out = Vec::new();
+        for edit in edits {
+            if let SwitchEdit::Sonic(edit) = edit {
+                out.push(edit.clone());
+            }
+        }
+        out
     }
 
     /// Those of Cumulus Linux.
     pub fn cumulus(edits: &[SwitchEdit]) -> Vec<cumulus::edit::CumulusEdit> {
-        edits
-            .iter()
-            .filter_map(|edit| {
-                if let SwitchEdit::Cumulus(edit) = edit {
-                    Some(edit.clone())
-                } else {
-                    None
-                }
-            })
-            .collect()
+        let mut out = Vec::new();
+        for edit in edits {
+            if let SwitchEdit::Cumulus(edit) = edit {
+                out.push(edit.clone());
+            }
+        }
+        out
     }
 
     /// Those of EOS.
     pub fn eos(edits: &[SwitchEdit]) -> Vec<eos::edit::EosEdit> {
-        edits
-            .iter()
-            .filter_map(|edit| {
-                if let SwitchEdit::Eos(edit) = edit {
-                    Some(edit.clone())
-                } else {
-                    None
-                }
-            })
-            .collect()
+        let mut out = Vec::new();
+        for edit in edits {
+            if let SwitchEdit::Eos(edit) = edit {
+                out.push(edit.clone());
+            }
+        }
+        out
     }
 }
 

@@ -1,6 +1,6 @@
 //! Switches in the fabric's own words: the priority that a DSCP has on a port, the priorities that
 //! pause, the queue where packets are marked. The kinds `switch_port`, `switch_qos`, `switch_ecn`
-//! and `switch_buffer` wish and judge in these words alone; one folder a system says how that
+//! and `switch_buffer` state and compare in these words alone; one folder a system says how that
 //! system keeps them (`sonic`, `cumulus`, `eos`), behind what `configuration` asks of each.
 //!
 //! What only runs is lost at the next reload, so every attribute has two planes: *running*, and
@@ -12,10 +12,11 @@ pub mod body;
 pub mod buffer;
 pub mod configuration;
 pub mod cumulus;
+mod diff;
 pub mod ecn;
 pub mod edit;
 pub mod eos;
-mod judge;
+mod error;
 pub mod links;
 pub mod port;
 pub mod qos;
@@ -23,9 +24,11 @@ pub mod sonic;
 mod system;
 mod unreadable;
 
-pub use judge::{decode_running_configuration, list_differing_ports};
+pub use diff::{decode_running_configuration, list_differing_ports};
+pub use error::SwitchError;
 pub use system::SwitchSystem;
 
+use crate::Fact;
 use serde::{Deserialize, Serialize};
 
 /// How an edit ends that the switch did not take: nothing of it was changed. The sections of the
@@ -73,6 +76,21 @@ pub struct EcnMarkingThresholds {
     pub probability_percent: u64,
 }
 
+impl EcnMarkingThresholds {
+    /// The thresholds, where all three are known; else why the first that is not is not.
+    fn from_facts(min: Fact<u64>, max: Fact<u64>, probability: Fact<u64>) -> Fact<Self> {
+        min.and_then(|min_bytes| {
+            max.and_then(|max_bytes| {
+                probability.map(|probability_percent| EcnMarkingThresholds {
+                    min_bytes,
+                    max_bytes,
+                    probability_percent,
+                })
+            })
+        })
+    }
+}
+
 /// What a switch does with a priority that a peer pauses for ever.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PfcWatchdogSettings {
@@ -82,6 +100,19 @@ pub struct PfcWatchdogSettings {
     pub restoration_ms: u64,
     /// `drop`, `forward` or `alert`.
     pub action: String,
+}
+
+impl PfcWatchdogSettings {
+    /// The settings, where both times are known; else why the first that is not is not.
+    fn from_facts(detection: Fact<u64>, restoration: Fact<u64>, action: &str) -> Fact<Self> {
+        detection.and_then(|detection_ms| {
+            restoration.map(|restoration_ms| PfcWatchdogSettings {
+                detection_ms,
+                restoration_ms,
+                action: action.to_owned(),
+            })
+        })
+    }
 }
 
 impl std::fmt::Display for PfcWatchdogSettings {

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 /// one of EOS.
 type Bend = (SwitchSystem, &'static str, Value);
 
-/// A configuration in which all is as wished.
+/// A configuration in which all is in sync.
 fn as_wished(system: SwitchSystem) -> String {
     match system {
         SwitchSystem::Sonic => sonic().to_string(),
@@ -149,7 +149,7 @@ fn assess(system: SwitchSystem, config: &str) -> Vec<Assessment> {
     wishes(system).into_iter().map(of).collect()
 }
 
-/// Attributes that run and are not as wished, with what was found.
+/// Attributes that run and are not as desired, with what was found.
 fn running(assessments: &[Assessment]) -> Vec<(&str, &Reading)> {
     let all = assessments
         .iter()

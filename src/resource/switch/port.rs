@@ -3,7 +3,7 @@
 use super::before::merge_before_values;
 use super::body::{build_switch_reads, check_common_fields, extract_port_name, find_mtu_range};
 use super::configuration::DesiredPortSetting;
-use super::judge::{SwitchConfigurations, SwitchDiffBuilder, take_back};
+use super::diff::{SwitchConfigurations, SwitchDiffBuilder, take_back};
 use crate::{Assessment, BodyError, DesiredResource, Read, ReadResults, ResourceKind};
 use railwright_base::TargetKind;
 use serde_json::Value;
@@ -38,28 +38,26 @@ impl ResourceKind for SwitchPort {
         fields.finish()
     }
 
-    fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
-        build_switch_reads(wish)
+    fn reads(&self, desired: &DesiredResource) -> Vec<Read> {
+        build_switch_reads(desired)
     }
 
-    fn part<'a>(&self, wish: &'a DesiredResource) -> Option<&'a str> {
-        Some(extract_port_name(wish))
+    fn part<'a>(&self, desired: &'a DesiredResource) -> Option<&'a str> {
+        Some(extract_port_name(desired))
     }
 
-    fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
-        let said = SwitchConfigurations::of(wish, answers);
-        let (mtu, up) = (
-            wish.body.get("mtu").and_then(Value::as_u64),
-            wish.body.get("up").and_then(Value::as_bool),
-        );
-        let mut judge = SwitchDiffBuilder::new(wish, &said);
+    fn assess(&self, desired: &DesiredResource, answers: &ReadResults) -> Assessment {
+        let configurations = SwitchConfigurations::decode(desired, answers);
+        let mtu = desired.body.get("mtu").and_then(Value::as_u64);
+        let up = desired.body.get("up").and_then(Value::as_bool);
+        let mut diff = SwitchDiffBuilder::new(desired, &configurations);
         if let Some(mtu) = mtu {
-            judge.attribute("mtu", mtu, |port| port.mtu().into());
+            diff.attribute("mtu", mtu, |port| port.mtu().into());
         }
         if let Some(up) = up {
-            judge.attribute("up", up, |port| port.up().into());
+            diff.attribute("up", up, |port| port.up().into());
         }
-        judge.finish(&DesiredPortSetting::Port { mtu, up })
+        diff.finish(&DesiredPortSetting::Port { mtu, up })
     }
 
     fn remembered(&self, first: &Value, now: &Value) -> Value {

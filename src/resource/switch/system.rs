@@ -5,7 +5,7 @@ use super::cumulus::Nvue;
 use super::edit::SwitchEdit;
 use super::eos::EosConfig;
 use super::sonic::config_db::ConfigDb;
-use super::{PfcWatchdogSettings, cumulus, eos, sonic};
+use super::{PfcWatchdogSettings, SwitchError, cumulus, eos, sonic};
 use railwright_base::quote::quote_for_shell;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -49,16 +49,11 @@ impl SwitchSystem {
     }
 
     /// The configuration that a read printed; the error fits after "unknown:".
-    pub fn configuration(self, text: &str) -> Result<Box<dyn SwitchConfiguration>, String> {
+    pub fn configuration(self, text: &str) -> Result<Box<dyn SwitchConfiguration>, SwitchError> {
         match self {
-            SwitchSystem::Sonic => {
-                ConfigDb::parse(text).map(|db| Box::new(db) as Box<dyn SwitchConfiguration>)
-            }
-            SwitchSystem::Cumulus => {
-                Nvue::parse(text).map(|nvue| Box::new(nvue) as Box<dyn SwitchConfiguration>)
-            }
-            SwitchSystem::Eos => EosConfig::parse(text)
-                .map(|config| Box::new(config) as Box<dyn SwitchConfiguration>),
+            SwitchSystem::Sonic => Ok(Box::new(ConfigDb::parse(text)?)),
+            SwitchSystem::Cumulus => Ok(Box::new(Nvue::parse(text)?)),
+            SwitchSystem::Eos => Ok(Box::new(EosConfig::parse(text)?)),
         }
     }
 
@@ -110,7 +105,7 @@ impl SwitchSystem {
         }
     }
 
-    /// What of a watchdog is wished where only a part of it is stated. SONiC and EOS come back
+    /// The desired watchdog where only a part of it is stated. SONiC and EOS come back
     /// after the time that they wait; Cumulus after one look without a pause, and it looks every
     /// 100 ms where nobody said otherwise
     /// (`content/cumulus-linux-512/.../Quality-of-Service/_index.md`).
@@ -138,7 +133,7 @@ impl SwitchSystem {
         self == SwitchSystem::Sonic
     }
 
-    /// True where a port is told how long its cable is.
+    /// True where the length of its cable is a setting of a port.
     pub fn has_cables(self) -> bool {
         self != SwitchSystem::Eos
     }
@@ -186,13 +181,8 @@ impl SwitchSystem {
     /// stays. Where that cannot be, all that was saved since stays, be it others' or ours, and that
     /// is told; a file that is empty or gone is the one from before again.
     pub fn restore_script(self, name: &str, ports: &BTreeSet<String>) -> String {
-        let ports = quote_for_shell(
-            &ports
-                .iter()
-                .map(String::as_str)
-                .collect::<Vec<_>>()
-                .join(" "),
-        );
+        let ports: Vec<&str> = ports.iter().map(String::as_str).collect();
+        let ports = quote_for_shell(&ports.join(" "));
         let runs = match self {
             SwitchSystem::Sonic => sonic::script::restore_script(name, &ports),
             SwitchSystem::Cumulus => cumulus::script::restore_script(name, &ports),

@@ -20,7 +20,7 @@ pub fn wish(kind: &dyn ResourceKind, body: Value) -> DesiredResource {
     )
 }
 
-/// What a switch is to be told; nothing where all is as wished.
+/// What a switch is to be told; nothing where all is in sync.
 pub fn edits(assessment: &Assessment) -> Vec<SwitchEdit> {
     match assessment.actions.as_slice() {
         [] => Vec::new(),

@@ -375,7 +375,7 @@ fn configs() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    /// Whatever is there: the patch fits, and what it makes is as wished.
+    /// Whatever is there: the patch fits, and what it makes is in sync.
     #[test]
     fn what_is_done_is_as_wished(config in configs()) {
         let wish = qos();

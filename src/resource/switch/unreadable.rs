@@ -36,28 +36,33 @@ pub fn parse_bounded_number(
     bounds: RangeInclusive<u64>,
 ) -> Fact<u64> {
     let Some(raw) = raw else { return Fact::Absent };
+    match parse_digits(raw, bounds) {
+        Some(number) => Fact::Is(number),
+        None => build_unreadable_fact(what, raw),
+    }
+}
+
+/// A whole number in digits alone; nothing where it is none, or out of its bounds.
+pub fn parse_digits(raw: &str, bounds: RangeInclusive<u64>) -> Option<u64> {
     let is_plain = !raw.is_empty() && raw.bytes().all(|byte| byte.is_ascii_digit());
-    let number = raw
-        .parse()
-        .ok()
-        .filter(|number| is_plain && bounds.contains(number));
-    number.map_or_else(|| build_unreadable_fact(what, raw), Fact::Is)
+    let number = raw.parse().ok()?;
+    (is_plain && bounds.contains(&number)).then_some(number)
 }
 
 /// Priorities behind one another: `3,4`; none where nothing stands there.
 pub fn parse_priority_list(what: impl Display, raw: Option<&str>) -> Fact<BTreeSet<u64>> {
     let raw = raw.unwrap_or_default();
-    let one = |text: &str| {
-        parse_bounded_number("", Some(text.trim()), PRIORITIES)
-            .value()
-            .copied()
-    };
-    let all: Option<BTreeSet<u64>> = if raw.is_empty() {
-        Some(BTreeSet::new())
-    } else {
-        raw.split(',').map(one).collect()
-    };
-    all.map_or_else(|| build_unreadable_fact(what, raw), Fact::Is)
+    let mut priorities = BTreeSet::new();
+    if raw.is_empty() {
+        return Fact::Is(priorities);
+    }
+    for text in raw.split(',') {
+        let Some(priority) = parse_digits(text.trim(), PRIORITIES) else {
+            return build_unreadable_fact(what, raw);
+        };
+        priorities.insert(priority);
+    }
+    Fact::Is(priorities)
 }
 
 #[cfg(test)]

@@ -194,7 +194,7 @@ fn has_attribute_difference(assessment: &Assessment, attribute: &str) -> bool {
         .is_some_and(|attribute| !attribute.differences().is_empty())
 }
 
-/// The verbs that mend what differs, in the order that systemd needs.
+/// The verbs that fix what differs, in the order that systemd needs.
 fn plan_unit_actions(
     wish: &DesiredResource,
     files_change: bool,

@@ -14,7 +14,7 @@ use serde_json::Value;
 pub struct MemberIntent {
     /// The resource.
     pub address: Address,
-    /// It was as wished already.
+    /// It was in sync already.
     pub met: bool,
     /// What was found.
     pub fingerprint: Digest,

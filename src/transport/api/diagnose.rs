@@ -1,4 +1,4 @@
-//! What went wrong with the API of a switch, for the person on call: what it means and what mends
+//! What went wrong with the API of a switch, for the person on call: what it means and what fixes
 //! it.
 
 use crate::TransportError;
@@ -6,7 +6,7 @@ use railwright_base::Diagnostic;
 use railwright_base::text::one_line;
 use railwright_knowledge::spec::model::ApiKind;
 
-/// What it means, and what mends it; nothing where the error is none of an API.
+/// What it means, and what fixes it; nothing where the error is none of an API.
 pub fn diagnose_api_error(error: &TransportError) -> Option<Diagnostic> {
     let diagnostic = |code| Diagnostic::error(code, error.one_line());
     Some(match error {

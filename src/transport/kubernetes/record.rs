@@ -174,7 +174,7 @@ impl KubernetesLink {
         })
     }
 
-    /// Whoever took it for absent would forget what is to be taken back, and write that down.
+    /// Whoever took it for absent would forget what is to be rolled back, and write that down.
     fn record_unread(&self, reason: String) -> KubernetesRequestError {
         let (cluster, secret) = (self.server.cluster.clone(), self.keeps.clone());
         KubernetesRequestError::NotSent(TransportError::RecordUnread {
@@ -337,8 +337,9 @@ impl KubernetesLink {
     fn manifest(&self, fence: &Fence, record: &NewRecord<'_>) -> Result<Value, String> {
         if record.json.len() as u64 > UNPACKED_LIMIT_BYTES || !bounded::is_of_record(record.json) {
             return Err(format!(
-                "the record holds more than {} values or {} MiB",
+                "the record holds more than {} values, {} levels or {} MiB",
                 bounded::RECORD_VALUES,
+                bounded::RECORD_LEVELS,
                 UNPACKED_LIMIT_BYTES >> 20
             ));
         }

@@ -1,6 +1,7 @@
 //! A release of Helm: what is installed. A read changes nothing: it asks Helm, and the API server
 //! for each object.
 
+mod definitions;
 mod preview;
 
 use super::KubernetesLink;
@@ -9,7 +10,7 @@ use super::helm::{HelmCallError, HelmOutput, HelmProgram, QUESTION};
 use super::kinds::ApiResource;
 use super::lists::{self, ObjectSelection};
 use super::read::Groups;
-use railwright_base::Digest;
+use railwright_base::{Digest, bounded};
 use railwright_resource::helm_release::compare::{self, HelmReleaseObject};
 use railwright_resource::helm_release::rendered_objects;
 use railwright_resource::helm_release::request::{
@@ -21,6 +22,7 @@ use railwright_resource::kubernetes_object::part_of;
 use railwright_resource::kubernetes_object::request::{KubernetesRead, ObjectName};
 use railwright_resource::{AnswerStatus, ReadResult, rights};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
@@ -37,6 +39,8 @@ struct DeployedRelease {
     rendered: Vec<Value>,
     /// Where nothing of its values is shown.
     hidden: Vec<String>,
+    /// The names of objects that a revision leaves where they are, though it has them no more.
+    kept_by_upgrade: BTreeSet<String>,
 }
 
 impl KubernetesLink {
@@ -94,22 +98,24 @@ impl KubernetesLink {
         let status = parse_helm_json(&self.ask(program, &status).await?)?;
         let metadata = ["get", "metadata", name, &place, "--output=json"];
         let metadata = parse_helm_json(&self.ask(program, &metadata).await?)?;
-        let (objects, hooks) = self.rendered(&status, release).await?;
+        let (mut objects, hooks) = self.rendered(&status, release).await?;
+        let (kept, goes) = split_kept_objects(&status, &objects)?;
+        self.add_objects_before_failure(program, release, &status, &mut objects)
+            .await?;
         let values = status.get("config").cloned().unwrap_or_default();
         let hidden = [
             release.hidden.clone(),
             compare::find_labelled_secret_paths(&values, &record.secrets),
         ]
         .concat();
-        let (mut edits, unseen) = match self.live_objects(&objects).await {
-            Ok(live) => (
-                compare::diff_live_objects(&live, program.applies_on_the_server()),
-                None,
-            ),
+        let (live, unseen) = match self.live_objects(&objects).await {
+            Ok(live) => (live, None),
             Err(reason) => (Vec::new(), Some(reason)),
         };
+        let mut edits = compare::diff_live_objects(&live, program.applies_on_the_server());
+        let kept_by_upgrade = compare::list_kept_by_upgrade(&live);
         compare::conceal_secret_changes(&mut edits, &values, &hidden);
-        let (kept, defines, runs) = compare::of_uninstall(&objects);
+        let (kept, defines, runs) = compare::of_uninstall(&kept, &goes);
         let (hooks_run, hooks_stay) = compare::hooks_of_uninstall(&hooks);
         let installed = InstalledRelease {
             chart: get_text(&metadata, "/chart"),
@@ -122,7 +128,7 @@ impl KubernetesLink {
             kept,
             defines,
             runs,
-            deletes: compare::list_deleted_objects(&objects),
+            deletes: compare::list_deleted_objects(&goes),
             hooks_run,
             hooks_stay,
             edits,
@@ -133,7 +139,54 @@ impl KubernetesLink {
             values,
             rendered: [objects, hooks].concat(),
             hidden,
+            kept_by_upgrade,
         }))
+    }
+
+    /// Adds to the objects of the newest revision those that it does not have and the last one that
+    /// was deployed has: where the newest failed, Helm deletes by that one (helm/helm:
+    /// pkg/action/upgrade.go, `prepareUpgrade`).
+    async fn add_objects_before_failure(
+        &self,
+        program: &HelmProgram,
+        release: &Release,
+        newest: &Value,
+        objects: &mut Vec<Value>,
+    ) -> Result<(), HelmCallError> {
+        if get_text(newest, "/info/status") == "deployed" {
+            return Ok(());
+        }
+        let (name, place) = (&*release.name, format!("--namespace={}", release.namespace));
+        let history = ["history", name, &place, "--output=json"];
+        let history = parse_helm_json(&self.ask(program, &history).await?)?;
+        let deployed = history
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter(|one| one["status"] == "deployed")
+            .filter_map(|one| one["revision"].as_u64())
+            .max();
+        let Some(deployed) = deployed else {
+            return Ok(());
+        };
+        let revision = format!("--revision={deployed}");
+        let said = self
+            .ask(program, &["get", "manifest", name, &place, &revision])
+            .await?;
+        if !said.well {
+            return Err(HelmCallError::Local(said.complaint));
+        }
+        let older = rendered_objects::parse_manifest_objects(&said.out);
+        let mut older = self
+            .with_namespaces(older.map_err(HelmCallError::Local)?, release)
+            .await;
+        let newest = rendered_objects::index_objects_by_name(objects);
+        older.retain(|object| {
+            let name = rendered_objects::parse_rendered_name(object);
+            name.is_some_and(|name| !newest.contains_key(&name.to_string()))
+        });
+        objects.extend(older);
+        Ok(())
     }
 
     /// Helm's record of the newest revision; nothing where there is none. What Helm itself says of
@@ -190,33 +243,23 @@ impl KubernetesLink {
         told: &Value,
         release: &Release,
     ) -> Result<(Vec<Value>, Vec<Value>), HelmCallError> {
-        let manifest = told
-            .get("manifest")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
-        let hooks = told
-            .get("hooks")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten();
-        let hooks: Vec<&str> = hooks
-            .filter_map(|hook| hook.get("manifest")?.as_str())
-            .collect();
+        let objects = rendered_objects::parse_manifest_objects(&get_text(told, "/manifest"))
+            .map_err(HelmCallError::Local)?;
+        let mut hooks = Vec::new();
+        let all = told.get("hooks").and_then(Value::as_array);
+        for hook in all.into_iter().flatten() {
+            let objects = rendered_objects::parse_hook_objects(hook);
+            hooks.extend(objects.map_err(HelmCallError::Local)?);
+        }
         Ok((
-            self.objects(manifest, release).await?,
-            self.objects(&hooks.join("\n---\n"), release).await?,
+            self.with_namespaces(objects, release).await,
+            self.with_namespaces(hooks, release).await,
         ))
     }
 
-    /// The objects of a manifest; those of a kind that is in namespaces are in the release's where
-    /// they name none.
-    async fn objects(
-        &self,
-        manifest: &str,
-        release: &Release,
-    ) -> Result<Vec<Value>, HelmCallError> {
-        let mut objects =
-            rendered_objects::parse_manifest_objects(manifest).map_err(HelmCallError::Local)?;
+    /// Objects of a chart; those of a kind that is in namespaces are in the release's where they
+    /// name none.
+    async fn with_namespaces(&self, mut objects: Vec<Value>, release: &Release) -> Vec<Value> {
         let groups = self.groups(&objects).await;
         for object in &mut objects {
             let name = rendered_objects::parse_rendered_name(object);
@@ -234,7 +277,7 @@ impl KubernetesLink {
                 metadata.insert("namespace".to_owned(), release.namespace.as_str().into());
             }
         }
-        Ok(objects)
+        objects
     }
 
     async fn groups(&self, objects: &[Value]) -> Groups {
@@ -291,6 +334,22 @@ impl KubernetesLink {
     }
 }
 
+/// The objects of a release (Helm's JSON of it) that stay when it is uninstalled, and those that
+/// go.
+fn split_kept_objects(
+    told: &Value,
+    objects: &[Value],
+) -> Result<(Vec<Value>, Vec<Value>), HelmCallError> {
+    let kept = rendered_objects::list_kept_objects(&get_text(told, "/manifest"))
+        .map_err(HelmCallError::Local)?;
+    let (mut stay, mut go) = (Vec::new(), Vec::new());
+    for (object, is_kept) in objects.iter().zip(kept) {
+        let list = if is_kept { &mut stay } else { &mut go };
+        list.push(object.clone());
+    }
+    Ok((stay, go))
+}
+
 /// A release as a whole wish. It does not wait for pods, and is not taken back when it fails: on a
 /// first install that would delete what the chart defines, with all objects of these kinds.
 pub fn build_upgrade_arguments(
@@ -334,8 +393,9 @@ fn parse_helm_json(said: &HelmOutput) -> Result<Value, HelmCallError> {
     if !said.well {
         return Err(HelmCallError::Local(said.complaint.clone()));
     }
-    serde_json::from_str(&said.out)
-        .map_err(|_| HelmCallError::Local("helm printed no JSON".to_owned()))
+    bounded::parse_bounded_json(said.out.as_bytes()).ok_or_else(|| {
+        HelmCallError::Local("helm printed no JSON, or more of it than is read".to_owned())
+    })
 }
 
 #[cfg(test)]

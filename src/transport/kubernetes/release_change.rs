@@ -6,7 +6,7 @@ use super::act::{
     KubernetesActionStop, format_error_line, stop_with_failure, stop_with_stale_precondition,
     stop_with_unknown_outcome,
 };
-use super::helm::{Chart, HelmCallError, HelmOutput, QUESTION, WITH_REASONS};
+use super::helm::{Chart, HelmCallError, HelmOutput, HelmProgram, QUESTION, WITH_REASONS};
 use super::release::{HOOKS, build_upgrade_arguments, label};
 use super::{KubernetesLink, performed_from_exit};
 use crate::ExecutionOutcome;
@@ -16,6 +16,7 @@ use railwright_resource::helm_release::request::{
 };
 use railwright_resource::kubernetes_object::part_of;
 use serde_json::Value;
+use std::path::Path;
 
 impl KubernetesLink {
     pub(super) async fn upgrade_release(
@@ -37,18 +38,10 @@ impl KubernetesLink {
                 return Err(stop_with_failure(&format!("nothing was changed; {reason}")));
             }
         };
-        let mut words = build_upgrade_arguments(&program, release, &chart);
-        let secrets: String = release
-            .hidden
-            .iter()
-            .map(|pointer| format!(",{}=true", secret_label(pointer)))
-            .collect();
-        words.push(format!(
-            "--labels={MEMBERSHIP}={},{CHART}={content}{secrets}",
-            part_of(&release.cluster)
-        ));
-        words.push(format!("--description={DESCRIPTION}"));
-        words.push("--output=json".to_owned());
+        let rendered = self
+            .make_definitions(&program, release, &chart, looked_at)
+            .await?;
+        let words = build_own_arguments(&program, release, &chart, content);
         if self
             .release_now(&release.name, &release.namespace, looked_at)
             .await?
@@ -71,9 +64,13 @@ impl KubernetesLink {
             )
             .await
             .map_err(not_done)?;
-        let made = serde_json::from_str::<Value>(&said.out)
-            .ok()
-            .and_then(|made| made.get("version")?.as_u64());
+        let told = serde_json::from_str::<Value>(&said.out).unwrap_or_default();
+        if let Some(rendered) = rendered.filter(|_| said.well)
+            && let Some(reason) = self.find_unplanned_objects(release, &told, &rendered).await
+        {
+            return Ok(performed_from_exit(1, "", &format_error_line(&reason)));
+        }
+        let made = told.get("version").and_then(Value::as_u64);
         let looked_at = looked_at.map_or(0, |record| record.revision);
         let between = made
             .and_then(|made| made.checked_sub(1))
@@ -157,6 +154,28 @@ impl KubernetesLink {
     }
 }
 
+/// The arguments of a revision of ours, with the labels and the description that it is known by.
+fn build_own_arguments(
+    program: &HelmProgram,
+    release: &Release,
+    chart: &Path,
+    content: &str,
+) -> Vec<String> {
+    let mut words = build_upgrade_arguments(program, release, chart);
+    let secrets: String = release
+        .hidden
+        .iter()
+        .map(|pointer| format!(",{}=true", secret_label(pointer)))
+        .collect();
+    words.push(format!(
+        "--labels={MEMBERSHIP}={},{CHART}={content}{secrets}",
+        part_of(&release.cluster)
+    ));
+    words.push(format!("--description={DESCRIPTION}"));
+    words.push("--output=json".to_owned());
+    words
+}
+
 /// Somebody else's revision came between our last look and Helm's own.
 fn describe_foreign_revision(release: &Release, theirs: u64) -> String {
     let Release {
@@ -178,7 +197,7 @@ fn performed_from_helm(said: HelmOutput) -> ExecutionOutcome {
 }
 
 /// Why a call has no end; one that takes too long may still be at work.
-fn not_done(why: HelmCallError) -> KubernetesActionStop {
+pub(super) fn not_done(why: HelmCallError) -> KubernetesActionStop {
     match why {
         HelmCallError::TimedOut(_) => stop_with_unknown_outcome(&why.reason()),
         HelmCallError::NoHelm(reason) | HelmCallError::Local(reason) => stop_with_failure(&reason),

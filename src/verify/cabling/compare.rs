@@ -89,11 +89,11 @@ impl<'a> ComparedCables<'a> {
 /// What differs, and what nobody can tell.
 pub fn compare_cabling(scope: CablingScope, views: &Views) -> CablingComparison {
     let plugs = Plugs::of(views, scope.names);
-    let belongs: HashMap<&CableEnd, &CableEnd> = scope
-        .cables
-        .iter()
-        .flat_map(|cable| [(&cable.from, &cable.to), (&cable.to, &cable.from)])
-        .collect();
+    let mut belongs: HashMap<&CableEnd, &CableEnd> = HashMap::new();
+    for cable in scope.cables {
+        belongs.insert(&cable.from, &cable.to);
+        belongs.insert(&cable.to, &cable.from);
+    }
     let mut compared = ComparedCables::default();
     for cable in scope.cables {
         compared.add(cable, classify_cable(cable, views, &plugs, &belongs));
@@ -139,16 +139,15 @@ fn classify_cable<'a>(
         return CableState::Right;
     }
     if let Some(found) = plugs.found(&cable.from) {
-        let owner = belongs.get(found).map(|owner| (*owner).clone());
         return CableState::Wrong(Plug {
             found: Some(found.clone()),
-            owner,
+            owner: belongs.get(found).copied().cloned(),
             ..plug_from_cable(cable)
         });
     }
     let mut looks: Vec<CableState> = [&cable.from, &cable.to]
         .into_iter()
-        .filter_map(|end| from_an_end(end, views, plugs))
+        .filter_map(|end| classify_cable_end(end, views, plugs))
         .collect();
     // What is known counts for more than what is not.
     looks.sort_by_key(|look| match look {
@@ -162,7 +161,11 @@ fn classify_cable<'a>(
 
 /// What a device says of a port on which the cable's other end is not heard; nothing where it was
 /// not asked.
-fn from_an_end<'a>(end: &CableEnd, views: &'a Views, plugs: &Plugs) -> Option<CableState<'a>> {
+fn classify_cable_end<'a>(
+    end: &CableEnd,
+    views: &'a Views,
+    plugs: &Plugs,
+) -> Option<CableState<'a>> {
     let (device, view) = views.get_key_value(&end.device)?;
     let view = match view {
         Ok(view) => view,
@@ -200,24 +203,24 @@ fn find_uncabled_nics(
     belongs: &HashMap<&CableEnd, &CableEnd>,
 ) -> Vec<CablingFinding> {
     let cabled: BTreeSet<&CableEnd> = scope.cables.iter().map(|cable| &cable.from).collect();
-    let of = |nic: &CableEnd| {
-        let found = plugs.found(nic)?.clone();
-        let owner = belongs.get(&found).map(|owner| (*owner).clone());
+    let mut findings = Vec::new();
+    for nic in scope.nics {
+        if cabled.contains(nic) {
+            continue;
+        }
+        let Some(found) = plugs.found(nic) else {
+            continue;
+        };
         let plug = Plug {
             end: nic.clone(),
             wanted: None,
-            found: Some(found),
-            owner,
+            found: Some(found.clone()),
+            owner: belongs.get(found).copied().cloned(),
             line: None,
         };
-        Some(new_cabling_finding(CablingFindingKind::NotInFile, plug))
-    };
-    scope
-        .nics
-        .iter()
-        .filter(|nic| !cabled.contains(nic))
-        .filter_map(of)
-        .collect()
+        findings.push(new_cabling_finding(CablingFindingKind::NotInFile, plug));
+    }
+    findings
 }
 
 fn new_cabling_finding(kind: CablingFindingKind, plug: Plug) -> CablingFinding {
@@ -232,7 +235,7 @@ fn new_silent_device_finding(device: &str, why: &Silent, plugs: Vec<Plug>) -> Ca
     CablingFinding {
         kind: CablingFindingKind::Silent,
         plugs: if plugs.is_empty() {
-            vec![of_device(device)]
+            vec![new_device_plug(device)]
         } else {
             plugs
         },
@@ -263,7 +266,7 @@ fn plug_from_cable(cable: &Cable) -> Plug {
     }
 }
 
-fn of_device(device: &str) -> Plug {
+fn new_device_plug(device: &str) -> Plug {
     Plug {
         end: CableEnd::new(device, ""),
         wanted: None,

@@ -2,7 +2,7 @@
 
 use super::names::{CablingNames, Spot};
 use super::plugs::Plugs;
-use super::view::{PortLldpState, Views};
+use super::view::{DeviceLldpView, PortLldpState, Silent, Views};
 use railwright_base::nodeset::{expand_node_set, expand_ports};
 use railwright_knowledge::spec::cabling::CableEnd;
 use std::collections::BTreeSet;
@@ -26,88 +26,108 @@ pub fn discover_cables(
     names: &CablingNames,
     views: &Views,
 ) -> DiscoveredCables {
-    let mut out = of_nics(nics, names, views);
-    let of_switches = || {
-        views
-            .iter()
-            .filter(|(device, _)| switches.contains(device.as_str()))
-    };
-    let plugs = Plugs::of(of_switches(), names);
-    let told: BTreeSet<CableEnd> = out.cables.iter().map(|(nic, _)| nic.clone()).collect();
-    let heard = |nic: &CableEnd| {
-        plugs
-            .only(nic)
-            .filter(|there| is_writable(nic) && is_writable(there))
-            .cloned()
-    };
-    out.cables.extend(
-        nics.iter()
-            .filter(|nic| !told.contains(nic))
-            .filter_map(|nic| Some((nic.clone(), heard(nic)?))),
-    );
-    let told: BTreeSet<&CableEnd> = out.cables.iter().map(|(nic, _)| nic).collect();
-    out.unseen.retain(|(nic, _)| !told.contains(nic));
-    let ports = of_switches().filter_map(|(device, view)| Some((device, view.as_ref().ok()?)));
-    let ports = ports.flat_map(|(device, view)| {
-        view.ports
-            .keys()
-            .map(move |port| CableEnd::new(device, port))
-    });
-    let between = |here: CableEnd| {
-        let there = heard(&here).filter(|there| switches.contains(there.device.as_str()))?;
-        // Both ends tell of the same cable.
-        Some(if here < there {
-            (here, there)
-        } else {
-            (there, here)
-        })
-    };
-    let between: BTreeSet<(CableEnd, CableEnd)> = ports.filter_map(between).collect();
-    out.cables.extend(between);
-    out
+    let mut discovered = discover_nic_cables(nics, names, views);
+    let mut switch_views = Vec::new();
+    for (device, view) in views {
+        if switches.contains(device.as_str()) {
+            switch_views.push((device, view));
+        }
+    }
+    let plugs = Plugs::of(switch_views.iter().copied(), names);
+    let heard_by_hosts: BTreeSet<CableEnd> = discovered
+        .cables
+        .iter()
+        .map(|(nic, _)| nic.clone())
+        .collect();
+    for nic in nics {
+        if heard_by_hosts.contains(nic) {
+            continue;
+        }
+        if let Some(there) = find_writable_plug(nic, &plugs) {
+            discovered.cables.push((nic.clone(), there.clone()));
+        }
+    }
+    let cabled: BTreeSet<&CableEnd> = discovered.cables.iter().map(|(nic, _)| nic).collect();
+    discovered.unseen.retain(|(nic, _)| !cabled.contains(nic));
+    let between = find_switch_cables(&switch_views, switches, &plugs);
+    discovered.cables.extend(between);
+    discovered
+}
+
+/// Cables between two switches, each once.
+fn find_switch_cables(
+    views: &[(&String, &Result<DeviceLldpView, Silent>)],
+    switches: &BTreeSet<&str>,
+    plugs: &Plugs,
+) -> BTreeSet<(CableEnd, CableEnd)> {
+    let mut between = BTreeSet::new();
+    for (device, view) in views {
+        let Ok(view) = view else { continue };
+        for port in view.ports.keys() {
+            let here = CableEnd::new(*device, port);
+            let Some(there) = find_writable_plug(&here, plugs) else {
+                continue;
+            };
+            if !switches.contains(there.device.as_str()) {
+                continue;
+            }
+            // Both ends tell of the same cable.
+            if here < *there {
+                between.insert((here, there.clone()));
+            } else {
+                between.insert((there.clone(), here));
+            }
+        }
+    }
+    between
+}
+
+/// The one port that an end is in, where a file can name both.
+fn find_writable_plug<'p>(end: &CableEnd, plugs: &'p Plugs) -> Option<&'p CableEnd> {
+    let there = plugs.only(end)?;
+    (is_writable(end) && is_writable(there)).then_some(there)
 }
 
 /// What a file cannot say, or would say of several, is not written.
 fn is_writable(end: &CableEnd) -> bool {
-    let is_one =
-        |names: Result<Vec<String>, _>| names.is_ok_and(|names: Vec<String>| names.len() == 1);
     !end.port.contains(['[', ','])
         && !end.device.contains(['[', ','])
-        && is_one(expand_node_set(&end.device))
-        && is_one(expand_ports(&end.port))
+        && matches!(expand_node_set(&end.device), Ok(names) if names.len() == 1)
+        && matches!(expand_ports(&end.port), Ok(names) if names.len() == 1)
 }
 
 /// What the hosts themselves hear.
-fn of_nics(nics: &[CableEnd], names: &CablingNames, views: &Views) -> DiscoveredCables {
-    let mut out = DiscoveredCables::default();
+fn discover_nic_cables(nics: &[CableEnd], names: &CablingNames, views: &Views) -> DiscoveredCables {
+    let mut discovered = DiscoveredCables::default();
     for nic in nics {
         let Some(Ok(view)) = views.get(&nic.device) else {
             continue;
         };
-        match view.ports.get(&nic.port) {
-            None => out.unseen.push((nic.clone(), "is not there".to_owned())),
-            Some(PortLldpState::NoLink) => out.unseen.push((nic.clone(), "has no link".to_owned())),
-            Some(PortLldpState::Down) => out.unseen.push((nic.clone(), "is down".to_owned())),
-            Some(PortLldpState::Neighbours(all)) => {
-                let mut spots: Vec<Spot> = all
+        let resolved = match view.ports.get(&nic.port) {
+            None => Err("is not there".to_owned()),
+            Some(PortLldpState::NoLink) => Err("has no link".to_owned()),
+            Some(PortLldpState::Down) => Err("is down".to_owned()),
+            Some(PortLldpState::Neighbours(neighbours)) => {
+                let mut spots: Vec<Spot> = neighbours
                     .iter()
                     .map(|neighbour| names.spot(neighbour))
-                    .filter(|spot| !is_nic_spot(spot, nic))
                     .collect();
+                spots.retain(|spot| !is_nic_spot(spot, nic));
                 spots.sort();
-                match resolve_single_spot(&spots) {
-                    Ok((end, is_known)) => {
-                        if !is_known {
-                            out.strangers.insert(end.device.clone());
-                        }
-                        out.cables.push((nic.clone(), end));
-                    }
-                    Err(why) => out.unseen.push((nic.clone(), why)),
-                }
+                resolve_single_spot(&spots)
             }
+        };
+        match resolved {
+            Ok((end, is_known)) => {
+                if !is_known {
+                    discovered.strangers.insert(end.device.clone());
+                }
+                discovered.cables.push((nic.clone(), end));
+            }
+            Err(why) => discovered.unseen.push((nic.clone(), why)),
         }
     }
-    out
+    discovered
 }
 
 fn is_nic_spot(spot: &Spot, nic: &CableEnd) -> bool {

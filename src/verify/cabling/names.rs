@@ -43,18 +43,18 @@ impl CablingNames {
     /// Of the spec's hosts and switches, with the ports that the cables name.
     pub fn of(loaded: &LoadedSpec, cables: &[Cable]) -> CablingNames {
         let mut names = CablingNames::default();
-        loaded
-            .switches
-            .iter()
-            .for_each(|switch| names.add(&switch.name));
+        for switch in &loaded.switches {
+            names.add(&switch.name);
+        }
         for host in &loaded.hosts {
             names.add(&host.name);
-            host.netdevs
-                .iter()
-                .for_each(|rail| names.add_port(&host.name, &rail.port));
+            for rail in &host.netdevs {
+                names.add_port(&host.name, &rail.port);
+            }
         }
-        for end in cables.iter().flat_map(|cable| [&cable.from, &cable.to]) {
-            names.add_port(&end.device, &end.port);
+        for cable in cables {
+            names.add_port(&cable.from.device, &cable.from.port);
+            names.add_port(&cable.to.device, &cable.to.port);
         }
         names
     }
@@ -81,12 +81,14 @@ impl CablingNames {
 
     fn device(&self, said: &str) -> Option<&CablingDevice> {
         let lower = said.to_lowercase();
-        let short = || match self.short.get(lower.split('.').next()?)?.as_slice() {
+        if let Some(device) = self.devices.get(&lower) {
+            return Some(device);
+        }
+        match self.short.get(lower.split('.').next()?)?.as_slice() {
             // Two domains with the same name in them are two devices.
             [only] if !only.contains('.') || !lower.contains('.') => self.devices.get(only),
             _ => None,
-        };
-        self.devices.get(&lower).or_else(short)
+        }
     }
 
     /// Who a neighbour is.
@@ -111,23 +113,28 @@ impl CablingNames {
         let Some(device) = self.device(&neighbour.system) else {
             return Spot::Stranger(CableEnd::new(&neighbour.system, said));
         };
-        let known = [&neighbour.port, &neighbour.description]
-            .into_iter()
-            .find_map(|said| device.ports.get(&said.to_lowercase()));
-        let is_alike = || {
-            !said.is_empty()
-                && (device.stems.is_empty()
-                    || device.stems.contains(&mask_numbers(said).to_lowercase()))
-        };
-        match known {
-            Some(port) => Spot::At(CableEnd::new(&device.name, port)),
-            None if is_alike() && (!neighbour.port_is_mac || !neighbour.description.is_empty()) => {
-                Spot::At(CableEnd::new(&device.name, said))
+        for name in [&neighbour.port, &neighbour.description] {
+            if let Some(port) = device.ports.get(&name.to_lowercase()) {
+                return Spot::At(CableEnd::new(&device.name, port));
             }
-            None => Spot::Unclear {
-                device: device.name.clone(),
-                said: said.clone(),
-            },
         }
+        let is_named = !neighbour.port_is_mac || !neighbour.description.is_empty();
+        if is_named && device.may_have_port(said) {
+            return Spot::At(CableEnd::new(&device.name, said));
+        }
+        Spot::Unclear {
+            device: device.name.clone(),
+            said: said.clone(),
+        }
+    }
+}
+
+impl CablingDevice {
+    /// Whether a name is of the same sort as those of its ports.
+    fn may_have_port(&self, name: &str) -> bool {
+        if name.is_empty() {
+            return false;
+        }
+        self.stems.is_empty() || self.stems.contains(&mask_numbers(name).to_lowercase())
     }
 }

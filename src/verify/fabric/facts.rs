@@ -47,6 +47,16 @@ pub struct Marking {
     pub probability_percent: u64,
 }
 
+impl From<EcnMarkingThresholds> for Marking {
+    fn from(thresholds: EcnMarkingThresholds) -> Self {
+        Marking {
+            min_bytes: thresholds.min_bytes,
+            max_bytes: thresholds.max_bytes,
+            probability_percent: thresholds.probability_percent,
+        }
+    }
+}
+
 /// How much a counter rose.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Rise {
@@ -69,13 +79,16 @@ pub struct EndCounterChanges {
 
 impl EndCounterChanges {
     fn of(moved: &PortCounterIncrease) -> Self {
-        let rise = |(key, rose): (&names::CounterKey, &Fact<u64>)| Rise {
-            meter: key.meter,
-            priority: key.priority,
-            rose: rose.clone(),
-        };
+        let mut rises = Vec::new();
+        for (key, rose) in &moved.by {
+            rises.push(Rise {
+                meter: key.meter,
+                priority: key.priority,
+                rose: rose.clone(),
+            });
+        }
         EndCounterChanges {
-            rises: moved.by.iter().map(rise).collect(),
+            rises,
             stormed: moved.stormed.clone(),
         }
     }
@@ -132,17 +145,14 @@ impl EndFacts {
     }
 
     fn all(why: &str) -> Self {
-        fn unknown<T>(why: &str) -> Fact<T> {
-            Fact::Unknown(why.to_owned())
-        }
         EndFacts {
             silent: None,
-            up: unknown(why),
-            mtu: unknown(why),
-            dscp: unknown(why),
-            pfc: unknown(why),
-            marking: unknown(why),
-            counted: unknown(why),
+            up: known_or(None, why),
+            mtu: known_or(None, why),
+            dscp: known_or(None, why),
+            pfc: known_or(None, why),
+            marking: known_or(None, why),
+            counted: known_or(None, why),
         }
     }
 
@@ -178,23 +188,16 @@ impl<'d> DecodedDevice<'d> {
     pub fn of(device: &'d FabricDevice, counts: bool) -> Self {
         match device {
             FabricDevice::Host(answers) => {
-                let read = |sample| Read::LinkCounters {
-                    netdevs: Vec::new(),
-                    sample,
-                };
-                DecodedDevice::Host(
-                    answers,
-                    counts.then(|| find_counter_movement(answers, &names::of_host(), read)),
-                )
+                let counters = counts
+                    .then(|| find_counter_movement(answers, &names::of_host(), read_link_counters));
+                DecodedDevice::Host(answers, counters)
             }
             FabricDevice::Switch(system, answers) => {
-                let read = |sample| Read::SwitchCounters {
-                    system: *system,
-                    ports: Vec::new(),
-                    sample,
-                };
-                let counters =
-                    counts.then(|| find_counter_movement(answers, names::of_switch(*system), read));
+                let counters = counts.then(|| {
+                    find_counter_movement(answers, names::of_switch(*system), |sample| {
+                        read_switch_counters(*system, sample)
+                    })
+                });
                 DecodedDevice::Switch(decode_running_configuration(*system, answers), counters)
             }
             FabricDevice::Silent(why) => DecodedDevice::Silent(why),
@@ -229,19 +232,33 @@ impl<'d> DecodedDevice<'d> {
     }
 }
 
+fn read_link_counters(sample: CounterSampleOrdinal) -> Read {
+    Read::LinkCounters {
+        netdevs: Vec::new(),
+        sample,
+    }
+}
+
+fn read_switch_counters(system: SwitchSystem, sample: CounterSampleOrdinal) -> Read {
+    Read::SwitchCounters {
+        system,
+        ports: Vec::new(),
+        sample,
+    }
+}
+
 /// Of a device whose counters nobody read, as `facts` records it, no reading is missed.
 fn find_counter_movement(
     answers: &ReadResults,
     rows: &[names::VendorCounter],
     read: impl Fn(CounterSampleOrdinal) -> Read,
 ) -> Result<Movement, String> {
-    match [CounterSampleOrdinal::First, CounterSampleOrdinal::Second]
-        .iter()
-        .any(|sample| answers.by_key(&read(*sample).key()).is_some())
-    {
-        true => counters::diff_counter_samples(answers, rows, read),
-        false => Err(NO_COUNTERS.to_owned()),
+    for sample in [CounterSampleOrdinal::First, CounterSampleOrdinal::Second] {
+        if answers.by_key(&read(sample).key()).is_some() {
+            return counters::diff_counter_samples(answers, rows, read);
+        }
     }
+    Err(NO_COUNTERS.to_owned())
 }
 
 fn summarize_port_counters(counters: &Counters, port: &str) -> Fact<EndCounterChanges> {
@@ -255,39 +272,40 @@ fn summarize_port_counters(counters: &Counters, port: &str) -> Fact<EndCounterCh
     }
 }
 
+/// A value, or why there is none.
+fn known_or<T>(value: Option<T>, why: &str) -> Fact<T> {
+    match value {
+        Some(value) => Fact::Is(value),
+        None => Fact::Unknown(why.to_owned()),
+    }
+}
+
 fn host_end(answers: &ReadResults, netdev: &str) -> EndFacts {
     let state = match link_state(answers, netdev) {
         Err(why) => return EndFacts::silent(&why),
         Ok(None) => return EndFacts::absent(),
         Ok(Some(state)) => state,
     };
-    let told = |what: &str| format!("the kernel did not tell its {what}");
+    // Without a carrier nobody is there; where the kernel tells none the link is down, or of a
+    // driver that has none.
+    let up = state.up.map(|up| up && state.carrier != Some(false));
     let qos = link_qos::decode_running_qos(answers, netdev);
-    let of_qos = |what: &str| format!("the program that tells PFC did not tell its {what}");
     EndFacts {
         silent: None,
-        // Without a carrier nobody is there; where the kernel tells none the link is down, or of a
-        // driver that has none.
-        up: state.up.map_or_else(
-            || Fact::Unknown(told("state")),
-            |up| Fact::Is(up && state.carrier != Some(false)),
-        ),
-        mtu: state
-            .mtu
-            .map_or_else(|| Fact::Unknown(told("MTU")), |mtu| Fact::Is(mtu.into())),
-        dscp: match &qos {
-            Fact::Is(settings) => settings
-                .dscp
-                .clone()
-                .map_or_else(|| Fact::Unknown(of_qos("DSCPs")), Fact::Is),
-            other => other.clone().map(|_| BTreeMap::new()),
-        },
-        pfc: match qos {
-            Fact::Is(settings) => settings
-                .pfc
-                .map_or_else(|| Fact::Unknown(of_qos("priorities")), Fact::Is),
-            other => other.map(|_| BTreeSet::new()),
-        },
+        up: known_or(up, "the kernel did not tell its state"),
+        mtu: known_or(state.mtu.map(u64::from), "the kernel did not tell its MTU"),
+        dscp: qos.clone().and_then(|settings| {
+            known_or(
+                settings.dscp,
+                "the program that tells PFC did not tell its DSCPs",
+            )
+        }),
+        pfc: qos.and_then(|settings| {
+            known_or(
+                settings.pfc,
+                "the program that tells PFC did not tell its priorities",
+            )
+        }),
         marking: Fact::NotApplicable("a NIC marks nothing".to_owned()),
         counted: Fact::Absent,
     }
@@ -303,20 +321,22 @@ fn map_dscp_priorities(
     port: &dyn SwitchPortSettings,
     wanted: &DesiredFabricSettings,
 ) -> Fact<BTreeMap<u8, u8>> {
-    let dscps = (0..64u8).filter(|dscp| wanted.dscp.is_empty() || wanted.dscp.contains_key(dscp));
-    dscps.fold(Fact::Is(BTreeMap::new()), |all, dscp| {
-        all.and_then(|mut all| match port.priority(dscp.into()) {
-            Fact::Unknown(why) => Fact::Unknown(why),
-            found => {
-                all.extend(
-                    found
-                        .value()
-                        .and_then(|priority| Some((dscp, priority_from_number(*priority)?))),
-                );
-                Fact::Is(all)
+    let mut priorities = BTreeMap::new();
+    for dscp in 0..64u8 {
+        if !wanted.dscp.is_empty() && !wanted.dscp.contains_key(&dscp) {
+            continue;
+        }
+        match port.priority(dscp.into()) {
+            Fact::Is(number) => {
+                if let Some(priority) = priority_from_number(number) {
+                    priorities.insert(dscp, priority);
+                }
             }
-        })
-    })
+            Fact::Unknown(why) => return Fact::Unknown(why),
+            Fact::Absent | Fact::NotApplicable(_) => {}
+        }
+    }
+    Fact::Is(priorities)
 }
 
 fn switch_end(
@@ -327,15 +347,6 @@ fn switch_end(
 ) -> EndFacts {
     let Some(port) = configuration.port(name) else {
         return EndFacts::absent();
-    };
-    let marking = |EcnMarkingThresholds {
-                       min_bytes,
-                       max_bytes,
-                       probability_percent,
-                   }| Marking {
-        min_bytes,
-        max_bytes,
-        probability_percent,
     };
     EndFacts {
         silent: None,
@@ -350,7 +361,7 @@ fn switch_end(
             Some(priority) => port
                 .queue(priority.into())
                 .and_then(|queue| port.marking(queue))
-                .map(marking),
+                .map(Marking::from),
         },
         counted: match port.watchdog() {
             Fact::Absent => counted.map(EndCounterChanges::without_watchdog),

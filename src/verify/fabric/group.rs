@@ -10,15 +10,14 @@ pub fn group_link_findings(links: &[LinkReport]) -> Vec<FabricFinding> {
     let mut alike: IndexMap<(LinkProblemKind, &str), FabricFinding> = IndexMap::new();
     for (place, report) in links.iter().enumerate() {
         for trouble in &report.troubles {
-            let new = || FabricFinding {
-                kind: trouble.kind,
-                said: trouble.said.clone(),
-                count: None,
-                links: Vec::new(),
-            };
             let finding = alike
                 .entry((trouble.kind, trouble.said.as_str()))
-                .or_insert_with(new);
+                .or_insert_with(|| FabricFinding {
+                    kind: trouble.kind,
+                    said: trouble.said.clone(),
+                    count: None,
+                    links: Vec::new(),
+                });
             finding.count = match (finding.count, trouble.count) {
                 (Some(one), Some(other)) => Some(one.saturating_add(other)),
                 (one, other) => one.or(other),

@@ -50,21 +50,32 @@ fn new_link_problem(kind: LinkProblemKind, said: impl Into<String>) -> LinkProbl
     }
 }
 
+/// What nobody can tell of the end with this word.
+fn new_unknown_problem(word: &str, why: &str) -> LinkProblem {
+    new_link_problem(LinkProblemKind::Unknown, format!("{word}: {why}"))
+}
+
 /// All that is wrong or unknown of a link, each once and in a fixed order.
 pub fn find_link_problems(
     ends: [&CheckedLinkEnd; 2],
     wanted: &DesiredFabricSettings,
 ) -> Vec<LinkProblem> {
-    let mut all: Vec<LinkProblem> = ends.iter().flat_map(|end| of_one(end, wanted)).collect();
-    all.extend(check_mtu(ends).or_else(|| mtu_of_spec(ends)));
-    if ends.iter().all(|end| end.facts.silent.is_none()) {
-        all.extend(check_dscp(ends, wanted));
-        all.extend(check_pfc(ends, wanted));
-        all.extend(check_ecn(ends));
+    let mut problems = Vec::new();
+    for end in ends {
+        problems.extend(check_link_end(end, wanted));
     }
-    all.sort();
-    all.dedup();
-    all
+    match check_mtu(ends) {
+        Some(problem) => problems.push(problem),
+        None => problems.extend(check_mtu_of_spec(ends)),
+    }
+    if ends.iter().all(|end| end.facts.silent.is_none()) {
+        problems.extend(check_dscp(ends, wanted));
+        problems.extend(check_pfc(ends, wanted));
+        problems.extend(check_ecn(ends));
+    }
+    problems.sort();
+    problems.dedup();
+    problems
 }
 
 /// `host 9000, leaf 1500`: what both ends say, in the order of the words.
@@ -77,115 +88,132 @@ fn describe_both_ends(ends: [&CheckedLinkEnd; 2], say: impl Fn(&EndFacts) -> Str
 /// Hosts send packets as large as their own MTU, and take larger ones; between switches both are to
 /// be equal, because either sends.
 fn check_mtu(ends: [&CheckedLinkEnd; 2]) -> Option<LinkProblem> {
-    let [one, other] = ends.map(|end| end.facts.mtu.value().copied());
-    let (one, other) = (one?, other?);
+    let [Some(one), Some(other)] = ends.map(|end| end.facts.mtu.value()) else {
+        return None;
+    };
     let is_wrong = match ends.map(CheckedLinkEnd::is_host) {
         [true, false] => one > other,
         [false, true] => other > one,
         _ => one != other,
     };
-    is_wrong.then(|| {
-        new_link_problem(
-            LinkProblemKind::Mtu,
-            format!(
-                "MTU: {}",
-                describe_both_ends(ends, |facts| facts
-                    .mtu
-                    .value()
-                    .map_or_else(String::new, u64::to_string))
-            ),
-        )
-    })
+    if !is_wrong {
+        return None;
+    }
+    let mtus = describe_both_ends(ends, |facts| match facts.mtu.value() {
+        Some(mtu) => mtu.to_string(),
+        None => String::new(),
+    });
+    Some(new_link_problem(
+        LinkProblemKind::Mtu,
+        format!("MTU: {mtus}"),
+    ))
 }
 
 /// Ends that take each other's packets and are alike wrong, or one of them: what the spec wants is
 /// not there.
-fn mtu_of_spec(ends: [&CheckedLinkEnd; 2]) -> Option<LinkProblem> {
-    let told = |end: &&CheckedLinkEnd| {
-        let (found, wanted) = end.facts.mtu.value().zip(end.mtu)?;
-        (*found != wanted).then(|| format!("{} {found} instead of {wanted}", end.word()))
-    };
-    let told: BTreeSet<String> = ends.iter().filter_map(told).collect();
-    let told: Vec<String> = told.into_iter().collect();
-    (!told.is_empty()).then(|| {
-        new_link_problem(
-            LinkProblemKind::MtuOfSpec,
-            format!("MTU: {}", told.join(", ")),
-        )
-    })
+fn check_mtu_of_spec(ends: [&CheckedLinkEnd; 2]) -> Option<LinkProblem> {
+    let mut differing = BTreeSet::new();
+    for end in ends {
+        if let (Some(actual), Some(desired)) = (end.facts.mtu.value(), end.mtu)
+            && *actual != desired
+        {
+            differing.insert(format!("{} {actual} instead of {desired}", end.word()));
+        }
+    }
+    if differing.is_empty() {
+        return None;
+    }
+    let differing: Vec<String> = differing.into_iter().collect();
+    Some(new_link_problem(
+        LinkProblemKind::MtuOfSpec,
+        format!("MTU: {}", differing.join(", ")),
+    ))
 }
 
-/// Where the spec names no class, the DSCPs that both ends have an entry for are compared.
 fn check_dscp(ends: [&CheckedLinkEnd; 2], wanted: &DesiredFabricSettings) -> Vec<LinkProblem> {
-    let maps = ends.map(|end| end.facts.dscp.value());
-    let watched: BTreeMap<u8, Option<u8>> = match (wanted.dscp.is_empty(), maps) {
-        (false, _) => wanted
-            .dscp
-            .iter()
-            .map(|(dscp, priority)| (*dscp, Some(*priority)))
-            .collect(),
-        (true, [Some(one), Some(other)]) => one
-            .keys()
-            .filter(|dscp| other.contains_key(dscp))
-            .map(|dscp| (*dscp, None))
-            .collect(),
-        _ => BTreeMap::new(),
-    };
-    let is_wrong = |dscp: u8, wanted: Option<u8>| {
-        let found: BTreeSet<Option<u8>> = maps
-            .into_iter()
-            .flatten()
-            .map(|map| map.get(&dscp).copied())
-            .collect();
-        found.len() > 1 || (wanted.is_some() && found.iter().any(|found| *found != wanted))
-    };
-    let priority = |facts: &EndFacts, dscp: u8| match &facts.dscp {
-        Fact::Is(map) => map
-            .get(&dscp)
-            .map_or_else(|| "none".to_owned(), u8::to_string),
-        _ => "n/a".to_owned(),
-    };
-    let told = |(dscp, wanted): (u8, Option<u8>)| {
-        let fabric = wanted.map_or_else(String::new, |wanted| format!(", the fabric {wanted}"));
-        new_link_problem(
+    let mut problems = Vec::new();
+    for (dscp, desired) in list_compared_dscps(ends, wanted) {
+        let mut actual = BTreeSet::new();
+        for end in ends {
+            if let Some(map) = end.facts.dscp.value() {
+                actual.insert(map.get(&dscp).copied());
+            }
+        }
+        let is_wrong =
+            actual.len() > 1 || (desired.is_some() && actual.iter().any(|it| *it != desired));
+        if !is_wrong {
+            continue;
+        }
+        let priorities = describe_both_ends(ends, |facts| describe_dscp_priority(facts, dscp));
+        let fabric = describe_fabric_priority(desired);
+        problems.push(new_link_problem(
             LinkProblemKind::Dscp,
-            format!(
-                "DSCP {dscp} has priority: {}{fabric}",
-                describe_both_ends(ends, |facts| priority(facts, dscp))
-            ),
-        )
+            format!("DSCP {dscp} has priority: {priorities}{fabric}"),
+        ));
+    }
+    problems
+}
+
+/// The DSCPs of the spec with their priorities. Where the spec names no class, the DSCPs that both
+/// ends have an entry for are compared.
+fn list_compared_dscps(
+    ends: [&CheckedLinkEnd; 2],
+    wanted: &DesiredFabricSettings,
+) -> BTreeMap<u8, Option<u8>> {
+    let mut compared = BTreeMap::new();
+    for (dscp, priority) in &wanted.dscp {
+        compared.insert(*dscp, Some(*priority));
+    }
+    if wanted.dscp.is_empty()
+        && let [Some(one), Some(other)] = ends.map(|end| end.facts.dscp.value())
+    {
+        for dscp in one.keys().filter(|dscp| other.contains_key(dscp)) {
+            compared.insert(*dscp, None);
+        }
+    }
+    compared
+}
+
+fn describe_dscp_priority(facts: &EndFacts, dscp: u8) -> String {
+    let Fact::Is(priorities) = &facts.dscp else {
+        return "n/a".to_owned();
     };
-    watched
-        .into_iter()
-        .filter(|(dscp, wanted)| is_wrong(*dscp, *wanted))
-        .map(told)
-        .collect()
+    match priorities.get(&dscp) {
+        Some(priority) => priority.to_string(),
+        None => "none".to_owned(),
+    }
+}
+
+/// `, the fabric 3`; nothing where the spec names no priority.
+fn describe_fabric_priority(desired: Option<u8>) -> String {
+    match desired {
+        Some(priority) => format!(", the fabric {priority}"),
+        None => String::new(),
+    }
 }
 
 fn check_pfc(ends: [&CheckedLinkEnd; 2], wanted: &DesiredFabricSettings) -> Option<LinkProblem> {
-    let sets: Vec<&BTreeSet<u8>> = ends
+    let known: Vec<&BTreeSet<u8>> = ends
         .iter()
         .filter_map(|end| end.facts.pfc.value())
         .collect();
-    let differ = sets.windows(2).any(|two| two[0] != two[1]);
-    let lacks = wanted
-        .lossless
-        .is_some_and(|priority| sets.iter().any(|set| !set.contains(&priority)));
-    let say = |facts: &EndFacts| {
-        facts
-            .pfc
-            .value()
-            .map_or_else(|| "n/a".to_owned(), format_priorities)
+    let differ = known.windows(2).any(|two| two[0] != two[1]);
+    let lacks_lossless = match wanted.lossless {
+        Some(priority) => known.iter().any(|set| !set.contains(&priority)),
+        None => false,
     };
-    let fabric = wanted
-        .lossless
-        .map_or_else(String::new, |priority| format!(", the fabric {priority}"));
-    (differ || lacks).then(|| {
-        new_link_problem(
-            LinkProblemKind::Pfc,
-            format!("PFC: {}{fabric}", describe_both_ends(ends, say)),
-        )
-    })
+    if !differ && !lacks_lossless {
+        return None;
+    }
+    let priorities = describe_both_ends(ends, |facts| match facts.pfc.value() {
+        Some(pfc) => format_priorities(pfc),
+        None => "n/a".to_owned(),
+    });
+    let fabric = describe_fabric_priority(wanted.lossless);
+    Some(new_link_problem(
+        LinkProblemKind::Pfc,
+        format!("PFC: {priorities}{fabric}"),
+    ))
 }
 
 /// `3, 4`; `none`.
@@ -200,101 +228,88 @@ pub fn format_priorities(all: &BTreeSet<u8>) -> String {
 /// A queue is to be marked where the spec wants it, or where the other end of the link does it.
 fn check_ecn(ends: [&CheckedLinkEnd; 2]) -> Vec<LinkProblem> {
     let is_marked = ends.iter().any(|end| end.facts.marking.value().is_some());
-    let lacks = |end: &&&CheckedLinkEnd| {
-        end.facts.marking == Fact::Absent
-            && end.facts.mtu != Fact::Absent
-            && (end.is_to_mark || is_marked)
-    };
-    ends.iter()
-        .filter(lacks)
-        .map(|end| {
-            new_link_problem(
+    let mut problems = Vec::new();
+    for end in ends {
+        let is_to_mark = end.is_to_mark || is_marked;
+        let is_there = end.facts.mtu != Fact::Absent;
+        if is_to_mark && is_there && end.facts.marking == Fact::Absent {
+            problems.push(new_link_problem(
                 LinkProblemKind::Ecn,
                 format!(
                     "{}: the queue of the lossless class is not marked",
                     end.word()
                 ),
-            )
-        })
-        .collect()
+            ));
+        }
+    }
+    problems
 }
 
 /// What is wrong or unknown of one end by itself.
-fn of_one(end: &CheckedLinkEnd, wanted: &DesiredFabricSettings) -> Vec<LinkProblem> {
+fn check_link_end(end: &CheckedLinkEnd, wanted: &DesiredFabricSettings) -> Vec<LinkProblem> {
     let (word, facts) = (end.word(), end.facts);
     if let Some(why) = &facts.silent {
-        return vec![new_link_problem(
-            LinkProblemKind::Unknown,
-            format!("{word}: {why}"),
-        )];
+        return vec![new_unknown_problem(word, why)];
     }
     if facts.mtu == Fact::Absent {
+        let sort = if end.is_host() { "netdev" } else { "port" };
         return vec![new_link_problem(
             LinkProblemKind::Down,
-            format!(
-                "{word}: there is no such {}",
-                if end.is_host() { "netdev" } else { "port" }
-            ),
+            format!("{word}: there is no such {sort}"),
         )];
     }
-    let mut all = Vec::new();
+    let mut problems = Vec::new();
     if facts.up == Fact::Is(false) {
-        all.push(new_link_problem(
+        let state = if end.is_host() {
+            "down, or without a link"
+        } else {
+            "administratively down"
+        };
+        problems.push(new_link_problem(
             LinkProblemKind::Down,
-            format!(
-                "{word}: {}",
-                if end.is_host() {
-                    "down, or without a link"
-                } else {
-                    "administratively down"
-                }
-            ),
+            format!("{word}: {state}"),
         ));
     }
-    let whys = [
+    let unknown = [
         facts.up.why_unknown(),
         facts.mtu.why_unknown(),
         facts.dscp.why_unknown(),
         facts.pfc.why_unknown(),
         facts.marking.why_unknown(),
     ];
-    all.extend(
-        whys.into_iter()
-            .flatten()
-            .map(|why| new_link_problem(LinkProblemKind::Unknown, format!("{word}: {why}"))),
-    );
-    all.extend(check_end_counters(end, wanted));
-    all
+    for why in unknown.into_iter().flatten() {
+        problems.push(new_unknown_problem(word, why));
+    }
+    problems.extend(check_end_counters(end, wanted));
+    problems
 }
 
 /// What its counters say.
 fn check_end_counters(end: &CheckedLinkEnd, wanted: &DesiredFabricSettings) -> Vec<LinkProblem> {
     let word = end.word();
-    let unknown =
-        |said: &str| new_link_problem(LinkProblemKind::Unknown, format!("{word}: {said}"));
     let counted = match &end.facts.counted {
         Fact::Is(counted) => counted,
-        Fact::Unknown(why) => return vec![unknown(why)],
+        Fact::Unknown(why) => return vec![new_unknown_problem(word, why)],
         _ => return Vec::new(),
     };
-    let mut all = Vec::new();
+    let mut problems = Vec::new();
     for rise in &counted.rises {
         match &rise.rose {
-            Fact::Is(0) => {}
-            Fact::Is(rose) => {
-                let problem = describe_counter_rise(end, rise, wanted);
-                all.extend(problem.map(|(kind, said)| LinkProblem {
-                    kind,
-                    said: format!("{word}: {said}"),
-                    count: Some(*rose),
-                }));
+            Fact::Is(rose) if *rose > 0 => {
+                if let Some((kind, said)) = describe_counter_rise(end, rise, wanted) {
+                    problems.push(LinkProblem {
+                        kind,
+                        said: format!("{word}: {said}"),
+                        count: Some(*rose),
+                    });
+                }
             }
-            Fact::Unknown(why) => all.push(unknown(why)),
+            Fact::Unknown(why) => problems.push(new_unknown_problem(word, why)),
             _ => {}
         }
     }
     for priority in &counted.stormed {
-        all.push(new_link_problem(
+        problems.push(new_link_problem(
             LinkProblemKind::Watchdog,
             format!("{word}: the watchdog holds priority {priority} down now"),
         ));
@@ -302,9 +317,9 @@ fn check_end_counters(end: &CheckedLinkEnd, wanted: &DesiredFabricSettings) -> V
     let has_pfc = end.facts.pfc.value().is_some_and(|pfc| !pfc.is_empty());
     let pauses = wanted.lossless.is_some() && has_pfc;
     if pauses && counted.of_meter(Meter::PauseReceived).next().is_none() {
-        all.push(unknown("it counts no pause frames"));
+        problems.push(new_unknown_problem(word, "it counts no pause frames"));
     }
-    all
+    problems
 }
 
 /// What a counter that rose says of its end; nothing where it may rise.
@@ -313,36 +328,35 @@ fn describe_counter_rise(
     rise: &Rise,
     wanted: &DesiredFabricSettings,
 ) -> Option<(LinkProblemKind, String)> {
-    let pfc = end.facts.pfc.value();
-    let has_pfc = |priority: u8| pfc.is_some_and(|pfc| pfc.contains(&priority));
-    let lacks_pfc = |priority: u8| pfc.is_some_and(|pfc| !pfc.contains(&priority));
-    let of = rise.priority.map_or_else(
-        || "the port".to_owned(),
-        |priority| format!("priority {priority}"),
-    );
-    match (rise.meter, rise.priority) {
-        (Meter::Lost, Some(priority))
-            if wanted.lossless != Some(priority) && !has_pfc(priority) =>
-        {
-            None
-        }
-        (Meter::Lost, _) => Some((
+    // Whether its priority has PFC; nothing where that is not known, or the whole port is counted.
+    let has_pfc = match (end.facts.pfc.value(), rise.priority) {
+        (Some(pfc), Some(priority)) => Some(pfc.contains(&priority)),
+        _ => None,
+    };
+    let of = match rise.priority {
+        Some(priority) => format!("priority {priority}"),
+        None => "the port".to_owned(),
+    };
+    let is_lossy = rise.priority.is_some() && wanted.lossless != rise.priority;
+    match rise.meter {
+        Meter::Lost if is_lossy && has_pfc != Some(true) => None,
+        Meter::Lost => Some((
             LinkProblemKind::Lost,
             format!("dropped of {of} for want of a buffer"),
         )),
-        (Meter::Discarded, _) => Some((
+        Meter::Discarded => Some((
             LinkProblemKind::Unknown,
             "packets were dropped as they came; of which class, and why, is not told".to_owned(),
         )),
-        (Meter::PauseReceived, Some(priority)) if lacks_pfc(priority) => Some((
+        Meter::PauseReceived if has_pfc == Some(false) => Some((
             LinkProblemKind::PausedElsewhere,
             format!("was told to pause {of}, which has no PFC here"),
         )),
-        (Meter::PauseSent, Some(priority)) if lacks_pfc(priority) => Some((
+        Meter::PauseSent if has_pfc == Some(false) => Some((
             LinkProblemKind::PausedElsewhere,
             format!("told the other end to pause {of}, which has no PFC here"),
         )),
-        (Meter::Storms, _) => Some((
+        Meter::Storms => Some((
             LinkProblemKind::Watchdog,
             format!("the watchdog cut off a pause without end of {of}"),
         )),

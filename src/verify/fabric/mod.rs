@@ -169,39 +169,64 @@ pub fn check_fabric_links(
     devices: &Devices,
     wanted: &DesiredFabricSettings,
 ) -> Report {
-    let said: BTreeMap<&str, DecodedDevice> = devices
-        .iter()
-        .map(|(name, device)| (name.as_str(), DecodedDevice::of(device, wanted.counts)))
-        .collect();
-    let facts = |end: &EndPoint| match said.get(end.device.as_str()) {
-        Some(said) => said.end(end, wanted).watched(&wanted.dscp),
-        None => EndFacts::silent("the spec does not say how it is reached (`ssh`)"),
-    };
-    let report = |link: &FabricLink| {
-        let (from, to) = (facts(&link.from), facts(&link.to));
-        let seen = |end: &EndPoint, facts| CheckedLinkEnd {
-            tier: end.tier,
-            facts,
-            is_to_mark: wanted.marking.contains(&end.device),
-            mtu: wanted.mtu_of(&end.device, &end.port),
-        };
-        let troubles =
-            judge::find_link_problems([&seen(&link.from, &from), &seen(&link.to, &to)], wanted);
-        LinkReport {
-            link: link.clone(),
-            from,
-            to,
-            troubles,
-        }
-    };
-    let links: Vec<LinkReport> = links.iter().map(report).collect();
-    let seconds = said
+    let mut decoded = BTreeMap::new();
+    for (name, device) in devices {
+        decoded.insert(name.as_str(), DecodedDevice::of(device, wanted.counts));
+    }
+    let mut reports = Vec::new();
+    for link in links {
+        reports.push(check_fabric_link(link, &decoded, wanted));
+    }
+    let seconds = decoded
         .values()
         .filter_map(DecodedDevice::seconds)
         .min_by(f64::total_cmp);
     Report {
-        findings: group::group_link_findings(&links),
-        links,
+        findings: group::group_link_findings(&reports),
+        links: reports,
         seconds,
+    }
+}
+
+fn check_fabric_link(
+    link: &FabricLink,
+    decoded: &BTreeMap<&str, DecodedDevice<'_>>,
+    wanted: &DesiredFabricSettings,
+) -> LinkReport {
+    let from = find_end_facts(&link.from, decoded, wanted);
+    let to = find_end_facts(&link.to, decoded, wanted);
+    let ends = [
+        &new_checked_end(&link.from, &from, wanted),
+        &new_checked_end(&link.to, &to, wanted),
+    ];
+    LinkReport {
+        troubles: judge::find_link_problems(ends, wanted),
+        link: link.clone(),
+        from,
+        to,
+    }
+}
+
+fn find_end_facts(
+    end: &EndPoint,
+    decoded: &BTreeMap<&str, DecodedDevice<'_>>,
+    wanted: &DesiredFabricSettings,
+) -> EndFacts {
+    match decoded.get(end.device.as_str()) {
+        Some(device) => device.end(end, wanted).watched(&wanted.dscp),
+        None => EndFacts::silent("the spec does not say how it is reached (`ssh`)"),
+    }
+}
+
+fn new_checked_end<'a>(
+    end: &EndPoint,
+    facts: &'a EndFacts,
+    wanted: &DesiredFabricSettings,
+) -> CheckedLinkEnd<'a> {
+    CheckedLinkEnd {
+        tier: end.tier,
+        facts,
+        is_to_mark: wanted.marking.contains(&end.device),
+        mtu: wanted.mtu_of(&end.device, &end.port),
     }
 }

@@ -23,26 +23,24 @@ impl DesiredFabricSettings {
     /// Of a spec.
     pub fn of(loaded: &LoadedSpec, counts: bool) -> Self {
         let lossless = loaded.spec.fabric.lossless.as_ref();
-        let cnp = lossless.and_then(|lossless| lossless.cnp.as_ref());
-        let own = lossless
-            .map(|class| (class.dscp, class.priority))
-            .into_iter();
-        let marks = |switch: &&railwright_knowledge::spec::SwitchNode| {
-            loaded
-                .spec
-                .switches
-                .get(switch.group)
-                .is_some_and(|group| group.ecn.is_some())
-        };
+        let mut dscp = BTreeMap::new();
+        if let Some(class) = lossless {
+            dscp.insert(class.dscp, class.priority);
+            if let Some(cnp) = &class.cnp {
+                dscp.insert(cnp.dscp, cnp.priority);
+            }
+        }
+        let mut marking = BTreeSet::new();
+        for switch in &loaded.switches {
+            let group = loaded.spec.switches.get(switch.group);
+            if group.is_some_and(|group| group.ecn.is_some()) {
+                marking.insert(switch.name.clone());
+            }
+        }
         DesiredFabricSettings {
             lossless: lossless.map(|class| class.priority),
-            dscp: own.chain(cnp.map(|cnp| (cnp.dscp, cnp.priority))).collect(),
-            marking: loaded
-                .switches
-                .iter()
-                .filter(marks)
-                .map(|switch| switch.name.clone())
-                .collect(),
+            dscp,
+            marking,
             mtu: collect_desired_mtus(loaded),
             counts,
         }
@@ -57,54 +55,51 @@ impl DesiredFabricSettings {
 /// Of rails and of ports of switches, as the modules that set them have it.
 fn collect_desired_mtus(loaded: &LoadedSpec) -> BTreeMap<String, BTreeMap<String, u64>> {
     let spec = &loaded.spec;
-    let set_by = |module: &str, of_spec: Option<u32>| match spec.modules.get(module) {
-        Some(own) if own.enabled == Some(false) => None,
-        Some(own) => own
-            .parameters
-            .get("mtu")
-            .map_or_else(|| of_spec.map(u64::from), serde_json::Value::as_u64),
-        None => of_spec.map(u64::from),
+    let of_fabric = match spec.fabric.kind {
+        FabricKind::None => None,
+        _ => spec.fabric.mtu,
     };
-    let of_fabric = spec
-        .fabric
-        .mtu
-        .filter(|_| spec.fabric.kind != FabricKind::None);
-    let of_hosts = loaded.hosts.iter().map(|host| {
-        // Below a VLAN it is another module's.
-        let mtu = |rail: &railwright_knowledge::spec::Rail| {
-            set_by(
-                if rail.port == rail.netdev {
-                    "jumbo-mtu"
-                } else {
-                    "vlan"
-                },
-                of_fabric,
-            )
-        };
-        (
-            &host.name,
-            host.netdevs
-                .iter()
-                .filter_map(|rail| Some((rail.port.clone(), mtu(rail)?)))
-                .collect(),
-        )
-    });
-    let of_switches = loaded.switches.iter().map(|switch| {
-        let mtu = set_by(
-            "switch-port",
-            spec.switches.get(switch.group).and_then(|group| group.mtu),
-        );
-        (
-            &switch.name,
-            switch
-                .ports
-                .iter()
-                .filter_map(|port| Some((port.clone(), mtu?)))
-                .collect(),
-        )
-    });
-    of_hosts
-        .chain(of_switches)
-        .map(|(name, ports)| (name.clone(), ports))
-        .collect()
+    let mut by_device = BTreeMap::new();
+    for host in &loaded.hosts {
+        let mut ports = BTreeMap::new();
+        for rail in &host.netdevs {
+            // Below a VLAN it is another module's.
+            let module = if rail.port == rail.netdev {
+                "jumbo-mtu"
+            } else {
+                "vlan"
+            };
+            if let Some(mtu) = find_module_mtu(loaded, module, of_fabric) {
+                ports.insert(rail.port.clone(), mtu);
+            }
+        }
+        by_device.insert(host.name.clone(), ports);
+    }
+    for switch in &loaded.switches {
+        let group = spec.switches.get(switch.group);
+        let of_group = group.and_then(|group| group.mtu);
+        let mut ports = BTreeMap::new();
+        if let Some(mtu) = find_module_mtu(loaded, "switch-port", of_group) {
+            for port in switch.ports.iter() {
+                ports.insert(port.clone(), mtu);
+            }
+        }
+        by_device.insert(switch.name.clone(), ports);
+    }
+    by_device
+}
+
+/// The MTU that a module sets: its own parameter, else that of the spec; nothing where the module
+/// is switched off.
+fn find_module_mtu(loaded: &LoadedSpec, module: &str, of_spec: Option<u32>) -> Option<u64> {
+    let Some(own) = loaded.spec.modules.get(module) else {
+        return of_spec.map(u64::from);
+    };
+    if own.enabled == Some(false) {
+        return None;
+    }
+    match own.parameters.get("mtu") {
+        Some(mtu) => mtu.as_u64(),
+        None => of_spec.map(u64::from),
+    }
 }

@@ -61,43 +61,38 @@ pub fn check_image_contents(
     wanted: &ImageRequirements,
     render: &str,
 ) -> Vec<ImageFinding> {
-    let finding = |item, name: &str, judgement| ImageFinding {
+    let mut findings = Vec::new();
+    for name in &wanted.libraries {
+        let outcome = check_library(seen, name, render);
+        findings.push(new_image_finding(ImageCheckItem::Library, name, outcome));
+    }
+    for name in &wanted.providers {
+        let provider = check_provider(seen, name, render);
+        findings.push(new_image_finding(ImageCheckItem::Provider, name, provider));
+        let driver = check_driver_line(seen, name, render);
+        findings.push(new_image_finding(ImageCheckItem::Driver, name, driver));
+    }
+    if let Some(pod) = &seen.pod {
+        findings.push(new_image_finding(
+            ImageCheckItem::Devices,
+            "/dev/infiniband",
+            check_pod_devices(pod),
+        ));
+        findings.push(new_image_finding(
+            ImageCheckItem::MemoryLock,
+            "ulimit -l",
+            check_memory_lock(pod),
+        ));
+    }
+    findings
+}
+
+fn new_image_finding(item: ImageCheckItem, name: &str, judgement: CheckOutcome) -> ImageFinding {
+    ImageFinding {
         item,
         name: name.to_owned(),
         judgement,
-    };
-    let libraries = wanted.libraries.iter().map(|name| {
-        finding(
-            ImageCheckItem::Library,
-            name,
-            check_library(seen, name, render),
-        )
-    });
-    let providers = wanted.providers.iter().flat_map(|name| {
-        [
-            finding(
-                ImageCheckItem::Provider,
-                name,
-                check_provider(seen, name, render),
-            ),
-            finding(
-                ImageCheckItem::Driver,
-                name,
-                check_driver_line(seen, name, render),
-            ),
-        ]
-    });
-    let of_pod = seen.pod.iter().flat_map(|pod| {
-        [
-            finding(
-                ImageCheckItem::Devices,
-                "/dev/infiniband",
-                check_pod_devices(pod),
-            ),
-            finding(ImageCheckItem::MemoryLock, "ulimit -l", memory_lock(pod)),
-        ]
-    });
-    libraries.chain(providers).chain(of_pod).collect()
+    }
 }
 
 /// Where nothing could be looked at: everything is unknown, for one reason.
@@ -106,71 +101,56 @@ pub fn list_unknown_findings(
     reason: &str,
     next: &str,
 ) -> Vec<ImageFinding> {
-    let library = |name: &String| (ImageCheckItem::Library, name.clone());
-    let provider = |name: &String| {
-        [
-            (ImageCheckItem::Provider, name.clone()),
-            (ImageCheckItem::Driver, name.clone()),
-        ]
-    };
-    let all = wanted
-        .libraries
-        .iter()
-        .map(library)
-        .chain(wanted.providers.iter().flat_map(provider));
-    let judgement = CheckOutcome::unknown("RW1282", reason)
+    let outcome = CheckOutcome::unknown("RW1282", reason)
         .effect("nothing is proven of the image")
         .next(next);
-    all.map(|(item, name)| ImageFinding {
-        item,
-        name,
-        judgement: judgement.clone(),
-    })
-    .collect()
+    let mut findings = Vec::new();
+    for name in &wanted.libraries {
+        let item = ImageCheckItem::Library;
+        findings.push(new_image_finding(item, name, outcome.clone()));
+    }
+    for name in &wanted.providers {
+        for item in [ImageCheckItem::Provider, ImageCheckItem::Driver] {
+            findings.push(new_image_finding(item, name, outcome.clone()));
+        }
+    }
+    findings
 }
 
 /// The worst of all: `Failed`, then `Unknown`; warnings count as passed.
 pub fn compute_image_verdict(findings: &[ImageFinding]) -> CheckVerdict {
-    match findings
+    let verdicts: Vec<CheckVerdict> = findings
         .iter()
         .map(|finding| finding.judgement.verdict)
-        .min()
-    {
+        .collect();
+    match verdicts.iter().copied().min() {
         Some(worst @ (CheckVerdict::Failed | CheckVerdict::Unknown)) => worst,
         // What was not looked at is not known to be there.
-        Some(_)
-            if findings
-                .iter()
-                .any(|finding| finding.judgement.verdict == CheckVerdict::NotRun) =>
-        {
-            CheckVerdict::Unknown
-        }
+        Some(_) if verdicts.contains(&CheckVerdict::NotRun) => CheckVerdict::Unknown,
         Some(_) => CheckVerdict::Passed,
         None => CheckVerdict::Unknown,
     }
 }
 
 fn check_library(seen: &ImageContents, name: &str, render: &str) -> CheckOutcome {
-    let failed = |measured: String, next: &str| {
-        CheckOutcome::failed("RW1276", measured)
-            .expected(format!("{name}, where a loader finds it"))
-            .effect(OVER_TCP)
-            .next(next)
-    };
-    match seen.loads(name) {
-        Loads::This(path) => of_known_machine(seen, "RW1276", path),
-        Loads::OfAnother(path, machine) => failed(of_another(seen, &path, machine), render),
-        Loads::NotCached(path) => failed(
+    let (measured, next) = match seen.loads(name) {
+        Loads::This(path) => return require_known_machine(seen, "RW1276", path),
+        Loads::OfAnother(path, machine) => (describe_foreign_library(seen, &path, machine), render),
+        Loads::NotCached(path) => (
             format!("{path} is there, and the loader's cache does not hold it"),
             "run ldconfig as the last step of what puts it there: RUN ldconfig",
         ),
-        Loads::NoLibrary(path) => failed(format!("{path} is no library of 64 bits"), render),
-        Loads::Nothing => failed("in no folder that a loader looks into".to_owned(), render),
-    }
+        Loads::NoLibrary(path) => (format!("{path} is no library of 64 bits"), render),
+        Loads::Nothing => ("in no folder that a loader looks into".to_owned(), render),
+    };
+    CheckOutcome::failed("RW1276", measured)
+        .expected(format!("{name}, where a loader finds it"))
+        .effect(OVER_TCP)
+        .next(next)
 }
 
 /// What is there counts where it is known to be for the image's machine.
-fn of_known_machine(seen: &ImageContents, code: &'static str, path: String) -> CheckOutcome {
+fn require_known_machine(seen: &ImageContents, code: &'static str, path: String) -> CheckOutcome {
     match seen.machine() {
         Some(_) => CheckOutcome::passed(path),
         None => CheckOutcome::not_run(
@@ -184,119 +164,134 @@ fn of_known_machine(seen: &ImageContents, code: &'static str, path: String) -> C
     }
 }
 
-fn of_another(seen: &ImageContents, path: &str, machine: ElfMachine) -> String {
-    let ours = seen
-        .machine()
-        .map_or_else(|| "another machine".to_owned(), ElfMachine::word);
+fn describe_foreign_library(seen: &ImageContents, path: &str, machine: ElfMachine) -> String {
+    let ours = match seen.machine() {
+        Some(ours) => ours.word(),
+        None => "another machine".to_owned(),
+    };
     format!("{path} is for {}, and the image for {ours}", machine.word())
 }
 
 /// By the way of libibverbs itself: the file that it names, else one of that name where a loader
 /// looks (linux-rdma/rdma-core: libibverbs/dynamic_driver.c, `load_driver`).
 fn check_provider(seen: &ImageContents, name: &str, render: &str) -> CheckOutcome {
-    let failed = |measured: String| {
-        CheckOutcome::failed("RW1277", measured)
-            .expected(format!("the provider {name} of the release of libibverbs"))
-            .effect(OVER_TCP)
-            .next(render)
+    let (usable, foreign) = find_provider_files(seen, name);
+    let nothing = match foreign {
+        Some((path, machine)) => describe_foreign_library(seen, path, machine),
+        None => "in no folder of providers".to_owned(),
     };
-    let prefix = format!("/lib{name}-rdmav");
-    let files = || seen.files.iter().filter(|(path, _)| path.contains(&prefix));
-    let there: Vec<&str> = files()
-        .filter(|(_, first)| seen.is_ours(first))
-        .map(|(path, _)| path.as_str())
-        .collect();
-    let of_others = files().find_map(|(path, first)| {
-        ElfMachine::of(first)
-            .filter(|_| !seen.is_ours(first))
-            .map(|machine| (path, machine))
-    });
-    let nothing = || match of_others {
-        Some((path, machine)) => failed(of_another(seen, path, machine)),
-        None => failed("in no folder of providers".to_owned()),
-    };
-    let verbs = match seen.loads(VERBS) {
-        Loads::This(path) => path,
-        _ if there.is_empty() => return nothing(),
-        _ => {
-            return CheckOutcome::not_run(
-                "RW1277",
-                format!(
-                    "{} is there, and no libibverbs that would load it",
-                    there[0]
-                ),
-            )
-            .next(render);
-        }
+    let Loads::This(verbs) = seen.loads(VERBS) else {
+        let Some(path) = usable.first() else {
+            return report_provider_failure(nothing, name, render);
+        };
+        let measured = format!("{path} is there, and no libibverbs that would load it");
+        return CheckOutcome::not_run("RW1277", measured).next(render);
     };
     let Some(pattern) = seen.patterns.get(&verbs) else {
         // One that is built otherwise does not say how its providers are called.
-        return there.first().map_or_else(nothing, |path| {
-            of_known_machine(seen, "RW1277", (*path).to_owned())
-        });
+        return match usable.first() {
+            Some(path) => require_known_machine(seen, "RW1277", (*path).to_owned()),
+            None => report_provider_failure(nothing, name, render),
+        };
     };
     let wanted = pattern.replacen(NAME, name, 1);
-    if there.contains(&wanted.as_str()) {
-        return of_known_machine(seen, "RW1277", wanted);
+    if usable.contains(&wanted.as_str()) {
+        return require_known_machine(seen, "RW1277", wanted);
     }
     let file = wanted.rsplit('/').next().unwrap_or_default();
-    match (seen.loads(file), there.first()) {
-        (Loads::This(path), _) => of_known_machine(seen, "RW1277", path),
-        (Loads::OfAnother(path, machine), _) => failed(of_another(seen, &path, machine)),
-        (_, Some(other)) => failed(format!("{other} is there, and {verbs} loads {file}")),
-        (_, None) if of_others.is_some() => nothing(),
-        (_, None) => failed(format!("{wanted} is not there")),
+    let measured = match (seen.loads(file), usable.first()) {
+        (Loads::This(path), _) => return require_known_machine(seen, "RW1277", path),
+        (Loads::OfAnother(path, machine), _) => describe_foreign_library(seen, &path, machine),
+        (_, Some(other)) => format!("{other} is there, and {verbs} loads {file}"),
+        (_, None) if foreign.is_some() => nothing,
+        (_, None) => format!("{wanted} is not there"),
+    };
+    report_provider_failure(measured, name, render)
+}
+
+/// The files of a provider that are for the image's machine, and the first that is for another.
+fn find_provider_files<'s>(
+    seen: &'s ImageContents,
+    name: &str,
+) -> (Vec<&'s str>, Option<(&'s str, ElfMachine)>) {
+    let prefix = format!("/lib{name}-rdmav");
+    let (mut usable, mut foreign) = (Vec::new(), None);
+    for (path, head) in &seen.files {
+        if !path.contains(&prefix) {
+            continue;
+        }
+        if seen.is_ours(head) {
+            usable.push(path.as_str());
+        } else if foreign.is_none()
+            && let Some(machine) = ElfMachine::of(head)
+        {
+            foreign = Some((path.as_str(), machine));
+        }
     }
+    (usable, foreign)
+}
+
+fn report_provider_failure(measured: String, name: &str, render: &str) -> CheckOutcome {
+    CheckOutcome::failed("RW1277", measured)
+        .expected(format!("the provider {name} of the release of libibverbs"))
+        .effect(OVER_TCP)
+        .next(render)
 }
 
 /// In the folder that the libibverbs of the image says, else in the one that it has by itself.
 fn check_driver_line(seen: &ImageContents, name: &str, render: &str) -> CheckOutcome {
-    let folder = match seen.loads(VERBS) {
-        Loads::This(path) => seen
-            .driver_folders
-            .get(&path)
-            .map_or(DRIVERS, String::as_str),
-        _ => DRIVERS,
-    };
-    let is_this = |driver: &String| driver == name || driver.ends_with(&format!("/lib{name}"));
-    match seen.drivers.get(folder).into_iter().flatten().any(is_this) {
-        true => CheckOutcome::passed(format!("`driver {name}`")),
-        false => CheckOutcome::failed(
-            "RW1278",
-            format!("no file of {folder} says `driver {name}`"),
-        )
-        .expected(format!("a file of {folder} with the line `driver {name}`"))
-        .effect(OVER_TCP)
-        .next(render),
+    let mut folder = DRIVERS;
+    if let Loads::This(path) = seen.loads(VERBS)
+        && let Some(own) = seen.driver_folders.get(&path)
+    {
+        folder = own;
     }
+    let ending = format!("/lib{name}");
+    for driver in seen.drivers.get(folder).into_iter().flatten() {
+        if driver == name || driver.ends_with(&ending) {
+            return CheckOutcome::passed(format!("`driver {name}`"));
+        }
+    }
+    CheckOutcome::failed(
+        "RW1278",
+        format!("no file of {folder} says `driver {name}`"),
+    )
+    .expected(format!("a file of {folder} with the line `driver {name}`"))
+    .effect(OVER_TCP)
+    .next(render)
 }
 
 fn check_pod_devices(pod: &PodSeen) -> CheckOutcome {
-    let names: Vec<&str> = pod
-        .devices
-        .iter()
-        .filter(|(_, is_device)| **is_device)
-        .map(|(name, _)| name.as_str())
-        .collect();
-    let is_uverbs = |name: &&&str| {
-        name.strip_prefix("uverbs")
-            .is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
-    };
+    let (mut names, mut has_uverbs) = (Vec::new(), false);
+    for (name, is_device) in &pod.devices {
+        if *is_device {
+            names.push(name.as_str());
+            has_uverbs |= is_uverbs(name);
+        }
+    }
     let wanted = "uverbsN, and rdma_cm";
-    match (names.iter().filter(is_uverbs).count(), names.contains(&"rdma_cm")) {
-        (0, _) => CheckOutcome::failed("RW1279", "no uverbs device".to_owned()).expected(wanted).effect(OVER_TCP).next(
+    match (has_uverbs, names.contains(&"rdma_cm")) {
+        (false, _) => CheckOutcome::failed("RW1279", "no uverbs device".to_owned()).expected(wanted).effect(OVER_TCP).next(
             "ask for the RDMA resource of the cluster in the limits of the container: `railwright \
              job render` does; kubectl describe pod",
         ),
-        (_, false) => CheckOutcome::warning("RW1279", names.join(", "))
+        (true, false) => CheckOutcome::warning("RW1279", names.join(", "))
             .expected(wanted)
             .effect("connections by librdmacm cannot be made; NCCL does without it")
             .next("look at the device plugin: it gives rdma_cm beside each uverbs device"),
-        (_, true) => CheckOutcome::passed(names.join(", ")),
+        (true, true) => CheckOutcome::passed(names.join(", ")),
     }
 }
 
-fn memory_lock(pod: &PodSeen) -> CheckOutcome {
+/// `uverbs0`.
+fn is_uverbs(name: &str) -> bool {
+    match name.strip_prefix("uverbs") {
+        Some(number) => number.bytes().all(|byte| byte.is_ascii_digit()),
+        None => false,
+    }
+}
+
+fn check_memory_lock(pod: &PodSeen) -> CheckOutcome {
     let limit = pod.memory_lock.trim();
     if limit == "unlimited" {
         return CheckOutcome::passed(limit);

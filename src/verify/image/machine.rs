@@ -47,10 +47,10 @@ impl ElfMachine {
 
     /// For people.
     pub fn word(self) -> String {
-        self.known().map_or_else(
-            || format!("machine {} of ELF", self.number),
-            |(_, _, word, _)| (*word).to_owned(),
-        )
+        match self.known() {
+            Some((_, _, word, _)) => (*word).to_owned(),
+            None => format!("machine {} of ELF", self.number),
+        }
     }
 
     fn folder(self) -> Option<&'static str> {
@@ -90,42 +90,53 @@ const LIB64: [&str; 16] = [
 ];
 
 fn detect_library_layout(distribution: &[String]) -> LibraryLayout {
-    let is = |words: &[&str]| {
-        distribution
-            .iter()
-            .any(|word| words.contains(&word.to_lowercase().as_str()))
-    };
-    match () {
-        () if is(&DEBIAN) => LibraryLayout::Debian,
-        () if is(&LIB64) => LibraryLayout::Lib64,
-        () if is(&["alpine", "postmarketos"]) => LibraryLayout::Musl,
-        () => LibraryLayout::Unknown,
+    if names_any(distribution, &DEBIAN) {
+        LibraryLayout::Debian
+    } else if names_any(distribution, &LIB64) {
+        LibraryLayout::Lib64
+    } else if names_any(distribution, &["alpine", "postmarketos"]) {
+        LibraryLayout::Musl
+    } else {
+        LibraryLayout::Unknown
     }
+}
+
+/// Whether a distribution calls itself by one of these words.
+fn names_any(distribution: &[String], words: &[&str]) -> bool {
+    distribution
+        .iter()
+        .any(|word| words.contains(&word.to_lowercase().as_str()))
 }
 
 /// Folders that the loader of a distribution looks into without being told, on this machine. Where
 /// one of both is not known, those of all.
 pub fn list_standard_folders(distribution: &[String], machine: Option<ElfMachine>) -> Vec<String> {
-    let of_machine = || -> Vec<String> {
-        let folders: Vec<&str> = match machine.map(ElfMachine::folder) {
-            Some(folder) => folder.into_iter().collect(),
-            None => KNOWN.iter().map(|(.., folder)| *folder).collect(),
-        };
-        folders
-            .iter()
-            .flat_map(|folder| [format!("/lib/{folder}"), format!("/usr/lib/{folder}")])
-            .collect()
-    };
-    let named = |folders: &[&str]| -> Vec<String> {
-        folders.iter().map(|folder| (*folder).to_owned()).collect()
-    };
-    let (wide, plain) = (["/lib64", "/usr/lib64"], ["/lib", "/usr/lib"]);
+    let wide = ["/lib64", "/usr/lib64"].map(str::to_owned);
+    let plain = ["/lib", "/usr/lib"].map(str::to_owned);
     match detect_library_layout(distribution) {
-        LibraryLayout::Debian => [of_machine(), named(&plain)].concat(),
-        LibraryLayout::Lib64 => named(&wide),
-        LibraryLayout::Musl => named(&["/lib", "/usr/local/lib", "/usr/lib"]),
-        LibraryLayout::Unknown => [of_machine(), named(&wide), named(&plain)].concat(),
+        LibraryLayout::Debian => [list_multiarch_folders(machine).as_slice(), &plain].concat(),
+        LibraryLayout::Lib64 => wide.to_vec(),
+        LibraryLayout::Musl => ["/lib", "/usr/local/lib", "/usr/lib"]
+            .map(str::to_owned)
+            .to_vec(),
+        LibraryLayout::Unknown => {
+            [list_multiarch_folders(machine).as_slice(), &wide, &plain].concat()
+        }
     }
+}
+
+/// Debian's folders for a machine, or for all where it is not known.
+fn list_multiarch_folders(machine: Option<ElfMachine>) -> Vec<String> {
+    let tuples: Vec<&str> = match machine {
+        Some(machine) => machine.folder().into_iter().collect(),
+        None => KNOWN.iter().map(|(.., tuple)| *tuple).collect(),
+    };
+    let mut folders = Vec::new();
+    for tuple in tuples {
+        folders.push(format!("/lib/{tuple}"));
+        folders.push(format!("/usr/lib/{tuple}"));
+    }
+    folders
 }
 
 /// Every folder that some loader looks into without being told.

@@ -63,15 +63,11 @@ fn record_verbs_paths(
     verbs: &str,
 ) -> io::Result<()> {
     let bytes = read_whole_file(root, verbs, LIBRARY)?.unwrap_or_default();
-    if let Some(names) = find_printable_runs(&bytes)
-        .find_map(|text| find_matching_path(text, |text| text.ends_with("/libibverbs.d")))
-    {
+    if let Some(names) = find_path_in_bytes(&bytes, |text| text.ends_with("/libibverbs.d")) {
         seen.driver_folders
             .insert(verbs.to_owned(), names.to_owned());
     }
-    let Some(pattern) =
-        find_printable_runs(&bytes).find_map(|text| find_matching_path(text, is_pattern))
-    else {
+    let Some(pattern) = find_path_in_bytes(&bytes, is_pattern) else {
         return Ok(());
     };
     seen.patterns.insert(verbs.to_owned(), pattern.to_owned());
@@ -89,11 +85,8 @@ fn record_providers(
     folder: &str,
 ) -> io::Result<()> {
     for name in root.names(folder, LIBRARIES)? {
-        if wanted
-            .providers
-            .iter()
-            .any(|provider| is_of(&name, provider))
-        {
+        let mut providers = wanted.providers.iter();
+        if providers.any(|provider| is_of_provider(&name, provider)) {
             record_file_head(root, seen, &join_path(folder, &name))?;
         }
     }
@@ -111,14 +104,11 @@ fn record_driver_names(
             .beginning(&join_path(folder, &name), 4096)?
             .unwrap_or_default();
         // A carriage return is a part of the name to libibverbs.
-        for driver in String::from_utf8_lossy(&text)
-            .split('\n')
-            .filter_map(driver_of)
-        {
-            seen.drivers
-                .entry(folder.to_owned())
-                .or_default()
-                .insert(driver.to_owned());
+        for line in String::from_utf8_lossy(&text).split('\n') {
+            if let Some(driver) = parse_driver_line(line) {
+                let drivers = seen.drivers.entry(folder.to_owned()).or_default();
+                drivers.insert(driver.to_owned());
+            }
         }
     }
     Ok(())
@@ -132,13 +122,14 @@ fn read_loader_cache(
     let Some(cache) = read_whole_file(root, "/etc/ld.so.cache", LIBRARY)? else {
         return Ok(None);
     };
+    let endings: Vec<String> = wanted
+        .libraries
+        .iter()
+        .map(|name| format!("/{name}"))
+        .collect();
     let mut paths = BTreeSet::new();
-    for text in find_printable_runs(&cache).filter(|text| text.starts_with('/')) {
-        if wanted
-            .libraries
-            .iter()
-            .any(|name| text.ends_with(&format!("/{name}")))
-        {
+    for text in find_printable_runs(&cache) {
+        if text.starts_with('/') && endings.iter().any(|ending| text.ends_with(ending)) {
             paths.insert(text.to_owned());
         }
     }
@@ -155,73 +146,88 @@ fn record_file_head(root: &RootedFolder, seen: &mut ImageContents, path: &str) -
 /// A file that has to be read to its end to say anything.
 fn read_whole_file(root: &RootedFolder, path: &str, limit: u64) -> io::Result<Option<Vec<u8>>> {
     let bytes = root.beginning(path, limit + 1)?;
-    match bytes
-        .as_ref()
-        .is_some_and(|bytes| bytes.len() as u64 > limit)
+    if let Some(bytes) = &bytes
+        && bytes.len() as u64 > limit
     {
-        true => Err(io::Error::other(format!(
+        return Err(io::Error::other(format!(
             "{path} has more than {} KiB",
             limit >> 10
-        ))),
-        false => Ok(bytes),
+        )));
     }
+    Ok(bytes)
 }
 
 /// Words of ID and ID_LIKE (os-release(5): the first of two files that is there).
 fn read_distribution(root: &RootedFolder) -> io::Result<Vec<String>> {
+    let mut words = Vec::new();
     for path in ["/etc/os-release", "/usr/lib/os-release"] {
-        if let Some(text) = read_whole_file(root, path, SETTINGS)? {
-            return Ok(String::from_utf8_lossy(&text)
-                .lines()
-                .flat_map(machine::parse_distribution_words)
-                .collect());
+        let Some(text) = read_whole_file(root, path, SETTINGS)? else {
+            continue;
+        };
+        for line in String::from_utf8_lossy(&text).lines() {
+            words.extend(machine::parse_distribution_words(line));
         }
+        break;
     }
-    Ok(Vec::new())
+    Ok(words)
 }
 
 /// The folders that /etc/ld.so.conf names, and the files that it includes on every distribution.
 fn read_configured_folders(root: &RootedFolder) -> io::Result<Vec<String>> {
-    let more = root
-        .names("/etc/ld.so.conf.d", NAMES)?
-        .into_iter()
-        .filter(|name| name.ends_with(".conf"));
-    let files = std::iter::once("/etc/ld.so.conf".to_owned())
-        .chain(more.map(|name| join_path("/etc/ld.so.conf.d", &name)));
+    let mut files = vec!["/etc/ld.so.conf".to_owned()];
+    for name in root.names("/etc/ld.so.conf.d", NAMES)? {
+        if name.ends_with(".conf") {
+            files.push(join_path("/etc/ld.so.conf.d", &name));
+        }
+    }
     let mut folders = Vec::new();
     for file in files {
         let text = read_whole_file(root, &file, SETTINGS)?.unwrap_or_default();
-        let text = String::from_utf8_lossy(&text);
-        let named = text
-            .lines()
-            .filter_map(folder_of)
-            .map(|folder| folder.split_whitespace().next().unwrap_or_default());
-        folders.extend(named.map(|folder| folder.trim_end_matches('/').to_owned()));
+        for folder in String::from_utf8_lossy(&text).lines().filter_map(folder_of) {
+            let folder = folder.split_whitespace().next().unwrap_or_default();
+            folders.push(folder.trim_end_matches('/').to_owned());
+        }
     }
-    match folders.len() > FOLDERS {
-        true => Err(io::Error::other(format!(
+    if folders.len() > FOLDERS {
+        return Err(io::Error::other(format!(
             "/etc/ld.so.conf and what it includes name more than {FOLDERS} folders"
-        ))),
-        false => Ok(folders),
+        )));
     }
+    Ok(folders)
 }
 
 /// Runs of bytes that can be seen, as `strings` shows them.
 fn find_printable_runs(bytes: &[u8]) -> impl Iterator<Item = &str> {
     let runs = bytes.split(|byte| !(0x21..=0x7e).contains(byte));
-    runs.filter(|run| run.len() > 4 && run.len() < 4096)
-        .filter_map(|run| std::str::from_utf8(run).ok())
+    runs.filter_map(parse_printable_run)
 }
 
-/// A text from its first `/` on, where that is as it has to be.
-fn find_matching_path(text: &str, is_so: fn(&str) -> bool) -> Option<&str> {
-    text.get(text.find('/')?..).filter(|text| is_so(text))
+fn parse_printable_run(run: &[u8]) -> Option<&str> {
+    if run.len() <= 4 || run.len() >= 4096 {
+        return None;
+    }
+    std::str::from_utf8(run).ok()
+}
+
+/// The first path in a file's bytes that is as it has to be.
+fn find_path_in_bytes(bytes: &[u8], is_so: fn(&str) -> bool) -> Option<&str> {
+    for run in find_printable_runs(bytes) {
+        let Some(start) = run.find('/') else {
+            continue;
+        };
+        if is_so(&run[start..]) {
+            return Some(&run[start..]);
+        }
+    }
+    None
 }
 
 /// `/usr/lib/x86_64-linux-gnu/libibverbs/lib%s-rdmav34.so`.
 fn is_pattern(text: &str) -> bool {
-    text.split_once("/lib%s-rdmav")
-        .is_some_and(|(_, rest)| rest.strip_suffix(".so").is_some_and(is_number))
+    let Some((_, rest)) = text.split_once("/lib%s-rdmav") else {
+        return false;
+    };
+    rest.strip_suffix(".so").is_some_and(is_number)
 }
 
 fn is_number(text: &str) -> bool {
@@ -229,18 +235,18 @@ fn is_number(text: &str) -> bool {
 }
 
 /// `libmlx5-rdmav34.so` is a provider's.
-fn is_of(name: &str, provider: &str) -> bool {
-    let rest = name
-        .strip_prefix("lib")
-        .and_then(|rest| rest.strip_prefix(provider));
-    rest.and_then(|rest| rest.strip_prefix("-rdmav"))
-        .is_some_and(|rest| rest.ends_with(".so"))
+fn is_of_provider(name: &str, provider: &str) -> bool {
+    match name.strip_prefix(&format!("lib{provider}-rdmav")) {
+        Some(rest) => rest.ends_with(".so"),
+        None => false,
+    }
 }
 
 /// `driver mlx5` (linux-rdma/rdma-core: libibverbs/dynamic_driver.c, `read_config_file`).
-fn driver_of(line: &str) -> Option<&str> {
+fn parse_driver_line(line: &str) -> Option<&str> {
     let mut words = line.split([' ', '\t']).filter(|word| !word.is_empty());
-    (words.next() == Some("driver"))
-        .then(|| words.next())
-        .flatten()
+    if words.next() != Some("driver") {
+        return None;
+    }
+    words.next()
 }

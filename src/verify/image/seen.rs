@@ -94,38 +94,51 @@ impl ImageContents {
 
     /// The machine that the image is for; nothing where neither a program nor a libc says it.
     pub fn machine(&self) -> Option<ElfMachine> {
-        let of = |path: &str| self.files.get(path).and_then(|first| ElfMachine::of(first));
-        let of_libc = || {
-            let mut all = machine::list_all_standard_folders()
-                .into_iter()
-                .filter_map(|folder| of(&join_path(&folder, LIBC)));
-            let first = all.next()?;
-            all.all(|other| other == first).then_some(first)
-        };
-        PROGRAMS.into_iter().find_map(of).or_else(of_libc)
+        for program in PROGRAMS {
+            if let Some(machine) = self.find_file_machine(program) {
+                return Some(machine);
+            }
+        }
+        let mut of_libc = None;
+        for folder in machine::list_all_standard_folders() {
+            let Some(machine) = self.find_file_machine(&join_path(&folder, LIBC)) else {
+                continue;
+            };
+            if of_libc.is_some_and(|known| known != machine) {
+                return None;
+            }
+            of_libc = Some(machine);
+        }
+        of_libc
+    }
+
+    fn find_file_machine(&self, path: &str) -> Option<ElfMachine> {
+        ElfMachine::of(self.files.get(path)?)
     }
 
     /// A library for the image's machine, or for any where that is not known.
     pub fn is_ours(&self, first: &[u8]) -> bool {
-        ElfMachine::of(first)
-            .is_some_and(|machine| self.machine().is_none_or(|ours| ours == machine))
+        let Some(machine) = ElfMachine::of(first) else {
+            return false;
+        };
+        self.machine().is_none_or(|ours| ours == machine)
     }
 
     /// Every folder that the image's loader looks into, the first one first.
     fn folders(&self) -> (Vec<(String, LoaderFolderOrigin)>, Vec<String>) {
         let standard = machine::list_standard_folders(&self.distribution, self.machine());
-        let of = |folders: &[String], way| {
-            folders
-                .iter()
-                .map(move |folder| (folder.clone(), way))
-                .collect::<Vec<_>>()
-        };
-        let told = [
-            of(&self.of_environment, LoaderFolderOrigin::Environment),
-            of(&self.of_configuration, LoaderFolderOrigin::Configuration),
-            of(&standard, LoaderFolderOrigin::Standard),
+        let by_origin = [
+            (&self.of_environment, LoaderFolderOrigin::Environment),
+            (&self.of_configuration, LoaderFolderOrigin::Configuration),
+            (&standard, LoaderFolderOrigin::Standard),
         ];
-        (told.concat(), standard)
+        let mut folders = Vec::new();
+        for (named, origin) in by_origin {
+            for folder in named {
+                folders.push((folder.clone(), origin));
+            }
+        }
+        (folders, standard)
     }
 
     /// What a loader finds for a name. What is no library for its machine is passed over, as ld.so
@@ -156,12 +169,18 @@ impl ImageContents {
 
     /// Where /lib is a link to /usr/lib the cache has either.
     fn is_cached(&self, path: &str) -> bool {
-        let bare = |path: &str| path.strip_prefix("/usr").unwrap_or(path).to_owned();
-        self.cache
+        let Some(cache) = &self.cache else {
+            return false;
+        };
+        cache
             .iter()
-            .flatten()
-            .any(|cached| bare(cached) == bare(path))
+            .any(|cached| without_usr(cached) == without_usr(path))
     }
+}
+
+/// `/lib/x` of `/usr/lib/x`.
+fn without_usr(path: &str) -> &str {
+    path.strip_prefix("/usr").unwrap_or(path)
 }
 
 /// A file of a folder.

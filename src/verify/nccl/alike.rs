@@ -7,6 +7,7 @@ use super::compare::{ComparedLog, Figure};
 use super::operation;
 use crate::result::CheckOutcome;
 use railwright_base::text::format_count;
+use std::collections::BTreeSet;
 
 /// What is found, in words.
 #[derive(Default)]
@@ -30,7 +31,7 @@ pub(super) fn check_same_job(
     let sides = [&sides[rdma], &sides[1 - rdma]];
     let logs = sides.map(|side| side.log);
     let mut told = LogDifferences::default();
-    ranks_and_hosts(&mut told, sides);
+    compare_ranks_and_hosts(&mut told, sides);
     compare_programs(&mut told, logs);
     compare_steps(&mut told, logs, figures);
     compare_tables(&mut told, sides);
@@ -57,9 +58,10 @@ pub(super) fn check_same_job(
 
 /// Ranks, hosts and program of a job: `16 ranks, 2 hosts`.
 fn describe_job(log: &NcclLog) -> String {
-    let ranks = find_rank_count(log).map_or(String::new(), |ranks| {
-        format!("{}, ", format_count(ranks as usize, "rank"))
-    });
+    let ranks = match find_rank_count(log) {
+        Some(ranks) => format!("{}, ", format_count(ranks as usize, "rank")),
+        None => String::new(),
+    };
     let program = if log.is_of_ring() {
         ", a ring with no GPU and no NCCL"
     } else {
@@ -81,11 +83,17 @@ fn compare_programs(told: &mut LogDifferences, logs: [&NcclLog; 2]) {
     }
     let [one, other] = logs.map(|log| &log.versions);
     if !one.is_empty() && !other.is_empty() && one != other {
-        let [with, without] =
-            [one, other].map(|versions| versions.iter().cloned().collect::<Vec<_>>().join(" or "));
-        told.differs
-            .push(format!("NCCL {with} with RDMA, {without} over TCP"));
+        told.differs.push(format!(
+            "NCCL {} with RDMA, {} over TCP",
+            join_versions(one),
+            join_versions(other)
+        ));
     }
+}
+
+fn join_versions(versions: &BTreeSet<String>) -> String {
+    let versions: Vec<&str> = versions.iter().map(String::as_str).collect();
+    versions.join(" or ")
 }
 
 fn name_program(log: &NcclLog) -> &'static str {
@@ -98,41 +106,45 @@ fn name_program(log: &NcclLog) -> &'static str {
 
 /// How many took part, by NCCL or by nccl-tests.
 fn find_rank_count(log: &NcclLog) -> Option<u32> {
-    log.world
-        .or_else(|| log.runs.iter().map(|run| run.ranks).max())
-        .filter(|ranks| *ranks > 0)
+    let ranks = match log.world {
+        Some(ranks) => ranks,
+        None => log.runs.iter().map(|run| run.ranks).max()?,
+    };
+    (ranks > 0).then_some(ranks)
 }
 
-fn ranks_and_hosts(told: &mut LogDifferences, sides: [&ComparedLog<'_>; 2]) {
+fn compare_ranks_and_hosts(told: &mut LogDifferences, sides: [&ComparedLog<'_>; 2]) {
     let logs = sides.map(|side| side.log);
-    match logs.map(find_rank_count) {
-        [Some(one), Some(other)] if one == other => {}
-        [Some(one), Some(other)] => {
-            told.differs.push(format!(
-                "{} with RDMA, {} over TCP",
-                format_count(one as usize, "rank"),
-                format_count(other as usize, "rank")
-            ));
-        }
-        open => {
-            let silent = sides
-                .iter()
-                .zip(open)
-                .filter(|(_, ranks)| ranks.is_none())
-                .map(|(side, _)| side.name);
-            told.open.push(format!(
-                "how many ranks there were is not said by {}",
-                silent.collect::<Vec<_>>().join(" and ")
-            ));
-        }
-    }
-    let hosts = logs.map(|log| log.hosts().len());
-    if hosts[0] > 0 && hosts[1] > 0 && hosts[0] != hosts[1] {
+    let ranks = logs.map(find_rank_count);
+    if let Some(silent) = name_silent_sides(sides.map(|side| side.name), &ranks) {
+        told.open
+            .push(format!("how many ranks there were is not said by {silent}"));
+    } else if let [Some(one), Some(other)] = ranks
+        && one != other
+    {
         told.differs.push(format!(
             "{} with RDMA, {} over TCP",
-            format_count(hosts[0], "host"),
-            format_count(hosts[1], "host")
+            format_count(one as usize, "rank"),
+            format_count(other as usize, "rank")
         ));
+    }
+    let [one, other] = logs.map(|log| log.hosts().len());
+    if one > 0 && other > 0 && one != other {
+        told.differs.push(format!(
+            "{} with RDMA, {} over TCP",
+            format_count(one, "host"),
+            format_count(other, "host")
+        ));
+    }
+}
+
+/// The names of the sides that do not say it; nothing where both do.
+fn name_silent_sides<T>(names: [&str; 2], said: &[Option<T>; 2]) -> Option<String> {
+    match said {
+        [Some(_), Some(_)] => None,
+        [None, Some(_)] => Some(names[0].to_owned()),
+        [Some(_), None] => Some(names[1].to_owned()),
+        [None, None] => Some(names.join(" and ")),
     }
 }
 
@@ -196,43 +208,38 @@ fn compare_tests(
     runs: [&CollectiveRun; 2],
 ) {
     let measured = [0, 1].map(|n| {
-        operation::of_run(
-            runs[n],
-            Some(runs[n].ranks)
-                .filter(|ranks| *ranks > 0)
-                .or(find_rank_count(logs[n])),
-        )
+        let ranks = match runs[n].ranks {
+            0 => find_rank_count(logs[n]),
+            ranks => Some(ranks),
+        };
+        operation::of_run(runs[n], ranks)
     });
     let reductions = runs.map(|run| run.operation.as_deref());
     let types = runs.map(|run| run.data_type.as_deref());
-    let unlike = |what: [Option<&str>; 2]| match what {
-        [Some(one), Some(other)] if one != other => {
-            Some(format!("{one} with RDMA, {other} over TCP"))
-        }
-        _ => None,
-    };
-    told.differs
-        .extend([measured, types].into_iter().filter_map(unlike));
-    told.differs.extend(
-        unlike(reductions)
-            .filter(|_| unlike(measured).is_none())
-            .map(|unlike| format!("redop {unlike}")),
-    );
+    let operations = describe_difference(measured);
+    let is_one_operation = operations.is_none();
+    told.differs.extend(operations);
+    told.differs.extend(describe_difference(types));
+    if is_one_operation && let Some(difference) = describe_difference(reductions) {
+        told.differs.push(format!("redop {difference}"));
+    }
     for (what, said) in [
         ("which operation was measured", measured),
         ("what type the data has", types),
     ] {
-        let silent: Vec<&str> = names
-            .into_iter()
-            .zip(said)
-            .filter(|(_, said)| said.is_none())
-            .map(|(name, _)| name)
-            .collect();
-        if !silent.is_empty() {
-            told.open.push(format!(
-                "{what} is not told by the table of {}",
-                silent.join(" and ")
-            ));
+        if let Some(silent) = name_silent_sides(names, &said) {
+            told.open
+                .push(format!("{what} is not told by the table of {silent}"));
         }
+    }
+}
+
+/// What both say and say differently.
+fn describe_difference(said: [Option<&str>; 2]) -> Option<String> {
+    match said {
+        [Some(one), Some(other)] if one != other => {
+            Some(format!("{one} with RDMA, {other} over TCP"))
+        }
+        _ => None,
     }
 }

@@ -101,15 +101,17 @@ pub(super) fn check_bandwidth(
 
 /// The run that is judged: the last one that measures what a node's NICs carry, else the last one.
 fn select_bandwidth_run(log: &NcclLog) -> Option<(&CollectiveRun, CollectiveSizeResult)> {
-    let measured = || {
-        log.runs
-            .iter()
-            .rev()
-            .filter_map(|run| Some((run, run.largest?)))
-    };
-    measured()
-        .find(|(run, _)| run.is_of_the_whole_node() == Some(true))
-        .or_else(|| measured().next())
+    let mut last = None;
+    for run in log.runs.iter().rev() {
+        let Some(largest) = run.largest else {
+            continue;
+        };
+        if run.is_of_the_whole_node() == Some(true) {
+            return Some((run, largest));
+        }
+        last.get_or_insert((run, largest));
+    }
+    last
 }
 
 fn report_missing_figure(what: String) -> CheckOutcome {

@@ -39,20 +39,19 @@ pub struct CollectiveSizeResult {
 impl CollectiveSizeResult {
     /// The slower placement's busbw.
     pub fn busbw(&self) -> Option<f64> {
-        [self.out_of_place, self.in_place]
-            .into_iter()
-            .flatten()
-            .map(|rates| rates.busbw)
-            .min_by(f64::total_cmp)
+        let rates = self.placements().map(|rates| rates.busbw);
+        rates.min_by(f64::total_cmp)
     }
 
     /// The slower placement's time of one turn, in seconds.
     pub fn seconds(&self) -> Option<f64> {
-        let times = [self.out_of_place, self.in_place]
-            .into_iter()
-            .flatten()
-            .filter_map(|rates| rates.time_us);
-        times.max_by(f64::total_cmp).map(|time_us| time_us / 1e6)
+        let times = self.placements().filter_map(|rates| rates.time_us);
+        let time_us = times.max_by(f64::total_cmp)?;
+        Some(time_us / 1e6)
+    }
+
+    fn placements(&self) -> impl Iterator<Item = CollectiveRates> {
+        [self.out_of_place, self.in_place].into_iter().flatten()
     }
 }
 
@@ -123,27 +122,28 @@ impl Columns {
             .filter(|word| *word != "#")
             .map(|word| word.trim_start_matches('#'))
             .collect();
-        let places = |name: &str| {
-            names
-                .iter()
-                .enumerate()
-                .filter(|(_, known)| **known == name)
-                .map(|(at, _)| names.len() - at)
-                .collect()
-        };
-        let place = |name: &str| names.iter().position(|known| *known == name);
         Columns {
             count: names.len(),
-            operation: place("redop"),
-            data_type: place("type"),
-            root: place("root"),
-            time: places("time"),
-            algbw: places("algbw"),
-            busbw: places("busbw"),
-            wrong: places("wrong"),
-            deviation: places("error"),
+            operation: names.iter().position(|name| *name == "redop"),
+            data_type: names.iter().position(|name| *name == "type"),
+            root: names.iter().position(|name| *name == "root"),
+            time: find_places_from_right(&names, "time"),
+            algbw: find_places_from_right(&names, "algbw"),
+            busbw: find_places_from_right(&names, "busbw"),
+            wrong: find_places_from_right(&names, "wrong"),
+            deviation: find_places_from_right(&names, "error"),
         }
     }
+}
+
+fn find_places_from_right(names: &[&str], name: &str) -> Vec<usize> {
+    let mut places = Vec::new();
+    for (at, known) in names.iter().enumerate() {
+        if *known == name {
+            places.push(names.len() - at);
+        }
+    }
+    places
 }
 
 /// A line below the header, with the columns by which its cells are found.
@@ -199,30 +199,48 @@ impl<'a> TableRow<'a> {
 
     /// Wrong elements, in each column where somebody looked; nothing where a cell is no number.
     fn wrong_elements(&self) -> Vec<Option<f64>> {
-        let is_checked = |cell: &&str| *cell != "N/A";
         let mut checked = Vec::new();
         for place in &self.columns.wrong {
-            checked.extend(self.cell(*place).filter(is_checked).map(parse_amount));
+            if let Some(cell) = self.checked_cell(*place) {
+                checked.push(parse_amount(cell));
+            }
         }
         for place in &self.columns.deviation {
             // Before 2.12 it is the greatest deviation, which a sum may well have; what is out of
             // bounds is said at the end.
-            let deviation = self.cell(*place).filter(is_checked).map(parse_amount);
-            checked.extend(deviation.map(|amount| amount.map(|_| 0.0)));
+            if let Some(cell) = self.checked_cell(*place) {
+                checked.push(parse_amount(cell).map(|_| 0.0));
+            }
         }
         checked
+    }
+
+    /// The cell at a place, unless nobody looked at the data.
+    fn checked_cell(&self, place: usize) -> Option<&'a str> {
+        self.cell(place).filter(|cell| *cell != "N/A")
+    }
+
+    /// The cell of a column, which counts from the left.
+    fn column_cell(&self, column: Option<usize>) -> Option<&'a str> {
+        self.cells.get(column?).copied()
     }
 
     /// What the size was measured of. Only a whole line has its operation and its root in place.
     fn operation(&self) -> MeasuredOperation {
         let columns = self.columns;
-        let is_whole = self.cells.len() == columns.count;
-        let cell_of = |place: Option<usize>| self.cells.get(place?).copied();
-        let of_whole = |place: Option<usize>| cell_of(place.filter(|_| is_whole));
+        let (operation, root) = if self.cells.len() == columns.count {
+            (
+                self.column_cell(columns.operation),
+                self.column_cell(columns.root),
+            )
+        } else {
+            (None, None)
+        };
+        let data_type = self.column_cell(columns.data_type);
         MeasuredOperation {
-            operation: of_whole(columns.operation).map(super::truncate_log_text),
-            data_type: cell_of(columns.data_type).map(super::truncate_log_text),
-            root: of_whole(columns.root).and_then(|cell| cell.parse().ok()),
+            operation: operation.map(super::truncate_log_text),
+            data_type: data_type.map(super::truncate_log_text),
+            root: root.and_then(|cell| cell.parse().ok()),
         }
     }
 }
@@ -245,23 +263,20 @@ impl CollectiveRun {
     /// share of them, and what is sent in one direction only says nothing of the other; `None`
     /// where the operation is not said.
     pub fn is_of_the_whole_node(&self) -> Option<bool> {
-        if let Some(program) = &self.program {
-            return Some(
-                [
-                    "all_reduce",
-                    "all_gather",
-                    "reduce_scatter",
-                    "broadcast",
-                    "reduce_perf",
-                ]
-                .iter()
-                .any(|name| program.contains(name)),
-            );
-        }
-        self.operation
-            .as_deref()
-            .filter(|operation| *operation != "none")
-            .map(|_| true)
+        let Some(program) = &self.program else {
+            return match self.operation.as_deref() {
+                None | Some("none") => None,
+                Some(_) => Some(true),
+            };
+        };
+        let of_whole_node = [
+            "all_reduce",
+            "all_gather",
+            "reduce_scatter",
+            "broadcast",
+            "reduce_perf",
+        ];
+        Some(of_whole_node.iter().any(|name| program.contains(name)))
     }
 
     fn row(&mut self, line: &str) {
@@ -284,13 +299,10 @@ impl CollectiveRun {
         of: MeasuredOperation,
     ) {
         let bytes = size.bytes;
-        let counted = checked
-            .iter()
-            .flatten()
-            .map(|value| value.ceil() as u64)
-            .fold(0, u64::saturating_add);
-        self.wrong = self.wrong.saturating_add(counted);
-        self.unchecked += u64::from(checked.iter().all(Option::is_none) || checked.contains(&None));
+        for amount in checked.iter().flatten() {
+            self.wrong = self.wrong.saturating_add(amount.ceil() as u64);
+        }
+        self.unchecked += u64::from(checked.is_empty() || checked.contains(&None));
         if (&of.operation, &of.data_type) != (&self.operation, &self.data_type) {
             self.each.clear();
         }
@@ -360,14 +372,11 @@ impl Runs {
             }
         } else if text.contains("algbw") && text.contains("busbw") {
             let columns = Columns::of(text);
-            let again = self.is_through();
-            let run = if again {
-                Some(self.begin(line))
-            } else {
-                self.runs.last_mut()
-            };
-            run.into_iter()
-                .for_each(|run| run.columns = columns.clone());
+            if self.is_through() {
+                self.begin(line).columns = columns;
+            } else if let Some(run) = self.runs.last_mut() {
+                run.columns = columns;
+            }
         } else if let Some((_, name)) = text.split_once("Collective test concluded: ") {
             if let Some(run) = self.runs.last_mut() {
                 run.program

@@ -129,18 +129,8 @@ pub fn compare_nccl_logs(sides: [ComparedLog<'_>; 2]) -> LogComparison {
             check_gain(&sides, place, &figures),
         ));
     }
-    let has = |verdict: CheckVerdict| {
-        topics
-            .iter()
-            .any(|(_, judgement)| judgement.verdict == verdict)
-    };
-    let proven = match (has(CheckVerdict::Failed), has(CheckVerdict::Unknown)) {
-        (true, _) => Proven::Disproven,
-        (false, true) => Proven::NotKnown,
-        (false, false) => Proven::Proven,
-    };
     LogComparison {
-        proven,
+        proven: Proven::from_outcomes(topics.iter().map(|(_, outcome)| outcome)),
         topics,
         rdma,
         figures,
@@ -263,27 +253,18 @@ fn describe_transport(side: &ComparedLog<'_>) -> String {
 fn check_sound_runs(sides: &[ComparedLog<'_>; 2]) -> CheckOutcome {
     for side in sides {
         for (aspect, told) in &side.proof.aspects {
-            let mine = |judgement: CheckOutcome| {
-                let judgement = judgement
-                    .expected("both did all their work")
-                    .effect(told.effect.clone());
-                judgement.next(format!("railwright job prove {}", side.words))
-            };
-            match (aspect, told.verdict) {
-                (Aspect::Data, CheckVerdict::Failed) => {
-                    return mine(CheckOutcome::failed(
-                        "RW1207",
-                        format!("{}: {}", side.name, told.measured),
-                    ));
-                }
+            let measured = format!("{}: {}", side.name, told.measured);
+            let outcome = match (aspect, told.verdict) {
+                (Aspect::Data, CheckVerdict::Failed) => CheckOutcome::failed("RW1207", measured),
                 (Aspect::Progress, CheckVerdict::Failed | CheckVerdict::Unknown) => {
-                    return mine(CheckOutcome::unknown(
-                        told.code.unwrap_or("RW1211"),
-                        format!("{}: {}", side.name, told.measured),
-                    ));
+                    CheckOutcome::unknown(told.code.unwrap_or("RW1211"), measured)
                 }
-                _ => {}
-            }
+                _ => continue,
+            };
+            return outcome
+                .expected("both did all their work")
+                .effect(told.effect.clone())
+                .next(format!("railwright job prove {}", side.words));
         }
     }
     CheckOutcome::passed("neither broke")
@@ -307,16 +288,12 @@ fn collect_figures(rdma: &NcclLog, tcp: &NcclLog) -> Vec<Figure> {
     let Some([one, other]) = alike::same_test([rdma, tcp]) else {
         return Vec::new();
     };
-    let mut figures: Vec<Figure> = one
-        .each
-        .iter()
-        .filter_map(|size| {
-            of_size(
-                size,
-                other.each.iter().find(|other| other.bytes == size.bytes)?,
-            )
-        })
-        .collect();
+    let mut figures: Vec<Figure> = Vec::new();
+    for size in &one.each {
+        if let Some(other) = other.each.iter().find(|other| other.bytes == size.bytes) {
+            figures.extend(build_size_figure(size, other));
+        }
+    }
     figures.sort_by_key(|figure| {
         if let FigureSubject::Message(size) = figure.of {
             size
@@ -327,7 +304,7 @@ fn collect_figures(rdma: &NcclLog, tcp: &NcclLog) -> Vec<Figure> {
     figures
 }
 
-fn of_size(rdma: &CollectiveSizeResult, tcp: &CollectiveSizeResult) -> Option<Figure> {
+fn build_size_figure(rdma: &CollectiveSizeResult, tcp: &CollectiveSizeResult) -> Option<Figure> {
     let (rdma_s, tcp_s) = (rdma.seconds()?, tcp.seconds()?);
     let is_measured = rdma_s > 0.0 && tcp_s > 0.0;
     is_measured.then(|| Figure {
@@ -341,30 +318,9 @@ fn of_size(rdma: &CollectiveSizeResult, tcp: &CollectiveSizeResult) -> Option<Fi
 
 fn check_gain(sides: &[ComparedLog<'_>; 2], rdma: usize, figures: &[Figure]) -> CheckOutcome {
     let Some(figure) = figures.last() else {
-        return no_figures(sides);
+        return report_no_figures(sides);
     };
-    let (with, without) = (&sides[rdma], &sides[1 - rdma]);
-    let steps = |side: &ComparedLog<'_>| {
-        side.log
-            .steps
-            .measured()
-            .map_or(0, |(_, sampled)| sampled.count)
-    };
-    let of = match figure.of {
-        FigureSubject::Training(unit) => format!(
-            "{}, the median of {} and {}",
-            unit.word(),
-            steps(with),
-            steps(without)
-        ),
-        FigureSubject::Message(size) => format!("a message of {}", format_bytes(size)),
-    };
-    let words = format!(
-        "{} with RDMA, {} over TCP for {of}: {:.2} times as fast",
-        format_seconds(figure.rdma_s),
-        format_seconds(figure.tcp_s),
-        figure.gain
-    );
+    let words = describe_gain([sides[rdma].log, sides[1 - rdma].log], figure);
     if figure.gain >= GAIN_MIN {
         return CheckOutcome::passed(words);
     }
@@ -398,7 +354,31 @@ fn check_gain(sides: &[ComparedLog<'_>; 2], rdma: usize, figures: &[Figure]) -> 
         .next(next)
 }
 
-fn no_figures(sides: &[ComparedLog<'_>; 2]) -> CheckOutcome {
+/// `485 ms with RDMA, ...`; the log with RDMA is the first.
+fn describe_gain(logs: [&NcclLog; 2], figure: &Figure) -> String {
+    let of = match figure.of {
+        FigureSubject::Training(unit) => {
+            let [with, without] = logs.map(count_measured_steps);
+            format!("{}, the median of {with} and {without}", unit.word())
+        }
+        FigureSubject::Message(size) => format!("a message of {}", format_bytes(size)),
+    };
+    format!(
+        "{} with RDMA, {} over TCP for {of}: {:.2} times as fast",
+        format_seconds(figure.rdma_s),
+        format_seconds(figure.tcp_s),
+        figure.gain
+    )
+}
+
+fn count_measured_steps(log: &NcclLog) -> u64 {
+    match log.steps.measured() {
+        Some((_, sampled)) => sampled.count,
+        None => 0,
+    }
+}
+
+fn report_no_figures(sides: &[ComparedLog<'_>; 2]) -> CheckOutcome {
     let (measured, next) = explain_missing_figures(sides);
     CheckOutcome::unknown("RW1254", measured)
         .expected(format!(
@@ -483,8 +463,8 @@ fn describe_measurements(side: &ComparedLog<'_>) -> String {
 
 /// The sizes of a table: how many, and from which to which.
 fn describe_size_range(run: &CollectiveRun) -> String {
-    let all = || run.each.iter().map(|size| size.bytes);
-    match (all().min(), all().max()) {
+    let sizes: Vec<u64> = run.each.iter().map(|size| size.bytes).collect();
+    match (sizes.iter().copied().min(), sizes.iter().copied().max()) {
         (Some(least), Some(most)) if least < most => {
             format!(
                 "{} from {} to {}",

@@ -127,29 +127,14 @@ impl LogDecoderState {
             }
         });
         if !is_known {
-            self.other(line);
+            self.take_foreign_line(line);
         }
     }
 
     /// A line of another program.
-    fn other(&mut self, line: LogLine<'_>) {
+    fn take_foreign_line(&mut self, line: LogLine<'_>) {
         let (time, text) = split_line_tags(line.text);
-        let trimmed = text.trim_start();
-        match trimmed.as_bytes().first() {
-            Some(b'#') => self.comment(trimmed, line.number),
-            // as old releases of nccl-tests write it (NVIDIA/nccl-tests#17)
-            Some(b'O' | b'A')
-                if trimmed.starts_with("Out of bounds values")
-                    || trimmed.starts_with("Avg bus bandwidth") =>
-            {
-                self.comment(&format!("# {trimmed}"), line.number);
-            }
-            Some(b'0'..=b'9') => {
-                self.runs.row(trimmed);
-                self.perftest(trimmed);
-            }
-            _ => {}
-        }
+        self.take_table_line(text.trim_start(), line.number);
         let Some(found) = self.words.find(text) else {
             self.hpn.below(text);
             return;
@@ -161,7 +146,7 @@ impl LogDecoderState {
                     trouble: trouble.clone(),
                     line: line.number,
                     host: None,
-                    text: super::truncate_log_text(trimmed),
+                    text: super::truncate_log_text(text.trim_start()),
                 };
                 if let Some(version) = message::parse_nccl_version(text) {
                     self.log.take_version(version);
@@ -185,6 +170,25 @@ impl LogDecoderState {
                 }
             }
             LogKeyword::Hpn => self.hpn.named(text, line.number),
+        }
+    }
+
+    /// Takes a line of nccl-tests or perftest; any other line is left alone.
+    fn take_table_line(&mut self, text: &str, line: u64) {
+        match text.as_bytes().first() {
+            Some(b'#') => self.comment(text, line),
+            // as old releases of nccl-tests write it (NVIDIA/nccl-tests#17)
+            Some(b'O' | b'A')
+                if text.starts_with("Out of bounds values")
+                    || text.starts_with("Avg bus bandwidth") =>
+            {
+                self.comment(&format!("# {text}"), line);
+            }
+            Some(b'0'..=b'9') => {
+                self.runs.row(text);
+                self.perftest(text);
+            }
+            _ => {}
         }
     }
 

@@ -35,25 +35,24 @@ fn format_number_ranges(numbers: &BTreeSet<u32>) -> String {
             _ => runs.push((*number, *number)),
         }
     }
-    let words = runs.into_iter().map(|(first, last)| {
-        if first == last {
-            first.to_string()
-        } else {
-            format!("{first}-{last}")
-        }
-    });
-    words.collect::<Vec<_>>().join(", ")
+    let mut words = Vec::new();
+    for (first, last) in runs {
+        words.push(match first == last {
+            true => first.to_string(),
+            false => format!("{first}-{last}"),
+        });
+    }
+    words.join(", ")
 }
 
 /// Hosts by the devices that they use, the largest group first; who names no device is in none.
 pub fn group_hosts_by_devices(log: &NcclLog) -> Vec<HostDeviceGroup> {
     let mut by_devices: BTreeMap<Vec<(String, RdmaLinkLayer)>, DeviceGroupMembers> =
         BTreeMap::new();
-    for process in log
-        .processes
-        .iter()
-        .filter(|process| !process.devices.is_empty())
-    {
+    for process in &log.processes {
+        if process.devices.is_empty() {
+            continue;
+        }
         let members = by_devices
             .entry(process.devices.iter().cloned().collect())
             .or_default();
@@ -61,16 +60,15 @@ pub fn group_hosts_by_devices(log: &NcclLog) -> Vec<HostDeviceGroup> {
         members.ranks.extend(&process.ranks);
         members.processes += 1;
     }
-    let group = |(devices, members): (Vec<(String, RdmaLinkLayer)>, DeviceGroupMembers)| {
-        let hosts = super::fold_log_names(members.hosts.iter().map(String::as_str));
-        HostDeviceGroup {
-            hosts,
+    let mut groups = Vec::new();
+    for (devices, members) in by_devices {
+        groups.push(HostDeviceGroup {
+            hosts: super::fold_log_names(members.hosts.iter().map(String::as_str)),
             processes: members.processes,
             ranks: format_number_ranges(&members.ranks),
             devices,
-        }
-    };
-    let mut groups: Vec<HostDeviceGroup> = by_devices.into_iter().map(group).collect();
+        });
+    }
     groups.sort_by_key(|group| std::cmp::Reverse(group.processes));
     groups
 }

@@ -27,12 +27,13 @@ pub fn of_log(log: &NcclLog) -> Direct {
         return Direct::Unknown;
     }
     let channels = log.channels();
-    let (nics_on, nics_off) = log.processes.iter().fold((0, 0), |(on, off), p| {
-        (on + p.direct_nics.0, off + p.direct_nics.1)
-    });
-    let (near, far) = log.processes.iter().fold((0, 0), |(near, far), p| {
-        (near + p.direct_paths.0, far + p.direct_paths.1)
-    });
+    let (mut nics_on, mut nics_off, mut near, mut far) = (0, 0, 0, 0);
+    for process in &log.processes {
+        nics_on += process.direct_nics.0;
+        nics_off += process.direct_nics.1;
+        near += process.direct_paths.0;
+        far += process.direct_paths.1;
+    }
     match (channels.rdma_direct, channels.rdma) {
         (0, 0) if nics_on == 0 && nics_off > 0 => Direct::Off,
         (0, 0) if near == 0 && far > 0 => Direct::Off,
@@ -53,14 +54,15 @@ pub fn explain_gpudirect_off(log: &NcclLog) -> String {
         return "NICs cannot read GPU memory: neither nvidia_peermem nor DMA-BUF is there for them"
             .to_owned();
     }
-    let level = log
-        .environment
-        .get("NCCL_NET_GDR_LEVEL")
-        .and_then(|values| values.first());
+    let level = match log.environment.get("NCCL_NET_GDR_LEVEL") {
+        Some(values) => values.first(),
+        None => None,
+    };
     if let Some((distance, most)) = log.processes.iter().find_map(|process| process.too_far) {
-        let by = level.map_or("NCCL's own level".to_owned(), |level| {
-            format!("NCCL_NET_GDR_LEVEL={level}")
-        });
+        let by = match level {
+            Some(level) => format!("NCCL_NET_GDR_LEVEL={level}"),
+            None => "NCCL's own level".to_owned(),
+        };
         return format!(
             "GPU and NIC are too far apart: distance {distance}, and {by} allows {most}"
         );

@@ -98,16 +98,17 @@ pub fn of_warning(text: &str) -> Option<NcclFailureCause> {
         let call = format!("ibv_{name}");
         // `failed with error Invalid argument`, and from 2.23 on `failed with 22 Invalid argument,
         // on dev mlx5_0:1, ...`
-        let error = rest.split_once("failed with ").map_or("", |(_, error)| {
-            error.strip_prefix("error ").unwrap_or(error)
+        let error = match rest.split_once("failed with ") {
+            Some((_, error)) => error.strip_prefix("error ").unwrap_or(error),
+            None => "",
+        };
+        if !NEEDED.iter().any(|needed| call.starts_with(needed)) {
+            return None;
+        }
+        return Some(NcclFailureCause::Verbs {
+            call: super::truncate_log_text(&call),
+            error: super::truncate_log_text(error),
         });
-        return NEEDED
-            .iter()
-            .any(|needed| call.starts_with(needed))
-            .then(|| NcclFailureCause::Verbs {
-                call: super::truncate_log_text(&call),
-                error: super::truncate_log_text(error),
-            });
     }
     if text.contains("async fatal event") || text.contains("local catastrophic error") {
         return Some(NcclFailureCause::Device);
@@ -127,33 +128,39 @@ pub fn of_warning(text: &str) -> Option<NcclFailureCause> {
         "Connection reset by peer",
         "Broken pipe",
     ];
-    remote
-        .iter()
-        .any(|word| text.contains(word))
-        .then_some(NcclFailureCause::Remote)
+    let is_remote = remote.iter().any(|word| text.contains(word));
+    is_remote.then_some(NcclFailureCause::Remote)
 }
 
 /// `from peer 10.0.0.2<4791> with status=12 opcode=0 len=0 vendor err 129`, `with error 12, opcode
 /// 0, len 0, vendor err 129`, `with status=IBV_WC_RETRY_EXC_ERR(12) opcode=IBV_WC_SEND(0)
 /// vendor_err=129`.
 fn parse_completion_error(text: &str) -> Option<NcclFailureCause> {
-    let number = |mark: &str| {
-        let (_, rest) = text.split_once(mark)?;
-        let word = rest.split([' ', ',']).next()?;
-        let digits = word
-            .rsplit_once('(')
-            .map_or(word, |(_, inside)| inside.trim_end_matches(')'));
-        digits.parse::<u32>().ok()
-    };
-    let status = number("status=").or_else(|| number("with error "))?;
-    let device = text.split_once(" hca ").map(|(_, rest)| {
-        super::truncate_log_text(rest.split_whitespace().next().unwrap_or_default())
-    });
+    let status =
+        parse_number_after(text, "status=").or_else(|| parse_number_after(text, "with error "))?;
+    let vendor =
+        parse_number_after(text, "vendor err ").or_else(|| parse_number_after(text, "vendor_err="));
+    let mut device = None;
+    if let Some((_, rest)) = text.split_once(" hca ") {
+        let name = rest.split_whitespace().next().unwrap_or_default();
+        device = Some(super::truncate_log_text(name));
+    }
     Some(NcclFailureCause::Completion {
         status,
-        vendor: number("vendor err ").or_else(|| number("vendor_err=")),
+        vendor,
         device,
     })
+}
+
+/// The number behind a mark, which may stand in parentheses behind its name.
+fn parse_number_after(text: &str, mark: &str) -> Option<u32> {
+    let (_, rest) = text.split_once(mark)?;
+    let word = rest.split([' ', ',']).next()?;
+    let digits = match word.rsplit_once('(') {
+        Some((_, inside)) => inside.trim_end_matches(')'),
+        None => word,
+    };
+    digits.parse().ok()
 }
 
 /// Words of other programs that say the same, and what they mean.

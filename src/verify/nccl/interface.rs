@@ -79,12 +79,15 @@ impl Hpn0InterfaceReader {
             .split(|c: char| c.is_whitespace() || "<>,".contains(c))
             .filter(|word| !word.is_empty())
             .collect();
-        let has = |word: &str| words.contains(&word);
-        seen.is_up |= has("UP");
-        seen.is_running |= has("RUNNING") || has("LOWER_UP");
-        if has("inet6") {
-            seen.has_link_address |= has("Scope:Link") || has("link");
-            seen.has_global_address |= has("Scope:Global") || has("global");
+        let is_inet6 = words.contains(&"inet6");
+        for word in words {
+            match word {
+                "UP" => seen.is_up = true,
+                "RUNNING" | "LOWER_UP" => seen.is_running = true,
+                "Scope:Link" | "link" if is_inet6 => seen.has_link_address = true,
+                "Scope:Global" | "global" if is_inet6 => seen.has_global_address = true,
+                _ => {}
+            }
         }
     }
 }

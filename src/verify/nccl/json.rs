@@ -87,35 +87,38 @@ impl Taker {
         let object = Value::Object(object);
         if log.runs.is_empty() {
             let run = parse_run(&object);
-            log.world = log.world.max(Some(run.ranks).filter(|ranks| *ranks > 0));
+            if run.ranks > 0 {
+                log.world = log.world.max(Some(run.ranks));
+            }
             log.runs.push(run);
         }
-        if let Some(version) = object["nccl_version"]
-            .as_u64()
-            .filter(|_| log.versions.is_empty())
+        if log.versions.is_empty()
+            && let Some(version) = object["nccl_version"].as_u64()
         {
-            log.versions.insert(version_of(version));
+            log.versions.insert(format_nccl_version(version));
         }
         if log.environment.is_empty() {
             log.environment = parse_environment(&object["env"]);
         }
         // A table says it as well, in a line of its own.
-        let errors = object["errors"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_str);
-        for error in errors
-            .filter(|error| !error.is_empty() && log.warnings.0 + log.failed == 0)
-            .collect::<Vec<_>>()
-        {
-            log.take_warning(None, error, 1);
+        if log.warnings.0 + log.failed > 0 {
+            return;
+        }
+        for error in list_texts(&object["errors"]) {
+            if !error.is_empty() {
+                log.take_warning(None, error, 1);
+            }
         }
     }
 }
 
+fn list_texts(list: &Value) -> impl Iterator<Item = &str> {
+    let items = list.as_array().into_iter().flatten();
+    items.filter_map(Value::as_str)
+}
+
 /// `22304` is 2.23.4, and before 2.9 `2804` 2.8.4 (NVIDIA/nccl: src/nccl.h.in, `NCCL_VERSION`).
-fn version_of(code: u64) -> String {
+fn format_nccl_version(code: u64) -> String {
     let (major, minor, patch) = if code < 10_000 {
         (code / 1000, code % 1000 / 100, code % 100)
     } else {
@@ -126,67 +129,24 @@ fn version_of(code: u64) -> String {
 
 fn parse_environment(list: &Value) -> BTreeMap<String, BTreeSet<String>> {
     const MOST: usize = 256;
-    let texts = list
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str);
-    let ours = texts
-        .filter(|text| text.starts_with(KEPT))
-        .filter_map(|text| text.split_once('='));
-    ours.take(MOST)
-        .map(|(name, value)| {
-            (
-                super::truncate_log_text(name),
-                BTreeSet::from([super::truncate_log_text(value)]),
-            )
-        })
-        .collect()
+    let kept = list_texts(list).filter(|text| text.starts_with(KEPT));
+    let pairs = kept.filter_map(|text| text.split_once('='));
+    let mut environment = BTreeMap::new();
+    for (name, value) in pairs.take(MOST) {
+        environment.insert(
+            super::truncate_log_text(name),
+            BTreeSet::from([super::truncate_log_text(value)]),
+        );
+    }
+    environment
 }
 
 fn parse_run(object: &Value) -> CollectiveRun {
     let mut run = CollectiveRun::default();
     for row in object["results"].as_array().into_iter().flatten() {
-        let Some(bytes) = row["size"].as_u64() else {
-            continue;
-        };
-        let size = CollectiveSizeResult {
-            bytes,
-            out_of_place: parse_rates(&row["out_of_place"]),
-            in_place: parse_rates(&row["in_place"]),
-        };
-        let wrong = [&row["out_of_place"], &row["in_place"]].map(|placement| &placement["nwrong"]);
-        let checked: Vec<Option<f64>> = wrong
-            .into_iter()
-            .filter(|wrong| !wrong.is_null())
-            .map(parse_finite_number)
-            .collect();
-        let word = |name: &str| {
-            row[name]
-                .as_str()
-                .map(str::trim)
-                .filter(|word| !word.is_empty())
-                .map(super::truncate_log_text)
-        };
-        let root = row["root"]
-            .as_i64()
-            .or_else(|| row["root"].as_str()?.trim().parse().ok());
-        run.measured(
-            size,
-            &checked,
-            MeasuredOperation {
-                operation: word("redop"),
-                data_type: word("type"),
-                root,
-            },
-        );
+        record_size(&mut run, row);
     }
-    let program = object["args"][0]
-        .as_str()
-        .and_then(|path| path.rsplit('/').next());
-    run.program = program
-        .filter(|name| !name.is_empty())
-        .map(super::truncate_log_text);
+    run.program = parse_program(object);
     run.bytes_max = object["config"]["maximum_bytes"].as_u64();
     for device in object["config"]["devices"].as_array().into_iter().flatten() {
         run.rank(device["hostname"].as_str().unwrap_or_default());
@@ -198,6 +158,47 @@ fn parse_run(object: &Value) -> CollectiveRun {
     };
     run.average = parse_finite_number(&object["average_bus_bandwidth"]["bandwidth"]);
     run
+}
+
+/// Adds a row of `results` to a run; one without a size is left out.
+fn record_size(run: &mut CollectiveRun, row: &Value) {
+    let Some(bytes) = row["size"].as_u64() else {
+        return;
+    };
+    let size = CollectiveSizeResult {
+        bytes,
+        out_of_place: parse_rates(&row["out_of_place"]),
+        in_place: parse_rates(&row["in_place"]),
+    };
+    let mut checked = Vec::new();
+    for placement in ["out_of_place", "in_place"] {
+        let wrong = &row[placement]["nwrong"];
+        if !wrong.is_null() {
+            checked.push(parse_finite_number(wrong));
+        }
+    }
+    // Some versions of the file have it as a text.
+    let root = match &row["root"] {
+        Value::String(text) => text.trim().parse().ok(),
+        number => number.as_i64(),
+    };
+    let operation = MeasuredOperation {
+        operation: parse_word(&row["redop"]),
+        data_type: parse_word(&row["type"]),
+        root,
+    };
+    run.measured(size, &checked, operation);
+}
+
+fn parse_word(value: &Value) -> Option<String> {
+    let word = value.as_str()?.trim();
+    (!word.is_empty()).then(|| super::truncate_log_text(word))
+}
+
+/// The name of the program, without its folder.
+fn parse_program(object: &Value) -> Option<String> {
+    let name = object["args"][0].as_str()?.rsplit('/').next()?;
+    (!name.is_empty()).then(|| super::truncate_log_text(name))
 }
 
 fn parse_rates(placement: &Value) -> Option<CollectiveRates> {

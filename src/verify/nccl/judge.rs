@@ -8,6 +8,7 @@ use super::transport::{self, Transport};
 use crate::result::{CheckOutcome, CheckVerdict};
 use railwright_base::text::format_count;
 use serde::Serialize;
+use std::collections::BTreeSet;
 
 /// What is judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
@@ -59,6 +60,21 @@ pub enum Proven {
     NotKnown,
 }
 
+impl Proven {
+    /// What outcomes say together: one that failed disproves, one that is unknown leaves it open.
+    pub fn from_outcomes<'o>(outcomes: impl IntoIterator<Item = &'o CheckOutcome>) -> Self {
+        let mut proven = Proven::Proven;
+        for outcome in outcomes {
+            match outcome.verdict {
+                CheckVerdict::Failed => return Proven::Disproven,
+                CheckVerdict::Unknown => proven = Proven::NotKnown,
+                _ => {}
+            }
+        }
+        proven
+    }
+}
+
 /// The judgement of a log.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NcclProof {
@@ -100,27 +116,14 @@ pub fn check_nccl_log(log: &NcclLog, expected: &NcclExpectations) -> NcclProof {
             super::direct::check_gpudirect(log, transport, expected),
         ));
     }
-    aspects.extend(
-        expected
-            .traffic
-            .as_ref()
-            .map(|seen| (Aspect::Traffic, super::traffic::check_rail_traffic(seen))),
-    );
+    if let Some(seen) = &expected.traffic {
+        aspects.push((Aspect::Traffic, super::traffic::check_rail_traffic(seen)));
+    }
     aspects.push((Aspect::Data, check_data(log)));
     aspects.push((Aspect::Bandwidth, bandwidth));
     aspects.push((Aspect::Progress, check_progress(log, expected)));
-    let has = |verdict: CheckVerdict| {
-        aspects
-            .iter()
-            .any(|(_, judgement)| judgement.verdict == verdict)
-    };
-    let proven = match (has(CheckVerdict::Failed), has(CheckVerdict::Unknown)) {
-        (true, _) => Proven::Disproven,
-        (false, true) => Proven::NotKnown,
-        (false, false) => Proven::Proven,
-    };
     NcclProof {
-        proven,
+        proven: Proven::from_outcomes(aspects.iter().map(|(_, outcome)| outcome)),
         transport,
         aspects,
     }
@@ -132,23 +135,16 @@ fn check_transport(
     expected: &NcclExpectations,
 ) -> CheckOutcome {
     let doctor = format!("railwright doctor {}", expected.words);
+    let is_blocked = transport == Transport::Socket && log.has_no_network();
+    let may_be_local = transport.is_rdma() || transport == Transport::Socket;
+    if may_be_local && !is_blocked && log.is_of_one_host() {
+        return report_single_host();
+    }
     match transport {
-        _ if log.is_of_one_host()
-            && (transport.is_rdma()
-                || (transport == Transport::Socket && !log.has_no_network())) =>
-        {
-            CheckOutcome::unknown(
-                "RW1203",
-                "all ranks are on one host: nothing crosses the network",
-            )
-            .expected("RDMA between hosts")
-            .effect("what was measured is NVLink, PCIe or memory, whatever NICs NCCL found")
-            .next("run it on at least two hosts")
-        }
         Transport::Infiniband | Transport::Roce | Transport::Verbs => {
-            over_verbs(log, transport, &doctor)
+            check_verbs(log, transport, &doctor)
         }
-        Transport::Socket => over_sockets(log)
+        Transport::Socket => report_sockets(log)
             .expected("RDMA between hosts")
             .next(doctor),
         Transport::Mixed => CheckOutcome::failed("RW1202", describe_mixed_transports(log))
@@ -158,20 +154,7 @@ fn check_transport(
                  of that",
             )
             .next(doctor),
-        Transport::Plugin => {
-            let name = log
-                .processes
-                .iter()
-                .find_map(|process| process.plugin())
-                .unwrap_or_default();
-            CheckOutcome::unknown(
-                "RW1203",
-                format!("the plugin `{name}`; the log does not say what it sends over"),
-            )
-            .expected("RDMA between hosts")
-            .effect("nothing is proven")
-            .next("look for the plugin's own lines, or judge by bandwidth: --expect-gbps")
-        }
+        Transport::Plugin => report_unknown_plugin(log),
         Transport::Unknown => CheckOutcome::unknown("RW1203", describe_silent_log(log))
             .expected("RDMA between hosts")
             .effect("nothing is proven")
@@ -181,49 +164,37 @@ fn check_transport(
     }
 }
 
-fn over_verbs(log: &NcclLog, transport: Transport, doctor: &str) -> CheckOutcome {
+fn report_single_host() -> CheckOutcome {
+    CheckOutcome::unknown(
+        "RW1203",
+        "all ranks are on one host: nothing crosses the network",
+    )
+    .expected("RDMA between hosts")
+    .effect("what was measured is NVLink, PCIe or memory, whatever NICs NCCL found")
+    .next("run it on at least two hosts")
+}
+
+fn report_unknown_plugin(log: &NcclLog) -> CheckOutcome {
+    let mut plugins = log.processes.iter().filter_map(|process| process.plugin());
+    let name = plugins.next().unwrap_or_default();
+    CheckOutcome::unknown(
+        "RW1203",
+        format!("the plugin `{name}`; the log does not say what it sends over"),
+    )
+    .expected("RDMA between hosts")
+    .effect("nothing is proven")
+    .next("look for the plugin's own lines, or judge by bandwidth: --expect-gbps")
+}
+
+fn check_verbs(log: &NcclLog, transport: Transport, doctor: &str) -> CheckOutcome {
     let channels = log.channels();
     if !log.is_connected() && !log.has_worked() {
-        let what = match channels.verbs() {
-            0 => format!(
-                "{} was chosen by NCCL at its start, and nothing in the log came after it",
-                transport.word()
-            ),
-            verbs => {
-                format!(
-                    "the log tells of {} over verbs, and not of their connection",
-                    format_count(verbs as usize, "channel")
-                )
-            }
-        };
-        return CheckOutcome::unknown("RW1203", what)
-            .expected(
-                "RDMA between hosts, by channels over verbs that were connected, a table of \
-                 nccl-tests or progress of a training",
-            )
-            .effect("nothing is proven: a job that hangs in its first collective looks like this")
-            .next(format!(
-                "take the whole log, once the job has gone on for a while; {doctor}"
-            ));
+        return report_unconnected_verbs(transport, channels.verbs()).next(format!(
+            "take the whole log, once the job has gone on for a while; {doctor}"
+        ));
     }
     if channels.verbs() == 0 && (channels.all() > 0 || !log.names_others()) {
-        let what = match channels.all() {
-            0 => "the log names no second host and no rank of another one",
-            _ => "no channel between hosts is in the log, only such within one",
-        };
-        return CheckOutcome::unknown(
-            "RW1203",
-            format!(
-                "{} was chosen by NCCL at its start; {what}",
-                transport.word()
-            ),
-        )
-        .expected("RDMA between hosts")
-        .effect(
-            "nothing is proven: NCCL chooses a network on one host as well, where nothing crosses \
-             it",
-        )
-        .next("take the logs of all ranks, of a job on at least two hosts");
+        return report_verbs_within_host(transport, channels.all());
     }
     let ground = match channels.verbs() {
         0 => "chosen by NCCL at its start; the log has no lines of channels".to_owned(),
@@ -237,7 +208,47 @@ fn over_verbs(log: &NcclLog, transport: Transport, doctor: &str) -> CheckOutcome
         .expected("RDMA between hosts")
 }
 
-fn over_sockets(log: &NcclLog) -> CheckOutcome {
+/// The outcome for channels over verbs of which nothing says that they were connected.
+fn report_unconnected_verbs(transport: Transport, channels: u64) -> CheckOutcome {
+    let what = match channels {
+        0 => format!(
+            "{} was chosen by NCCL at its start, and nothing in the log came after it",
+            transport.word()
+        ),
+        verbs => format!(
+            "the log tells of {} over verbs, and not of their connection",
+            format_count(verbs as usize, "channel")
+        ),
+    };
+    CheckOutcome::unknown("RW1203", what)
+        .expected(
+            "RDMA between hosts, by channels over verbs that were connected, a table of nccl-tests \
+             or progress of a training",
+        )
+        .effect("nothing is proven: a job that hangs in its first collective looks like this")
+}
+
+/// The outcome for a log in which no channel goes to another host, of so many channels.
+fn report_verbs_within_host(transport: Transport, channels: u64) -> CheckOutcome {
+    let what = match channels {
+        0 => "the log names no second host and no rank of another one",
+        _ => "no channel between hosts is in the log, only such within one",
+    };
+    CheckOutcome::unknown(
+        "RW1203",
+        format!(
+            "{} was chosen by NCCL at its start; {what}",
+            transport.word()
+        ),
+    )
+    .expected("RDMA between hosts")
+    .effect(
+        "nothing is proven: NCCL chooses a network on one host as well, where nothing crosses it",
+    )
+    .next("take the logs of all ranks, of a job on at least two hosts")
+}
+
+fn report_sockets(log: &NcclLog) -> CheckOutcome {
     if log.has_no_network() {
         return CheckOutcome::failed("RW1201", format!("nothing: {}", why_sockets(log))).effect(
             "NCCL may not use TCP (NCCL_NET), and finds nothing else: the job does not start",
@@ -277,38 +288,32 @@ fn why_sockets(log: &NcclLog) -> String {
 }
 
 fn describe_mixed_transports(log: &NcclLog) -> String {
-    let of = |wanted: Transport| {
-        let hosts = log
-            .processes
-            .iter()
-            .filter(|process| transport::of_process(process) == wanted);
-        hosts
-            .filter_map(|process| process.host.as_deref())
-            .collect::<std::collections::BTreeSet<&str>>()
-    };
-    let parts = [
+    let mut parts = Vec::new();
+    for transport in [
         Transport::Socket,
         Transport::Plugin,
         Transport::Mixed,
         Transport::Roce,
         Transport::Infiniband,
         Transport::Verbs,
-    ];
-    let parts = parts.into_iter().filter_map(|wanted| {
-        let hosts = of(wanted);
-        let named = super::fold_log_names(hosts.iter().copied());
-        (!hosts.is_empty()).then(|| {
-            format!(
-                "{} on {named}",
-                if wanted == Transport::Mixed {
-                    "both at once"
-                } else {
-                    wanted.word()
-                }
-            )
-        })
-    });
-    parts.collect::<Vec<_>>().join(", ")
+    ] {
+        let mut hosts: BTreeSet<&str> = BTreeSet::new();
+        for process in &log.processes {
+            if transport::of_process(process) == transport {
+                hosts.extend(process.host.as_deref());
+            }
+        }
+        if hosts.is_empty() {
+            continue;
+        }
+        let word = match transport {
+            Transport::Mixed => "both at once",
+            other => other.word(),
+        };
+        let named = super::fold_log_names(hosts);
+        parts.push(format!("{word} on {named}"));
+    }
+    parts.join(", ")
 }
 
 fn check_hpn0(log: &NcclLog, expected: &NcclExpectations) -> CheckOutcome {
@@ -334,11 +339,12 @@ fn check_hpn0(log: &NcclLog, expected: &NcclExpectations) -> CheckOutcome {
                 (seen.has_link_address, "without an address of its link"),
                 (seen.has_global_address, "without a global IPv6 address"),
             ];
-            let wrong: Vec<&str> = parts
-                .iter()
-                .filter(|(is_so, _)| !is_so)
-                .map(|(_, word)| *word)
-                .collect();
+            let mut wrong = Vec::new();
+            for (is_right, word) in parts {
+                if !is_right {
+                    wrong.push(word);
+                }
+            }
             CheckOutcome::failed(
                 "RW1213",
                 format!("{} (line {})", wrong.join(", "), seen.line),
@@ -390,12 +396,15 @@ fn check_data(log: &NcclLog) -> CheckOutcome {
 
 /// A size in words: `8 GiB`.
 pub fn format_bytes(bytes: u64) -> String {
-    let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
-    let unit = units.iter().find(|(shift, _)| bytes >= 1 << shift);
-    unit.map_or(format!("{bytes} B"), |(shift, word)| {
-        match bytes % (1 << shift) {
-            0 => format!("{} {word}", bytes >> shift),
-            _ => format!("{:.1} {word}", bytes as f64 / f64::from(1 << shift)),
+    for (shift, word) in [(30, "GiB"), (20, "MiB"), (10, "KiB")] {
+        let unit = 1_u64 << shift;
+        if bytes < unit {
+            continue;
         }
-    })
+        return match bytes % unit {
+            0 => format!("{} {word}", bytes >> shift),
+            _ => format!("{:.1} {word}", bytes as f64 / unit as f64),
+        };
+    }
+    format!("{bytes} B")
 }

@@ -63,25 +63,32 @@ pub struct NcclLog {
 impl NcclLog {
     /// Hosts that are named, by NCCL or by nccl-tests.
     pub fn hosts(&self) -> BTreeSet<&str> {
-        let of_runs = self
-            .runs
-            .iter()
-            .flat_map(|run| &run.hosts)
-            .map(String::as_str);
-        self.processes
-            .iter()
-            .filter_map(|process| process.host.as_deref())
-            .chain(of_runs)
-            .collect()
+        let mut hosts: BTreeSet<&str> = BTreeSet::new();
+        for process in &self.processes {
+            hosts.extend(process.host.as_deref());
+        }
+        for run in &self.runs {
+            hosts.extend(run.hosts.iter().map(String::as_str));
+        }
+        hosts
+    }
+
+    /// Ranks that spoke.
+    fn ranks(&self) -> BTreeSet<u32> {
+        let mut ranks = BTreeSet::new();
+        for process in &self.processes {
+            ranks.extend(&process.ranks);
+        }
+        ranks
     }
 
     /// All channels.
     pub fn channels(&self) -> Channels {
-        self.processes
-            .iter()
-            .fold(Channels::default(), |sum, process| {
-                sum.plus(process.channels)
-            })
+        let mut sum = Channels::default();
+        for process in &self.processes {
+            sum = sum.plus(process.channels);
+        }
+        sum
     }
 
     /// There are ranks on other hosts than one: NCCL says so, two hosts are named, or more ranks
@@ -90,16 +97,13 @@ impl NcclLog {
         if let Some(nodes) = self.nodes {
             return nodes > 1;
         }
-        let ranks: BTreeSet<u32> = self
-            .processes
-            .iter()
-            .flat_map(|process| &process.ranks)
-            .copied()
-            .collect();
-        self.hosts().len() > 1
-            || self
-                .world
-                .is_some_and(|world| u64::from(world) > ranks.len() as u64)
+        if self.hosts().len() > 1 {
+            return true;
+        }
+        match self.world {
+            Some(world) => u64::from(world) > self.ranks().len() as u64,
+            None => false,
+        }
     }
 
     /// It is of a ring of MPI's ranks, with neither NCCL nor GPUs: what it proves, it proves of
@@ -127,18 +131,13 @@ impl NcclLog {
     /// Channels over a network are there, and ranks of the one host that speaks are at both ends of
     /// each (NVIDIA/nccl#707).
     fn is_loopback(&self) -> bool {
-        let own: BTreeSet<u32> = self
-            .processes
-            .iter()
-            .flat_map(|process| &process.ends.0)
-            .copied()
-            .collect();
-        let mut others = self
-            .processes
-            .iter()
-            .flat_map(|process| &process.ends.1)
-            .peekable();
-        others.peek().is_some() && others.all(|rank| own.contains(rank))
+        let mut own: BTreeSet<u32> = BTreeSet::new();
+        let mut others: BTreeSet<u32> = BTreeSet::new();
+        for process in &self.processes {
+            own.extend(&process.ends.0);
+            others.extend(&process.ends.1);
+        }
+        !others.is_empty() && others.is_subset(&own)
     }
 
     /// Whether NCCL knows of one node alone, or all ranks spoke, and all of them from one host:
@@ -147,25 +146,23 @@ impl NcclLog {
         if let Some(nodes) = self.nodes {
             return nodes < 2;
         }
-        if self.hosts().len() == 1 && self.is_loopback() {
+        if self.hosts().len() != 1 {
+            return false;
+        }
+        if self.is_loopback() {
             return true;
         }
-        let ranks: BTreeSet<u32> = self
-            .processes
-            .iter()
-            .flat_map(|process| &process.ranks)
-            .copied()
-            .collect();
-        let run = self.runs.iter().any(|run| run.hosts.len() > 1);
-        let said = self
-            .runs
-            .iter()
-            .any(|run| run.ranks > 0 && run.hosts.len() == 1);
-        !run && self.hosts().len() == 1
-            && (said
-                || self
-                    .world
-                    .is_some_and(|world| ranks.len() as u64 >= u64::from(world)))
+        if self.runs.iter().any(|run| run.hosts.len() > 1) {
+            return false;
+        }
+        let mut runs = self.runs.iter();
+        if runs.any(|run| run.ranks > 0 && run.hosts.len() == 1) {
+            return true;
+        }
+        match self.world {
+            Some(world) => self.ranks().len() as u64 >= u64::from(world),
+            None => false,
+        }
     }
 
     /// Takes what NCCL warned of.
@@ -197,15 +194,13 @@ impl NcclLog {
     /// Takes a version of NCCL. PyTorch tells it once more in its errors, without the CUDA that it
     /// was built with.
     pub fn take_version(&mut self, version: &str) {
-        let is_of = |whole: &str, part: &str| {
-            whole
-                .strip_prefix(part)
-                .is_some_and(|rest| rest.starts_with('+'))
-        };
-        if !self.versions.iter().any(|known| is_of(known, version)) {
-            self.versions.retain(|known| !is_of(version, known));
-            insert_bounded(&mut self.versions, super::truncate_log_text(version));
+        let mut known = self.versions.iter();
+        if known.any(|known| has_cuda_suffix(known, version)) {
+            return;
         }
+        self.versions
+            .retain(|known| !has_cuda_suffix(version, known));
+        insert_bounded(&mut self.versions, super::truncate_log_text(version));
     }
 
     /// None of the networks that NCCL may use could be used.
@@ -220,6 +215,14 @@ impl NcclLog {
         self.environment
             .get(name)
             .is_some_and(|values| values.len() == 1 && values.contains(value))
+    }
+}
+
+/// Whether a version is another one with the CUDA that it was built with: `2.21.5+cuda12.4`.
+fn has_cuda_suffix(version: &str, bare: &str) -> bool {
+    match version.strip_prefix(bare) {
+        Some(rest) => rest.starts_with('+'),
+        None => false,
     }
 }
 
@@ -252,12 +255,12 @@ impl Processes {
                 if let NcclEvent::Rank { of, .. } = event {
                     log.world = log.world.max(Some(of));
                 }
-                match self
-                    .place(log, name)
-                    .and_then(|place| log.processes.get_mut(place))
+                if let Some(place) = self.place(log, name)
+                    && let Some(process) = log.processes.get_mut(place)
                 {
-                    Some(process) => process.take(event, line),
-                    None => log.untold += 1,
+                    process.take(event, line);
+                } else {
+                    log.untold += 1;
                 }
             }
         }

@@ -102,13 +102,15 @@ pub fn parse_event(text: &str) -> Option<NcclEvent<'_>> {
             parse_nccl_version(text).map(NcclEvent::Version)
         }
         b'N' if text.starts_with("NCCL_") => parse_environment(text),
-        b'U' => text
-            .strip_prefix("Using network ")
-            .map(|name| NcclEvent::Network(name.trim_end_matches('.'))),
-        b'A' => text
-            .strip_prefix("Assigned NET plugin ")?
-            .split_once(" to comm")
-            .map(|(name, _)| NcclEvent::Network(name)),
+        b'U' => {
+            let name = text.strip_prefix("Using network ")?;
+            Some(NcclEvent::Network(name.trim_end_matches('.')))
+        }
+        b'A' => {
+            let rest = text.strip_prefix("Assigned NET plugin ")?;
+            let (name, _) = rest.split_once(" to comm")?;
+            Some(NcclEvent::Network(name))
+        }
         b'G' => direct_path(text),
         b'c' | b'n' => parse_node_count(text).or_else(|| parse_rank(text)),
         _ => None,
@@ -154,8 +156,8 @@ fn parse_channel(text: &str) -> Option<NcclEvent<'_>> {
 fn parse_channel_ends(text: &str) -> Option<Ends> {
     let (_, pair) = text.split_once(" : ")?;
     let (from, rest) = pair.split_once(" -> ")?;
-    let rank = |text: &str| text.split(['[', ' ']).next()?.parse::<u32>().ok();
-    let (from, to) = (rank(from.trim_start())?, rank(rest)?);
+    let from = parse_leading_rank(from.trim_start())?;
+    let to = parse_leading_rank(rest)?;
     if rest.ends_with("[send]") {
         Some(Ends {
             own: from,
@@ -171,33 +173,33 @@ fn parse_channel_ends(text: &str) -> Option<Ends> {
     }
 }
 
+/// `15[7]`.
+fn parse_leading_rank(text: &str) -> Option<u32> {
+    text.split(['[', ' ']).next()?.parse().ok()
+}
+
 fn parse_network(text: &str) -> Option<NcclEvent<'_>> {
     let (name, rest) = text[4..].split_once(':')?;
     let (name, rest) = (name.trim_end(), rest.trim_start());
     // Of sockets NCCL says it too, where RDMA was not to be expected (`NET/Socket : GPU Direct RDMA
     // Disabled for HCA 0 'eth0'`).
-    if let Some(direct) = rest
-        .strip_prefix("GPU Direct RDMA ")
-        .filter(|_| name != "Socket")
+    if name != "Socket"
+        && let Some(direct) = rest.strip_prefix("GPU Direct RDMA ")
     {
         return match direct.split_once(" for HCA ") {
             Some((word, _)) => Some(NcclEvent::DirectNic(word == "Enabled")),
             None => direct_path(rest),
         };
     }
-    let list = || rest.strip_prefix("Using ");
-    match name {
-        "Socket" => Some(NcclEvent::Interfaces(
-            split_numbered_list(list()?).collect(),
-        )),
-        _ if rest.starts_with("No device found") => Some(NcclEvent::NoDevice),
-        _ => {
-            let devices: Vec<NcclDevice<'_>> = split_numbered_list(list()?)
-                .filter_map(parse_device)
-                .collect();
-            (!devices.is_empty()).then_some(NcclEvent::Devices(devices))
-        }
+    if name != "Socket" && rest.starts_with("No device found") {
+        return Some(NcclEvent::NoDevice);
     }
+    let items = split_numbered_list(rest.strip_prefix("Using ")?);
+    if name == "Socket" {
+        return Some(NcclEvent::Interfaces(items.collect()));
+    }
+    let devices: Vec<NcclDevice<'_>> = items.filter_map(parse_device).collect();
+    (!devices.is_empty()).then_some(NcclEvent::Devices(devices))
 }
 
 /// `[0]a [1]b ; OOB ...` and, where NICs are merged, `[0]={[0] a, [1] b}`.
@@ -232,17 +234,19 @@ fn direct_path(text: &str) -> Option<NcclEvent<'_>> {
         .strip_prefix("GPU Direct RDMA ")
         .unwrap_or(text)
         .split_once(" for GPU ")?;
-    let numbers = || {
-        let (_, rest) = rest.split_once("(distance ")?;
-        let mut numbers = rest
-            .split(')')
-            .next()?
-            .split(' ')
-            .filter_map(|word| word.parse::<u32>().ok());
-        Some((numbers.next()?, numbers.next()?))
-    };
-    matches!(word, "Enabled" | "Disabled")
-        .then(|| NcclEvent::DirectPath(word == "Enabled", numbers()))
+    if !matches!(word, "Enabled" | "Disabled") {
+        return None;
+    }
+    let is_near = word == "Enabled";
+    Some(NcclEvent::DirectPath(is_near, parse_distances(rest)))
+}
+
+/// `(distance 8 > 5)`.
+fn parse_distances(text: &str) -> Option<(u32, u32)> {
+    let (_, rest) = text.split_once("(distance ")?;
+    let words = rest.split(')').next()?.split(' ');
+    let mut numbers = words.filter_map(|word| word.parse::<u32>().ok());
+    Some((numbers.next()?, numbers.next()?))
 }
 
 /// `NCCL_IB_HCA set by environment to mlx5`, `NCCL_IB_DISABLE set by environment to 1.`, and `set

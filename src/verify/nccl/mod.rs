@@ -60,18 +60,18 @@ fn truncate_log_text(text: &str) -> String {
 /// more numbers than a name that counts on, is told as it is, so that folding stays cheap and the
 /// brackets of a node-set are ours.
 fn fold_log_names<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
-    const NUMBERS_MAX: usize = 8;
-    let numbers = |name: &str| {
-        name.split(|c: char| !c.is_ascii_digit())
-            .filter(|run| !run.is_empty())
-            .count()
-    };
-    let counts_on = |name: &&str| nodeset::is_plain(name) && numbers(name) <= NUMBERS_MAX;
-    let (plain, odd): (Vec<&str>, Vec<&str>) = names.into_iter().partition(counts_on);
+    let (plain, odd): (Vec<&str>, Vec<&str>) =
+        names.into_iter().partition(|name| is_foldable_name(name));
     let folded = nodeset::fold_node_set(&plain);
-    std::iter::once(folded.as_str())
-        .chain(odd)
-        .filter(|part| !part.is_empty())
-        .collect::<Vec<_>>()
-        .join(",")
+    let mut parts = vec![folded.as_str()];
+    parts.extend(odd);
+    parts.retain(|part| !part.is_empty());
+    parts.join(",")
+}
+
+fn is_foldable_name(name: &str) -> bool {
+    const NUMBERS_MAX: usize = 8;
+    let runs = name.split(|c: char| !c.is_ascii_digit());
+    let numbers = runs.filter(|run| !run.is_empty()).count();
+    nodeset::is_plain(name) && numbers <= NUMBERS_MAX
 }

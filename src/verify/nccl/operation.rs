@@ -25,17 +25,24 @@ pub fn of_run(run: &CollectiveRun, ranks: Option<u32>) -> Option<&str> {
         .largest?
         .out_of_place
         .filter(|rates| rates.algbw >= ALGBW_MIN)?;
-    let is = |share: f64| (rates.busbw / rates.algbw / share - 1.0).abs() < NEAR;
+    let share = rates.busbw / rates.algbw;
+    let is_whole = is_near(share, 1.0);
+    let is_scattered = is_near(share, (ranks - 1.0) / ranks);
+    let is_twice = is_near(share, 2.0 * (ranks - 1.0) / ranks);
     let (reduces, has_root) = (run.operation.as_deref()? != "none", run.root? >= 0);
     match (reduces, has_root) {
         // With two ranks an all_reduce has the share of a sendrecv.
-        (true, false) if ranks > 2.0 && is(2.0 * (ranks - 1.0) / ranks) => Some("all_reduce"),
+        (true, false) if ranks > 2.0 && is_twice => Some("all_reduce"),
         // With many ranks the share of a reduce_scatter comes near to that of a sendrecv.
-        (true, false) if is((ranks - 1.0) / ranks) && !is(1.0) => Some("reduce_scatter"),
-        (true, true) if is(1.0) => Some("reduce"),
-        (false, true) if is(1.0) && !is((ranks - 1.0) / ranks) => Some("broadcast"),
+        (true, false) if is_scattered && !is_whole => Some("reduce_scatter"),
+        (true, true) if is_whole => Some("reduce"),
+        (false, true) if is_whole && !is_scattered => Some("broadcast"),
         _ => None,
     }
+}
+
+fn is_near(share: f64, expected: f64) -> bool {
+    (share / expected - 1.0).abs() < NEAR
 }
 
 #[cfg(test)]

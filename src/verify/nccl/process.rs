@@ -106,9 +106,11 @@ impl NcclProcess {
                 }
             }
             NcclEvent::NoDevice => self.has_no_device = true,
-            NcclEvent::Interfaces(interfaces) => interfaces.into_iter().for_each(|one| {
-                insert_bounded(&mut self.interfaces, super::truncate_log_text(one))
-            }),
+            NcclEvent::Interfaces(interfaces) => {
+                for interface in interfaces {
+                    insert_bounded(&mut self.interfaces, super::truncate_log_text(interface));
+                }
+            }
             NcclEvent::Network(name) => {
                 insert_bounded(&mut self.networks, super::truncate_log_text(name))
             }
@@ -123,7 +125,9 @@ impl NcclProcess {
             NcclEvent::DirectNic(is_on) => count_flag(&mut self.direct_nics, is_on),
             NcclEvent::DirectPath(is_on, distance) => {
                 count_flag(&mut self.direct_paths, is_on);
-                self.too_far = distance.filter(|_| !is_on).or(self.too_far);
+                if !is_on && distance.is_some() {
+                    self.too_far = distance;
+                }
             }
             NcclEvent::Rank {
                 rank,

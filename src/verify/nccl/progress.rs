@@ -51,10 +51,10 @@ fn report_failure(first: &NcclLogFailure, failed: u64) -> CheckOutcome {
     } else {
         String::new()
     };
-    let host = first
-        .host
-        .as_deref()
-        .map_or(String::new(), |host| format!(" on {host}"));
+    let host = match &first.host {
+        Some(host) => format!(" on {host}"),
+        None => String::new(),
+    };
     CheckOutcome::failed(
         "RW1211",
         format!("line {}{host}: {}{more}", first.line, first.text),
@@ -79,16 +79,18 @@ fn describe_failure_effect(cause: &NcclFailureCause) -> &'static str {
 }
 
 fn report_open_run(run: &CollectiveRun) -> CheckOutcome {
-    let so_far = run.largest.map_or("no size".to_owned(), |size| {
-        format!(
+    let so_far = match run.largest {
+        Some(size) => format!(
             "{} up to {}",
             format_count(run.sizes as usize, "size"),
             format_bytes(size.bytes)
-        )
-    });
-    let to_do = run
-        .bytes_max
-        .map_or(String::new(), |most| format!(" of {}", format_bytes(most)));
+        ),
+        None => "no size".to_owned(),
+    };
+    let to_do = match run.bytes_max {
+        Some(most) => format!(" of {}", format_bytes(most)),
+        None => String::new(),
+    };
     CheckOutcome::unknown(
         "RW1212",
         format!("a run of nccl-tests has no last line: {so_far}{to_do}"),
@@ -98,20 +100,21 @@ fn report_open_run(run: &CollectiveRun) -> CheckOutcome {
 }
 
 fn list_hosts_without_communicator(log: &NcclLog) -> BTreeSet<&str> {
-    let began = log
-        .processes
-        .iter()
-        .filter(|process| process.complete.is_empty() && !process.ranks.is_empty());
-    began
-        .filter_map(|process| process.host.as_deref())
-        .collect()
+    let mut hosts: BTreeSet<&str> = BTreeSet::new();
+    for process in &log.processes {
+        if process.complete.is_empty() && !process.ranks.is_empty() {
+            hosts.extend(process.host.as_deref());
+        }
+    }
+    hosts
 }
 
 fn report_training(log: &NcclLog) -> CheckOutcome {
     let (first, last) = log.training.epochs;
-    let samples = log.training.samples.map_or(String::new(), |(done, all)| {
-        format!(", {done} of {all} samples of the last")
-    });
+    let samples = match log.training.samples {
+        Some((done, all)) => format!(", {done} of {all} samples of the last"),
+        None => String::new(),
+    };
     CheckOutcome::passed(format!(
         "{} of progress, epoch {first} to {last}{samples}",
         format_count(log.training.lines as usize, "line")

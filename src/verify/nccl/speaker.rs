@@ -132,11 +132,14 @@ fn parse_process_tag(before: &str) -> Option<LogProcessTag<'_>> {
     let triple = words.next()?;
     let (name, thread) = triple.rsplit_once(':')?;
     let (host, pid) = name.rsplit_once(':')?;
-    let pid: u32 = pid
-        .parse()
-        .ok()
-        .filter(|_| thread.bytes().all(|byte| byte.is_ascii_digit()))?;
-    let start = host.rfind([':', '>', ']', ')']).map_or(0, |at| at + 1);
+    let pid: u32 = pid.parse().ok()?;
+    if !thread.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let start = match host.rfind([':', '>', ']', ')']) {
+        Some(at) => at + 1,
+        None => 0,
+    };
     let (name, host) = (&name[start..], &host[start..]);
     (!host.is_empty()).then_some(LogProcessTag { name, host, pid })
 }
@@ -159,20 +162,26 @@ fn without_tag(line: &str) -> Option<&str> {
     match line.as_bytes().first()? {
         b'[' => {
             let (tag, rest) = line.split_once(']')?;
-            let channel = rest
-                .strip_prefix("<stdout>:")
-                .or_else(|| rest.strip_prefix("<stderr>:"));
-            let of_rank = || rest.strip_prefix(':').filter(|_| tag.starts_with("[rank"));
-            let of_pod = || rest.strip_prefix(' ').filter(|_| tag.starts_with("[pod/"));
-            channel.or_else(of_rank).or_else(of_pod).map(|rest| {
-                rest.strip_prefix(' ')
-                    .filter(|_| channel.is_none())
-                    .unwrap_or(rest)
-            })
+            for channel in ["<stdout>:", "<stderr>:"] {
+                if let Some(text) = rest.strip_prefix(channel) {
+                    return Some(text);
+                }
+            }
+            let text = if tag.starts_with("[rank") {
+                rest.strip_prefix(':')?
+            } else if tag.starts_with("[pod/") {
+                rest.strip_prefix(' ')?
+            } else {
+                return None;
+            };
+            Some(text.strip_prefix(' ').unwrap_or(text))
         }
         b'(' => {
             let (tag, rest) = line.split_once(')')?;
-            rest.strip_prefix(' ').filter(|_| tag.contains(" pid="))
+            if !tag.contains(" pid=") {
+                return None;
+            }
+            rest.strip_prefix(' ')
         }
         b'0'..=b'9' => {
             let (time, rest) = line.split_once(' ')?;

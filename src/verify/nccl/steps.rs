@@ -115,11 +115,10 @@ impl Steps {
         }
         if let Some((_, rest)) = text.split_once(BATCH) {
             let rest = rest.trim_start();
-            self.batch = rest
-                .split(|c: char| !c.is_ascii_digit())
-                .next()
-                .and_then(|number| number.parse().ok())
-                .or(self.batch);
+            let digits = rest.split(|c: char| !c.is_ascii_digit()).next();
+            if let Ok(batch) = digits.unwrap_or_default().parse() {
+                self.batch = Some(batch);
+            }
         }
     }
 

@@ -10,25 +10,20 @@ const WANTED: &str = "data in both directions on every rail of the hosts, while 
 
 /// Judges it.
 pub(super) fn check_rail_traffic(traffic: &ObservedRailTraffic) -> CheckOutcome {
-    let unknown = |why: String| {
-        CheckOutcome::unknown("RW1309", why)
-            .expected(WANTED)
-            .effect("nothing is proven of what passed over the rails")
-            .next("railwright explain RW1309")
-    };
     let (flow, seconds) = match traffic {
-        ObservedRailTraffic::Unseen(why) => return unknown(why.clone()),
+        ObservedRailTraffic::Unseen(why) => return report_unknown_traffic(why.clone()),
         ObservedRailTraffic::Seen { flow, seconds } => (flow, format_duration(*seconds)),
     };
     let moved = flow.count(RailTrafficState::BothWays) + flow.count(RailTrafficState::OneWay);
-    let quiet = [
+    let mut quiet = Vec::new();
+    for (state, word) in [
         (RailTrafficState::OneWay, "one way only"),
         (RailTrafficState::Nothing, "nothing"),
-    ];
-    let quiet: Vec<String> = quiet
-        .iter()
-        .filter_map(|(carried, word)| Some(format!("{word}: {}", flow.told(*carried)?)))
-        .collect();
+    ] {
+        if let Some(rails) = flow.told(state) {
+            quiet.push(format!("{word}: {rails}"));
+        }
+    }
     if !quiet.is_empty() {
         let effect = match moved {
             0 => {
@@ -46,16 +41,24 @@ pub(super) fn check_rail_traffic(traffic: &ObservedRailTraffic) -> CheckOutcome 
             );
     }
     if let Some(silent) = flow.told(RailTrafficState::Unknown) {
-        return unknown(format!("not known: {silent}"));
+        return report_unknown_traffic(format!("not known: {silent}"));
     }
-    match moved {
-        0 => unknown("the counters were not read twice: the job was over before".to_owned()),
-        _ => CheckOutcome::passed(format!(
-            "{} carried data in both directions, looked at for {seconds}",
-            format_count(moved, "rail")
-        ))
-        .expected(WANTED),
+    if moved == 0 {
+        let why = "the counters were not read twice: the job was over before";
+        return report_unknown_traffic(why.to_owned());
     }
+    CheckOutcome::passed(format!(
+        "{} carried data in both directions, looked at for {seconds}",
+        format_count(moved, "rail")
+    ))
+    .expected(WANTED)
+}
+
+fn report_unknown_traffic(why: String) -> CheckOutcome {
+    CheckOutcome::unknown("RW1309", why)
+        .expected(WANTED)
+        .effect("nothing is proven of what passed over the rails")
+        .next("railwright explain RW1309")
 }
 
 #[cfg(test)]

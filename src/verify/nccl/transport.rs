@@ -53,19 +53,22 @@ pub fn of_process(process: &NcclProcess) -> Transport {
     let (verbs, socket) = (process.uses_verbs(), process.uses_sockets());
     match (verbs, socket, process.plugin()) {
         (true, true, _) => Transport::Mixed,
-        (true, false, _) => of_links(process),
+        (true, false, _) => find_rdma_transport(process),
         (false, true, _) => Transport::Socket,
         (false, false, Some(_)) => Transport::Plugin,
         (false, false, None) => Transport::Unknown,
     }
 }
 
-fn of_links(process: &NcclProcess) -> Transport {
-    let speaks = |link: RdmaLinkLayer| process.devices.iter().any(|(_, known)| *known == link);
-    match (
-        speaks(RdmaLinkLayer::Infiniband),
-        speaks(RdmaLinkLayer::Roce),
-    ) {
+fn find_rdma_transport(process: &NcclProcess) -> Transport {
+    let (mut infiniband, mut roce) = (false, false);
+    for (_, link) in &process.devices {
+        match link {
+            RdmaLinkLayer::Infiniband => infiniband = true,
+            RdmaLinkLayer::Roce => roce = true,
+        }
+    }
+    match (infiniband, roce) {
         (true, true) => Transport::Mixed,
         (true, false) => Transport::Infiniband,
         (false, true) => Transport::Roce,
@@ -81,14 +84,14 @@ pub fn of_log(log: &NcclLog) -> Transport {
         .processes
         .iter()
         .any(|process| !process.has_interfaces_alone());
-    let telling = log
-        .processes
-        .iter()
-        .filter(|process| !says_more || !process.has_interfaces_alone());
-    let mut all: Vec<Transport> = telling
-        .map(of_process)
-        .filter(|transport| *transport != Transport::Unknown)
-        .collect();
+    let mut all = Vec::new();
+    for process in &log.processes {
+        let transport = of_process(process);
+        let is_silent = says_more && process.has_interfaces_alone();
+        if !is_silent && transport != Transport::Unknown {
+            all.push(transport);
+        }
+    }
     all.sort_unstable();
     all.dedup();
     if all.iter().all(|transport| transport.is_rdma()) && all.len() > 1 {

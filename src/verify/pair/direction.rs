@@ -163,7 +163,7 @@ impl<'a> RailDirection<'a, '_> {
         if host_gbps.is_none() {
             let outcome = CheckOutcome::not_run("RW0820", "not even host memory passed")
                 .effect("GPU memory takes the same way")
-                .next("mend bandwidth first");
+                .next("fix bandwidth first");
             return (outcome, None);
         }
         let seconds = self.traffic.run.request.expectations.duration_s.max(1);

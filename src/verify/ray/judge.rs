@@ -1,15 +1,14 @@
 //! What was found of the pods of a cluster of Ray means.
 
-use super::facts::{
-    Crossing, DeviceTrafficResult, InspectedRayPod, Pool, RayClusterFacts, format_pod_name,
-};
+use super::facts::{Crossing, DeviceTrafficResult, Pool, RayClusterFacts, format_pod_name};
 use crate::nccl::Proven;
 use crate::perftest::TrafficFault;
-use crate::result::{CheckOutcome, CheckVerdict};
+use crate::result::CheckOutcome;
 use railwright_base::nodeset;
 use railwright_base::text::{format_count, one_line};
-use railwright_resource::kubernetes_job::JobPod;
+use railwright_resource::kubernetes_job::{JobPod, Room};
 use serde::Serialize;
+use std::collections::BTreeSet;
 
 /// What is judged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
@@ -50,32 +49,20 @@ pub struct RayProof {
 /// inv -n ml`.
 pub fn check_ray_cluster(found: &RayClusterFacts, name: &str, place: &str) -> RayProof {
     let mut topics = vec![(RayProofTopic::Pods, check_running_pods(found, name, place))];
-    match found.pools.is_empty() {
-        true => topics.push((RayProofTopic::Devices, nobody_asks())),
-        false => {
-            topics.extend(found.pools.iter().map(|pool| {
-                (
-                    RayProofTopic::Pool(pool.resource.clone()),
-                    pool_held(found, pool),
-                )
-            }));
-            topics.push((RayProofTopic::Devices, check_pod_devices(found)));
-        }
+    for pool in &found.pools {
+        let topic = RayProofTopic::Pool(pool.resource.clone());
+        topics.push((topic, check_pool(found, pool)));
     }
+    let devices = match found.pools.is_empty() {
+        true => report_no_pool(),
+        false => check_pod_devices(found),
+    };
+    topics.push((RayProofTopic::Devices, devices));
     topics.push((
         RayProofTopic::Traffic,
         check_pod_traffic(&found.crossing, place),
     ));
-    let has = |verdict: CheckVerdict| {
-        topics
-            .iter()
-            .any(|(_, judgement)| judgement.verdict == verdict)
-    };
-    let proven = match (has(CheckVerdict::Failed), has(CheckVerdict::Unknown)) {
-        (true, _) => Proven::Disproven,
-        (false, true) => Proven::NotKnown,
-        (false, false) => Proven::Proven,
-    };
+    let proven = Proven::from_outcomes(topics.iter().map(|(_, outcome)| outcome));
     RayProof { proven, topics }
 }
 
@@ -86,40 +73,35 @@ fn fold_pod_names<'p>(pods: impl IntoIterator<Item = &'p JobPod>) -> String {
 }
 
 fn check_running_pods(found: &RayClusterFacts, name: &str, place: &str) -> CheckOutcome {
-    let runs = |looked: &&InspectedRayPod| looked.pod.phase == "Running";
-    let workers = found
-        .pods
-        .iter()
-        .filter(runs)
-        .filter(|looked| looked.pod.role.as_deref() == Some("worker"))
-        .count() as u64;
-    let running = found.pods.iter().filter(runs).count();
-    let nodes: std::collections::BTreeSet<&str> = found
-        .pods
-        .iter()
-        .filter(runs)
-        .filter_map(|looked| looked.pod.node.as_deref())
-        .collect();
+    let (mut running, mut workers) = (0, 0);
+    let mut nodes: BTreeSet<&str> = BTreeSet::new();
+    for looked in &found.pods {
+        if looked.pod.phase != "Running" {
+            continue;
+        }
+        running += 1;
+        if looked.pod.role.as_deref() == Some("worker") {
+            workers += 1;
+        }
+        nodes.extend(looked.pod.node.as_deref());
+    }
     let measured = format!(
         "{running} of {} running, {} on {}",
         format_count(found.pods.len(), "pod"),
-        format_count(workers as usize, "worker"),
+        format_count(workers, "worker"),
         format_count(nodes.len(), "node")
     );
-    let is_whole = running == found.pods.len()
-        && running > 0
-        && found.wanted.is_none_or(|wanted| workers >= wanted);
-    if is_whole {
+    let has_workers = found.wanted.is_none_or(|wanted| workers as u64 >= wanted);
+    if running == found.pods.len() && running > 0 && has_workers {
         return CheckOutcome::passed(measured);
     }
-    let wanted = found
-        .wanted
-        .map_or("all of them running".to_owned(), |wanted| {
-            format!(
-                "all of them running, {}",
-                format_count(wanted as usize, "worker")
-            )
-        });
+    let wanted = match found.wanted {
+        Some(wanted) => format!(
+            "all of them running, {}",
+            format_count(wanted as usize, "worker")
+        ),
+        None => "all of them running".to_owned(),
+    };
     CheckOutcome::unknown("RW1261", measured)
         .expected(wanted)
         .effect("of pods that do not run nothing is proven")
@@ -132,7 +114,7 @@ fn check_running_pods(found: &RayClusterFacts, name: &str, place: &str) -> Check
 const RENDER_CLUSTER: &str = "railwright job render ray writes a cluster whose pods ask for them; \
                               it replaces this one, as KubeRay changes no pod that runs";
 
-fn nobody_asks() -> CheckOutcome {
+fn report_no_pool() -> CheckOutcome {
     CheckOutcome::failed(
         "RW1260",
         "no pod asks for a resource of RDMA, and the spec names none",
@@ -143,15 +125,17 @@ fn nobody_asks() -> CheckOutcome {
 }
 
 /// Each pod asks for it, and its node gives it.
-fn pool_held(found: &RayClusterFacts, pool: &Pool) -> CheckOutcome {
+fn check_pool(found: &RayClusterFacts, pool: &Pool) -> CheckOutcome {
     let resource = one_line(&pool.resource, 60);
     let wanted = format!("each pod asks for {resource}, and its node gives it");
-    let lacking: Vec<&JobPod> = found
-        .pods
-        .iter()
-        .map(|looked| &looked.pod)
-        .filter(|pod| !pod.asks.contains_key(&pool.resource))
-        .collect();
+    let mut lacking = Vec::new();
+    let mut nodes: BTreeSet<&str> = BTreeSet::new();
+    for looked in &found.pods {
+        nodes.extend(looked.pod.node.as_deref());
+        if !looked.pod.asks.contains_key(&pool.resource) {
+            lacking.push(&looked.pod);
+        }
+    }
     if !lacking.is_empty() {
         return report_pods_without_request(lacking, found.pods.len()).expected(wanted);
     }
@@ -165,18 +149,12 @@ fn pool_held(found: &RayClusterFacts, pool: &Pool) -> CheckOutcome {
             .expected(wanted);
         }
     };
-    let gives = |node: &str| {
-        room.nodes
-            .get(node)
-            .and_then(|node| node.gives.get(&pool.resource))
-            .is_some_and(|amount| *amount > 0)
-    };
-    let nodes: std::collections::BTreeSet<&str> = found
-        .pods
-        .iter()
-        .filter_map(|looked| looked.pod.node.as_deref())
-        .collect();
-    let without: Vec<&str> = nodes.iter().copied().filter(|node| !gives(node)).collect();
+    let mut without = Vec::new();
+    for node in &nodes {
+        if !gives_resource(room, node, &pool.resource) {
+            without.push(*node);
+        }
+    }
     if !without.is_empty() {
         return report_nodes_without_pool(&without).expected(wanted);
     }
@@ -185,6 +163,13 @@ fn pool_held(found: &RayClusterFacts, pool: &Pool) -> CheckOutcome {
         format_count(found.pods.len(), "pod"),
         format_count(nodes.len(), "node")
     ))
+}
+
+fn gives_resource(room: &Room, node: &str, resource: &str) -> bool {
+    let Some(node) = room.nodes.get(node) else {
+        return false;
+    };
+    node.gives.get(resource).is_some_and(|amount| *amount > 0)
 }
 
 fn report_pods_without_request(lacking: Vec<&JobPod>, pods: usize) -> CheckOutcome {
@@ -229,7 +214,7 @@ fn check_pod_devices(found: &RayClusterFacts) -> CheckOutcome {
         format_count(least, "device")
     );
     let (mut few, mut silent) = (Vec::new(), Vec::new());
-    let mut devices: std::collections::BTreeSet<&str> = std::collections::BTreeSet::new();
+    let mut devices: BTreeSet<&str> = BTreeSet::new();
     for looked in &found.pods {
         match &looked.inside {
             Ok(inside) if inside.devices.len() < least => {
@@ -312,46 +297,54 @@ fn check_pod_traffic(crossing: &Crossing, place: &str) -> CheckOutcome {
         } => (pods, nodes, passed),
     };
     let between = format!("{} ({}) to {} ({})", pods[0], nodes[0], pods[1], nodes[1]);
-    let broken: Vec<&DeviceTrafficResult> = passed.iter().filter(|one| one.gbps.is_err()).collect();
-    let Some(first) = broken.first() else {
-        let rates = passed
-            .iter()
-            .filter_map(|one| Some(format!("{} {:.1}", one.devices[0], one.gbps.as_ref().ok()?)));
-        return CheckOutcome::passed(format!(
-            "{between}, in Gb/s: {}",
-            rates.collect::<Vec<_>>().join(", ")
-        ))
-        .expected(wanted);
+    let (mut rates, mut faults) = (Vec::new(), Vec::new());
+    for DeviceTrafficResult { devices, gbps } in passed {
+        match gbps {
+            Ok(gbps) => rates.push(format!("{} {gbps:.1}", devices[0])),
+            Err(fault) => faults.push((devices, fault)),
+        }
+    }
+    let judgement = match report_broken_traffic(&faults, passed.len(), &between) {
+        Some(outcome) => outcome,
+        None => CheckOutcome::passed(format!("{between}, in Gb/s: {}", rates.join(", "))),
     };
-    let fault = first.gbps.as_ref().err().map(in_words).unwrap_or_default();
+    judgement.expected(wanted)
+}
+
+/// The outcome for devices between which nothing passed, each with why; nothing where there are
+/// none.
+fn report_broken_traffic(
+    faults: &[(&[String; 2], &TrafficFault)],
+    devices: usize,
+    between: &str,
+) -> Option<CheckOutcome> {
+    let (first, fault) = faults.first()?;
     let measured = format!(
-        "{} of {} carry nothing from {between}; {}: {fault}",
-        broken.len(),
-        format_count(passed.len(), "device"),
-        first.devices.join(" to ")
+        "{} of {} carry nothing from {between}; {}: {}",
+        faults.len(),
+        format_count(devices, "device"),
+        first.join(" to "),
+        describe_traffic_fault(fault)
     );
-    let is_disproof = broken.iter().any(|one| {
-        matches!(
-            one.gbps,
-            Err(TrafficFault::Broken(_) | TrafficFault::NothingMoved)
-        )
-    });
+    let is_disproof = faults
+        .iter()
+        .any(|(_, fault)| matches!(fault, TrafficFault::Broken(_) | TrafficFault::NothingMoved));
     let judgement = if is_disproof {
         CheckOutcome::failed("RW1264", measured)
     } else {
         CheckOutcome::unknown("RW1263", measured)
     };
-    judgement
-        .expected(wanted)
+    let outcome = judgement
         .effect("what runs over several nodes hangs, breaks or goes over TCP there")
         .next(
             "railwright verify INVENTORY sends the same between the hosts, where it is to be seen \
              whether the pods or the fabric are at fault",
-        )
+        );
+    Some(outcome)
 }
 
 /// For people.
-fn in_words(fault: &TrafficFault) -> String {
+fn describe_traffic_fault(fault: &TrafficFault) -> String {
     match fault {
         TrafficFault::Missing(program) => format!("{program} is not in the image"),
         TrafficFault::NobodyListens => "the other pod was not reached".to_owned(),
@@ -364,9 +357,9 @@ fn in_words(fault: &TrafficFault) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::facts::RayPodFacts;
+    use super::super::facts::{InspectedRayPod, RayPodFacts};
     use super::*;
-    use railwright_resource::kubernetes_job::Room;
+    use crate::result::CheckVerdict;
 
     fn found(pools: &[&str], inside: Result<RayPodFacts, String>) -> RayClusterFacts {
         let pod = JobPod {

@@ -17,6 +17,7 @@ use railwright_resource::probe::Probe;
 use railwright_transport::{Prober, TransportError};
 use railwright_workload::gives_rdma;
 use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
 
 /// Pods that are looked into at a time.
 const AT_ONCE: usize = 8;
@@ -65,10 +66,14 @@ impl RayProofRequest<'_> {
             parse_json_output::<Room>(answers.output(room)),
         );
         let pods = match pods {
-            Ok(pods) => self.looked(pods).await,
-            Err(why) => return Ok(self.nothing(format!("its pods could not be read: {why}"), room)),
+            Ok(pods) => self.inspect_pods(pods).await,
+            Err(why) => {
+                return Ok(
+                    self.report_unread_pods(format!("its pods could not be read: {why}"), room)
+                );
+            }
         };
-        let crossing = self.crossing(&pods).await;
+        let crossing = self.try_traffic(&pods).await;
         Ok(RayClusterFacts {
             pools: select_expected_pools(&self.pools, &pods),
             pods,
@@ -78,7 +83,7 @@ impl RayProofRequest<'_> {
         })
     }
 
-    fn nothing(&self, why: String, room: Result<Room, String>) -> RayClusterFacts {
+    fn report_unread_pods(&self, why: String, room: Result<Room, String>) -> RayClusterFacts {
         RayClusterFacts {
             pools: self.pools.clone(),
             pods: Vec::new(),
@@ -88,21 +93,23 @@ impl RayProofRequest<'_> {
         }
     }
 
-    async fn looked(&self, pods: Vec<JobPod>) -> Vec<InspectedRayPod> {
-        let look = |pod: JobPod| async move {
-            let inside = match pod.phase.as_str() {
-                "Running" => self.inside(&pod).await,
-                phase => Err(format!("it is {}", one_line(&phase.to_lowercase(), 20))),
-            };
-            InspectedRayPod { pod, inside }
-        };
-        stream::iter(pods.into_iter().map(look).collect::<Vec<_>>())
-            .buffered(AT_ONCE)
-            .collect()
-            .await
+    async fn inspect_pods(&self, pods: Vec<JobPod>) -> Vec<InspectedRayPod> {
+        let mut looks = Vec::new();
+        for pod in pods {
+            looks.push(self.inspect_pod(pod));
+        }
+        stream::iter(looks).buffered(AT_ONCE).collect().await
     }
 
-    async fn inside(&self, pod: &JobPod) -> Result<RayPodFacts, String> {
+    async fn inspect_pod(&self, pod: JobPod) -> InspectedRayPod {
+        let inside = match pod.phase.as_str() {
+            "Running" => self.read_pod_facts(&pod).await,
+            phase => Err(format!("it is {}", one_line(&phase.to_lowercase(), 20))),
+        };
+        InspectedRayPod { pod, inside }
+    }
+
+    async fn read_pod_facts(&self, pod: &JobPod) -> Result<RayPodFacts, String> {
         let said = self.ask(pod, LOOK.to_owned(), LOOK_S).await?;
         match said.code {
             0 => Ok(parse_pod_facts(&said.out)),
@@ -126,7 +133,7 @@ impl RayProofRequest<'_> {
     }
 
     /// Traffic between two pods on two nodes.
-    async fn crossing(&self, pods: &[InspectedRayPod]) -> Crossing {
+    async fn try_traffic(&self, pods: &[InspectedRayPod]) -> Crossing {
         let (from, to) = match select_traffic_pods(pods) {
             Ok(ends) => ends,
             Err(why) => return Crossing::Not(why),
@@ -150,31 +157,23 @@ impl RayProofRequest<'_> {
                 }
             }
         }
-        let of = |each: fn(&JobPod) -> String| [each(from.0), each(to.0)];
         Crossing::Tried {
-            pods: of(format_pod_name),
-            nodes: of(|pod| one_line(pod.node.as_deref().unwrap_or_default(), 63)),
+            pods: [from.0, to.0].map(format_pod_name),
+            nodes: [from.0, to.0].map(format_node_name),
             passed,
         }
     }
 
     /// From the first pod to the second. The one that listens ends with its one client.
     async fn send(&self, pods: [&JobPod; 2], devices: [&String; 2]) -> Result<ProbeOutput, String> {
-        let address = pods[1]
-            .address
-            .map(|address| address.to_string())
-            .unwrap_or_default();
-        let program = |device: &str| {
-            quote::sh_words(
-                ["ib_write_bw", "-d", device]
-                    .into_iter()
-                    .chain(self.words.iter().map(String::as_str)),
-            )
+        let address = match pods[1].address {
+            Some(address) => address.to_string(),
+            None => String::new(),
         };
-        let listen = format!("exec {}", program(devices[1]));
+        let listen = format!("exec {}", self.build_traffic_command(devices[1]));
         let send = format!(
             "n=0\nuntil {} {}; do n=$((n+1)); [ $n -lt {ATTEMPTS} ] || exit 1; sleep 1; done 2>&1",
-            program(devices[0]),
+            self.build_traffic_command(devices[0]),
             quote::quote_for_shell(&address)
         );
         let lease_s = self.seconds + SLACK_S;
@@ -184,6 +183,18 @@ impl RayProofRequest<'_> {
         );
         sent
     }
+
+    fn build_traffic_command(&self, device: &str) -> String {
+        let mut words = vec!["ib_write_bw", "-d", device];
+        for word in &self.words {
+            words.push(word);
+        }
+        quote::sh_words(words)
+    }
+}
+
+fn format_node_name(pod: &JobPod) -> String {
+    one_line(pod.node.as_deref().unwrap_or_default(), 63)
 }
 
 /// A pod and what it has.
@@ -191,11 +202,15 @@ type End<'a> = (&'a JobPod, &'a RayPodFacts);
 
 /// Two pods on two nodes that have devices and perftest, workers first; or why there are none.
 fn select_traffic_pods(pods: &[InspectedRayPod]) -> Result<(End<'_>, End<'_>), String> {
-    let mut able: Vec<End<'_>> = pods
-        .iter()
-        .filter_map(|looked| Some((&looked.pod, looked.inside.as_ref().ok()?)))
-        .filter(|(pod, inside)| !inside.devices.is_empty() && pod.address.is_some())
-        .collect();
+    let mut able: Vec<End<'_>> = Vec::new();
+    for InspectedRayPod { pod, inside } in pods {
+        if let Ok(inside) = inside
+            && !inside.devices.is_empty()
+            && pod.address.is_some()
+        {
+            able.push((pod, inside));
+        }
+    }
     able.sort_by_key(|(pod, _)| pod.role.as_deref() != Some("worker"));
     let Some(first) = able.first() else {
         return Err("no pod with an RDMA device can be asked".to_owned());
@@ -210,10 +225,10 @@ fn select_traffic_pods(pods: &[InspectedRayPod]) -> Result<(End<'_>, End<'_>), S
     let Some(first) = able.first() else {
         return Err("`ib_write_bw` is not in the image".to_owned());
     };
-    let second = able.iter().find(|(pod, _)| pod.node != first.0.node);
-    second
-        .map(|second| (*first, *second))
-        .ok_or_else(|| "`ib_write_bw` is in the pods of one node only".to_owned())
+    match able.iter().find(|(pod, _)| pod.node != first.0.node) {
+        Some(second) => Ok((*first, *second)),
+        None => Err("`ib_write_bw` is in the pods of one node only".to_owned()),
+    }
 }
 
 /// Pools of the spec, or where it has none what the pods ask for.
@@ -221,18 +236,19 @@ fn select_expected_pools(of_spec: &[Pool], pods: &[InspectedRayPod]) -> Vec<Pool
     if !of_spec.is_empty() {
         return of_spec.to_vec();
     }
-    let asked: std::collections::BTreeSet<&String> = pods
-        .iter()
-        .flat_map(|looked| looked.pod.asks.keys())
-        .filter(|resource| gives_rdma(resource))
-        .collect();
-    asked
-        .into_iter()
-        .map(|resource| Pool {
-            resource: resource.clone(),
-            devices: None,
-        })
-        .collect()
+    let mut requested = BTreeMap::new();
+    for looked in pods {
+        for resource in looked.pod.asks.keys().filter(|name| gives_rdma(name)) {
+            requested.insert(
+                resource,
+                Pool {
+                    resource: resource.clone(),
+                    devices: None,
+                },
+            );
+        }
+    }
+    requested.into_values().collect()
 }
 
 fn parse_json_output<T: DeserializeOwned>(

@@ -86,7 +86,7 @@ impl<'a> Watcher<'a> {
                     unavailable.extend(self.in_doubt.iter().cloned());
                 }
                 let (count, budget) = (unavailable.len(), self.budget);
-                // Mending a host that is out already puts nobody else out.
+                // Fixing a host that is out already puts nobody else out.
                 ensure!(
                     was_out || count <= budget,
                     "{node} began with {unavailable:?} out of service, and the budget is {budget}"

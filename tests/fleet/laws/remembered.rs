@@ -82,6 +82,11 @@ impl Watcher {
     /// is owed before anybody else is disturbed.
     fn watch(&mut self, room: &Room, plan: &Plan, begins: bool) -> Result<(), String> {
         let events = room.events.lock().unwrap();
+        // Whoever is out of service anyway, as a node that was left cordoned, may come along.
+        let is_out = |host: &str| {
+            let mut out = plan.unavailable.iter().flat_map(Unavailable::names);
+            out.any(|name| name == host)
+        };
         for event in &events[self.seen.min(events.len())..] {
             match event {
                 RunEvent::ActionStarted { node, index: 0, .. } => {
@@ -104,7 +109,10 @@ impl Watcher {
                         .map(|target| target.name.to_string())
                         .unwrap_or_default();
                     ensure!(
-                        !begins || self.owed.is_empty() || self.owed.contains(&host),
+                        !begins
+                            || self.owed.is_empty()
+                            || self.owed.contains(&host)
+                            || is_out(&host),
                         "{} was begun although no gate has passed {:?} yet",
                         node.id,
                         self.owed

@@ -133,8 +133,8 @@ pub fn ensure_same_world(case: &Case, room: &Room, other: &Room) -> Result<(), S
 /// was half installed, and no run makes that half again.
 fn is_of_wishes(case: &Case, edited: &Edited, wished: &BTreeSet<usize>) -> bool {
     let installs = matches!(edit(edited.edit).0, Action::InstallPackages { .. });
-    let mends_another = installs && case.has_half_package(edited.host);
-    !mends_another
+    let fixes_another = installs && case.has_half_package(edited.host);
+    !fixes_another
         && edit(edited.edit)
             .1
             .first()

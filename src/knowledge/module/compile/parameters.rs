@@ -57,15 +57,16 @@ fn label_parameter(
     label: &str,
 ) -> Diagnostic {
     let document = &manifest.document;
-    let parameter = document
-        .root()
-        .and_then(|root| document.entry(root, "parameters"))
-        .and_then(|parameters| document.entry(parameters.value, name));
-    let node = parameter.map_or(0, |parameter| {
-        document
-            .entry(parameter.value, key)
-            .map_or(parameter.key, |entry| entry.value)
-    });
+    let mut node = 0;
+    if let Some(root) = document.root()
+        && let Some(parameters) = document.entry(root, "parameters")
+        && let Some(parameter) = document.entry(parameters.value, name)
+    {
+        node = match document.entry(parameter.value, key) {
+            Some(entry) => entry.value,
+            None => parameter.key,
+        };
+    }
     error.at(document.source().name(), document.caret(node), label)
 }
 

@@ -64,22 +64,50 @@ impl CompiledTemplates {
         manifest: &Manifest,
         problems: &mut Vec<Diagnostic>,
     ) -> Option<Engine> {
-        let mut all: Vec<&Snippet> = self.when.iter().chain(&self.needs).collect();
+        let mut snippets: Vec<&Snippet> = self.when.iter().chain(&self.needs).collect();
         for resource in &self.resources {
-            all.extend(&resource.when);
-            all.extend(resource.each.as_ref().map(|(_, list)| list));
-            all.extend(resource.body.snippets());
+            snippets.extend(&resource.when);
+            snippets.extend(resource.each.as_ref().map(|(_, list)| list));
+            snippets.extend(resource.body.snippets());
         }
         for check in &self.checks {
-            all.extend(&check.when);
-            all.extend(check.each.as_ref().map(|(_, list)| list));
-            all.push(&check.run);
-            all.extend(&check.expect);
+            snippets.extend(&check.when);
+            snippets.extend(check.each.as_ref().map(|(_, list)| list));
+            snippets.push(&check.run);
+            snippets.extend(&check.expect);
         }
-        Engine::new(&all, &manifest.document)
+        Engine::new(&snippets, &manifest.document)
             .map_err(|errors| problems.extend(errors))
             .ok()
     }
+}
+
+/// The variable and the list of `rail in host.rails`.
+fn split_for_clause(text: &str) -> Option<(&str, &str)> {
+    let (variable, list) = text.split_once(" in ")?;
+    let (variable, list) = (variable.trim(), list.trim());
+    if !variable.chars().all(|c| c.is_alphanumeric() || c == '_') {
+        return None;
+    }
+    Some((variable, list))
+}
+
+fn new_unknown_kind_error(manifest: &Manifest, kind: &ManifestText) -> Diagnostic {
+    let known: Vec<&str> = list_resource_kinds()
+        .iter()
+        .map(|kind| kind.name())
+        .collect();
+    let label = match suggest::find_nearest_word(&kind.text, known.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("there are: {}", known.join(", ")),
+    };
+    let document = &manifest.document;
+    let message = format!("there is no resource kind `{}`", kind.text);
+    Diagnostic::error("RW0202", message).at(
+        document.source().name(),
+        document.caret(kind.node),
+        label,
+    )
 }
 
 struct TemplateCompiler<'a> {
@@ -94,11 +122,9 @@ impl TemplateCompiler<'_> {
     fn lint(&mut self, snippet: &mut Snippet, locals: &[Local]) {
         let (uses, problems) = names::check_template_names(snippet.text(), &self.shape, locals);
         let document = &self.manifest.document;
-        self.problems.extend(
-            problems
-                .iter()
-                .map(|problem| snippet.diagnostic(document, problem)),
-        );
+        for problem in &problems {
+            self.problems.push(snippet.diagnostic(document, problem));
+        }
         (snippet.uses, snippet.faulty) = (uses, !problems.is_empty());
         if snippet.makes == Makes::Shell {
             for (span, message) in shell_quoting::find_unsafe_outputs(snippet.text()) {
@@ -149,13 +175,7 @@ impl TemplateCompiler<'_> {
         let Some(noted) = noted else {
             return (None, Vec::new());
         };
-        let parts = noted
-            .text
-            .split_once(" in ")
-            .map(|(variable, list)| (variable.trim(), list.trim()));
-        let Some((variable, list)) =
-            parts.filter(|(variable, _)| variable.chars().all(|c| c.is_alphanumeric() || c == '_'))
-        else {
+        let Some((variable, list)) = split_for_clause(&noted.text) else {
             let document = &self.manifest.document;
             let diagnostic = Diagnostic::error("RW0201", "a `for` reads `name in list`").at(
                 document.source().name(),
@@ -165,29 +185,23 @@ impl TemplateCompiler<'_> {
             self.problems.push(diagnostic);
             return (None, Vec::new());
         };
-        let snippet = self.snippet(
-            name,
-            &ManifestText {
-                text: list.to_owned(),
-                node: noted.node,
-            },
-            Makes::Value,
-            &[],
-        );
-        let path: Vec<String> = list.split('.').map(str::to_owned).collect();
+        let noted_list = ManifestText {
+            text: list.to_owned(),
+            node: noted.node,
+        };
+        let snippet = self.snippet(name, &noted_list, Makes::Value, &[]);
+        let mut path: Vec<String> = list.split('.').map(str::to_owned).collect();
         let shape = match self.shape.at(&path) {
             Ok(ContextShape::List(element)) => (**element).clone(),
             _ => ContextShape::Any,
         };
-        let path = Some(path.into_iter().chain([EACH.to_owned()]).collect());
-        (
-            Some((variable.to_owned(), snippet)),
-            vec![Local {
-                name: variable.to_owned(),
-                path,
-                shape,
-            }],
-        )
+        path.push(EACH.to_owned());
+        let local = Local {
+            name: variable.to_owned(),
+            path: Some(path),
+            shape,
+        };
+        (Some((variable.to_owned(), snippet)), vec![local])
     }
 
     fn resource(&mut self, entry: &ResourceEntry) -> ModuleResource {
@@ -195,21 +209,8 @@ impl TemplateCompiler<'_> {
         let (each, locals) = self.each(&format!("{name}#for"), entry.each.as_ref());
         let when = self.condition(&format!("{name}#when"), entry.when.as_ref(), &locals);
         if kind_named(&entry.kind.text).is_none() {
-            let known = list_resource_kinds().iter().map(|kind| kind.name());
-            let near = suggest::find_nearest_word(&entry.kind.text, known.clone())
-                .map(|near| format!("did you mean `{near}`?"));
-            let label = near
-                .unwrap_or_else(|| format!("there are: {}", known.collect::<Vec<_>>().join(", ")));
-            let document = &self.manifest.document;
-            let diagnostic = Diagnostic::error(
-                "RW0202",
-                format!("there is no resource kind `{}`", entry.kind.text),
-            );
-            self.problems.push(diagnostic.at(
-                document.source().name(),
-                document.caret(entry.kind.node),
-                label,
-            ));
+            let error = new_unknown_kind_error(self.manifest, &entry.kind);
+            self.problems.push(error);
         }
         let mut compiler = Compiler {
             document: &self.manifest.document,
@@ -234,9 +235,8 @@ impl TemplateCompiler<'_> {
         let (each, locals) = self.each(&format!("{name}#for"), entry.each.as_ref());
         let when = self.condition(&format!("{name}#when"), entry.when.as_ref(), &locals);
         let run = self.snippet(&format!("{name}/run"), &entry.run, Makes::Shell, &locals);
-        let expect = entry
-            .expect
-            .as_ref()
+        let expect = entry.expect.as_ref();
+        let expect = expect
             .map(|expect| self.snippet(&format!("{name}/expect"), expect, Makes::Text, &locals));
         CheckTemplate {
             entry: entry.clone(),

@@ -60,11 +60,8 @@ impl TargetBuilder<'_> {
                     }
                 }
             };
-            if !self.keep(
-                module,
-                check.entry.id.node,
-                run.len() + expect.as_ref().map_or(0, String::len),
-            ) {
+            let bytes = run.len() + expect.as_deref().unwrap_or_default().len();
+            if !self.keep(module, check.entry.id.node, bytes) {
                 return;
             }
             let name = format!("{}/{}", module.name, check.entry.id.text);

@@ -31,39 +31,40 @@ impl LeftOut {
 /// Modules that the spec enables by name, which some hosts cannot have for want of SSH. Those that
 /// come by themselves are only counted.
 pub(super) fn enabled_in_vain(loaded: &LoadedSpec, left_out: &[LeftOut]) -> Vec<Diagnostic> {
-    let mut of_module: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for one in left_out.iter().filter(|one| one.is_for_want_of_ssh()) {
-        let is_enabled = loaded
-            .spec
-            .modules
-            .get(&one.module)
-            .and_then(|wanted| wanted.enabled)
-            == Some(true);
-        if is_enabled {
-            of_module.entry(&one.module).or_default().push(&one.host);
+    let mut hosts_by_module: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for lack in left_out {
+        let Some(overridden) = loaded.spec.modules.get(&lack.module) else {
+            continue;
+        };
+        if overridden.enabled == Some(true) && lack.is_for_want_of_ssh() {
+            let hosts = hosts_by_module.entry(&lack.module).or_default();
+            hosts.push(&lack.host);
         }
     }
-    let warning = |(module, hosts): (&str, Vec<&str>)| {
-        let hosts = nodeset::fold_node_set(&hosts);
-        let warning = Diagnostic::warning(
-            "RW0231",
-            format!(
-                "the module {module} is enabled, and {hosts} cannot have it: there is no SSH to it"
-            ),
-        )
-        .effect("what the module would set and check there is neither set nor checked")
-        .state("nothing was changed")
-        .next(
-            "let whoever makes these nodes do it (the settings of their node pool), or say how \
-             they are reached: `ssh: { user: root }`",
-        );
-        match loaded.label(
-            &format!("modules[\"{module}\"].enabled"),
-            "for hosts, over SSH",
-        ) {
-            Some(label) => warning.labelled(label),
-            None => warning,
-        }
-    };
-    of_module.into_iter().map(warning).collect()
+    let mut warnings = Vec::new();
+    for (module, hosts) in hosts_by_module {
+        warnings.push(new_without_ssh_warning(loaded, module, &hosts));
+    }
+    warnings
+}
+
+fn new_without_ssh_warning(loaded: &LoadedSpec, module: &str, hosts: &[&str]) -> Diagnostic {
+    let hosts = nodeset::fold_node_set(hosts);
+    let warning = Diagnostic::warning(
+        "RW0231",
+        format!(
+            "the module {module} is enabled, and {hosts} cannot have it: there is no SSH to it"
+        ),
+    )
+    .effect("what the module would set and check there is neither set nor checked")
+    .state("nothing was changed")
+    .next(
+        "let whoever makes these nodes do it (the settings of their node pool), or say how they \
+         are reached: `ssh: { user: root }`",
+    );
+    let path = format!("modules[\"{module}\"].enabled");
+    match loaded.label(&path, "for hosts, over SSH") {
+        Some(label) => warning.labelled(label),
+        None => warning,
+    }
 }

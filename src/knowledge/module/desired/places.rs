@@ -4,6 +4,7 @@
 use super::super::compile::{Module, ModuleResource};
 use super::super::parameters;
 use super::TargetBuilder;
+use crate::template::engine::Snippet;
 use crate::template::names::TemplatePathUse;
 use railwright_base::{Label, SourceLocation};
 use std::collections::BTreeSet;
@@ -20,24 +21,19 @@ impl TargetBuilder<'_> {
     ) -> Option<Label> {
         let is_shipped =
             module.document().source().name() == format!("modules/{}/module.yaml", module.name);
-        let is_parameter = |one: &&TemplatePathUse| {
-            one.path
-                .first()
-                .is_some_and(|first| module.parameters.contains_key(first))
-        };
-        let uses = resource
-            .body
-            .snippet_at(pointer)?
-            .uses
-            .iter()
-            .filter(|one| is_shipped || is_parameter(one));
-        let paths: BTreeSet<String> = uses
-            .filter_map(|one| self.path_of(module, one, None))
-            .collect();
-        let mut labels = paths
-            .iter()
-            .filter_map(|path| self.loaded.label(path, text));
-        labels.next().filter(|_| labels.next().is_none())
+        let mut paths = BTreeSet::new();
+        for path_use in &resource.body.snippet_at(pointer)?.uses {
+            let name = path_use.path.first();
+            if is_shipped || name.is_some_and(|name| module.parameters.contains_key(name)) {
+                paths.extend(self.path_of(module, path_use, None));
+            }
+        }
+        let paths = paths.iter();
+        let mut labels = paths.filter_map(|path| self.loaded.label(path, text));
+        match (labels.next(), labels.next()) {
+            (label, None) => label,
+            _ => None,
+        }
     }
 
     /// Where the spec says what the body was made from; without such, where it says why the
@@ -48,19 +44,13 @@ impl TargetBuilder<'_> {
         resource: &ModuleResource,
         turn: Option<usize>,
     ) -> Vec<SourceLocation> {
-        let body = resource
-            .body
-            .snippets()
-            .into_iter()
-            .flat_map(|snippet| &snippet.uses);
-        let mut places = self.places_of(module, body, turn);
+        let mut places = self.places_of(module, &resource.body.snippets(), turn);
         if places.is_empty() {
-            let conditions = module
-                .when
-                .iter()
-                .chain(&resource.when)
-                .chain(resource.each.iter().map(|(_, list)| list));
-            places = self.places_of(module, conditions.flat_map(|snippet| &snippet.uses), turn);
+            let mut conditions: Vec<&Snippet> = Vec::new();
+            conditions.extend(&module.when);
+            conditions.extend(&resource.when);
+            conditions.extend(resource.each.as_ref().map(|(_, list)| list));
+            places = self.places_of(module, &conditions, turn);
         }
         if places.is_empty() {
             places.extend(self.loaded.nearest_place(&self.on.section()));
@@ -70,14 +60,19 @@ impl TargetBuilder<'_> {
         places
     }
 
-    fn places_of<'u>(
+    fn places_of(
         &self,
         module: &Module,
-        uses: impl Iterator<Item = &'u TemplatePathUse>,
+        snippets: &[&Snippet],
         turn: Option<usize>,
     ) -> Vec<SourceLocation> {
-        uses.filter_map(|one| self.loaded.place(&self.path_of(module, one, turn)?))
-            .collect()
+        let mut places = Vec::new();
+        for path_use in snippets.iter().flat_map(|snippet| &snippet.uses) {
+            if let Some(path) = self.path_of(module, path_use, turn) {
+                places.extend(self.loaded.place(&path));
+            }
+        }
+        places
     }
 
     /// The path in the spec that a name of a template is about: of a parameter its override, else
@@ -85,26 +80,19 @@ impl TargetBuilder<'_> {
     fn path_of(
         &self,
         module: &Module,
-        one: &TemplatePathUse,
+        path_use: &TemplatePathUse,
         turn: Option<usize>,
     ) -> Option<String> {
-        let Some((name, parameter)) = one
-            .path
-            .first()
-            .and_then(|first| module.parameters.get_key_value(first))
+        let name = path_use.path.first();
+        let Some((name, parameter)) = name.and_then(|name| module.parameters.get_key_value(name))
         else {
-            return Some(self.on.spec_path(self.loaded, &one.path, turn));
+            return Some(self.on.spec_path(self.loaded, &path_use.path, turn));
         };
         let overridden = parameters::override_path(&module.name, name);
         if self.loaded.place(&overridden).is_some() {
             return Some(overridden);
         }
-        let from = parameter
-            .from
-            .as_ref()?
-            .split('.')
-            .map(str::to_owned)
-            .collect::<Vec<_>>();
+        let from = parameters::split_path(parameter)?;
         Some(self.on.spec_path(self.loaded, &from, turn))
     }
 }

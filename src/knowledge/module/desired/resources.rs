@@ -139,35 +139,33 @@ impl TargetBuilder<'_> {
             format!("{}/{}", module.name, resource.entry.id.text),
         );
         for error in &errors {
-            let span = span_of(module.document(), resource.entry.body, &error.pointer);
-            let value = body
-                .pointer(&error.pointer)
-                .filter(|value| !value.is_object() && !value.is_null());
-            let said = match value {
-                Some(value) => format!(
-                    "on {} this is {}",
-                    self.on.name(),
-                    secret::render_secret_marks(&value.to_string())
-                ),
-                None => format!("it is this part of the body, on {}", self.on.name()),
+            let value = match body.pointer(&error.pointer) {
+                Some(value) if !value.is_object() && !value.is_null() => {
+                    let value = secret::render_secret_marks(&value.to_string());
+                    format!("on {} this is {value}", self.on.name())
+                }
+                _ => format!("it is this part of the body, on {}", self.on.name()),
             };
-            let label = railwright_base::text::one_line(&said, 80);
-            let diagnostic = Diagnostic::error("RW0208", format!("{name}: {}", error.message));
-            let diagnostic = match self.said_in_spec(module, resource, &error.pointer, &label) {
-                Some(said) => diagnostic.labelled(said),
-                None => diagnostic.at(file, span, label),
+            let label = railwright_base::text::one_line(&value, 80);
+            let mut diagnostic = Diagnostic::error("RW0208", format!("{name}: {}", error.message));
+            diagnostic = match self.said_in_spec(module, resource, &error.pointer, &label) {
+                Some(label) => diagnostic.labelled(label),
+                None => {
+                    let body = resource.entry.body;
+                    let span = span_of(module.document(), body, &error.pointer);
+                    diagnostic.at(file, span, label)
+                }
             };
-            let diagnostic = error
-                .help
-                .iter()
-                .fold(diagnostic, |diagnostic, help| diagnostic.next(help.clone()));
+            if let Some(help) = &error.help {
+                diagnostic = diagnostic.next(help.clone());
+            }
             self.found.add(diagnostic, self.on.name());
         }
         let misplaced = secrets::find_misplaced_secrets(module, resource, kind, body);
         if !errors.is_empty() || !misplaced.is_empty() {
-            misplaced
-                .into_iter()
-                .for_each(|error| self.found.add(error, self.on.name()));
+            for error in misplaced {
+                self.found.add(error, self.on.name());
+            }
             return None;
         }
         let address = self.on.address(kind, body);
@@ -192,26 +190,30 @@ impl TargetBuilder<'_> {
         resource: &ModuleResource,
         scope: &ModuleScope,
     ) -> BTreeMap<String, Value> {
-        let uses = module
-            .when
-            .iter()
-            .chain(&resource.when)
-            .flat_map(|when| &when.uses);
-        uses.filter_map(|one| {
-            let value = value_at(&scope.parameters, &one.path)
-                .or_else(|| value_at(self.values, &one.path))?;
-            Some((one.path.join("."), summarize_fact(value)))
-        })
-        .collect()
+        let mut facts = BTreeMap::new();
+        for when in module.when.iter().chain(&resource.when) {
+            for path_use in &when.uses {
+                let path = &path_use.path;
+                let value = match value_at(&scope.parameters, path) {
+                    Some(value) => Some(value),
+                    None => value_at(self.values, path),
+                };
+                if let Some(value) = value {
+                    facts.insert(path.join("."), summarize_fact(value));
+                }
+            }
+        }
+        facts
     }
 }
 
 /// The list that a `for` goes through, as it is written, and the turn.
 fn name_turn(resource: &ModuleResource, turn: Option<usize>) -> Option<(String, usize)> {
     let each = &resource.entry.each.as_ref()?.text;
-    let list = each
-        .split_once(" in ")
-        .map_or(each.as_str(), |(_, list)| list);
+    let list = match each.split_once(" in ") {
+        Some((_, list)) => list,
+        None => each.as_str(),
+    };
     Some((list.trim().to_owned(), turn?))
 }
 

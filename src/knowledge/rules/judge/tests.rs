@@ -69,7 +69,7 @@ fn every_rule_is_broken_by_its_failing_case_and_kept_by_its_passing_one() {
                     .filter(|f| !rules.rules.contains_key(&*f.diagnostic.code))
                     .map(|f| format!("{code} {name}: {:?}", f.diagnostic)),
             );
-            // what is found has its place, its effect, a mend and a source; a job of a case stands
+            // what is found has its place, its effect, a fix and a source; a job of a case stands
             // nowhere
             for finding in &judgement.findings {
                 let d = &finding.diagnostic;
@@ -150,7 +150,7 @@ fn a_large_spec_is_judged_by_sorts_of_hosts() {
                 summary: ours\n\
                 rules:\n\
                 - { code: ZZ0002, title: t, severity: error, each: pair, when: 'host.kernel == \
-                \"x\" and other.kernel == \"y\"', at: host.kernel, says: s, means: m, mend: n, \
+                \"x\" and other.kernel == \"y\"', at: host.kernel, says: s, means: m, fix: n, \
                 source: s, passes: {}, fails: {} }\n";
     let own = rules::load_rules("own", [("site.yaml".to_owned(), text.to_owned())])
         .map_err(|problems| problems.diagnostics)
@@ -219,7 +219,7 @@ fn rules_of_ones_own_are_checked_like_shipped_ones() {
              summary: ours\n\
              rules:\n\
              - {{ code: ZZ0001, title: t, severity: error, when: 'fabric.mtu is defined and \
-             fabric.mtu < 4200', at: fabric.mtu, says: 'mtu {{{{ fabric.mtu }}}}', means: m, mend: \
+             fabric.mtu < 4200', at: fabric.mtu, says: 'mtu {{{{ fabric.mtu }}}}', means: m, fix: \
              n, source: s, passes: {{}}, fails: {{}}{more} }}\n"
         )
     };
@@ -288,7 +288,7 @@ fn the_cases_of_all_own_rules_share_an_allowance() {
         .unwrap();
     let rule = |n: usize| {
         format!(
-            "  - code: XA{n:04}\n    title: t\n    severity: warning\n    when: fabric.mtu == 1500\n    at: fabric.mtu\n    says: 'a {{{{ range(end=20000) | sort | length }}}}'\n    means: m\n    mend: 'b {{{{ range(end=20000) | sort | length }}}}'\n    source: s\n    passes: {{ fabric: {{ mtu: 9000 }} }}\n    fails: {{ fabric: {{ mtu: 1500 }} }}\n"
+            "  - code: XA{n:04}\n    title: t\n    severity: warning\n    when: fabric.mtu == 1500\n    at: fabric.mtu\n    says: 'a {{{{ range(end=20000) | sort | length }}}}'\n    means: m\n    fix: 'b {{{{ range(end=20000) | sort | length }}}}'\n    source: s\n    passes: {{ fabric: {{ mtu: 9000 }} }}\n    fails: {{ fabric: {{ mtu: 1500 }} }}\n"
         )
     };
     let text = format!(

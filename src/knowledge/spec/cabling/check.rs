@@ -6,7 +6,7 @@ use crate::spec::hosts::Host;
 use crate::spec::load::LoadedSpec;
 use crate::spec::model::SwitchOs;
 use crate::spec::source::SourceText;
-use crate::spec::switches::SwitchNode;
+
 use railwright_base::nodeset::fold_node_set;
 use railwright_base::suggest::find_nearest_word;
 use railwright_base::text::one_line;
@@ -32,97 +32,79 @@ pub fn check_cables(
     lines: Vec<CablingLine>,
     errors: &mut Errors,
 ) -> Vec<Cable> {
-    let system = |switch: &SwitchNode| {
-        switch
-            .reach
-            .as_ref()
-            .and(loaded.spec.switches.get(switch.group)?.os)
-    };
-    let systems = loaded
-        .switches
-        .iter()
-        .filter_map(|switch| Some((switch.name.as_str(), system(switch)?)))
-        .collect();
-    let switches = loaded
-        .switches
-        .iter()
-        .map(|switch| switch.name.as_str())
-        .collect();
-    let mut check = CablingChecker {
+    let mut checker = CablingChecker {
         loaded,
         source,
-        switches,
-        systems,
+        switches: BTreeSet::new(),
+        systems: HashMap::new(),
         errors,
     };
+    for switch in &loaded.switches {
+        checker.switches.insert(&switch.name);
+        if switch.reach.is_some()
+            && let Some(group) = loaded.spec.switches.get(switch.group)
+            && let Some(os) = group.os
+        {
+            checker.systems.insert(&switch.name, os);
+        }
+    }
     for line in &lines {
-        if check.errors.is_full() {
+        if checker.errors.is_full() {
             break;
         }
-        check.line(line);
+        checker.check_line(line);
     }
-    check.each_once(&lines);
+    checker.check_each_port_once(&lines);
     lines.into_iter().flat_map(|line| line.cables).collect()
 }
 
 impl CablingChecker<'_> {
-    fn line(&mut self, line: &CablingLine) {
+    fn check_line(&mut self, line: &CablingLine) {
         let [at_host, at_nic, at_switch, at_port] = &line.spans;
-        let is_known = |name: &String| {
-            self.loaded.host(name).is_some() || self.switches.contains(name.as_str())
-        };
-        let unknown = list_distinct_names(
-            line.cables
-                .iter()
-                .map(|cable| &cable.from.device)
-                .filter(|name| !is_known(name)),
-        );
-        if !unknown.is_empty() {
-            let known = self.loaded.hosts.iter().map(|host| host.name.as_str());
-            let error = no_such(
-                "RW0152",
-                "host",
-                &unknown,
-                known,
-                "name hosts of `nodes`, or a switch where the cable is between two",
-            );
-            self.errors.add(self.at(error, at_host, "not in the spec"));
-        }
-        let unknown = list_distinct_names(
-            line.cables
-                .iter()
-                .map(|cable| &cable.to.device)
-                .filter(|name| !self.switches.contains(name.as_str())),
-        );
-        if !unknown.is_empty() {
-            let is_host = unknown.iter().any(|name| self.loaded.host(name).is_some());
-            let next = match () {
-                () if is_host => "hosts stand in the first column, the switch in the third",
-                () if self.switches.is_empty() => {
-                    "the spec has no switches: write them in `switches`, such as `- \
-                     { name: \"leaf[1-8]\" }`"
-                }
-                () => "name switches of `switches`",
-            };
-            let error = no_such(
-                "RW0154",
-                "switch",
-                &unknown,
-                self.switches.iter().copied(),
-                next,
-            );
-            self.errors
-                .add(self.at(error, at_switch, "not in the spec"));
-        }
-        self.nics(line, at_nic);
-        self.itself(line, at_switch);
+        self.check_host_names(line, at_host);
+        self.check_switch_names(line, at_switch);
+        self.check_nics(line, at_nic);
+        self.check_loops(line, at_switch);
         for (is_from, span) in [(true, at_nic), (false, at_port)] {
-            self.ports(line, is_from, span);
+            self.check_port_names(line, is_from, span);
         }
     }
 
+    fn check_host_names(&mut self, line: &CablingLine, at: &Range<usize>) {
+        let names = line.cables.iter().map(|cable| &cable.from.device);
+        let mut unknown = list_distinct_names(names);
+        unknown.retain(|name| self.loaded.host(name).is_none() && !self.switches.contains(name));
+        if unknown.is_empty() {
+            return;
+        }
+        let known = self.loaded.hosts.iter().map(|host| host.name.as_str());
+        let next = "name hosts of `nodes`, or a switch where the cable is between two";
+        let error = new_unknown_name_error("RW0152", "host", &unknown, known, next);
+        self.errors.add(self.point_at(error, at, "not in the spec"));
+    }
+
+    fn check_switch_names(&mut self, line: &CablingLine, at: &Range<usize>) {
+        let names = line.cables.iter().map(|cable| &cable.to.device);
+        let mut unknown = list_distinct_names(names);
+        unknown.retain(|name| !self.switches.contains(name));
+        if unknown.is_empty() {
+            return;
+        }
+        let next = if unknown.iter().any(|name| self.loaded.host(name).is_some()) {
+            "hosts stand in the first column, the switch in the third"
+        } else if self.switches.is_empty() {
+            "the spec has no switches: write them in `switches`, such as `- \
+             { name: \"leaf[1-8]\" }`"
+        } else {
+            "name switches of `switches`"
+        };
+        let known = self.switches.iter().copied();
+        let error = new_unknown_name_error("RW0154", "switch", &unknown, known, next);
+        self.errors.add(self.point_at(error, at, "not in the spec"));
+    }
+
     /// A cable has two ends.
-    fn itself(&mut self, line: &CablingLine, at: &Range<usize>) {
+    fn check_loops(&mut self, line: &CablingLine, at: &Range<usize>) {
         let looped = list_distinct_names(
             line.cables
                 .iter()
@@ -143,21 +125,22 @@ impl CablingChecker<'_> {
             )
             .next("correct one of the two ends, or take the cable out");
             self.errors
-                .add(self.at(error, at, "the same switch at both ends"));
+                .add(self.point_at(error, at, "the same switch at both ends"));
         }
     }
 
     /// Ports of switches that are reached, which are planned for by their names. One that nobody
     /// reaches may be called by an alias.
-    fn ports(&mut self, line: &CablingLine, is_from: bool, at: &Range<usize>) {
-        let ends = line
-            .cables
-            .iter()
-            .map(|cable| if is_from { &cable.from } else { &cable.to });
-        let wrong: Vec<(&CableEnd, SwitchOs)> = ends
-            .filter_map(|end| Some((end, *self.systems.get(end.device.as_str())?)))
-            .filter(|(end, os)| !os.has_port_named(&end.port))
-            .collect();
+    fn check_port_names(&mut self, line: &CablingLine, is_from: bool, at: &Range<usize>) {
+        let mut wrong: Vec<(&CableEnd, SwitchOs)> = Vec::new();
+        for cable in &line.cables {
+            let end = if is_from { &cable.from } else { &cable.to };
+            if let Some(os) = self.systems.get(end.device.as_str())
+                && !os.has_port_named(&end.port)
+            {
+                wrong.push((end, *os));
+            }
+        }
         let Some((first, os)) = wrong.first() else {
             return;
         };
@@ -180,11 +163,11 @@ impl CablingChecker<'_> {
                 os.lists_ports()
             ));
         self.errors
-            .add(self.at(error, at, &format!("no name of {}", os.name())));
+            .add(self.point_at(error, at, &format!("no name of {}", os.name())));
     }
 
     /// NICs that their hosts do not have: one error a line, for as many hosts as it is so.
-    fn nics(&mut self, line: &CablingLine, at: &Range<usize>) {
+    fn check_nics(&mut self, line: &CablingLine, at: &Range<usize>) {
         let mut absent: BTreeMap<&str, Vec<&Host>> = BTreeMap::new();
         for cable in &line.cables {
             let Some(host) = self.loaded.host(&cable.from.device) else {
@@ -198,13 +181,9 @@ impl CablingChecker<'_> {
             return;
         };
         let Some(first) = hosts.first() else { return };
-        let of_host: Vec<&str> = first
-            .netdevs
-            .iter()
-            .map(|rail| rail.port.as_str())
-            .collect();
-        let near = find_nearest_word(nic, of_host.iter().copied())
-            .map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+        let rails = first.netdevs.iter();
+        let of_host: Vec<&str> = rails.map(|rail| rail.port.as_str()).collect();
+        let near = suggest_name(nic, of_host.iter().copied());
         let names: Vec<&str> = hosts.iter().map(|host| host.name.as_str()).collect();
         let verb = if names.len() == 1 { "has" } else { "have" };
         let next = match of_host.as_slice() {
@@ -226,38 +205,35 @@ impl CablingChecker<'_> {
             ),
         );
         self.errors
-            .add(self.at(error.effect(EFFECT).next(next), at, "no rail of it"));
+            .add(self.point_at(error.effect(EFFECT).next(next), at, "no rail of it"));
     }
 
     /// A port has one cable.
-    fn each_once(&mut self, lines: &[CablingLine]) {
+    fn check_each_port_once(&mut self, lines: &[CablingLine]) {
         let mut first: HashMap<&CableEnd, &CablingLine> = HashMap::new();
         for line in lines {
             let mut again: BTreeMap<(bool, u32), (&CablingLine, Vec<&CableEnd>)> = BTreeMap::new();
-            for (is_nic, end) in line
-                .cables
-                .iter()
-                .flat_map(|cable| [(true, &cable.from), (false, &cable.to)])
-            {
-                let is_nic = is_nic && self.loaded.host(&end.device).is_some();
-                if let Some(other) = first.insert(end, line) {
-                    again
-                        .entry((!is_nic, other.number))
-                        .or_insert((other, Vec::new()))
-                        .1
-                        .push(end);
-                }
+            let ends = line.cables.iter();
+            for (is_from, end) in ends.flat_map(|cable| [(true, &cable.from), (false, &cable.to)]) {
+                let Some(other) = first.insert(end, line) else {
+                    continue;
+                };
+                let is_nic = is_from && self.loaded.host(&end.device).is_some();
+                let key = (!is_nic, other.number);
+                let (_, ends) = again.entry(key).or_insert((other, Vec::new()));
+                ends.push(end);
             }
             for ((is_port, _), (other, ends)) in again {
                 if self.errors.is_full() {
                     return;
                 }
-                self.errors.add(self.twice(is_port, line, other, &ends));
+                let error = self.new_doubled_port_error(is_port, line, other, &ends);
+                self.errors.add(error);
             }
         }
     }
 
-    fn twice(
+    fn new_doubled_port_error(
         &self,
         is_port: bool,
         line: &CablingLine,
@@ -281,28 +257,31 @@ impl CablingChecker<'_> {
         )
         .effect("a port has one cable, so one of the two lines is wrong, and nobody can tell which")
         .next("look at the cable, and correct one of the two");
-        // The field in which it stands: of a cable between switches a port may stand on either
-        // side.
         let ends: HashSet<&CableEnd> = ends.iter().copied().collect();
-        let column = |line: &CablingLine| {
-            let is_from = line.cables.iter().any(|cable| ends.contains(&cable.from));
-            line.spans[if is_from { 1 } else { 3 }].clone()
-        };
-        let error = error.at(self.source.name(), column(line), "again here");
+        let span = find_port_span(line, &ends);
+        let error = error.at(self.source.name(), span, "again here");
         if line.number == other.number {
             error
         } else {
-            error.at(self.source.name(), column(other), "first here")
+            let span = find_port_span(other, &ends);
+            error.at(self.source.name(), span, "first here")
         }
     }
 
-    fn at(&self, error: Diagnostic, span: &Range<usize>, text: &str) -> Diagnostic {
+    fn point_at(&self, error: Diagnostic, span: &Range<usize>, text: &str) -> Diagnostic {
         error.labelled(Label {
             file: self.source.name().to_owned(),
             span: span.clone(),
             text: text.to_owned(),
         })
     }
+}
+
+/// The field in which these ends stand: of a cable between switches a port may stand on either
+/// side.
+fn find_port_span(line: &CablingLine, ends: &HashSet<&CableEnd>) -> Range<usize> {
+    let is_from = line.cables.iter().any(|cable| ends.contains(&cable.from));
+    line.spans[if is_from { 1 } else { 3 }].clone()
 }
 
 /// Each name once, in their order.
@@ -314,17 +293,17 @@ fn list_distinct_names<'n>(names: impl Iterator<Item = &'n String>) -> Vec<&'n s
         .collect()
 }
 
-fn no_such<'k>(
+fn new_unknown_name_error<'k>(
     code: &'static str,
     what: &str,
     unknown: &[&str],
     known: impl Iterator<Item = &'k str>,
     next: impl Into<String>,
 ) -> Diagnostic {
-    let near = unknown
-        .first()
-        .and_then(|name| find_nearest_word(name, known))
-        .map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+    let near = match unknown.first() {
+        Some(name) => suggest_name(name, known),
+        None => String::new(),
+    };
     Diagnostic::error(
         code,
         format!(
@@ -334,6 +313,14 @@ fn no_such<'k>(
     )
     .effect(EFFECT)
     .next(next)
+}
+
+/// The end of a message: which of the known names may have been meant.
+fn suggest_name<'k>(name: &str, known: impl Iterator<Item = &'k str>) -> String {
+    match find_nearest_word(name, known) {
+        Some(near) => format!("; did you mean `{near}`?"),
+        None => String::new(),
+    }
 }
 
 fn truncate_user_text(text: &str) -> String {

@@ -144,7 +144,7 @@ impl Errors {
                 format!("the file has more than {ERRORS_MAX} errors"),
             )
             .effect("what follows was not looked at")
-            .next("mend the first of them; most have one cause");
+            .next("fix the first of them; most have one cause");
             self.found.push(match label {
                 Some(label) => more.labelled(railwright_base::Label {
                     text: "and so on from here".to_owned(),

@@ -35,50 +35,52 @@ impl CabledHost<'_> {
     }
 }
 
+/// The cables by host and NIC.
+type CablesByNic<'a> = HashMap<(&'a str, &'a str), &'a Cable>;
+
+fn find_rail_cable<'a>(
+    by_nic: &CablesByNic<'a>,
+    host: &'a Host,
+    rail: &'a Rail,
+) -> Option<&'a Cable> {
+    by_nic.get(&(&*host.name, &*rail.port)).copied()
+}
+
+/// The cables of these hosts; nothing where a rail of one has none.
+fn find_host_cables<'a>(
+    hosts: &[&'a Host],
+    by_nic: &CablesByNic<'a>,
+) -> Option<Vec<CabledHost<'a>>> {
+    let mut cabled = Vec::new();
+    for &host in hosts {
+        let mut cables = Vec::new();
+        for rail in &host.netdevs {
+            cables.push(find_rail_cable(by_nic, host, rail)?);
+        }
+        cabled.push(CabledHost { host, cables });
+    }
+    Some(cabled)
+}
+
 /// All warnings of a file that is sound.
 pub fn find_cabling_warnings(
     loaded: &LoadedSpec,
     source: &SourceText,
     cables: &[Cable],
 ) -> Vec<Diagnostic> {
-    let of_nic: HashMap<(&str, &str), &Cable> = cables
-        .iter()
-        .map(|cable| {
-            (
-                (cable.from.device.as_str(), cable.from.port.as_str()),
-                cable,
-            )
-        })
-        .collect();
-    let cable = |host: &Host, rail: &Rail| {
-        of_nic
-            .get(&(host.name.as_str(), rail.port.as_str()))
-            .copied()
-    };
-    let mut warnings = find_uncabled_nics(loaded, source, &cable);
+    let mut by_nic = CablesByNic::new();
+    for cable in cables {
+        by_nic.insert((&cable.from.device, &cable.from.port), cable);
+    }
+    let mut warnings = find_uncabled_nics(loaded, source, &by_nic);
     let mut cabled = Vec::new();
     for group in 0..loaded.spec.nodes.len() {
-        let hosts: Vec<&Host> = loaded
-            .hosts
-            .iter()
-            .filter(|host| host.group == group)
-            .collect();
-        let of_host = |host: &&'_ Host| {
-            host.netdevs
-                .iter()
-                .map(|rail| cable(host, rail))
-                .collect::<Option<Vec<&Cable>>>()
-        };
-        let Some(of_group) = hosts.iter().map(of_host).collect::<Option<Vec<_>>>() else {
-            continue;
-        };
-        if are_networks(&hosts) {
-            cabled.extend(
-                hosts
-                    .into_iter()
-                    .zip(of_group)
-                    .map(|(host, cables)| CabledHost { host, cables }),
-            );
+        let hosts = loaded.hosts.iter().filter(|host| host.group == group);
+        let hosts: Vec<&Host> = hosts.collect();
+        if let Some(of_group) = find_host_cables(&hosts, &by_nic)
+            && are_networks(&hosts)
+        {
+            cabled.extend(of_group);
         }
     }
     warnings.extend(shared_leaves(source, &cabled));
@@ -88,61 +90,64 @@ pub fn find_cabling_warnings(
 
 /// Hosts and rails without a cable, said once for all that are alike.
 fn find_uncabled_nics<'a>(
-    loaded: &LoadedSpec,
+    loaded: &'a LoadedSpec,
     source: &SourceText,
-    cable: &dyn Fn(&Host, &Rail) -> Option<&'a Cable>,
+    by_nic: &CablesByNic<'a>,
 ) -> Vec<Diagnostic> {
-    let mut alike: BTreeMap<Option<Vec<&str>>, Vec<&str>> = BTreeMap::new();
-    for host in loaded.hosts.iter().filter(|host| !host.netdevs.is_empty()) {
-        let without: Vec<&str> = host
-            .netdevs
-            .iter()
-            .filter(|rail| cable(host, rail).is_none())
-            .map(|rail| rail.port.as_str())
-            .collect();
+    let mut identical: BTreeMap<Option<Vec<&str>>, Vec<&str>> = BTreeMap::new();
+    for host in &loaded.hosts {
+        let mut without: Vec<&str> = Vec::new();
+        for rail in &host.netdevs {
+            if find_rail_cable(by_nic, host, rail).is_none() {
+                without.push(&rail.port);
+            }
+        }
         if !without.is_empty() {
             let of_some = (without.len() < host.netdevs.len()).then_some(without);
-            alike.entry(of_some).or_default().push(&host.name);
+            identical.entry(of_some).or_default().push(&host.name);
         }
     }
-    let warning = |(nics, hosts): (Option<Vec<&str>>, Vec<&str>)| {
-        let verb = if hosts.len() == 1 { "has" } else { "have" };
-        let (hosts, what) = (
-            one_line(&fold_node_set(&hosts), 60),
-            nics.map_or(String::new(), |nics| {
-                format!(" of {}", one_line(&fold_node_set(&nics), 80))
-            }),
-        );
-        Diagnostic::warning("RW0157", format!("{hosts} {verb} no cable{what}"))
-            .at(
-                source.name(),
-                find_table_header(source),
-                "no line of this table names them",
-            )
-            .effect("where these NICs are plugged in is compared with nothing")
-            .next("write their lines; `railwright discover cabling` writes what the hosts hear")
+    let mut warnings = Vec::new();
+    for (nics, hosts) in identical {
+        warnings.push(describe_uncabled_nics(source, nics.as_deref(), &hosts));
+    }
+    warnings
+}
+
+/// The NICs of these hosts that have no cable; `nics` is nothing where none has one.
+fn describe_uncabled_nics(
+    source: &SourceText,
+    nics: Option<&[&str]>,
+    hosts: &[&str],
+) -> Diagnostic {
+    let verb = if hosts.len() == 1 { "has" } else { "have" };
+    let hosts = one_line(&fold_node_set(hosts), 60);
+    let what = match nics {
+        Some(nics) => format!(" of {}", one_line(&fold_node_set(nics), 80)),
+        None => String::new(),
     };
-    alike.into_iter().map(warning).collect()
+    let header = find_table_header(source);
+    Diagnostic::warning("RW0157", format!("{hosts} {verb} no cable{what}"))
+        .at(source.name(), header, "no line of this table names them")
+        .effect("where these NICs are plugged in is compared with nothing")
+        .next("write their lines; `railwright discover cabling` writes what the hosts hear")
 }
 
 /// The header of the table.
 fn find_table_header(source: &SourceText) -> std::ops::Range<usize> {
-    let lines = (0..source.line_count()).map(|line| source.line_span(line));
-    lines
-        .into_iter()
-        .find(|span| source.text()[span.clone()].contains(COLUMNS[1]))
-        .unwrap_or(0..0)
+    let mut lines = (0..source.line_count()).map(|line| source.line_span(line));
+    let header = lines.find(|span| source.text()[span.clone()].contains(COLUMNS[1]));
+    header.unwrap_or(0..0)
 }
 
 /// Whether each rail of these hosts is a network of its own.
 fn are_networks(hosts: &[&Host]) -> bool {
     let mut networks: BTreeMap<u32, BTreeSet<IpNet>> = BTreeMap::new();
     for rail in hosts.iter().flat_map(|host| &host.netdevs) {
-        let Some(address) = rail
-            .address
-            .as_ref()
-            .and_then(|address| address.parse::<IpNet>().ok())
-        else {
+        let Some(address) = &rail.address else {
+            return false;
+        };
+        let Ok(address) = address.parse::<IpNet>() else {
             return false;
         };
         networks
@@ -179,10 +184,9 @@ fn shared_leaves(source: &SourceText, cabled: &[CabledHost]) -> Vec<Diagnostic> 
             continue;
         };
         let mut of_leaf: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-        leaves
-            .iter()
-            .enumerate()
-            .for_each(|(rail, leaf)| of_leaf.entry(leaf).or_default().push(rail));
+        for (rail, leaf) in leaves.iter().enumerate() {
+            of_leaf.entry(leaf).or_default().push(rail);
+        }
         of_leaf.retain(|_, rails| rails.len() > 1);
         let Some((leaf, rails)) = of_leaf.first_key_value() else {
             continue;
@@ -193,7 +197,7 @@ fn shared_leaves(source: &SourceText, cabled: &[CabledHost]) -> Vec<Diagnostic> 
         } else {
             String::new()
         };
-        let warning = Diagnostic::warning(
+        let mut warning = Diagnostic::warning(
             "RW0158",
             format!(
                 "rails {} of {} are on {leaf}{others}",
@@ -208,10 +212,10 @@ fn shared_leaves(source: &SourceText, cabled: &[CabledHost]) -> Vec<Diagnostic> 
         .next("plug each rail into a leaf of its own, or correct the lines");
         let mut lines: Vec<u32> = rails.iter().map(|rail| first.cables[*rail].line).collect();
         lines.dedup();
-        let places = lines.into_iter().take(PLACES_MAX);
-        warnings.push(places.fold(warning, |warning, line| {
-            warning.labelled(new_line_label(source, line, "on this leaf"))
-        }));
+        for line in lines.into_iter().take(PLACES_MAX) {
+            warning = warning.labelled(new_line_label(source, line, "on this leaf"));
+        }
+        warnings.push(warning);
     }
     warnings
 }
@@ -244,64 +248,64 @@ fn new_stray_rail_warning(
     (leaves, hosts): Unit,
     (unit, others): Unit,
 ) -> Diagnostic {
-    let rails: Vec<usize> = (0..leaves.len())
-        .filter(|rail| leaves[*rail] != unit[*rail])
-        .collect();
-    let on = |leaves: &[&str]| {
-        rails
-            .iter()
-            .map(|rail| leaves[*rail])
-            .collect::<Vec<_>>()
-            .join(", ")
+    let mut rails: Vec<usize> = Vec::new();
+    let (mut numbers, mut here, mut elsewhere) = (Vec::new(), Vec::new(), Vec::new());
+    for (rail, (leaf, other)) in leaves.iter().zip(unit).enumerate() {
+        if leaf != other {
+            rails.push(rail);
+            numbers.push(rail.to_string());
+            here.push(*leaf);
+            elsewhere.push(*other);
+        }
+    }
+    let (what, verb) = match rails.len() {
+        1 => ("rail", "is"),
+        _ => ("rails", "are"),
     };
-    let (what, numbers) = (
-        if rails.len() == 1 { "rail" } else { "rails" },
-        rails.iter().map(ToString::to_string).collect::<Vec<_>>(),
-    );
-    let (verb, of_others) = (
-        if rails.len() == 1 { "is" } else { "are" },
-        format_host_names(others),
-    );
     let message = format!(
-        "{what} {} of {} {verb} on {}, of {of_others} on {}",
+        "{what} {} of {} {verb} on {}, of {} on {}",
         numbers.join(", "),
         format_host_names(hosts),
-        on(leaves),
-        on(unit)
+        here.join(", "),
+        format_host_names(others),
+        elsewhere.join(", ")
     );
+    let labels = list_stray_labels(source, &rails, hosts, others);
     let warning = Diagnostic::warning("RW0159", message)
         .effect(
             "traffic of a rail stays on the leaf of that rail; from here it takes the way over the \
              spines, or none",
         )
         .next("look at the cables, and correct the lines or the cables");
-    let place = |of: &[&CabledHost], rail: &usize, text: &str| {
-        Some(new_line_label(source, of.first()?.cables[*rail].line, text))
-    };
-    let mut labels: Vec<Label> = rails
-        .iter()
-        .take(PLACES_MAX)
-        .filter_map(|rail| place(hosts, rail, "another leaf here"))
-        .collect();
-    labels.extend(
-        rails
-            .first()
-            .and_then(|rail| place(others, rail, "the leaf of this rail elsewhere")),
-    );
-    labels.dedup_by(|next, first| next.span == first.span);
     labels.into_iter().fold(warning, Diagnostic::labelled)
 }
 
+/// The lines of these rails of the first host, and that of the first rail of the first other host.
+fn list_stray_labels(
+    source: &SourceText,
+    rails: &[usize],
+    hosts: &[&CabledHost],
+    others: &[&CabledHost],
+) -> Vec<Label> {
+    let mut labels: Vec<Label> = Vec::new();
+    if let Some(host) = hosts.first() {
+        for rail in rails.iter().take(PLACES_MAX) {
+            let line = host.cables[*rail].line;
+            labels.push(new_line_label(source, line, "another leaf here"));
+        }
+    }
+    if let (Some(host), Some(rail)) = (others.first(), rails.first()) {
+        let line = host.cables[*rail].line;
+        let text = "the leaf of this rail elsewhere";
+        labels.push(new_line_label(source, line, text));
+    }
+    labels.dedup_by(|next, first| next.span == first.span);
+    labels
+}
+
 fn format_host_names(hosts: &[&CabledHost]) -> String {
-    one_line(
-        &fold_node_set(
-            &hosts
-                .iter()
-                .map(|cabled| cabled.host.name.as_str())
-                .collect::<Vec<_>>(),
-        ),
-        60,
-    )
+    let names = hosts.iter().map(|cabled| cabled.host.name.as_str());
+    one_line(&fold_node_set(&names.collect::<Vec<_>>()), 60)
 }
 
 fn new_line_label(source: &SourceText, line: u32, text: &str) -> Label {

@@ -49,7 +49,7 @@ pub fn parse_table_rows(source: &SourceText, errors: &mut Errors) -> Vec<Cabling
         let fields = parse_line_fields(line, span.start);
         match is_header(&fields) {
             false if !header => {
-                errors.add(no_header(source, span, line));
+                errors.add(new_missing_header_error(source, span, line));
                 return rows;
             }
             _ if !header => header = true,
@@ -60,7 +60,7 @@ pub fn parse_table_rows(source: &SourceText, errors: &mut Errors) -> Vec<Cabling
         }
     }
     if !header {
-        errors.add(no_header(source, 0..0, ""));
+        errors.add(new_missing_header_error(source, 0..0, ""));
     }
     rows
 }
@@ -69,7 +69,7 @@ fn is_header(fields: &[CablingField]) -> bool {
     fields.iter().map(|field| field.text.as_str()).eq(COLUMNS)
 }
 
-fn no_header(source: &SourceText, span: Range<usize>, line: &str) -> Diagnostic {
+fn new_missing_header_error(source: &SourceText, span: Range<usize>, line: &str) -> Diagnostic {
     let label = match () {
         () if line.is_empty() => "the file has no line of a table",
         () if line.contains(';') || line.contains('\t') => "fields are parted by commas",
@@ -94,8 +94,8 @@ fn build_table_row(
     fields: Vec<CablingField>,
 ) -> Result<CablingRow, Box<Diagnostic>> {
     let line = &source.text()[span.clone()];
-    let find_control = |(at, c): (usize, char)| (c.is_control() && c != '\t').then_some((at, c));
-    if let Some((at, c)) = line.char_indices().find_map(find_control) {
+    let mut characters = line.char_indices();
+    if let Some((at, c)) = characters.find(|(_, c)| c.is_control() && *c != '\t') {
         let at = span.start + at;
         let message = "a line has a control character";
         let error =
@@ -114,11 +114,8 @@ fn build_table_row(
     let Ok(fields) = <[CablingField; 4]>::try_from(fields) else {
         return Err(new_field_count_error(source, span, count));
     };
-    if let Some((name, field)) = COLUMNS
-        .iter()
-        .zip(&fields)
-        .find(|(_, field)| field.text.is_empty())
-    {
+    let mut named_fields = COLUMNS.iter().zip(&fields);
+    if let Some((name, field)) = named_fields.find(|(_, field)| field.text.is_empty()) {
         let error = Diagnostic::error("RW0149", format!("the {name} is empty")).at(
             source.name(),
             field.span.clone(),

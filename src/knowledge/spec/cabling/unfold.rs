@@ -4,9 +4,9 @@
 use super::table::{CablingField, CablingRow};
 use super::{CABLES_MAX, COLUMNS, Cable, CableEnd, Errors};
 use crate::spec::source::SourceText;
+use railwright_base::Diagnostic;
 use railwright_base::nodeset::{self, NodeSetError};
 use railwright_base::text::format_count;
-use railwright_base::{Diagnostic, Label};
 use std::ops::Range;
 
 /// A line with its cables, and where its fields stand.
@@ -35,7 +35,7 @@ pub fn expand_cabling_rows(
             Ok(line) => {
                 cables += line.cables.len();
                 if cables > CABLES_MAX {
-                    errors.add(too_many(source, row));
+                    errors.add(new_too_many_cables_error(source, row));
                     break;
                 }
                 lines.push(line);
@@ -46,7 +46,7 @@ pub fn expand_cabling_rows(
     lines
 }
 
-fn too_many(source: &SourceText, row: &CablingRow) -> Diagnostic {
+fn new_too_many_cables_error(source: &SourceText, row: &CablingRow) -> Diagnostic {
     Diagnostic::error(
         "RW0149",
         format!("the file has more than {CABLES_MAX} cables"),
@@ -65,46 +65,55 @@ fn expand_cabling_row(
     row: &CablingRow,
 ) -> Result<CablingLine, Box<Diagnostic>> {
     let [host, nic, switch, port] = &row.fields;
-    let named = |field: &CablingField,
-                 column: &str,
-                 expand: fn(&str) -> Result<Vec<String>, NodeSetError>| {
-        expand(&field.text).map_err(|problem| Box::new(no_names(source, field, column, problem)))
-    };
     let names = [
-        named(host, COLUMNS[0], nodeset::expand_node_set)?,
-        named(nic, COLUMNS[1], nodeset::expand_ports)?,
-        named(switch, COLUMNS[2], nodeset::expand_node_set)?,
-        named(port, COLUMNS[3], nodeset::expand_ports)?,
+        expand_field(source, host, COLUMNS[0], nodeset::expand_node_set)?,
+        expand_field(source, nic, COLUMNS[1], nodeset::expand_ports)?,
+        expand_field(source, switch, COLUMNS[2], nodeset::expand_node_set)?,
+        expand_field(source, port, COLUMNS[3], nodeset::expand_ports)?,
     ];
     let count = names.iter().map(Vec::len).max().unwrap_or(0);
     if names
         .iter()
         .any(|names| names.len() != 1 && names.len() != count)
     {
-        return Err(Box::new(no_count(source, row, &names)));
+        return Err(Box::new(new_count_error(source, row, &names)));
     }
-    let at = |column: usize, place: usize| {
-        names[column][if names[column].len() == 1 { 0 } else { place }].clone()
-    };
-    let cable = |place: usize| Cable {
-        from: CableEnd {
-            device: at(0, place),
-            port: at(1, place),
-        },
-        to: CableEnd {
-            device: at(2, place),
-            port: at(3, place),
-        },
-        line: row.line,
-    };
+    let mut cables = Vec::with_capacity(count);
+    for place in 0..count {
+        let [host, nic, switch, port] = names
+            .each_ref()
+            .map(|names| names[if names.len() == 1 { 0 } else { place }].clone());
+        cables.push(Cable {
+            from: CableEnd {
+                device: host,
+                port: nic,
+            },
+            to: CableEnd {
+                device: switch,
+                port,
+            },
+            line: row.line,
+        });
+    }
     Ok(CablingLine {
         number: row.line,
-        cables: (0..count).map(cable).collect(),
+        cables,
         spans: row.fields.each_ref().map(|field| field.span.clone()),
     })
 }
 
-fn no_names(
+/// The names that a field stands for.
+fn expand_field(
+    source: &SourceText,
+    field: &CablingField,
+    column: &str,
+    expand: fn(&str) -> Result<Vec<String>, NodeSetError>,
+) -> Result<Vec<String>, Box<Diagnostic>> {
+    let names = expand(&field.text);
+    names.map_err(|problem| Box::new(new_expansion_error(source, field, column, problem)))
+}
+
+fn new_expansion_error(
     source: &SourceText,
     field: &CablingField,
     column: &str,
@@ -127,22 +136,18 @@ fn no_names(
 }
 
 /// Every field that stands for several names, with how many.
-fn no_count(source: &SourceText, row: &CablingRow, names: &[Vec<String>; 4]) -> Diagnostic {
-    let several = row
-        .fields
-        .iter()
-        .zip(names)
-        .filter(|(_, names)| names.len() > 1);
-    let labels = several.map(|(field, names)| Label {
-        file: source.name().to_owned(),
-        span: field.span.clone(),
-        text: format_count(names.len(), "name"),
-    });
-    let error = Diagnostic::error("RW0151", "the fields of a line do not count alike")
+fn new_count_error(source: &SourceText, row: &CablingRow, names: &[Vec<String>; 4]) -> Diagnostic {
+    let mut error = Diagnostic::error("RW0151", "the fields of a line do not count alike")
         .effect("nobody can tell which NIC belongs in which port")
         .next(
             "give them the same count, or write a line for each cable; a field with one name is \
              the same for all",
         );
-    labels.fold(error, Diagnostic::labelled)
+    for (field, names) in row.fields.iter().zip(names) {
+        if names.len() > 1 {
+            let count = format_count(names.len(), "name");
+            error = error.at(source.name(), field.span.clone(), count);
+        }
+    }
+    error
 }

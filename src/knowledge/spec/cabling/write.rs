@@ -81,26 +81,29 @@ fn parse_plain_number(digits: &str) -> Option<u64> {
     if is_plain { digits.parse().ok() } else { None }
 }
 
+/// Writes into memory, so that nothing can fail.
+fn write_row(writer: &mut csv::Writer<Vec<u8>>, fields: [&str; 4]) {
+    drop(writer.write_record(fields));
+}
+
 /// The table of these cables.
 pub fn render_cabling_table(cables: &[(CableEnd, CableEnd)]) -> String {
-    let mut alike: BTreeMap<(&str, &str), Vec<(&str, &str)>> = BTreeMap::new();
+    let mut groups: BTreeMap<(&str, &str), Vec<(&str, &str)>> = BTreeMap::new();
     for (from, to) in cables {
-        alike
+        groups
             .entry((&from.port, &to.device))
             .or_default()
             .push((&from.device, &to.port));
     }
-    let mut alike: Vec<_> = alike.into_iter().collect();
-    alike.sort_by(|((nic, switch), _), ((other, than), _)| {
+    let mut groups: Vec<_> = groups.into_iter().collect();
+    groups.sort_by(|((nic, switch), _), ((other, than), _)| {
         natural_order(nic, other).then(natural_order(switch, than))
     });
     let mut writer = csv::Writer::from_writer(Vec::new());
-    // Into memory: nothing of it can fail.
-    let mut write = |fields: [&str; 4]| writer.write_record(fields).is_ok();
-    write(COLUMNS);
-    for ((nic, switch), pairs) in alike {
+    write_row(&mut writer, COLUMNS);
+    for ((nic, switch), pairs) in groups {
         for (hosts, ports) in fold_name_pairs(&pairs) {
-            write([&hosts, nic, switch, &ports]);
+            write_row(&mut writer, [&hosts, nic, switch, &ports]);
         }
     }
     String::from_utf8(writer.into_inner().unwrap_or_default()).unwrap_or_default()

@@ -21,10 +21,11 @@ pub fn parse_real_number(text: &str) -> Option<f64> {
         Some((whole, fraction)) => (whole, Some(fraction)),
         None => (mantissa, None),
     };
-    let all_digits = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit());
-    let exponent_is_number =
-        exponent.is_none_or(|e| all_digits(e.strip_prefix(['-', '+']).unwrap_or(e)));
-    if !is_decimal(whole) || !fraction.is_none_or(all_digits) || !exponent_is_number {
+    let exponent = exponent.map(|text| text.strip_prefix(['-', '+']).unwrap_or(text));
+    if !is_decimal(whole)
+        || !fraction.is_none_or(has_only_digits)
+        || !exponent.is_none_or(has_only_digits)
+    {
         return None;
     }
     text.parse().ok().filter(|value: &f64| value.is_finite())
@@ -39,8 +40,12 @@ pub fn is_yaml_1_1_bool(text: &str) -> bool {
 }
 
 fn is_decimal(digits: &str) -> bool {
-    let all_digits = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
-    all_digits && (digits.len() == 1 || !digits.starts_with('0'))
+    has_only_digits(digits) && (digits.len() == 1 || !digits.starts_with('0'))
+}
+
+/// Digits, at least one.
+fn has_only_digits(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
 }
 
 #[cfg(test)]

@@ -31,6 +31,11 @@ pub enum SwitchOs {
     Eos,
 }
 
+/// A number of a port or a lane: digits, four at most.
+fn is_port_number(text: &str) -> bool {
+    (1..=4).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
 impl SwitchOs {
     /// The word in the spec, which is the name of its row in the catalogue too.
     pub fn word(self) -> &'static str {
@@ -67,18 +72,20 @@ impl SwitchOs {
     /// `Ethernet1`, `Ethernet1/1` of a port with lanes, `Ethernet3/1/1` of a line card (the EOS
     /// manual, Ethernet Ports).
     pub fn has_port_named(self, port: &str) -> bool {
-        let is_number = |text: &str| {
-            !text.is_empty() && text.len() <= 4 && text.bytes().all(|byte| byte.is_ascii_digit())
+        let prefix = match self {
+            SwitchOs::Sonic | SwitchOs::Eos => "Ethernet",
+            SwitchOs::Cumulus => "swp",
         };
-        let after = |word: &str| port.strip_prefix(word);
+        let Some(rest) = port.strip_prefix(prefix) else {
+            return false;
+        };
         match self {
-            SwitchOs::Sonic => after("Ethernet").is_some_and(is_number),
-            SwitchOs::Cumulus => after("swp").is_some_and(|rest| {
+            SwitchOs::Sonic => is_port_number(rest),
+            SwitchOs::Cumulus => {
                 let (port, lane) = rest.split_once('s').unwrap_or((rest, "0"));
-                is_number(port) && is_number(lane)
-            }),
-            SwitchOs::Eos => after("Ethernet")
-                .is_some_and(|rest| rest.split('/').all(is_number) && rest.split('/').count() <= 3),
+                is_port_number(port) && is_port_number(lane)
+            }
+            SwitchOs::Eos => rest.split('/').all(is_port_number) && rest.split('/').count() <= 3,
         }
     }
 
@@ -210,15 +217,12 @@ impl<'de> Deserialize<'de> for Dscp {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = Cow::<str>::deserialize(deserializer)?;
         let plain = text == "0" || text.starts_with(|first: char| ('1'..='9').contains(&first));
-        let value = plain
-            .then(|| text.parse::<u8>().ok())
-            .flatten()
-            .filter(|value| *value <= 63);
-        value.map(Dscp).ok_or_else(|| {
-            de::Error::custom(format!(
+        match text.parse::<u8>() {
+            Ok(value @ 0..=63) if plain => Ok(Dscp(value)),
+            _ => Err(de::Error::custom(format!(
                 "there is no DSCP `{text}`: a DSCP is a whole number from 0 to 63"
-            ))
-        })
+            ))),
+        }
     }
 }
 

@@ -14,11 +14,11 @@ const EFFECT: &str =
 /// Every entry of `drift.accept` for itself.
 pub fn check_acceptances(checker: &mut SpecChecker<'_>, spec: &Spec) {
     for (index, acceptance) in spec.drift.accept.iter().enumerate() {
-        check_one(checker, &format!("drift.accept[{index}]"), acceptance);
+        check_acceptance(checker, &format!("drift.accept[{index}]"), acceptance);
     }
 }
 
-fn check_one(checker: &mut SpecChecker<'_>, at: &str, acceptance: &Acceptance) {
+fn check_acceptance(checker: &mut SpecChecker<'_>, at: &str, acceptance: &Acceptance) {
     match AcceptancePattern::of(acceptance) {
         Ok(_) => {}
         Err(PatternError::Both) => {
@@ -50,7 +50,7 @@ fn check_one(checker: &mut SpecChecker<'_>, at: &str, acceptance: &Acceptance) {
             );
         }
     }
-    let said = [
+    let texts = [
         ("attribute", &acceptance.attribute),
         ("reason", &acceptance.reason),
         ("owner", &acceptance.owner),
@@ -60,7 +60,7 @@ fn check_one(checker: &mut SpecChecker<'_>, at: &str, acceptance: &Acceptance) {
         (CODE, EFFECT),
         at,
         "of this acceptance",
-        &said,
+        &texts,
         &acceptance.until,
     );
 }
@@ -71,8 +71,8 @@ pub(super) fn check_exception_fields(
     checker: &mut SpecChecker<'_>,
     code: (&'static str, &str),
     at: &str,
-    of: &str,
-    said: &[(&str, &String)],
+    label: &str,
+    texts: &[(&str, &String)],
     until: &str,
 ) {
     let (code, effect) = code;
@@ -85,17 +85,17 @@ pub(super) fn check_exception_fields(
         );
         checker.find(&format!("{at}.until"), "not year-month-day", finding);
     }
-    for (key, _) in said
-        .iter()
-        .filter(|(_, text)| text.trim().is_empty() || text.chars().any(char::is_control))
-    {
+    for (key, text) in texts {
+        if !text.trim().is_empty() && !text.chars().any(char::is_control) {
+            continue;
+        }
         let finding = new_spec_error(
             code,
             format!("`{key}` says nothing, or more than a line"),
             effect,
             "write it as one line of text",
         );
-        checker.find(&format!("{at}.{key}"), of, finding);
+        checker.find(&format!("{at}.{key}"), label, finding);
     }
 }
 
@@ -105,19 +105,26 @@ fn is_date(text: &str) -> bool {
         .is_ok_and(|date| date.to_string() == text)
 }
 
+/// The end of a message: which host may have been meant.
+pub(super) fn suggest_host(name: &str, known: &BTreeSet<&str>) -> String {
+    match find_nearest_word(name, known.iter().copied()) {
+        Some(near) => format!("; did you mean `{near}`?"),
+        None => String::new(),
+    }
+}
+
 /// Hosts that the cluster does not have.
-pub fn unknown_hosts(checker: &mut SpecChecker<'_>, spec: &Spec, hosts: &[Host]) {
+pub fn check_accepted_hosts(checker: &mut SpecChecker<'_>, spec: &Spec, hosts: &[Host]) {
     let known: BTreeSet<&str> = hosts.iter().map(|host| host.name.as_str()).collect();
     for (index, acceptance) in spec.drift.accept.iter().enumerate() {
-        let named = AcceptancePattern::of(acceptance)
-            .ok()
-            .and_then(|pattern| pattern.hosts)
-            .unwrap_or_default();
+        let Ok(pattern) = AcceptancePattern::of(acceptance) else {
+            continue;
+        };
+        let named = pattern.hosts.unwrap_or_default();
         let Some(unknown) = named.iter().find(|name| !known.contains(name.as_str())) else {
             continue;
         };
-        let near = find_nearest_word(unknown, known.iter().copied())
-            .map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+        let near = suggest_host(unknown, &known);
         let key = if acceptance.nodes.is_some() {
             "nodes"
         } else {

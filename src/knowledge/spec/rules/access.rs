@@ -136,37 +136,33 @@ pub(super) fn is_user(user: &str) -> bool {
 }
 
 fn is_jump(jump: &str) -> bool {
-    let (user, rest) = jump
-        .split_once('@')
-        .map_or((None, jump), |(user, rest)| (Some(user), rest));
-    let (host, port) = match rest
-        .strip_prefix('[')
-        .and_then(|inside| inside.split_once(']'))
-    {
+    let (user, rest) = match jump.split_once('@') {
+        Some((user, rest)) => (Some(user), rest),
+        None => (None, jump),
+    };
+    let inside = rest.strip_prefix('[');
+    let (host, port) = match inside.and_then(|inside| inside.split_once(']')) {
         Some((host, "")) => (host, None),
         Some((host, after)) => (host, Some(after.strip_prefix(':').unwrap_or("?"))),
-        None => rest
-            .split_once(':')
-            .map_or((rest, None), |(host, port)| (host, Some(port))),
+        None => match rest.split_once(':') {
+            Some((host, port)) => (host, Some(port)),
+            None => (rest, None),
+        },
     };
     let good_port = port.is_none_or(|port| port.parse::<u16>().is_ok_and(|port| port > 0));
     user.is_none_or(is_user) && login_name::is_host(host) && good_port
 }
 
 /// Two hosts behind one address are one machine with two names.
-pub fn shared_addresses(checker: &mut SpecChecker<'_>, hosts: &[Host]) {
+pub fn check_shared_addresses(checker: &mut SpecChecker<'_>, hosts: &[Host]) {
     let mut by_address: BTreeMap<(&str, u16, &[String]), Vec<&Host>> = BTreeMap::new();
-    let reached = hosts
-        .iter()
-        .filter_map(|host| Some((host, host.ssh.as_ref()?)));
-    // What is left in braces, or can be no address, was reported already.
-    for (host, ssh) in
-        reached.filter(|(_, ssh)| !ssh.address.contains('{') && is_address(&ssh.address))
-    {
-        by_address
-            .entry((&ssh.address, ssh.port.unwrap_or(22), &ssh.jump))
-            .or_default()
-            .push(host);
+    for host in hosts {
+        let Some(ssh) = &host.ssh else { continue };
+        // What is left in braces, or can be no address, was reported already.
+        if !ssh.address.contains('{') && is_address(&ssh.address) {
+            let key = (&*ssh.address, ssh.port.unwrap_or(22), &*ssh.jump);
+            by_address.entry(key).or_default().push(host);
+        }
     }
     for ((address, port, _), hosts) in by_address {
         let [first, second, ..] = hosts.as_slice() else {
@@ -177,57 +173,46 @@ pub fn shared_addresses(checker: &mut SpecChecker<'_>, hosts: &[Host]) {
         } else {
             format!("`{}`, port {port}", truncate_user_text(address))
         };
-        let Some(finding) = several_names(
-            hosts.iter().map(|host| host.name.as_str()),
-            &place,
-            ["machine", "host"],
-        ) else {
+        let names = hosts.iter().map(|host| host.name.as_str());
+        let Some(finding) = describe_shared_place(names, &place, ["machine", "host"]) else {
             continue;
         };
-        let own = format!("nodes[{}].ssh.address", second.group);
-        let path = [own.as_str(), "ssh.address"]
-            .into_iter()
-            .find(|path| checker.tree.find(path).is_some())
-            .unwrap_or("nodes");
-        let path = if path == "nodes" {
-            format!("nodes[{}].name", first.group)
-        } else {
-            path.to_owned()
-        };
+        let mut path = format!("nodes[{}].ssh.address", second.group);
+        if checker.tree.find(&path).is_none() {
+            path = "ssh.address".to_owned();
+        }
+        if checker.tree.find(&path).is_none() {
+            path = format!("nodes[{}].name", first.group);
+        }
         checker.find(&path, "not one address for each", finding);
     }
 }
 
 /// What is reached at one place under several names; nothing where it has one. It is called what it
 /// is, and what each name is of.
-fn several_names<'a>(
+fn describe_shared_place<'a>(
     names: impl Iterator<Item = &'a str>,
     place: &str,
     [it, each]: [&str; 2],
 ) -> Option<Diagnostic> {
     let mut names: Vec<&str> = names.collect();
     names.dedup();
+    if names.len() < 2 {
+        return None;
+    }
+    let names = truncate_user_text(&fold_node_set(&names));
+    let message = format!("{names} are all reached at {place}");
     let effect = format!("one {it} would be changed under several names");
     let fix = format!("use `{{name}}` or `{{index}}` in the address, or give each {each} its own");
-    (names.len() > 1).then(|| {
-        new_spec_error(
-            "RW0119",
-            format!(
-                "{} are all reached at {place}",
-                truncate_user_text(&fold_node_set(&names))
-            ),
-            &effect,
-            fix,
-        )
-    })
+    Some(new_spec_error("RW0119", message, &effect, fix))
 }
 
 /// Two switches whose API is at one address are one switch with two names. Over SSH that is left
 /// open: a server there may tell them apart.
-pub fn shared_switches(checker: &mut SpecChecker<'_>, spec: &Spec) {
+pub fn check_shared_switches(checker: &mut SpecChecker<'_>, spec: &Spec) {
     let mut by_address: BTreeMap<(String, u16), Vec<(String, usize)>> = BTreeMap::new();
     for switch in switches_of(spec) {
-        // What is no address of a switch is told already.
+        // What is no address of a switch was reported already.
         if let Some(SwitchReach::Api(api)) = switch.reach
             && api.address != "local"
             && !api.address.contains(['{', '@'])
@@ -243,11 +228,8 @@ pub fn shared_switches(checker: &mut SpecChecker<'_>, spec: &Spec) {
             continue;
         };
         let place = format!("`{}`, port {port}", truncate_user_text(&address));
-        let Some(finding) = several_names(
-            switches.iter().map(|(name, _)| name.as_str()),
-            &place,
-            ["switch", "switch"],
-        ) else {
+        let names = switches.iter().map(|(name, _)| name.as_str());
+        let Some(finding) = describe_shared_place(names, &place, ["switch", "switch"]) else {
             continue;
         };
         let ways = ["nvue", "eapi"].map(|way| format!("switches[{group}].{way}.address"));

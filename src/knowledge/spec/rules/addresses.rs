@@ -16,51 +16,48 @@ pub fn check_rail_addresses(checker: &mut SpecChecker<'_>, spec: &Spec, hosts: &
         let Some(template) = group.nics.as_ref().and_then(|nics| nics.address.as_deref()) else {
             continue;
         };
-        if let Some(unknown) = list_placeholders(template)
-            .into_iter()
-            .find(|name| !matches!(*name, "rail" | "index"))
-        {
+        let mut names = list_placeholders(template).into_iter();
+        if let Some(unknown) = names.find(|name| !matches!(*name, "rail" | "index")) {
             usable[index] = false;
-            let finding = not_usable(format!(
-                "`{{{}}}` stands for nothing here",
-                truncate_user_text(unknown)
-            ));
-            checker.find(
-                &format!("nodes[{index}].nics.address"),
-                "unknown placeholder",
-                finding,
-            );
+            let shown = truncate_user_text(unknown);
+            let finding = new_address_error(format!("`{{{shown}}}` stands for nothing here"));
+            let path = format!("nodes[{index}].nics.address");
+            checker.find(&path, "unknown placeholder", finding);
         }
     }
     for host in hosts {
-        for rail in host.netdevs.iter().filter(|_| usable[host.group]) {
-            let Some(why) = rail
-                .address
-                .as_deref()
-                .and_then(|address| why_not(address).map(|why| (address, why)))
-            else {
-                continue;
-            };
+        if !usable[host.group] {
+            continue;
+        }
+        if let Some(message) = describe_unusable_address(host) {
             usable[host.group] = false;
-            let message = format!(
-                "{} would get `{}` on rail {}: {}",
-                host.name,
-                truncate_user_text(why.0),
-                rail.rail,
-                why.1
-            );
-            checker.find(
-                &format!("nodes[{}].nics.address", host.group),
-                "gives no usable address",
-                not_usable(message),
-            );
-            break;
+            let path = format!("nodes[{}].nics.address", host.group);
+            let finding = new_address_error(message);
+            checker.find(&path, "gives no usable address", finding);
         }
     }
     check_duplicate_addresses(checker, hosts, &usable);
 }
 
-fn not_usable(message: String) -> Diagnostic {
+/// The first rail of a host whose address is none.
+fn describe_unusable_address(host: &Host) -> Option<String> {
+    for rail in &host.netdevs {
+        let Some(address) = &rail.address else {
+            continue;
+        };
+        if let Some(why) = find_address_fault(address) {
+            return Some(format!(
+                "{} would get `{}` on rail {}: {why}",
+                host.name,
+                truncate_user_text(address),
+                rail.rail
+            ));
+        }
+    }
+    None
+}
+
+fn new_address_error(message: String) -> Diagnostic {
     new_spec_error(
         "RW0114",
         message,
@@ -70,7 +67,7 @@ fn not_usable(message: String) -> Diagnostic {
 }
 
 /// Why a text is no address for a host; nothing if it is one.
-fn why_not(text: &str) -> Option<String> {
+fn find_address_fault(text: &str) -> Option<String> {
     let Ok(net) = text.parse::<IpNet>() else {
         let bare = text.parse::<IpAddr>().is_ok();
         return Some(

@@ -69,57 +69,34 @@ fn check_system(checker: &mut SpecChecker<'_>, at: &str, switch: &SwitchGroup, k
 fn check_api(checker: &mut SpecChecker<'_>, at: &str, password: &str, api: &Api) {
     if api.port == Some(0) {
         let fix = "write the port of the API, or remove the key for the usual one";
-        checker.find(
-            &format!("{at}.port"),
-            "1 to 65535 is possible",
-            new_spec_error(API, "there is no port 0", EFFECT, fix),
-        );
+        let finding = new_spec_error(API, "there is no port 0", EFFECT, fix);
+        checker.find(&format!("{at}.port"), "1 to 65535 is possible", finding);
     }
     if !is_user(&api.user) {
         let message = format!("`{}` cannot be a user name", truncate_user_text(&api.user));
-        checker.find(
-            &format!("{at}.user"),
-            "not a user",
-            new_spec_error(
-                API,
-                message,
-                EFFECT,
-                "write the name of a user of the switch",
-            ),
-        );
+        let fix = "write the name of a user of the switch";
+        let finding = new_spec_error(API, message, EFFECT, fix);
+        checker.find(&format!("{at}.user"), "not a user", finding);
     }
     match &api.address {
         Some(address) if address == "local" => {
-            checker.find(
-                &format!("{at}.address"),
-                "this machine",
-                new_spec_error(
-                    API,
-                    "`local` is no switch",
-                    "this machine is no switch",
-                    "write its address",
-                ),
-            );
+            let effect = "this machine is no switch";
+            let finding = new_spec_error(API, "`local` is no switch", effect, "write its address");
+            checker.find(&format!("{at}.address"), "this machine", finding);
         }
         Some(address) => check_address(checker, &format!("{at}.address"), address),
         None => {}
     }
     check_secret(checker, password, "the password", &api.password);
-    if let Some((label, message, fix)) = api.certificate.as_deref().and_then(wrong_certificate) {
-        checker.find(
-            &format!("{at}.certificate"),
-            label,
-            new_spec_error(
-                API,
-                message,
-                "the certificate is always checked, and this pins none",
-                fix,
-            ),
-        );
+    let certificate = api.certificate.as_deref();
+    if let Some((label, message, fix)) = certificate.and_then(find_certificate_fault) {
+        let effect = "the certificate is always checked, and this pins none";
+        let finding = new_spec_error(API, message, effect, fix);
+        checker.find(&format!("{at}.certificate"), label, finding);
     }
 }
 
-fn wrong_certificate(text: &str) -> Option<(&'static str, String, &'static str)> {
+fn find_certificate_fault(text: &str) -> Option<(&'static str, String, &'static str)> {
     if let Some(digits) = Fingerprint::digits_of(text) {
         let fix = "write `sha256:` and the 64 hexadecimal digits that `openssl x509 -noout \
                    -fingerprint -sha256` prints";

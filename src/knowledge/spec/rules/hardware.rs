@@ -3,6 +3,7 @@
 use super::{SpecChecker, is_one_word, management, naming, new_spec_error, truncate_user_text};
 use crate::spec::hosts::{RAILS_MAX, list_placeholders, rail_netdev};
 use crate::spec::model::{GpuDirect, GpuDirectPath, GpuSpec, NicFirmware, Nics, NodeGroup};
+use serde_json::Value;
 
 /// The longest name of a netdev: IFNAMSIZ of Linux less its final NUL.
 pub const NETDEV_LENGTH_MAX: usize = 15;
@@ -23,16 +24,10 @@ pub fn check_node_group(checker: &mut SpecChecker<'_>, index: usize, group: &Nod
 }
 
 fn check_os(checker: &mut SpecChecker<'_>, path: &str, os: &str) {
-    let version_is_good = |version: &str| {
-        version.starts_with(|c: char| c.is_ascii_digit())
-            && version
-                .bytes()
-                .all(|b| b.is_ascii_alphanumeric() || b == b'.')
-    };
-    let parts = os
-        .rsplit_once('-')
-        .filter(|(name, version)| super::is_plain_name(name, 40) && version_is_good(version));
-    if parts.is_none() {
+    let is_sound = os.rsplit_once('-').is_some_and(|(name, version)| {
+        super::is_plain_name(name, 40) && is_version_of_system(version)
+    });
+    if !is_sound {
         let effect = "packages are chosen by system and version";
         let fix =
             "write ID and VERSION_ID of /etc/os-release, such as `debian-12` or `ubuntu-22.04`";
@@ -47,6 +42,13 @@ fn check_os(checker: &mut SpecChecker<'_>, path: &str, os: &str) {
             ),
         );
     }
+}
+
+fn is_version_of_system(version: &str) -> bool {
+    version.starts_with(|c: char| c.is_ascii_digit())
+        && version
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b == b'.')
 }
 
 fn check_gpu(checker: &mut SpecChecker<'_>, at: &str, gpu: &GpuSpec) {
@@ -71,11 +73,17 @@ fn check_gpu(checker: &mut SpecChecker<'_>, at: &str, gpu: &GpuSpec) {
             ),
         );
     }
-    let driver = gpu
-        .driver
-        .as_deref()
-        .filter(|driver| !driver.starts_with(|c: char| c.is_ascii_digit()) || !is_one_word(driver));
-    if let Some(driver) = driver {
+    check_gpu_releases(checker, at, gpu);
+    if let Some(direct) = &gpu.direct {
+        check_direct(checker, &format!("{at}.direct"), direct);
+    }
+}
+
+/// The driver and the CUDA toolkit.
+fn check_gpu_releases(checker: &mut SpecChecker<'_>, at: &str, gpu: &GpuSpec) {
+    if let Some(driver) = gpu.driver.as_deref()
+        && (!driver.starts_with(|c: char| c.is_ascii_digit()) || !is_one_word(driver))
+    {
         let fix = "write its branch, such as `535`, or its release, such as `535.104.05`";
         let finding = new_spec_error(
             "RW0122",
@@ -88,11 +96,9 @@ fn check_gpu(checker: &mut SpecChecker<'_>, at: &str, gpu: &GpuSpec) {
         );
         checker.find(&format!("{at}.driver"), "not a release", finding);
     }
-    let is_toolkit = |cuda: &str| {
-        cuda.split_once('.')
-            .is_some_and(|(major, minor)| [major, minor].iter().all(|n| is_number(n)))
-    };
-    if let Some(cuda) = gpu.cuda.as_deref().filter(|cuda| !is_toolkit(cuda)) {
+    if let Some(cuda) = gpu.cuda.as_deref()
+        && !is_toolkit_release(cuda)
+    {
         let finding = new_spec_error(
             "RW0122",
             format!("`{}` is no release of CUDA", truncate_user_text(cuda)),
@@ -105,9 +111,12 @@ fn check_gpu(checker: &mut SpecChecker<'_>, at: &str, gpu: &GpuSpec) {
             finding,
         );
     }
-    if let Some(direct) = &gpu.direct {
-        check_direct(checker, &format!("{at}.direct"), direct);
-    }
+}
+
+/// Two numbers, as in `12.4`.
+fn is_toolkit_release(text: &str) -> bool {
+    let numbers = text.split_once('.');
+    numbers.is_some_and(|(major, minor)| is_number(major) && is_number(minor))
 }
 
 fn is_number(text: &str) -> bool {
@@ -180,11 +189,8 @@ fn find_source_fault(
         return Some(("source", "not a source", "this is no source", fix));
     }
     // A tarball lies on the host, or is fetched by its URL; its name says that it is one.
-    let is_tarball = source.starts_with('/')
-        || TARBALL_ENDINGS
-            .iter()
-            .any(|ending| source.ends_with(ending));
-    if is_tarball {
+    let mut endings = TARBALL_ENDINGS.iter();
+    if source.starts_with('/') || endings.any(|ending| source.ends_with(ending)) {
         return (complete && !has_sum).then_some((
             "source",
             "no `sha256` beside it",
@@ -192,8 +198,8 @@ fn find_source_fault(
             "add `sha256:` with what `sha256sum FILE` prints",
         ));
     }
-    let revision = source.split_once('#').map(|(_, revision)| revision);
-    if !revision.is_some_and(is_one_word) {
+    let revision = source.split_once('#');
+    if !revision.is_some_and(|(_, revision)| is_one_word(revision)) {
         return Some((
             "source",
             "no `#REVISION`",
@@ -284,7 +290,7 @@ fn check_netdev_pattern(checker: &mut SpecChecker<'_>, path: &str, nics: &Nics, 
 }
 
 fn check_firmware(checker: &mut SpecChecker<'_>, at: &str, firmware: &NicFirmware) {
-    let effect = "no setting of the NICs' firmware would be written";
+    let effect = FIRMWARE_EFFECT;
     if firmware.settings.is_empty() {
         let finding = new_spec_error(
             "RW0123",
@@ -312,41 +318,44 @@ fn check_firmware(checker: &mut SpecChecker<'_>, at: &str, firmware: &NicFirmwar
         checker.find(&format!("{at}.may_lack"), "not among `settings`", finding);
     }
     for (name, value) in &firmware.settings {
-        let path = format!("{at}.settings.{name}");
-        let is_name = name.len() <= 64
-            && name
-                .bytes()
-                .all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_');
-        if !is_name || !name.starts_with(|c: char| c.is_ascii_uppercase()) {
-            let fix = "write it as `mlxconfig -e query` does, such as `SRIOV_EN`";
-            let finding = new_spec_error(
-                "RW0123",
-                format!(
-                    "`{}` cannot be a setting of firmware",
-                    truncate_user_text(name)
-                ),
-                effect,
-                fix,
-            );
-            checker.find(&format!("{at}.settings"), "in these", finding);
-        } else if !(value.is_u64() || value.is_boolean() || value.as_str().is_some_and(is_one_word))
-        {
-            let finding = new_spec_error(
-                "RW0123",
-                format!("{name} needs a number or a word"),
-                effect,
-                "such as 1, true or `ETH`",
-            );
-            checker.find(&path, "neither", finding);
-        }
+        check_firmware_setting(checker, &format!("{at}.settings"), name, value);
     }
+}
+
+const FIRMWARE_EFFECT: &str = "no setting of the NICs' firmware would be written";
+
+fn check_firmware_setting(checker: &mut SpecChecker<'_>, at: &str, name: &str, value: &Value) {
+    if !is_firmware_setting(name) {
+        let shown = truncate_user_text(name);
+        let message = format!("`{shown}` cannot be a setting of firmware");
+        let fix = "write it as `mlxconfig -e query` does, such as `SRIOV_EN`";
+        let finding = new_spec_error("RW0123", message, FIRMWARE_EFFECT, fix);
+        return checker.find(at, "in these", finding);
+    }
+    let is_sound = value.is_u64() || value.is_boolean() || value.as_str().is_some_and(is_one_word);
+    if !is_sound {
+        let message = format!("{name} needs a number or a word");
+        let fix = "such as 1, true or `ETH`";
+        let finding = new_spec_error("RW0123", message, FIRMWARE_EFFECT, fix);
+        checker.find(&format!("{at}.{name}"), "neither", finding);
+    }
+}
+
+/// Capital letters, digits and `_`, a letter first.
+fn is_firmware_setting(name: &str) -> bool {
+    name.len() <= 64
+        && name.starts_with(|c: char| c.is_ascii_uppercase())
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_')
 }
 
 /// True for what can be the name of a netdev.
 pub fn is_netdev(name: &str) -> bool {
-    let good = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
     is_one_word(name)
         && name.len() <= NETDEV_LENGTH_MAX
-        && name.bytes().all(good)
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
         && !matches!(name, "." | "..")
 }

@@ -57,9 +57,8 @@ pub fn check_kubernetes_section(checker: &mut SpecChecker<'_>, spec: &Spec) {
 /// at an end, in every pod that asks for such a resource (kubernetes/apimachinery:
 /// `pkg/util/validation/validation.go`, IsQualifiedName).
 fn is_resource_name(name: &str) -> bool {
-    let is_inside = |c: char| c.is_ascii_alphanumeric() || c == '_';
     name.len() <= 58
-        && name.chars().all(is_inside)
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
         && !name.is_empty()
         && !name.starts_with('_')
         && !name.ends_with('_')
@@ -77,28 +76,7 @@ fn check_rdma_pools(checker: &mut SpecChecker<'_>, rdma: &KubernetesRdma) {
         checker.find("kubernetes.rdma", "without `resources`", finding);
     }
     for (name, rails) in &rdma.resources {
-        let path = format!("kubernetes.rdma.resources[\"{name}\"]");
-        if !is_resource_name(name) {
-            let finding = new_spec_error(
-                "RW0139",
-                format!(
-                    "`{}` cannot be a resource of the device plugin",
-                    truncate_user_text(name)
-                ),
-                NO_POOL,
-                "letters, digits and, between them, `_`; at most 58: `rdma_shared_device_a`",
-            );
-            checker.find(&path, "no such name is taken", finding);
-        }
-        if pools::parse_rail_list(rails).is_none() {
-            let finding = new_spec_error(
-                "RW0139",
-                format!("`{}` names no rails", truncate_user_text(rails)),
-                NO_POOL,
-                "write `rail 0-3` or `rail 0,2`",
-            );
-            checker.find(&path, "not rails", finding);
-        }
+        check_rdma_pool(checker, name, rails);
     }
     if rdma.plugin == RdmaPlugin::Sriov && rdma.max.is_none() {
         let finding = new_spec_error(
@@ -121,10 +99,27 @@ fn check_rdma_pools(checker: &mut SpecChecker<'_>, rdma: &KubernetesRdma) {
     }
 }
 
+fn check_rdma_pool(checker: &mut SpecChecker<'_>, name: &str, rails: &str) {
+    let path = format!("kubernetes.rdma.resources[\"{name}\"]");
+    if !is_resource_name(name) {
+        let shown = truncate_user_text(name);
+        let message = format!("`{shown}` cannot be a resource of the device plugin");
+        let fix = "letters, digits and, between them, `_`; at most 58: `rdma_shared_device_a`";
+        let finding = new_spec_error("RW0139", message, NO_POOL, fix);
+        checker.find(&path, "no such name is taken", finding);
+    }
+    if pools::parse_rail_list(rails).is_none() {
+        let message = format!("`{}` names no rails", truncate_user_text(rails));
+        let fix = "write `rail 0-3` or `rail 0,2`";
+        let finding = new_spec_error("RW0139", message, NO_POOL, fix);
+        checker.find(&path, "not rails", finding);
+    }
+}
+
 const NO_POOL: &str = "pods that ask for the resource would wait for ever, or run over TCP";
 
 /// Pools against the hosts: every rail is there, and no netdev is in two pools.
-pub fn pools_of_hosts(checker: &mut SpecChecker<'_>, spec: &Spec, hosts: &[Host]) {
+pub fn check_pools_of_hosts(checker: &mut SpecChecker<'_>, spec: &Spec, hosts: &[Host]) {
     let Some(rdma) = spec
         .kubernetes
         .as_ref()
@@ -138,12 +133,7 @@ pub fn pools_of_hosts(checker: &mut SpecChecker<'_>, spec: &Spec, hosts: &[Host]
             continue;
         };
         let path = format!("kubernetes.rdma.resources[\"{name}\"]");
-        let has = |rail: &u32| {
-            hosts
-                .iter()
-                .any(|host| host.netdevs.iter().any(|netdev| netdev.rail == *rail))
-        };
-        if let Some(rail) = rails.iter().find(|rail| !has(rail)) {
+        if let Some(rail) = rails.iter().find(|rail| !is_rail_of_any(hosts, **rail)) {
             let finding = new_spec_error(
                 "RW0139",
                 format!("no host has a rail {rail}"),
@@ -173,8 +163,13 @@ pub fn pools_of_hosts(checker: &mut SpecChecker<'_>, spec: &Spec, hosts: &[Host]
     }
 }
 
+fn is_rail_of_any(hosts: &[Host], rail: u32) -> bool {
+    let mut netdevs = hosts.iter().flat_map(|host| &host.netdevs);
+    netdevs.any(|netdev| netdev.rail == rail)
+}
+
 /// Locks, records and plans know a target by its name alone.
-pub fn check_cluster_name(checker: &mut SpecChecker<'_>, spec: &Spec, hosts: &[Host]) {
+pub fn check_kubernetes_name(checker: &mut SpecChecker<'_>, spec: &Spec, hosts: &[Host]) {
     let Some(kubernetes) = &spec.kubernetes else {
         return;
     };

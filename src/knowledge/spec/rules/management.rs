@@ -38,11 +38,11 @@ pub fn check_management(checker: &mut SpecChecker<'_>, at: &str, group: &NodeGro
     if let Some(bond) = &management.bond {
         check_bond(checker, &format!("{at}.bond"), bond, group);
     }
-    let (Some(said), Some(vlan)) = (&management.vlan, management.resolved().vlan) else {
+    let (Some(stated), Some(vlan)) = (&management.vlan, management.resolved().vlan) else {
         return;
     };
     let path = format!("{at}.vlan");
-    check_id(checker, &format!("{path}.id"), said.id);
+    check_id(checker, &format!("{path}.id"), stated.id);
     if !checker.complete && management.bond.is_none() {
         return;
     }
@@ -63,7 +63,7 @@ pub fn check_management(checker: &mut SpecChecker<'_>, at: &str, group: &NodeGro
         }
     }
     let vlan = VlanNetdev {
-        id: said.id,
+        id: stated.id,
         parent: &parent,
         name: &name,
     };
@@ -86,9 +86,8 @@ fn check_vlan_netdev(
 ) {
     let VlanNetdev { id, parent, name } = *vlan;
     let bond = group.management.as_ref().and_then(|all| all.bond.as_ref());
-    let is_member =
-        |netdev: &str| bond.is_some_and(|bond| bond.members.iter().any(|member| member == netdev));
-    if is_member(parent) {
+    let members = bond.map_or(&[][..], |bond| &bond.members);
+    if members.iter().any(|member| member == parent) {
         let message = format!("{parent} belongs to the bond and carries nothing by itself");
         let fix = "put the VLAN on the bond: leave `parent` out";
         checker.find(
@@ -101,7 +100,8 @@ fn check_vlan_netdev(
     let is_of_rail = rail_netdevs(group)
         .iter()
         .any(|(netdev, port)| netdev == name || (port == parent && rail_vlan == Some(id)));
-    if is_of_rail || name == parent || is_member(name) {
+    let is_member = members.iter().any(|member| member == name);
+    if is_of_rail || name == parent || is_member {
         let message = format!(
             "VLAN {id} on {} is there twice, or its name {} is another netdev's",
             truncate_user_text(parent),
@@ -174,8 +174,9 @@ fn find_member_fault(
     Some((label, new_management_error(message, fix)))
 }
 
-/// What each mode knows (the Linux kernel: Documentation/networking/bonding.rst).
-fn check_settings(checker: &mut SpecChecker<'_>, at: &str, bond: &ManagementBond) {
+/// Fields that the mode of a bond does not know, each with the modes that do (the Linux kernel:
+/// Documentation/networking/bonding.rst).
+fn list_unused_bond_fields(bond: &ManagementBond) -> Vec<(&'static str, &'static str)> {
     let mode = bond.mode;
     let spreads = matches!(
         mode,
@@ -185,24 +186,22 @@ fn check_settings(checker: &mut SpecChecker<'_>, at: &str, bond: &ManagementBond
         mode,
         BondMode::ActiveBackup | BondMode::BalanceTlb | BondMode::BalanceAlb
     );
-    let unused = [
-        (
-            "lacp_rate",
-            bond.lacp_rate.is_some() && mode != BondMode::Lacp,
-            "mode `802.3ad`",
-        ),
-        (
-            "xmit_hash_policy",
-            bond.xmit_hash_policy.is_some() && !spreads,
-            "modes `balance-xor`, `802.3ad` and `balance-tlb`",
-        ),
-        (
-            "primary",
-            bond.primary.is_some() && !chooses,
-            "modes `active-backup`, `balance-tlb` and `balance-alb`",
-        ),
-    ];
-    for (field, _, modes) in unused.into_iter().filter(|(_, is, _)| *is) {
+    let mut unused = Vec::new();
+    if bond.lacp_rate.is_some() && mode != BondMode::Lacp {
+        unused.push(("lacp_rate", "mode `802.3ad`"));
+    }
+    if bond.xmit_hash_policy.is_some() && !spreads {
+        let modes = "modes `balance-xor`, `802.3ad` and `balance-tlb`";
+        unused.push(("xmit_hash_policy", modes));
+    }
+    if bond.primary.is_some() && !chooses {
+        let modes = "modes `active-backup`, `balance-tlb` and `balance-alb`";
+        unused.push(("primary", modes));
+    }
+    unused
+}
+fn check_settings(checker: &mut SpecChecker<'_>, at: &str, bond: &ManagementBond) {
+    for (field, modes) in list_unused_bond_fields(bond) {
         let finding = new_management_error(
             format!("`{field}` belongs to {modes}"),
             format!("remove `{field}`, or choose another mode"),

@@ -115,29 +115,20 @@ fn check_list(
         let device = device.to_ascii_lowercase();
         let name = nics.netdev.replace("{rail}", &rail.to_string());
         let name = name.split('.').next().unwrap_or_default();
-        let wrong = NetdevName.check(&serde_json::json!({ "name": name, "device": device }));
-        let wrong = wrong
-            .into_iter()
-            .next()
-            .map(|wrong| (wrong.message, wrong.help.unwrap_or_default()));
-        let other = (!is_of_sort(&device)).then(|| {
-            (
-                format!("`{}` is not {sort} of a NIC", truncate_user_text(&device)),
-                "one a rail".to_owned(),
-            )
-        });
-        let twice = (!seen.insert(device.clone())).then(|| {
-            (
-                format!("`{}` stands here twice", truncate_user_text(&device)),
-                "a rail is one NIC".to_owned(),
-            )
-        });
-        if let Some((message, fix)) = wrong.or(other).or(twice) {
-            return checker.find(
-                path,
-                "in these",
-                new_spec_error("RW0123", message, EFFECT, fix),
-            );
-        }
+        let problems = NetdevName.check(&serde_json::json!({ "name": name, "device": device }));
+        let (message, fix) = if let Some(problem) = problems.into_iter().next() {
+            (problem.message, problem.help.unwrap_or_default())
+        } else if !is_of_sort(&device) {
+            let message = format!("`{}` is not {sort} of a NIC", truncate_user_text(&device));
+            (message, "one a rail".to_owned())
+        } else if seen.contains(&device) {
+            let message = format!("`{}` stands here twice", truncate_user_text(&device));
+            (message, "a rail is one NIC".to_owned())
+        } else {
+            seen.insert(device);
+            continue;
+        };
+        let finding = new_spec_error("RW0123", message, EFFECT, fix);
+        return checker.find(path, "in these", finding);
     }
 }

@@ -15,12 +15,16 @@ pub fn check_node_fields(checker: &mut SpecChecker<'_>, spec: &Spec) {
     for (index, group) in spec.nodes.iter().enumerate() {
         check_node_labels(checker, index, group);
         check_node_taints(checker, index, group);
-        let given = [
-            ("kubernetes_labels", !group.kubernetes_labels.is_empty()),
-            ("kubernetes_taints", !group.kubernetes_taints.is_empty()),
-        ];
-        let of_none = spec.kubernetes.is_none() && checker.complete;
-        for (field, _) in given.into_iter().filter(|(_, given)| of_none && *given) {
+        if spec.kubernetes.is_some() || !checker.complete {
+            continue;
+        }
+        for (field, is_empty) in [
+            ("kubernetes_labels", group.kubernetes_labels.is_empty()),
+            ("kubernetes_taints", group.kubernetes_taints.is_empty()),
+        ] {
+            if is_empty {
+                continue;
+            }
             let finding = new_spec_error(
                 CODE,
                 "the spec names no Kubernetes cluster whose nodes these hosts are",
@@ -109,29 +113,15 @@ fn check_node_taints(checker: &mut SpecChecker<'_>, index: usize, group: &NodeGr
             );
             checker.find(&format!("{path}.value"), "this value", finding);
         }
-        let same = |other: &usize| {
-            let other = &group.kubernetes_taints[*other];
-            (&other.key, other.effect) == (&taint.key, taint.effect)
-        };
-        if let Some(first) = (0..at).find(same) {
-            let finding = new_spec_error(
-                CODE,
-                format!(
-                    "a node has one taint `{}` of one effect",
-                    truncate_user_text(&taint.key)
-                ),
-                EFFECT,
-                "leave one of the two out",
-            );
-            checker.find_with(
-                &path,
-                "again here",
-                (
-                    &format!("nodes[{index}].kubernetes_taints[{first}]"),
-                    "first here",
-                ),
-                finding,
-            );
+        let mut earlier = group.kubernetes_taints[..at].iter();
+        if let Some(first) =
+            earlier.position(|other| other.key == taint.key && other.effect == taint.effect)
+        {
+            let shown = truncate_user_text(&taint.key);
+            let message = format!("a node has one taint `{shown}` of one effect");
+            let finding = new_spec_error(CODE, message, EFFECT, "leave one of the two out");
+            let other = format!("nodes[{index}].kubernetes_taints[{first}]");
+            checker.find_with(&path, "again here", (&other, "first here"), finding);
         }
     }
 }

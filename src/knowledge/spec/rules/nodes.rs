@@ -10,7 +10,7 @@ use railwright_resource::kubernetes_object::manifest::is_subdomain;
 use std::collections::{BTreeMap, HashMap};
 
 /// The cluster's own name.
-pub fn cluster_name(checker: &mut SpecChecker<'_>, spec: &Spec) {
+pub fn check_cluster_name(checker: &mut SpecChecker<'_>, spec: &Spec) {
     // An undecodable or missing name was reported already and is empty here.
     if checker.tree.find("cluster").is_some()
         && !spec.cluster.is_empty()
@@ -65,19 +65,16 @@ pub fn too_many_hosts(tree: &SpecTree, group: usize) -> Diagnostic {
 
 /// `gpu01-16` is a host name like any other, and most likely sixteen of them. Where another host
 /// begins alike (`r1-1` beside `r1-2`) it is a name.
-pub fn ranges_without_brackets(checker: &mut SpecChecker<'_>, spec: &Spec, hosts: &[Host]) {
+pub fn check_ranges_without_brackets(checker: &mut SpecChecker<'_>, spec: &Spec, hosts: &[Host]) {
     for (index, group) in spec.nodes.iter().enumerate() {
         for name in group.name.split(',').map(str::trim) {
             let Some(meant) = without_brackets(name) else {
                 continue;
             };
             let start = name.rsplit_once('-').map_or(name, |(start, _)| start);
-            let alike = |host: &&Host| {
-                host.name
-                    .strip_prefix(start)
-                    .is_some_and(|rest| rest.starts_with('-'))
-            };
-            if hosts.iter().filter(alike).count() > 1 {
+            let start = format!("{start}-");
+            let alike = hosts.iter().filter(|host| host.name.starts_with(&start));
+            if alike.count() > 1 {
                 continue;
             }
             let finding = Diagnostic::warning(
@@ -102,7 +99,7 @@ pub fn ranges_without_brackets(checker: &mut SpecChecker<'_>, spec: &Spec, hosts
 }
 
 /// A host that two groups name: one finding for each pair of groups.
-pub fn in_two_groups(checker: &mut SpecChecker<'_>, spec: &Spec, hosts: &[Host]) {
+pub fn check_hosts_in_two_groups(checker: &mut SpecChecker<'_>, spec: &Spec, hosts: &[Host]) {
     let mut first_group: HashMap<&str, usize> = HashMap::with_capacity(hosts.len());
     let mut shared: BTreeMap<(usize, usize), Vec<&str>> = BTreeMap::new();
     for host in hosts {
@@ -142,7 +139,7 @@ pub fn in_two_groups(checker: &mut SpecChecker<'_>, spec: &Spec, hosts: &[Host])
 
 /// Names of nodes: patterns that can be filled, and what comes of them as the API server takes it,
 /// each once. Only the first finding is reported.
-pub fn kubernetes_nodes(checker: &mut SpecChecker<'_>, spec: &Spec, hosts: &[Host]) {
+pub fn check_kubernetes_nodes(checker: &mut SpecChecker<'_>, spec: &Spec, hosts: &[Host]) {
     let mut seen: HashMap<&str, &Host> = HashMap::with_capacity(hosts.len());
     for host in hosts {
         let pattern = spec.nodes[host.group].kubernetes_node.as_deref();

@@ -22,46 +22,40 @@ pub fn check_rollout_and_verify(checker: &mut SpecChecker<'_>, spec: &Spec) {
         );
         checker.find("rollout.canary", "at least 1", finding);
     }
-    for part in list_rollout_amounts(spec) {
-        let message = format!("`{}` is a number of hosts or a percentage", part.name);
-        match HostBudget::read(part.value) {
-            None if percent_beyond(part.value).is_some() => {
-                let percent = percent_beyond(part.value).unwrap_or_default();
-                let fix = "write a number such as `2`, or text such as `10%`";
-                let finding = new_spec_error(
-                    "RW0116",
-                    format!("{percent} % is more than all hosts"),
-                    "the budget would hold nothing back",
-                    fix,
-                );
-                checker.find(&part.path, "at most 100%", finding);
-            }
-            None => {
-                let finding = new_spec_error(
-                    "RW0116",
-                    message,
-                    part.unread,
-                    "write a number such as `2`, or text such as `10%`",
-                );
-                checker.find(&part.path, "neither of the two", finding);
-            }
-            Some(HostBudget::Hosts(0) | HostBudget::Percent(0)) => {
-                checker.find(
-                    &part.path,
-                    "at least 1",
-                    new_spec_error(
-                        "RW0116",
-                        format!("{} of 0 hosts", part.noun),
-                        part.zero,
-                        "write at least 1",
-                    ),
-                );
-            }
-            Some(_) => {}
-        }
+    for amount in list_rollout_amounts(spec) {
+        check_rollout_amount(checker, &amount);
     }
     check_times(checker, spec);
     check_verify(checker, &spec.verify);
+}
+
+fn check_rollout_amount(checker: &mut SpecChecker<'_>, amount: &RolloutAmount<'_>) {
+    let fix = "write a number such as `2`, or text such as `10%`";
+    let (label, message, effect, fix) = match HostBudget::read(amount.value) {
+        Some(HostBudget::Hosts(0) | HostBudget::Percent(0)) => (
+            "at least 1",
+            format!("{} of 0 hosts", amount.noun),
+            amount.zero,
+            "write at least 1",
+        ),
+        Some(_) => return,
+        None => match percent_beyond(amount.value) {
+            Some(percent) => (
+                "at most 100%",
+                format!("{percent} % is more than all hosts"),
+                "the budget would hold nothing back",
+                fix,
+            ),
+            None => (
+                "neither of the two",
+                format!("`{}` is a number of hosts or a percentage", amount.name),
+                amount.unread,
+                fix,
+            ),
+        },
+    };
+    let finding = new_spec_error("RW0116", message, effect, fix);
+    checker.find(&amount.path, label, finding);
 }
 
 /// The percentage where it is a number above 100.
@@ -196,28 +190,31 @@ struct RolloutAmount<'a> {
 
 fn list_rollout_amounts(spec: &Spec) -> Vec<RolloutAmount<'_>> {
     let rollout = &spec.rollout;
-    let unavailable = rollout.max_unavailable.iter().map(|value| RolloutAmount {
-        path: "rollout.max_unavailable".to_owned(),
-        name: "max_unavailable",
-        noun: "a budget",
-        value,
-        unread: "the budget cannot be kept",
-        zero: "no host could ever be taken out of service, so nothing disruptive would be applied",
-    });
-    let failures = rollout.failure_budget.iter().map(|value| RolloutAmount {
-        path: "rollout.failure_budget".to_owned(),
-        name: "failure_budget",
-        noun: "a budget",
-        value,
-        unread: "nobody knows how many hosts may be lost",
-        zero: "the rollout would have to stop before it began; 1 stops it at the first host that \
-               is lost",
-    });
-    let batches = rollout
-        .batches
-        .iter()
-        .enumerate()
-        .map(|(index, value)| RolloutAmount {
+    let mut amounts = Vec::new();
+    if let Some(value) = &rollout.max_unavailable {
+        amounts.push(RolloutAmount {
+            path: "rollout.max_unavailable".to_owned(),
+            name: "max_unavailable",
+            noun: "a budget",
+            value,
+            unread: "the budget cannot be kept",
+            zero: "no host could ever be taken out of service, so nothing disruptive would be \
+                   applied",
+        });
+    }
+    if let Some(value) = &rollout.failure_budget {
+        amounts.push(RolloutAmount {
+            path: "rollout.failure_budget".to_owned(),
+            name: "failure_budget",
+            noun: "a budget",
+            value,
+            unread: "nobody knows how many hosts may be lost",
+            zero: "the rollout would have to stop before it began; 1 stops it at the first host \
+                   that is lost",
+        });
+    }
+    for (index, value) in rollout.batches.iter().enumerate() {
+        amounts.push(RolloutAmount {
             path: format!("rollout.batches[{index}]"),
             name: "batches",
             noun: "a wave",
@@ -225,7 +222,8 @@ fn list_rollout_amounts(spec: &Spec) -> Vec<RolloutAmount<'_>> {
             unread: "how far a wave reaches is not known",
             zero: "the rollout would never get on",
         });
-    unavailable.chain(failures).chain(batches).collect()
+    }
+    amounts
 }
 
 /// Shares that are less than one host: percentages round down, so that a budget is never exceeded.
@@ -255,24 +253,17 @@ pub fn check_budget(checker: &mut SpecChecker<'_>, spec: &Spec, hosts: usize) {
 pub fn check_waves(checker: &mut SpecChecker<'_>, spec: &Spec, hosts: usize) {
     let rollout = &spec.rollout;
     let budget = rollout.max_unavailable(hosts);
-    let said = if rollout.max_unavailable.is_some() {
+    if budget == 0 {
+        return;
+    }
+    let source = if rollout.max_unavailable.is_some() {
         ""
     } else {
         ", as nothing else is said"
     };
-    let warn = |message: String, effect: &str| {
-        let fix = format!("write at most {budget}, or raise `max_unavailable`");
-        Diagnostic {
-            severity: Severity::Warning,
-            ..new_spec_error("RW0129", message, effect, fix)
-        }
-    };
-    if let Some(canary) = rollout
-        .canary
-        .filter(|canary| *canary as usize > budget && budget > 0)
-    {
+    if let Some(canary) = rollout.canary.filter(|canary| *canary as usize > budget) {
         let message = format!(
-            "{canary} canary hosts, and {} may be out of service at the same time{said}",
+            "{canary} canary hosts, and {} may be out of service at the same time{source}",
             format_count(budget, "host")
         );
         let effect = "no more hosts than that go first: what breaks on the others of a class is \
@@ -280,18 +271,19 @@ pub fn check_waves(checker: &mut SpecChecker<'_>, spec: &Spec, hosts: usize) {
         checker.find(
             "rollout.canary",
             "more than `max_unavailable`",
-            warn(message, effect),
+            new_wave_warning(budget, message, effect),
         );
     }
     for (index, value) in rollout.batches.iter().enumerate() {
-        let Some(batch) = HostBudget::read(value)
-            .map(|batch| batch.of(hosts))
-            .filter(|batch| *batch > budget && budget > 0)
-        else {
+        let Some(batch) = HostBudget::read(value) else {
             continue;
         };
+        let batch = batch.of(hosts);
+        if batch <= budget {
+            continue;
+        }
         let message = format!(
-            "a wave of {}, and {budget} may be out of service at the same time{said}",
+            "a wave of {}, and {budget} may be out of service at the same time{source}",
             format_count(batch, "host")
         );
         let effect = "its hosts are taken in turn, so that the rollout takes as long as with \
@@ -299,8 +291,16 @@ pub fn check_waves(checker: &mut SpecChecker<'_>, spec: &Spec, hosts: usize) {
         checker.find(
             &format!("rollout.batches[{index}]"),
             "more than `max_unavailable`",
-            warn(message, effect),
+            new_wave_warning(budget, message, effect),
         );
+    }
+}
+
+fn new_wave_warning(budget: usize, message: String, effect: &str) -> Diagnostic {
+    let fix = format!("write at most {budget}, or raise `max_unavailable`");
+    Diagnostic {
+        severity: Severity::Warning,
+        ..new_spec_error("RW0129", message, effect, fix)
     }
 }
 
@@ -312,53 +312,29 @@ pub fn check_domain(checker: &mut SpecChecker<'_>, spec: &Spec) {
     };
     let effect = "which hosts go down together is not known, so a wave could reach two failure \
                   domains at once";
-    if spec
-        .nodes
-        .iter()
-        .all(|group| !group.labels.contains_key(label))
-    {
-        let known: BTreeSet<&str> = spec
-            .nodes
-            .iter()
-            .flat_map(|group| group.labels.keys())
-            .map(String::as_str)
-            .collect();
+    let shown = truncate_user_text(label);
+    let labels = spec.nodes.iter().flat_map(|group| group.labels.keys());
+    let known: BTreeSet<&str> = labels.map(String::as_str).collect();
+    if !known.contains(label.as_str()) {
         let fix = match find_nearest_word(label, known) {
             Some(near) => format!("did you mean `{near}`?"),
-            None => format!(
-                "write it at the nodes: labels: {{ {}: ... }}",
-                truncate_user_text(label)
-            ),
+            None => format!("write it at the nodes: labels: {{ {shown}: ... }}"),
         };
-        let finding = new_spec_error(
-            "RW0125",
-            format!("no node has a label `{}`", truncate_user_text(label)),
-            effect,
-            fix,
-        );
+        let message = format!("no node has a label `{shown}`");
+        let finding = new_spec_error("RW0125", message, effect, fix);
         checker.find("rollout.failure_domain", "no such label", finding);
         return;
     }
-    for (index, group) in spec
-        .nodes
-        .iter()
-        .enumerate()
-        .filter(|(_, group)| !group.labels.contains_key(label))
-    {
+    for (index, group) in spec.nodes.iter().enumerate() {
+        if group.labels.contains_key(label) {
+            continue;
+        }
         let message = format!(
-            "{} has no label `{}`, which `rollout.failure_domain` names",
-            truncate_user_text(&group.name),
-            truncate_user_text(label)
+            "{} has no label `{shown}`, which `rollout.failure_domain` names",
+            truncate_user_text(&group.name)
         );
-        let finding = new_spec_error(
-            "RW0125",
-            message,
-            effect,
-            format!(
-                "write where these hosts stand: labels: {{ {}: ... }}",
-                truncate_user_text(label)
-            ),
-        );
+        let fix = format!("write where these hosts stand: labels: {{ {shown}: ... }}");
+        let finding = new_spec_error("RW0125", message, effect, fix);
         checker.find(
             &format!("nodes[{index}].name"),
             "in no failure domain",
@@ -377,44 +353,27 @@ fn check_verify(checker: &mut SpecChecker<'_>, verify: &VerifySection) {
         let Some(gbps) = gbps.filter(|gbps| !(*gbps > 0.0 && *gbps <= 10_000.0)) else {
             continue;
         };
-        let finding = new_spec_error(
-            "RW0124",
-            format!("{gbps} Gb/s is no expectation"),
-            effect,
-            "write what a pair must reach at least, such as 180 for a 200 Gb/s NIC",
-        );
-        checker.find(
-            &format!("verify.{key}"),
-            "more than 0, at most 10000",
-            finding,
-        );
+        let message = format!("{gbps} Gb/s is no expectation");
+        let fix = "write what a pair must reach at least, such as 180 for a 200 Gb/s NIC";
+        let finding = new_spec_error("RW0124", message, effect, fix);
+        let label = "more than 0, at most 10000";
+        checker.find(&format!("verify.{key}"), label, finding);
     }
-    if let Some(us) = verify
-        .read_latency_us
-        .filter(|us| !(*us > 0.0 && *us <= 1_000_000.0))
+    if let Some(us) = verify.read_latency_us
+        && !(us > 0.0 && us <= 1_000_000.0)
     {
-        let finding = new_spec_error(
-            "RW0124",
-            format!("{us} us is no expectation"),
-            effect,
-            "write what a pair may take at most, such as 5",
-        );
-        checker.find(
-            "verify.read_latency_us",
-            "more than 0, at most 1000000",
-            finding,
-        );
+        let message = format!("{us} us is no expectation");
+        let fix = "write what a pair may take at most, such as 5";
+        let finding = new_spec_error("RW0124", message, effect, fix);
+        let label = "more than 0, at most 1000000";
+        checker.find("verify.read_latency_us", label, finding);
     }
-    if let Some(seconds) = verify
-        .duration_s
-        .filter(|seconds| !(1..=3600).contains(seconds))
+    if let Some(seconds) = verify.duration_s
+        && !(1..=3600).contains(&seconds)
     {
-        let finding = new_spec_error(
-            "RW0124",
-            format!("a run cannot take {seconds} s"),
-            effect,
-            "write a number from 1 to 3600; 2 is usual",
-        );
+        let message = format!("a run cannot take {seconds} s");
+        let fix = "write a number from 1 to 3600; 2 is usual";
+        let finding = new_spec_error("RW0124", message, effect, fix);
         checker.find("verify.duration_s", "1 to 3600 is possible", finding);
     }
 }

@@ -2,7 +2,7 @@
 //! cluster.
 
 use super::{SpecChecker, new_spec_error};
-use crate::spec::model::{FabricKind, GpuSpec, RdmaFlavour, RdmaStack, Spec};
+use crate::spec::model::{FabricKind, RdmaFlavour, Spec};
 use serde_json::Value;
 
 const CODE: &str = "RW0146";
@@ -11,9 +11,9 @@ const OF_HOSTS: &str = "erdma-driver";
 
 /// Controllers of the cluster against the hosts, and device plugins against each other.
 pub fn check_driver_owners(checker: &mut SpecChecker<'_>, spec: &Spec) {
-    network_operator(checker, spec);
-    gpu_operator(checker, spec);
-    erdma_controller(checker, spec);
+    check_network_operator(checker, spec);
+    check_gpu_operator(checker, spec);
+    check_erdma_controller(checker, spec);
 }
 
 /// The place of a parameter that switches something on, of a module that the spec takes.
@@ -31,18 +31,15 @@ fn find_enabled_parameter(spec: &Spec, module: &str, parameter: &str) -> Option<
 
 /// NVIDIA's network operator brings MLNX_OFED or DOCA-OFED in a container, which takes away the
 /// driver of the host.
-fn network_operator(checker: &mut SpecChecker<'_>, spec: &Spec) {
+fn check_network_operator(checker: &mut SpecChecker<'_>, spec: &Spec) {
     let Some(place) = find_enabled_parameter(spec, "nvidia-network-operator", "ofed_driver") else {
         return;
     };
-    let of_hosts =
-        |stack: &RdmaStack| matches!(stack.flavour, RdmaFlavour::Doca | RdmaFlavour::MlnxOfed);
-    for (index, _) in spec
-        .nodes
-        .iter()
-        .enumerate()
-        .filter(|(_, group)| group.rdma_stack.as_ref().is_some_and(of_hosts))
-    {
+    for (index, group) in spec.nodes.iter().enumerate() {
+        let flavour = group.rdma_stack.as_ref().map(|stack| stack.flavour);
+        if !matches!(flavour, Some(RdmaFlavour::Doca | RdmaFlavour::MlnxOfed)) {
+            continue;
+        }
         let finding = new_spec_error(
             CODE,
             "the RDMA drivers of these hosts have two owners",
@@ -63,17 +60,14 @@ fn network_operator(checker: &mut SpecChecker<'_>, spec: &Spec) {
 }
 
 /// NVIDIA's GPU operator brings the GPU driver in a container, and refuses a host that has one.
-fn gpu_operator(checker: &mut SpecChecker<'_>, spec: &Spec) {
+fn check_gpu_operator(checker: &mut SpecChecker<'_>, spec: &Spec) {
     let Some(place) = find_enabled_parameter(spec, "nvidia-gpu-operator", "driver") else {
         return;
     };
-    let has_driver = |gpu: &GpuSpec| gpu.driver.is_some();
-    for (index, _) in spec
-        .nodes
-        .iter()
-        .enumerate()
-        .filter(|(_, group)| group.gpu.as_ref().is_some_and(has_driver))
-    {
+    for (index, group) in spec.nodes.iter().enumerate() {
+        if group.gpu.as_ref().is_none_or(|gpu| gpu.driver.is_none()) {
+            continue;
+        }
         let finding = new_spec_error(
             CODE,
             "the GPU driver of these hosts has two owners",
@@ -92,7 +86,7 @@ fn gpu_operator(checker: &mut SpecChecker<'_>, spec: &Spec) {
 }
 
 /// The eRDMA controller against the hosts, and against the other device plugin.
-fn erdma_controller(checker: &mut SpecChecker<'_>, spec: &Spec) {
+fn check_erdma_controller(checker: &mut SpecChecker<'_>, spec: &Spec) {
     let Some(kubernetes) = &spec.kubernetes else {
         return;
     };
@@ -100,8 +94,8 @@ fn erdma_controller(checker: &mut SpecChecker<'_>, spec: &Spec) {
         return;
     };
     report_two_erdma_drivers(checker, spec);
-    let mtus = erdma.jumbo_mtu.zip(spec.fabric.mtu);
-    if mtus.is_some_and(|(agents, ours)| agents != ours)
+    if let (Some(of_agent), Some(of_fabric)) = (erdma.jumbo_mtu, spec.fabric.mtu)
+        && of_agent != of_fabric
         && spec.nodes.iter().any(|group| group.nics.is_some())
     {
         let finding = new_spec_error(

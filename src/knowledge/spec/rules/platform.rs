@@ -16,9 +16,9 @@ pub fn check_platform(checker: &mut SpecChecker<'_>, spec: &Spec) {
         .as_ref()
         .map(|kubernetes| kubernetes.platform);
     if platform == Some(KubernetesPlatform::Acs) {
-        of_acs(checker, spec, PLATFORM);
+        check_acs_platform(checker, spec, PLATFORM);
     } else if spec.fabric.kind == FabricKind::Acs {
-        of_acs(checker, spec, FABRIC);
+        check_acs_platform(checker, spec, FABRIC);
     } else if platform != Some(KubernetesPlatform::AckManaged)
         && spec
             .kubernetes
@@ -42,29 +42,23 @@ pub fn check_platform(checker: &mut SpecChecker<'_>, spec: &Spec) {
 }
 
 /// Pods without nodes: Alibaba Cloud gives them their devices.
-fn of_acs(checker: &mut SpecChecker<'_>, spec: &Spec, said: &str) {
-    let kubernetes = spec.kubernetes.as_ref();
-    let has =
-        |section: bool, path: &'static str, what: &'static str| section.then_some((path, what));
-    let wrong = [
-        has(!spec.nodes.is_empty(), "nodes", "hosts"),
-        has(
-            kubernetes.is_some_and(|kubernetes| kubernetes.rdma.is_some()),
-            "kubernetes.rdma",
-            "a device plugin",
-        ),
-        has(
-            kubernetes.is_some_and(|kubernetes| kubernetes.erdma.is_some()),
-            "kubernetes.erdma",
-            "the eRDMA controller",
-        ),
-        has(
-            kubernetes.is_some_and(|kubernetes| kubernetes.terway.is_some()),
-            "kubernetes.terway",
-            "a network plugin",
-        ),
-    ];
-    for (path, what) in wrong.into_iter().flatten() {
+fn check_acs_platform(checker: &mut SpecChecker<'_>, spec: &Spec, platform_path: &str) {
+    let mut wrong = Vec::new();
+    if !spec.nodes.is_empty() {
+        wrong.push(("nodes", "hosts"));
+    }
+    if let Some(kubernetes) = &spec.kubernetes {
+        if kubernetes.rdma.is_some() {
+            wrong.push(("kubernetes.rdma", "a device plugin"));
+        }
+        if kubernetes.erdma.is_some() {
+            wrong.push(("kubernetes.erdma", "the eRDMA controller"));
+        }
+        if kubernetes.terway.is_some() {
+            wrong.push(("kubernetes.terway", "a network plugin"));
+        }
+    }
+    for (path, what) in wrong {
         let finding = new_spec_error(
             CODE,
             format!("ACS has no place for {what}"),
@@ -75,6 +69,7 @@ fn of_acs(checker: &mut SpecChecker<'_>, spec: &Spec, said: &str) {
                  platform"
             ),
         );
-        checker.find_with(path, "needs nodes", (said, "this is ACS"), finding);
+        let platform = (platform_path, "this is ACS");
+        checker.find_with(path, "needs nodes", platform, finding);
     }
 }

@@ -14,27 +14,29 @@ const NAMES: &str = "RW0172";
 /// The groups that say how they are reached, and the ports of all.
 pub fn check_reached_switches(checker: &mut SpecChecker<'_>, spec: &Spec) {
     for (index, switch) in spec.switches.iter().enumerate() {
-        let at = |key: &str| format!("switches[{index}].{key}");
-        if let (Some(Ok(ports)), Some(os)) = (switch.ports.as_deref().map(expand_ports), switch.os)
-        {
-            check_port_names(checker, &at("ports"), &ports, os);
+        let at = format!("switches[{index}]");
+        let path = format!("{at}.ports");
+        match switch.ports.as_deref().map(expand_ports) {
+            Some(Ok(ports)) => {
+                if let Some(os) = switch.os {
+                    check_port_names(checker, &path, &ports, os);
+                }
+            }
+            Some(Err(problem)) => {
+                let effect = "no port of these switches can be named, so none is looked at";
+                let fix = problem.fix.unwrap_or_else(|| {
+                    "ports look like `Ethernet[0,4,8]`, `swp[1-32]` or `Ethernet[1-32]/1`"
+                        .to_owned()
+                });
+                let finding = new_spec_error(PORTS, "this is no node-set of ports", effect, fix);
+                checker.find(&path, &problem.message, finding);
+            }
+            None => {}
         }
-        if let Some(Err(problem)) = switch.ports.as_deref().map(expand_ports) {
-            let effect = "no port of these switches can be named, so none is looked at";
-            let fix = problem.fix.unwrap_or_else(|| {
-                "ports look like `Ethernet[0,4,8]`, `swp[1-32]` or `Ethernet[1-32]/1`".to_owned()
-            });
-            checker.find(
-                &at("ports"),
-                &problem.message,
-                new_spec_error(PORTS, "this is no node-set of ports", effect, fix),
-            );
-        }
-        let way = switch
-            .ssh
-            .as_ref()
-            .map(|_| "ssh")
-            .or_else(|| switch.apis().next().map(|(kind, _)| kind.key()));
+        let way = match &switch.ssh {
+            Some(_) => Some("ssh"),
+            None => switch.apis().next().map(|(kind, _)| kind.key()),
+        };
         if let Some(way) = way {
             check_reach_requirements(checker, switch, way, &at, spec.cabling.is_some());
         }
@@ -72,23 +74,16 @@ fn check_reach_requirements(
     checker: &mut SpecChecker<'_>,
     switch: &SwitchGroup,
     way: &str,
-    at: &impl Fn(&str) -> String,
+    at: &str,
     is_cabled: bool,
 ) {
     let name = truncate_user_text(&switch.name);
     if switch.os.is_none() {
         let effect = "how a switch is read and changed is known by its system";
         let fix = format!("write `os: sonic`, `os: cumulus` or `os: eos`, or take `{way}` out");
-        checker.find(
-            &at(way),
-            "to be reached",
-            new_spec_error(
-                SYSTEM,
-                format!("{name} has `{way}`, and no `os`"),
-                effect,
-                fix,
-            ),
-        );
+        let message = format!("{name} has `{way}`, and no `os`");
+        let finding = new_spec_error(SYSTEM, message, effect, fix);
+        checker.find(&format!("{at}.{way}"), "to be reached", finding);
     }
     if switch.ports.is_none() && !is_cabled {
         let effect = "nothing would be planned for the switch, although it is to be reached";
@@ -97,16 +92,9 @@ fn check_reach_requirements(
             "name the ports of the fabric (`ports: \"{set}\"`), or say what is plugged in where: \
              `cabling: cabling.csv`"
         );
-        checker.find(
-            &at(way),
-            "to be reached",
-            new_spec_error(
-                PORTS,
-                format!("{name} has `{way}`, and no `ports`"),
-                effect,
-                fix,
-            ),
-        );
+        let message = format!("{name} has `{way}`, and no `ports`");
+        let finding = new_spec_error(PORTS, message, effect, fix);
+        checker.find(&format!("{at}.{way}"), "to be reached", finding);
     }
     if switch
         .ssh
@@ -114,15 +102,8 @@ fn check_reach_requirements(
         .is_some_and(|ssh| ssh.address.as_deref() == Some("local"))
     {
         let effect = "this machine is no switch";
-        checker.find(
-            &at("ssh.address"),
-            "this machine",
-            new_spec_error(
-                "RW0119",
-                "`local` is no switch",
-                effect,
-                "write its address",
-            ),
-        );
+        let fix = "write its address";
+        let finding = new_spec_error("RW0119", "`local` is no switch", effect, fix);
+        checker.find(&format!("{at}.ssh.address"), "this machine", finding);
     }
 }

@@ -30,36 +30,24 @@ pub fn check_repositories_and_secrets(checker: &mut SpecChecker<'_>, spec: &Spec
         check_repository(checker, &at, repository);
     }
     for (name, secret) in &spec.secrets {
-        let at = format!("secrets[\"{name}\"]");
-        let path = if name.contains(['.', '[', '"']) {
-            at
-        } else {
-            format!("secrets.{name}")
-        };
-        if is_plain_name(&name.replace('_', "-"), 64) {
-            check_secret(
-                checker,
-                &path,
-                &format!("the secret `{}`", truncate_user_text(name)),
-                secret,
-            );
-        } else {
-            let message = format!(
-                "the secret `{}` cannot be a secret's name",
-                truncate_user_text(name)
-            );
-            checker.find(
-                &path,
-                "not a name",
-                new_spec_error(
-                    "RW0117",
-                    message,
-                    SECRET_EFFECT,
-                    "use letters, digits, `_` and `-`, at most 64",
-                ),
-            );
-        }
+        check_named_secret(checker, name, secret);
     }
+}
+
+fn check_named_secret(checker: &mut SpecChecker<'_>, name: &str, secret: &SecretReference) {
+    let path = if name.contains(['.', '[', '"']) {
+        format!("secrets[\"{name}\"]")
+    } else {
+        format!("secrets.{name}")
+    };
+    let what = format!("the secret `{}`", truncate_user_text(name));
+    if is_plain_name(&name.replace('_', "-"), 64) {
+        return check_secret(checker, &path, &what, secret);
+    }
+    let message = format!("{what} cannot be a secret's name");
+    let fix = "use letters, digits, `_` and `-`, at most 64";
+    let finding = new_spec_error("RW0117", message, SECRET_EFFECT, fix);
+    checker.find(&path, "not a name", finding);
 }
 
 const SECRET_EFFECT: &str = "whatever needs this secret cannot be set up";
@@ -77,7 +65,6 @@ fn report_repository_finding(
 }
 
 fn check_repository(checker: &mut SpecChecker<'_>, at: &str, repository: &RepositorySpec) {
-    let path = |key: &str| format!("{at}.{key}");
     if !is_plain_name(&repository.name, 64) {
         let message = format!(
             "`{}` cannot be a repository's name",
@@ -85,7 +72,7 @@ fn check_repository(checker: &mut SpecChecker<'_>, at: &str, repository: &Reposi
         );
         report_repository_finding(
             checker,
-            &path("name"),
+            &format!("{at}.name"),
             "not a name",
             message,
             "use letters, digits and `-`, at most 64",
@@ -101,7 +88,7 @@ fn check_repository(checker: &mut SpecChecker<'_>, at: &str, repository: &Reposi
         );
         report_repository_finding(
             checker,
-            &path("url"),
+            &format!("{at}.url"),
             "not an address",
             message,
             "start it with https://, http:// or file:/",
@@ -111,7 +98,7 @@ fn check_repository(checker: &mut SpecChecker<'_>, at: &str, repository: &Reposi
         let fix = "name the armoured key's file, relative to the inventory";
         report_repository_finding(
             checker,
-            &path("key"),
+            &format!("{at}.key"),
             "not a file name",
             "the signing key has no file".to_owned(),
             fix,
@@ -121,7 +108,7 @@ fn check_repository(checker: &mut SpecChecker<'_>, at: &str, repository: &Reposi
         let message = "a pin priority of 0 is undefined".to_owned();
         report_repository_finding(
             checker,
-            &path("priority"),
+            &format!("{at}.priority"),
             "0 means nothing",
             message,
             "see apt_preferences(5): 100 to 990 are common",
@@ -226,9 +213,8 @@ fn find_secret_fault(
             "keep one of `env`, `file` and `command`",
         ));
     }
-    if env
-        .as_deref()
-        .is_some_and(|variable| !is_variable(variable))
+    if let Some(variable) = env
+        && !is_variable(variable)
     {
         return Some((
             ".env",
@@ -237,8 +223,9 @@ fn find_secret_fault(
             "use letters, digits and `_`",
         ));
     }
-    let is_no_file = |file: &str| file.is_empty() || file.chars().any(char::is_control);
-    if file.as_deref().is_some_and(is_no_file) {
+    if let Some(file) = file
+        && (file.is_empty() || file.chars().any(char::is_control))
+    {
         return Some((
             ".file",
             "not a file name",
@@ -246,8 +233,8 @@ fn find_secret_fault(
             "write a path relative to the inventory",
         ));
     }
-    let words = command.as_ref()?;
-    words.first().is_none_or(String::is_empty).then_some((
+    let program = command.as_ref()?.first();
+    program.is_none_or(String::is_empty).then_some((
         ".command",
         "no program",
         "is read from an empty command",

@@ -28,7 +28,7 @@ const POLLING_MS: RangeInclusive<u32> = 100..=1000;
 /// The `switches` section, one entry after the other.
 pub fn check_switch_groups(checker: &mut SpecChecker<'_>, spec: &Spec) {
     for (index, switch) in spec.switches.iter().enumerate() {
-        let at = |key: &str| format!("switches[{index}].{key}");
+        let at = format!("switches[{index}]");
         check_port_settings(checker, switch, &at);
         check_traffic_priorities(checker, switch, &at);
         if let Some(thresholds) = switch.ecn.as_ref().and_then(|ecn| ecn.thresholds()) {
@@ -66,23 +66,19 @@ fn check_range<T: PartialOrd + Display + Copy>(
     checker.find(path, &format!("{possible} is possible"), finding);
 }
 
-fn check_port_settings(
-    checker: &mut SpecChecker<'_>,
-    switch: &SwitchGroup,
-    at: &impl Fn(&str) -> String,
-) {
+fn check_port_settings(checker: &mut SpecChecker<'_>, switch: &SwitchGroup, at: &str) {
     let effect = "the switch refuses it and keeps what it has, and larger packets of the hosts are \
                   dropped there";
-    let (mtus, of) = switch
-        .os
-        .map_or((MTU_BYTES, "the MTU of a port".to_owned()), |os| {
-            (os.mtus(), format!("the MTU of a port with {}", os.name()))
-        });
-    check_range(checker, &at("mtu"), switch.mtu, &mtus, (&of, effect));
+    let (mtus, what) = match switch.os {
+        Some(os) => (os.mtus(), format!("the MTU of a port with {}", os.name())),
+        None => (MTU_BYTES, "the MTU of a port".to_owned()),
+    };
+    let path = format!("{at}.mtu");
+    check_range(checker, &path, switch.mtu, &mtus, (&what, effect));
     let effect = "the buffer for what is on its way when a pause is asked for is sized by it";
     check_range(
         checker,
-        &at("cable_length_m"),
+        &format!("{at}.cable_length_m"),
         switch.cable_length_m,
         &CABLE_M,
         ("the length of a cable", effect),
@@ -99,7 +95,11 @@ fn check_port_settings(
             effect,
             format!("write one of {speeds}"),
         );
-        checker.find(&at("port_speed_gbps"), "no speed of Ethernet", finding);
+        checker.find(
+            &format!("{at}.port_speed_gbps"),
+            "no speed of Ethernet",
+            finding,
+        );
     }
     if let Some(model) = switch
         .model
@@ -108,48 +108,30 @@ fn check_port_settings(
     {
         let effect = "nothing that depends on the chip could be checked";
         let fix = "write a model (`railwright catalog switch`), or leave the key out";
-        checker.find(
-            &at("model"),
-            "empty",
-            new_spec_error(
-                VALUE,
-                format!("`{}` is no model", truncate_user_text(model)),
-                effect,
-                fix,
-            ),
-        );
+        let message = format!("`{}` is no model", truncate_user_text(model));
+        let finding = new_spec_error(VALUE, message, effect, fix);
+        checker.find(&format!("{at}.model"), "empty", finding);
     }
 }
 
-fn check_traffic_priorities(
-    checker: &mut SpecChecker<'_>,
-    switch: &SwitchGroup,
-    at: &impl Fn(&str) -> String,
-) {
+fn check_traffic_priorities(checker: &mut SpecChecker<'_>, switch: &SwitchGroup, at: &str) {
     let mut seen = BTreeSet::new();
     for (index, priority) in switch.pfc.iter().flatten().enumerate() {
-        let path = format!("{}[{index}]", at("pfc"));
-        is_priority(checker, &path, *priority);
+        let path = format!("{at}.pfc[{index}]");
+        check_priority(checker, &path, *priority);
         if !seen.insert(priority) {
             let effect = "the switch refuses the list";
-            checker.find(
-                &path,
-                "again here",
-                new_spec_error(
-                    VALUE,
-                    format!("priority {priority} stands twice in `pfc`"),
-                    effect,
-                    "name it once",
-                ),
-            );
+            let message = format!("priority {priority} stands twice in `pfc`");
+            let finding = new_spec_error(VALUE, message, effect, "name it once");
+            checker.find(&path, "again here", finding);
         }
     }
     for (dscp, priority) in switch.dscp.iter().flatten() {
-        is_priority(checker, &format!("{}.{}", at("dscp"), dscp.0), *priority);
+        check_priority(checker, &format!("{at}.dscp.{}", dscp.0), *priority);
     }
 }
 
-fn is_priority(checker: &mut SpecChecker<'_>, path: &str, priority: u8) {
+fn check_priority(checker: &mut SpecChecker<'_>, path: &str, priority: u8) {
     let words = (
         "a priority",
         "Ethernet has the priorities 0 to 7 (IEEE 802.1Q)",
@@ -157,15 +139,11 @@ fn is_priority(checker: &mut SpecChecker<'_>, path: &str, priority: u8) {
     check_range(checker, path, Some(priority), &(0..=7), words);
 }
 
-fn check_ecn_thresholds(
-    checker: &mut SpecChecker<'_>,
-    thresholds: &EcnThresholds,
-    at: &impl Fn(&str) -> String,
-) {
+fn check_ecn_thresholds(checker: &mut SpecChecker<'_>, thresholds: &EcnThresholds, at: &str) {
     let effect = "the switch refuses the profile, and marks nothing";
     check_range(
         checker,
-        &at("ecn.probability_percent"),
+        &format!("{at}.ecn.probability_percent"),
         thresholds.probability_percent,
         &(0..=100),
         ("a share in percent", effect),
@@ -173,55 +151,45 @@ fn check_ecn_thresholds(
     let effect = "the thresholds are chosen by it";
     check_range(
         checker,
-        &at("ecn.round_trip_us"),
+        &format!("{at}.ecn.round_trip_us"),
         thresholds.round_trip_us,
         &ROUND_TRIP_US,
         ("a round trip in microseconds", effect),
     );
-    match (thresholds.min_bytes, thresholds.max_bytes) {
+    let (here, absent) = match (thresholds.min_bytes, thresholds.max_bytes) {
         (Some(min), Some(max)) if min >= max => {
-            let effect = "nothing lies between them: packets are marked all at once or not at all, \
-                          and senders stop instead of slowing down";
-            let message = format!(
-                "packets would be marked from {min} bytes on and all of them from {max} on"
-            );
-            let finding = new_spec_error(
-                VALUE,
-                message,
-                effect,
-                "let `min_bytes` be the smaller one, a quarter of `max_bytes` for example",
-            );
-            checker.find_with(
-                &at("ecn.min_bytes"),
-                "not below",
-                (&at("ecn.max_bytes"), "this one"),
-                finding,
-            );
+            return report_crossed_thresholds(checker, min, max, at);
         }
-        (Some(_), None) | (None, Some(_)) => {
-            let (here, absent) = if thresholds.min_bytes.is_some() {
-                ("min_bytes", "max_bytes")
-            } else {
-                ("max_bytes", "min_bytes")
-            };
-            let effect = "the other one would be chosen without a look at this one";
-            let finding = new_spec_error(
-                VALUE,
-                format!("`{here}` needs `{absent}` beside it"),
-                effect,
-                format!("add `{absent}`, or leave both out"),
-            );
-            checker.find(&at(&format!("ecn.{here}")), "alone", finding);
-        }
-        _ => {}
-    }
+        (Some(_), None) => ("min_bytes", "max_bytes"),
+        (None, Some(_)) => ("max_bytes", "min_bytes"),
+        (Some(_), Some(_)) | (None, None) => return,
+    };
+    let effect = "the other one would be chosen without a look at this one";
+    let finding = new_spec_error(
+        VALUE,
+        format!("`{here}` needs `{absent}` beside it"),
+        effect,
+        format!("add `{absent}`, or leave both out"),
+    );
+    checker.find(&format!("{at}.ecn.{here}"), "alone", finding);
 }
 
-fn check_watchdog_times(
-    checker: &mut SpecChecker<'_>,
-    times: &WatchdogTimes,
-    at: &impl Fn(&str) -> String,
-) {
+fn report_crossed_thresholds(checker: &mut SpecChecker<'_>, min: u64, max: u64, at: &str) {
+    let effect = "nothing lies between them: packets are marked all at once or not at all, \
+                  and senders stop instead of slowing down";
+    let message =
+        format!("packets would be marked from {min} bytes on and all of them from {max} on");
+    let fix = "let `min_bytes` be the smaller one, a quarter of `max_bytes` for example";
+    let finding = new_spec_error(VALUE, message, effect, fix);
+    checker.find_with(
+        &format!("{at}.ecn.min_bytes"),
+        "not below",
+        (&format!("{at}.ecn.max_bytes"), "this one"),
+        finding,
+    );
+}
+
+fn check_watchdog_times(checker: &mut SpecChecker<'_>, times: &WatchdogTimes, at: &str) {
     let effect = "the switch refuses the value, and the watchdog does not watch the port";
     let fields = [
         ("detection_ms", times.detection_ms, DETECTION_MS),
@@ -231,7 +199,7 @@ fn check_watchdog_times(
     for (key, value, range) in &fields {
         check_range(
             checker,
-            &at(&format!("watchdog.{key}")),
+            &format!("{at}.watchdog.{key}"),
             *value,
             range,
             ("a time of the watchdog in milliseconds", effect),
@@ -253,11 +221,14 @@ fn check_watchdog_times(
             effect,
             format!("write {polling} or more, or let it look more often"),
         );
-        let path = at(&format!("watchdog.{key}"));
+        let path = format!("{at}.watchdog.{key}");
         checker.find_with(
             &path,
             "shorter than",
-            (&at("watchdog.polling_ms"), "the time between two looks"),
+            (
+                &format!("{at}.watchdog.polling_ms"),
+                "the time between two looks",
+            ),
             finding,
         );
     }
@@ -363,18 +334,12 @@ fn expand_switch_names(
     let fix = problem.fix.unwrap_or_else(|| {
         "a node-set looks like `leaf[1-8]`, `leaf1,leaf2` or `pod[1-4]leaf[1-8]`".to_owned()
     });
-    let finding = new_spec_error("RW0110", "this is no node-set", effect, fix);
-    let location = checker.tree.find(&format!("switches[{index}].name"));
-    let label = location.map(|location| {
-        checker
-            .tree
-            .label_within(location, problem.span, &problem.message)
-    });
-    checker.findings.push(
-        label
-            .into_iter()
-            .fold(finding, railwright_base::Diagnostic::labelled),
-    );
+    let mut finding = new_spec_error("RW0110", "this is no node-set", effect, fix);
+    let tree = checker.tree;
+    if let Some(location) = tree.find(&format!("switches[{index}].name")) {
+        finding = finding.labelled(tree.label_within(location, problem.span, &problem.message));
+    }
+    checker.findings.push(finding);
     None
 }
 

@@ -1,12 +1,11 @@
 //! Rules that are waived for a while: whose, by whom, why, and until when. Whether there is such a
 //! rule is asked where the rules are known.
 
-use super::acceptance::check_exception_fields;
+use super::acceptance::{check_exception_fields, suggest_host};
 use super::{SpecChecker, new_spec_error, truncate_user_text};
 use crate::spec::hosts::Host;
 use crate::spec::model::Spec;
 use railwright_base::nodeset::expand_node_set;
-use railwright_base::suggest::find_nearest_word;
 use std::collections::BTreeSet;
 
 const CODE: &str = "RW0131";
@@ -17,7 +16,7 @@ pub fn check_waivers(checker: &mut SpecChecker<'_>, spec: &Spec, hosts: &[Host])
     let known: BTreeSet<&str> = hosts.iter().map(|host| host.name.as_str()).collect();
     for (index, waiver) in spec.rules.waive.iter().enumerate() {
         let at = format!("rules.waive[{index}]");
-        let said = [
+        let texts = [
             ("code", &waiver.code),
             ("reason", &waiver.reason),
             ("owner", &waiver.owner),
@@ -27,7 +26,7 @@ pub fn check_waivers(checker: &mut SpecChecker<'_>, spec: &Spec, hosts: &[Host])
             (CODE, EFFECT),
             &at,
             "of this waiver",
-            &said,
+            &texts,
             &waiver.until,
         );
         let Some(nodes) = waiver.nodes.as_deref().filter(|nodes| *nodes != "*") else {
@@ -39,18 +38,17 @@ pub fn check_waivers(checker: &mut SpecChecker<'_>, spec: &Spec, hosts: &[Host])
                 "this is no node-set".to_owned(),
                 "a node-set looks like `gpu[001-064]`; `*` stands for all".to_owned(),
             ),
-            Ok(names) => match names.iter().find(|name| !known.contains(name.as_str())) {
-                None => continue,
-                Some(unknown) => {
-                    let near = find_nearest_word(unknown, known.iter().copied())
-                        .map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-                    (
-                        "of this cluster".to_owned(),
-                        format!("there is no host `{}`{near}", truncate_user_text(unknown)),
-                        "name hosts of `nodes`".to_owned(),
-                    )
-                }
-            },
+            Ok(names) => {
+                let Some(unknown) = names.iter().find(|name| !known.contains(name.as_str())) else {
+                    continue;
+                };
+                let near = suggest_host(unknown, &known);
+                (
+                    "of this cluster".to_owned(),
+                    format!("there is no host `{}`{near}", truncate_user_text(unknown)),
+                    "name hosts of `nodes`".to_owned(),
+                )
+            }
         };
         checker.find(
             &format!("{at}.nodes"),

@@ -8,11 +8,7 @@ use std::collections::BTreeMap;
 
 /// All of them, against each other.
 pub fn check_workloads(checker: &mut SpecChecker<'_>, spec: &Spec) {
-    if let (false, None, true) = (
-        spec.workloads.is_empty(),
-        &spec.kubernetes,
-        checker.complete,
-    ) {
+    if !spec.workloads.is_empty() && spec.kubernetes.is_none() && checker.complete {
         let finding = new_spec_error(
             "RW0180",
             "there are workloads, and no Kubernetes cluster for them",
@@ -53,12 +49,10 @@ pub fn check_workloads(checker: &mut SpecChecker<'_>, spec: &Spec) {
 /// (Kubernetes documentation, Deployments: selector).
 fn check_app_labels(checker: &mut SpecChecker<'_>, spec: &Spec) {
     let mut seen: BTreeMap<(&str, &str), usize> = BTreeMap::new();
-    for (index, workload) in spec
-        .workloads
-        .iter()
-        .enumerate()
-        .filter(|(_, workload)| workload.kind == WorkloadKind::Acs)
-    {
+    for (index, workload) in spec.workloads.iter().enumerate() {
+        if workload.kind != WorkloadKind::Acs {
+            continue;
+        }
         let app = workload.app.as_deref().unwrap_or(&workload.name);
         let first = *seen.entry((&workload.namespace, app)).or_insert(index);
         // Of one name it is told already.
@@ -76,16 +70,20 @@ fn check_app_labels(checker: &mut SpecChecker<'_>, spec: &Spec) {
              each other",
             "give one of them another `app` or namespace",
         );
-        let place = |index: usize| match spec.workloads[index].app {
-            Some(_) => format!("workloads[{index}].app"),
-            None => format_name_path(index),
-        };
         checker.find_with(
-            &place(index),
+            &format_app_path(spec, index),
             "again here",
-            (&place(first), "first here"),
+            (&format_app_path(spec, first), "first here"),
             finding,
         );
+    }
+}
+
+/// Where the label `app` of a workload comes from: the field, or the name.
+fn format_app_path(spec: &Spec, index: usize) -> String {
+    match spec.workloads[index].app {
+        Some(_) => format!("workloads[{index}].app"),
+        None => format_name_path(index),
     }
 }
 

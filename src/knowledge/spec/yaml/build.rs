@@ -83,7 +83,7 @@ pub(super) fn build_document(
     aliases: &mut AliasBudget,
     problems: &mut Vec<Diagnostic>,
 ) -> Option<YamlDocument> {
-    if let Some(diagnostic) = too_large(&source).or_else(|| control_character(&source)) {
+    if let Some(diagnostic) = check_size(&source).or_else(|| check_control_characters(&source)) {
         problems.push(diagnostic);
         return None;
     }
@@ -106,13 +106,10 @@ pub(super) fn build_document(
     };
     for next in Parser::new_from_str_with_options(source.text(), options) {
         match next {
-            Ok((event, span)) => builder.take(event, &span).ok()?,
+            Ok((event, span)) => builder.take_event(event, &span).ok()?,
             Err(error) => {
-                let at = error
-                    .marker()
-                    .byte_offset()
-                    .unwrap_or(0)
-                    .min(source.text().len());
+                let at = error.marker().byte_offset().unwrap_or(0);
+                let at = at.min(source.text().len());
                 builder
                     .problems
                     .push(syntax::diagnose_syntax_error(&source, at, error.kind()));
@@ -123,7 +120,7 @@ pub(super) fn build_document(
     Some(builder.document)
 }
 
-fn too_large(source: &SourceText) -> Option<Diagnostic> {
+fn check_size(source: &SourceText) -> Option<Diagnostic> {
     (source.text().len() > BYTES_MAX).then(|| {
         Diagnostic::error(
             "RW0104",
@@ -134,7 +131,7 @@ fn too_large(source: &SourceText) -> Option<Diagnostic> {
 }
 
 /// Escape sequences and the like have no business in a spec, and would reach the reader's terminal.
-fn control_character(source: &SourceText) -> Option<Diagnostic> {
+fn check_control_characters(source: &SourceText) -> Option<Diagnostic> {
     let text = source.text();
     // Nearly every file passes this look at its bytes: 0xC2 starts the control characters beyond
     // ASCII, 0xEF the byte order mark.
@@ -143,10 +140,9 @@ fn control_character(source: &SourceText) -> Option<Diagnostic> {
     }) {
         return None;
     }
-    let wrong = |(at, c): &(usize, char)| {
+    let (at, c) = text.char_indices().find(|(at, c)| {
         (c.is_control() && !matches!(c, '\n' | '\r' | '\t')) || (*c == '\u{feff}' && *at > 0)
-    };
-    let (at, c) = text.char_indices().find(wrong)?;
+    })?;
     Some(
         Diagnostic::error(
             "RW0101",
@@ -173,7 +169,7 @@ impl YamlDocumentBuilder<'_> {
         );
     }
 
-    fn take(&mut self, event: Event<'_>, span: &Span) -> Result<(), YamlBuildAbort> {
+    fn take_event(&mut self, event: Event<'_>, span: &Span) -> Result<(), YamlBuildAbort> {
         let bytes = span.byte_range().unwrap_or(0..0);
         let bytes = bytes.start..bytes.end.max(bytes.start);
         match event {
@@ -213,11 +209,9 @@ impl YamlDocumentBuilder<'_> {
 
     fn refuse_tag(&mut self, tagged: bool, span: &Span) {
         if tagged {
-            let start = span
-                .tag_start
-                .and_then(|m| m.byte_offset())
-                .or(span.byte_range().map(|b| b.start))
-                .unwrap_or(0);
+            let tag = span.tag_start.and_then(|marker| marker.byte_offset());
+            let node = span.byte_range().map_or(0, |bytes| bytes.start);
+            let start = tag.unwrap_or(node);
             let rest = self.document.source.text().get(start..).unwrap_or("");
             let end = start + rest.find(char::is_whitespace).unwrap_or(rest.len());
             self.problem(
@@ -323,27 +317,15 @@ impl YamlDocumentBuilder<'_> {
             YamlNodeKind::Quoted
         };
         let source = self.document.source.text();
-        let within_quotes =
-            || bytes.len() >= 2 && source.get(bytes.start + 1..bytes.end - 1) == Some(text);
         let extra = if source.get(bytes.clone()) == Some(text) {
             TEXT_IS_SPAN
-        } else if kind == YamlNodeKind::Quoted && within_quotes() {
+        } else if kind == YamlNodeKind::Quoted
+            && bytes.len() >= 2
+            && source.get(bytes.start + 1..bytes.end - 1) == Some(text)
+        {
             TEXT_IS_SPAN_IN_QUOTES
         } else {
-            if text
-                .chars()
-                .any(|c| c.is_control() && !matches!(c, '\n' | '\t'))
-            {
-                self.problem(
-                    "RW0101",
-                    "the text holds a control character",
-                    bytes.clone(),
-                    "by an escape in here",
-                    "remove the escape",
-                );
-            }
-            self.document.owned.push(text.to_owned());
-            self.document.owned.len() as u32 - 1
+            self.own_text(text, &bytes)
         };
         let size = YamlExpandedSize {
             bytes: text.len() as u64,
@@ -354,6 +336,22 @@ impl YamlDocumentBuilder<'_> {
             self.anchors.insert(anchor, (id, size));
         }
         Ok(())
+    }
+
+    /// Keeps a text that does not stand in the file as it is, and returns its index.
+    fn own_text(&mut self, text: &str, bytes: &Range<usize>) -> u32 {
+        let mut characters = text.chars();
+        if characters.any(|c| c.is_control() && !matches!(c, '\n' | '\t')) {
+            self.problem(
+                "RW0101",
+                "the text holds a control character",
+                bytes.clone(),
+                "by an escape in here",
+                "remove the escape",
+            );
+        }
+        self.document.owned.push(text.to_owned());
+        self.document.owned.len() as u32 - 1
     }
 
     fn open(
@@ -480,10 +478,14 @@ impl YamlDocumentBuilder<'_> {
 
     fn check_merged(&mut self, value: NodeId) {
         let document = &self.document;
-        let is_mapping = |id: NodeId| document.kind(id) == YamlNodeKind::Mapping;
-        let is_list_of_mappings =
-            document.kind(value) == YamlNodeKind::Sequence && document.items(value).all(is_mapping);
-        if !is_mapping(value) && !is_list_of_mappings {
+        let is_sound = match document.kind(value) {
+            YamlNodeKind::Mapping => true,
+            YamlNodeKind::Sequence => document
+                .items(value)
+                .all(|item| document.kind(item) == YamlNodeKind::Mapping),
+            _ => false,
+        };
+        if !is_sound {
             let span = document.caret(value);
             let fix = "name an anchor of a mapping, or a list of such";
             self.problem(

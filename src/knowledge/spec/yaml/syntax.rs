@@ -30,7 +30,7 @@ pub(super) fn diagnose_syntax_error(
     let Mistake { span, what, fix } = found.unwrap_or_else(|| Mistake {
         span: at..at,
         what: describe_error_kind(kind),
-        fix: "mend the syntax here",
+        fix: "fix the syntax here",
     });
     Diagnostic::error("RW0101", "this is not valid YAML")
         .at(source.name(), span, what)
@@ -142,21 +142,25 @@ impl<'a> YamlErrorContext<'a> {
 
     /// `cluster lab`: a word where a key should be.
     fn no_colon(&self, kind: &ErrorKind) -> Option<Mistake> {
-        self.last_two()
-            .filter(|line| in_block(kind) && !line.content().starts_with('-'))
-            .find_map(|line| {
-                let (rest, column) = line.behind_dashes();
-                let word = rest.split(' ').next().filter(|word| {
-                    !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-                })?;
-                let at = line.start + column;
-                let what = format!("a `:` is missing after `{}`", one_line(word, 40));
-                (!rest.contains(':')).then_some(Mistake {
-                    span: at..at + word.len(),
-                    what,
-                    fix: "write `key: value`",
-                })
-            })
+        if !in_block(kind) {
+            return None;
+        }
+        for line in self.last_two() {
+            let (rest, column) = line.behind_dashes();
+            let word = rest.split(' ').next().unwrap_or_default();
+            let is_key =
+                !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+            if line.content().starts_with('-') || !is_key || rest.contains(':') {
+                continue;
+            }
+            let at = line.start + column;
+            return Some(Mistake {
+                span: at..at + word.len(),
+                what: format!("a `:` is missing after `{}`", one_line(word, 40)),
+                fix: "write `key: value`",
+            });
+        }
+        None
     }
 
     /// A line that begins where none of those begin that it could belong to.

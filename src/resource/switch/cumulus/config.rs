@@ -1,7 +1,10 @@
-//! The tree of NVUE, as `nvue.py` prints what of it is judged: `{"ports": [...], "set": {...}}`.
+//! The tree of NVUE, as `nvue.py` prints what of it is compared: `{"ports": [...], "set": {...}}`.
 
 use crate::Fact;
-use crate::switch::unreadable::{PRIORITIES, build_unreadable_fact, parse_bounded_number};
+use crate::switch::SwitchError;
+use crate::switch::unreadable::{
+    PRIORITIES, build_unreadable_fact, parse_bounded_number, parse_digits,
+};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -17,19 +20,16 @@ pub struct Nvue {
 
 impl Nvue {
     /// The revision in a text; the error fits after "unknown:".
-    pub fn parse(text: &str) -> Result<Self, String> {
-        let bad = || "the configuration makes no sense".to_owned();
-        let mut said: Value = serde_json::from_str(text).map_err(|_| bad())?;
-        let ports = said.get("ports").and_then(Value::as_array);
-        let ports = ports.map(|all| {
-            all.iter()
-                .filter_map(Value::as_str)
-                .map(str::to_owned)
-                .collect()
+    pub fn parse(text: &str) -> Result<Self, SwitchError> {
+        let mut answer: Value =
+            serde_json::from_str(text).map_err(|_| SwitchError::unreadable_configuration())?;
+        let ports = answer.get("ports").and_then(Value::as_array).map(|names| {
+            let names = names.iter().filter_map(Value::as_str);
+            names.map(str::to_owned).collect()
         });
-        match said.get_mut("set").map(Value::take) {
+        match answer.get_mut("set").map(Value::take) {
             Some(set @ Value::Object(_)) => Ok(Nvue { ports, set }),
-            _ => Err(bad()),
+            _ => Err(SwitchError::unreadable_configuration()),
         }
     }
 
@@ -48,11 +48,12 @@ impl Nvue {
         parse_number_value(path.join(" "), self.at(path), bounds)
     }
 
-    /// True where the switch has the port, as far as it said.
+    /// True where the switch has the port, as far as that is known.
     pub fn has_port(&self, port: &str) -> bool {
-        self.ports
-            .as_ref()
-            .is_none_or(|ports| ports.iter().any(|known| known == port))
+        match &self.ports {
+            Some(ports) => ports.iter().any(|known| known == port),
+            None => true,
+        }
     }
 
     /// The ports that it has.
@@ -73,23 +74,21 @@ pub fn parse_number_value(
     }
 }
 
-/// What a word or an entry at a place makes no sense of is said as JSON.
+/// A word or an entry that makes no sense is shown as JSON.
 pub fn build_unreadable_value<T>(what: impl Display, value: &Value) -> Fact<T> {
-    build_unreadable_fact(
-        what,
-        &value
-            .as_str()
-            .map_or_else(|| value.to_string(), str::to_owned),
-    )
+    match value {
+        Value::String(word) => build_unreadable_fact(what, word),
+        value => build_unreadable_fact(what, &value.to_string()),
+    }
 }
 
 /// True for the words by which releases switch something off: `off` up to 5.8, `disable`,
 /// `disabled` (CumulusNetworks/docs: content/nvue-reference/Set-and-Unset-Commands/QoS.md).
 pub fn is_off(value: Option<&Value>) -> bool {
-    matches!(
-        value.and_then(Value::as_str),
-        Some("off" | "disable" | "disabled")
-    ) || value.and_then(Value::as_bool) == Some(false)
+    match value {
+        Some(Value::String(word)) => ["off", "disable", "disabled"].contains(&word.as_str()),
+        value => value == Some(&Value::Bool(false)),
+    }
 }
 
 /// Whether something is on, by the words of all releases; what nobody says is on once its place is
@@ -112,13 +111,12 @@ pub fn parse_priority_keys(what: impl Display, value: Option<&Value>) -> Fact<BT
         Some(Value::Object(all)) => all,
         Some(other) => return build_unreadable_value(what, other),
     };
-    let number = |key: &str| {
-        parse_bounded_number("", Some(key), PRIORITIES)
-            .value()
-            .copied()
-    };
-    match all.keys().find(|key| number(key).is_none()) {
-        Some(key) => build_unreadable_fact(what, key),
-        None => Fact::Is(all.keys().filter_map(|key| number(key)).collect()),
+    let mut priorities = BTreeSet::new();
+    for key in all.keys() {
+        let Some(priority) = parse_digits(key, PRIORITIES) else {
+            return build_unreadable_fact(what, key);
+        };
+        priorities.insert(priority);
     }
+    Fact::Is(priorities)
 }

@@ -1,5 +1,5 @@
-//! A revision of NVUE as one configuration among those of other systems: which edits a wish comes
-//! to, and what is put back.
+//! A revision of NVUE as one configuration among those of other systems: which edits a desired
+//! setting comes to, and what is put back.
 
 use super::OURS;
 use super::config::Nvue;
@@ -8,16 +8,14 @@ use super::plan_edits::{self, format_port_profile_name};
 use super::port_view::CumulusPortView;
 use super::profile::QosProfileKind;
 use crate::Reading;
+use crate::switch::SwitchError;
 use crate::switch::configuration::{
-    DesiredPortSetting, RestorableSetting, SwitchConfiguration, SwitchPortSettings,
-    unlike_as_a_whole,
+    DesiredPortSetting, RestorableSetting, SHARED, SwitchConfiguration, SwitchPortSettings,
+    list_shared_settings, unlike_as_a_whole,
 };
 use crate::switch::edit::SwitchEdit;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
-
-/// Below it `before` has what all ports of the switch share, which is not put back.
-const SHARED: &str = "shared";
 
 /// What all ports share and we may come to set.
 const SHARED_PLACES: [&str; 3] = [
@@ -35,7 +33,11 @@ impl SwitchConfiguration for Nvue {
         CumulusPortView::of(self, name).map(|view| Box::new(view) as Box<dyn SwitchPortSettings>)
     }
 
-    fn edits(&self, port: &str, wanted: &DesiredPortSetting) -> Result<Vec<SwitchEdit>, String> {
+    fn edits(
+        &self,
+        port: &str,
+        wanted: &DesiredPortSetting,
+    ) -> Result<Vec<SwitchEdit>, SwitchError> {
         let edits = match wanted {
             DesiredPortSetting::Port { mtu, up } => {
                 plan_edits::plan_cumulus_port_edits(self, port, *mtu, *up)
@@ -50,26 +52,21 @@ impl SwitchConfiguration for Nvue {
                 plan_edits::plan_cumulus_cable_edits(self, port, *metres)?
             }
         };
-        Ok(wrap_cumulus_edits(edits))
+        Ok(edits.into_iter().map(SwitchEdit::Cumulus).collect())
     }
 
     fn before(&self, port: &str, wanted: &DesiredPortSetting) -> Value {
         let profile = format_port_profile_name(port);
         let places: Vec<(String, Value)> = match wanted {
             // A port that we brought up is never taken down again: others may have come to use it.
-            DesiredPortSetting::Port { mtu, .. } => mtu
-                .iter()
-                .map(|_| self.remember_place(format!("interface {port} link mtu")))
-                .collect(),
+            DesiredPortSetting::Port { mtu: Some(_), .. } => {
+                vec![self.remember_place(format!("interface {port} link mtu"))]
+            }
+            DesiredPortSetting::Port { mtu: None, .. } => Vec::new(),
             DesiredPortSetting::Cable { .. } => {
-                let cable = self
-                    .effective(port, QosProfileKind::Pfc)
-                    .get("cable-length")
-                    .cloned();
-                vec![(
-                    format!("qos pfc {profile} cable-length"),
-                    cable.unwrap_or_default(),
-                )]
+                let mut members = self.effective(port, QosProfileKind::Pfc);
+                let cable = members.remove("cable-length").unwrap_or_default();
+                vec![(format!("qos pfc {profile} cable-length"), cable)]
             }
             DesiredPortSetting::Marking { queue, .. } => {
                 let part = format!("traffic-class {queue}");
@@ -94,17 +91,15 @@ impl SwitchConfiguration for Nvue {
     }
 
     fn kept(&self, port: &str, before: &Value) -> Vec<RestorableSetting> {
-        let kept = |(path, was): (Vec<&str>, &Value)| {
-            let is = self
-                .at(&path)
-                .map_or(Reading::Absent, |is| build_setting_reading(port, is));
-            RestorableSetting {
+        let mut settings = Vec::new();
+        for (path, was) in self.places(port, before) {
+            settings.push(RestorableSetting {
                 called: describe_setting_path(port, &path),
                 was: build_setting_reading(port, was),
-                is,
-            }
-        };
-        self.places(port, before).into_iter().map(kept).collect()
+                is: build_setting_reading(port, self.at(&path).unwrap_or(&Value::Null)),
+            });
+        }
+        settings
     }
 
     fn put_back(&self, port: &str, before: &Value) -> Vec<SwitchEdit> {
@@ -127,24 +122,21 @@ impl SwitchConfiguration for Nvue {
         back.extend(edits.finish());
         back.sort();
         back.dedup();
-        wrap_cumulus_edits(back)
+        back.into_iter().map(SwitchEdit::Cumulus).collect()
     }
 
     fn stays(&self, before: &Value) -> Vec<String> {
-        let places = before
-            .get(SHARED)
-            .and_then(Value::as_object)
-            .into_iter()
-            .flatten();
-        let stays = places.filter_map(|(path, was)| {
-            let is = self
-                .at(&path.split(' ').collect::<Vec<_>>())
-                .filter(|is| *is != was)?;
-            Some(format!(
-                "{path} stays {is}: other ports may need it (`nv unset {path}`)"
-            ))
-        });
-        stays.collect()
+        let mut stays = Vec::new();
+        for (path, was) in list_shared_settings(before) {
+            if let Some(is) = self.at_place(path)
+                && is != was
+            {
+                stays.push(format!(
+                    "{path} stays {is}: other ports may need it (`nv unset {path}`)"
+                ));
+            }
+        }
+        stays
     }
 
     fn unlike(&self, other: &dyn SwitchConfiguration) -> Option<BTreeSet<String>> {
@@ -153,11 +145,15 @@ impl SwitchConfiguration for Nvue {
 }
 
 impl Nvue {
+    /// What is set at a place, by its words in a row.
+    fn at_place(&self, place: &str) -> Option<&Value> {
+        self.at(&Vec::from_iter(place.split(' ')))
+    }
+
     /// A place with what it holds.
-    fn remember_place(&self, path: String) -> (String, Value) {
-        let is = self.at(&path.split(' ').collect::<Vec<_>>());
-        let is = is.map_or(Value::Null, wrap_tree_value);
-        (path, is)
+    fn remember_place(&self, place: String) -> (String, Value) {
+        let is = self.at_place(&place).map_or(Value::Null, wrap_tree_value);
+        (place, is)
     }
 
     fn remember_binding(&self, port: &str, family: QosProfileKind) -> (String, Value) {
@@ -177,36 +173,29 @@ impl Nvue {
 
     /// What `before` has of the port alone, without what went with a profile.
     fn places<'a>(&self, port: &str, before: &'a Value) -> Vec<(Vec<&'a str>, &'a Value)> {
-        let places = before
-            .as_object()
-            .into_iter()
-            .flatten()
-            .filter(|(path, _)| *path != SHARED);
-        let places = places.map(|(path, was)| {
-            (
-                path.split(' ').collect::<Vec<_>>(),
-                was.get(0).unwrap_or(was),
-            )
-        });
-        // A profile that came with a binding goes with it, whatever a later wish of the port found
-        // in it.
-        let goes = |family: &str| {
-            before
-                .get(format!("interface {port} qos {family} profile"))
-                .is_some()
-        };
-        let is_there = |path: &[&str]| match path {
-            ["qos", family, profile, ..] if *profile == format_port_profile_name(port) => {
-                self.at(&path[..3]).is_some() && !goes(family)
+        let own_profile = format_port_profile_name(port);
+        let mut places = Vec::new();
+        for (path, was) in before.as_object().into_iter().flatten() {
+            let path = Vec::from_iter(path.split(' '));
+            let is_there = match path.as_slice() {
+                ["qos", family, profile, ..] if *profile == own_profile => {
+                    // A profile that came with a binding goes with it, whatever a later resource
+                    // of the port found in it.
+                    let binding = format!("interface {port} qos {family} profile");
+                    self.at(&path[..3]).is_some() && before.get(binding).is_none()
+                }
+                ["interface", ..] => true,
+                _ => false,
+            };
+            if is_there {
+                places.push((path, was.get(0).unwrap_or(was)));
             }
-            ["interface", ..] => true,
-            _ => false,
-        };
-        places.filter(|(path, _)| is_there(path)).collect()
+        }
+        places
     }
 }
 
-/// A tree is remembered as one: a later wish of the port adds nothing to it.
+/// A tree is remembered as one: a later resource of the port adds nothing to it.
 fn wrap_tree_value(value: &Value) -> Value {
     if value.is_object() {
         Value::Array(vec![value.clone()])
@@ -221,23 +210,16 @@ fn build_subtree_restore_edits(
     path: &[&str],
     was: &Map<String, Value>,
 ) -> Vec<CumulusEdit> {
-    let mut edits = CumulusEditBuilder::of(nvue);
+    let mut builder = CumulusEditBuilder::of(nvue);
     if was.is_empty() {
-        edits.set(path, Leaf::Entry {});
+        builder.set(path, Leaf::Entry {});
     }
-    edits.copy(path, was, &[]);
+    builder.copy(path, was, &[]);
+    let mut edits = builder.finish();
+    for edit in &mut edits {
+        edit.copied = false;
+    }
     edits
-        .finish()
-        .into_iter()
-        .map(|edit| CumulusEdit {
-            copied: false,
-            ..edit
-        })
-        .collect()
-}
-
-fn wrap_cumulus_edits(edits: Vec<CumulusEdit>) -> Vec<SwitchEdit> {
-    edits.into_iter().map(SwitchEdit::Cumulus).collect()
 }
 
 /// A value, or the names of what is there; alike for all ports.
@@ -248,22 +230,15 @@ fn build_setting_reading(port: &str, value: &Value) -> Reading {
         }
         Value::Null => Reading::Absent,
         Value::Object(map) if map.is_empty() => Reading::is("there"),
-        Value::Object(map) => Reading::is(map.keys().cloned().collect::<Vec<_>>().join(", ")),
+        Value::Object(map) => Reading::is(Vec::from_iter(map.keys().cloned()).join(", ")),
         other => Reading::Is(other.clone()),
     }
 }
 
 /// What a place is called, alike for all ports.
 fn describe_setting_path(port: &str, path: &[&str]) -> String {
-    let words = path.iter().filter(|word| {
-        ![
-            "interface",
-            "qos",
-            "link",
-            port,
-            &format_port_profile_name(port),
-        ]
-        .contains(word)
-    });
-    words.copied().collect::<Vec<_>>().join(" ")
+    let profile = format_port_profile_name(port);
+    let left_out = ["interface", "qos", "link", port, &profile];
+    let words = path.iter().copied().filter(|word| !left_out.contains(word));
+    Vec::from_iter(words).join(" ")
 }

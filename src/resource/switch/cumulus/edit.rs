@@ -62,11 +62,12 @@ pub struct CumulusEdit {
     /// The value; nothing takes away what is there, and all below it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Leaf>,
-    /// Only carried over from the profile before: what another wish says of the place goes before
-    /// it.
+    /// Only carried over from the profile before: what another desired setting says of the place
+    /// goes before it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub copied: bool,
-    /// Is not there, and is not to come: it keeps away what another wish carries over.
+    /// Is not there, and is not to come: it keeps away what another
+    /// desired setting carries over.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub missing: bool,
 }
@@ -126,38 +127,16 @@ impl<'a> CumulusEditBuilder<'a> {
 
     /// Makes a profile a copy of another one, but for some of its members.
     pub fn copy(&mut self, path: &[&str], from: &Map<String, Value>, except: &[&str]) {
-        let kept = |map: &Map<String, Value>| -> BTreeMap<Vec<String>, Leaf> {
-            map.iter()
-                .filter(|(name, _)| !except.contains(&name.as_str()))
-                .flat_map(|(name, value)| collect_leaf_values(name, value))
-                .collect()
-        };
-        let wanted = kept(from);
-        let there = self
-            .nvue
-            .at(path)
-            .and_then(Value::as_object)
-            .map(kept)
-            .unwrap_or_default();
-        let whole = |rest: &'_ [String]| {
-            path.iter()
-                .map(|word| (*word).to_owned())
-                .chain(rest.iter().cloned())
-                .collect::<Vec<String>>()
-        };
-        let edits = there
-            .keys()
-            .filter(|rest| !wanted.contains_key(*rest))
-            .map(|rest| (whole(rest), None));
-        let edits: Vec<_> = edits
-            .chain(wanted.iter().map(|(rest, leaf)| (whole(rest), Some(leaf))))
-            .collect();
-        for (path, leaf) in edits {
-            let path: Vec<&str> = path.iter().map(String::as_str).collect();
-            match leaf {
-                Some(leaf) => self.put(&path, leaf.clone(), true),
-                None => self.push(&path, None, true, false),
+        let wanted = collect_leaves(from, except);
+        if let Some(Value::Object(there)) = self.nvue.at(path) {
+            for rest in collect_leaves(there, except).keys() {
+                if !wanted.contains_key(rest) {
+                    self.push(&join_path(path, rest), None, true, false);
+                }
             }
+        }
+        for (rest, leaf) in wanted {
+            self.put(&join_path(path, &rest), leaf, true);
         }
     }
 
@@ -178,51 +157,58 @@ impl<'a> CumulusEditBuilder<'a> {
     }
 }
 
-/// The ends of a value, with the words that lead there.
-fn collect_leaf_values(name: &str, value: &Value) -> Vec<(Vec<String>, Leaf)> {
-    match (Leaf::of(value), value.as_object()) {
-        (Some(leaf), _) => vec![(vec![name.to_owned()], leaf)],
-        (None, Some(map)) => {
-            let below = map
-                .iter()
-                .flat_map(|(name, value)| collect_leaf_values(name, value));
-            below
-                .map(|(path, leaf)| ([vec![name.to_owned()], path].concat(), leaf))
-                .collect()
-        }
-        _ => Vec::new(),
-    }
+fn join_path<'w>(path: &[&'w str], rest: &'w [String]) -> Vec<&'w str> {
+    let rest = rest.iter().map(String::as_str);
+    path.iter().copied().chain(rest).collect()
 }
 
-/// What is really told, of all edits of a step: what is wished goes before what is carried over,
+/// The ends of a tree, but for some of its members, by the words that lead there.
+fn collect_leaves(tree: &Map<String, Value>, except: &[&str]) -> BTreeMap<Vec<String>, Leaf> {
+    let mut leaves = BTreeMap::new();
+    for (name, value) in tree {
+        if except.contains(&name.as_str()) {
+            continue;
+        }
+        if let Some(leaf) = Leaf::of(value) {
+            leaves.insert(vec![name.clone()], leaf);
+        } else if let Value::Object(below) = value {
+            for (path, leaf) in collect_leaves(below, &[]) {
+                leaves.insert([vec![name.clone()], path].concat(), leaf);
+            }
+        }
+    }
+    leaves
+}
+
+/// The edits that take effect, of all of a step: what is desired goes before what is carried over,
 /// and both before what is only not to come.
 pub fn select_effective_edits(edits: &[CumulusEdit]) -> Vec<&CumulusEdit> {
     let mut places: BTreeMap<&[String], &CumulusEdit> = BTreeMap::new();
     for edit in edits {
-        let stands = |there: &CumulusEdit| {
-            (there.copied, there.value.is_none()) <= (edit.copied, edit.value.is_none())
+        let goes_before = match places.get(edit.path.as_slice()) {
+            Some(there) => {
+                (edit.copied, edit.value.is_none()) < (there.copied, there.value.is_none())
+            }
+            None => true,
         };
-        if !places
-            .get(edit.path.as_slice())
-            .is_some_and(|there| stands(there))
-        {
+        if goes_before {
             places.insert(&edit.path, edit);
         }
     }
     // What is taken away as a whole takes along what is below it; a map in order has that right
     // behind it.
     let mut gone: Option<&[String]> = None;
-    let mut told = Vec::new();
+    let mut effective = Vec::new();
     for edit in places.into_values().filter(|edit| !edit.missing) {
         let is_below = gone.is_some_and(|gone| edit.path.starts_with(gone));
         if edit.value.is_none() && !is_below {
             gone = Some(&edit.path);
         }
         if edit.value.is_some() || !is_below {
-            told.push(edit);
+            effective.push(edit);
         }
     }
-    told
+    effective
 }
 
 /// The documents of all edits of a step, one to be patched after the other: NVUE takes no `unset`
@@ -236,13 +222,13 @@ pub fn build_patch_documents(edits: &[CumulusEdit]) -> Vec<Value> {
             Some(leaf) => insert_tree_value(&mut set, &edit.path, json!(leaf)),
         }
     }
-    let document = |(word, tree): (&str, Map<String, Value>)| {
-        (!tree.is_empty()).then(|| json!([{ word: tree }]))
-    };
-    [("unset", gone), ("set", set)]
-        .into_iter()
-        .filter_map(document)
-        .collect()
+    let mut documents = Vec::new();
+    for (word, tree) in [("unset", gone), ("set", set)] {
+        if !tree.is_empty() {
+            documents.push(json!([{ word: tree }]));
+        }
+    }
+    documents
 }
 
 /// An entry may have more below it.
@@ -269,21 +255,17 @@ fn insert_tree_value(tree: &mut Map<String, Value>, path: &[String], value: Valu
 /// What edits do to a port: NVUE has switchd read its files again, which changes nothing for
 /// packets on their way but where buffers change (the manual, switchd and QoS).
 pub fn compute_cumulus_disruption(edits: &[CumulusEdit], port: &str, is_up: bool) -> Disturbance {
-    let told = select_effective_edits(edits);
-    let touches = |words: &[&str]| {
-        told.iter().any(|edit| {
-            words
-                .iter()
-                .all(|word| edit.path.iter().any(|there| there == word))
-        })
-    };
+    let effective = select_effective_edits(edits);
     let mut interrupts = Vec::new();
-    if is_up && touches(&["qos", "pfc"]) {
+    if is_up && effective.iter().any(|edit| has_words(edit, ["qos", "pfc"])) {
         interrupts.push(format!(
             "{port} may lose packets for a moment: switchd changes its buffers for PFC"
         ));
     }
-    if touches(&["qos", "traffic-pool"]) {
+    if effective
+        .iter()
+        .any(|edit| has_words(edit, ["qos", "traffic-pool"]))
+    {
         interrupts.push(
             "all ports may lose packets for a moment: switchd divides the buffers of the switch \
              anew"
@@ -294,4 +276,11 @@ pub fn compute_cumulus_disruption(edits: &[CumulusEdit], port: &str, is_up: bool
         disruption: Disruption::Reload,
         interrupts,
     }
+}
+
+fn has_words(edit: &CumulusEdit, words: [&str; 2]) -> bool {
+    let path = &edit.path;
+    words
+        .iter()
+        .all(|word| path.iter().any(|there| there == word))
 }

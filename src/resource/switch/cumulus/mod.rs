@@ -5,10 +5,9 @@
 //! manual" below.
 //!
 //! A port has profiles (`config`, `profile`), which come to classes, PFC and marking (`port_view`);
-//! what a wish takes is worked out in `intent`, told as `nv set` and `nv unset` (`edit`) and
-//! patched into a revision of our own, which is applied (`script`, `nvue.py`). Profiles of others,
-//! `default-global` and `qos roce` are never edited: ours begin as a copy, and the port is bound to
-//! ours.
+//! what a desired setting takes is planned in `plan_edits` as values (`edit`) and patched into a
+//! revision of our own, which is applied (`script`, `nvue.py`). Profiles of others, `default-global`
+//! and `qos roce` are never edited: ours begin as a copy, and the port is bound to ours.
 
 pub mod config;
 mod configuration;
@@ -22,10 +21,10 @@ pub mod script;
 
 pub use config::Nvue;
 
-/// How often the watchdog looks where nobody said it, in milliseconds (the manual, PFC Watchdog).
+/// How often the watchdog looks where nothing sets it, in milliseconds (the manual, PFC Watchdog).
 pub const POLLING_MS: u64 = 100;
 
-/// How many looks it wants where nobody said it (there).
+/// How many looks it wants where nothing sets it (there).
 const ROBUSTNESS: u64 = 3;
 
 /// How the names of our profiles begin.

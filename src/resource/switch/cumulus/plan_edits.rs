@@ -1,5 +1,5 @@
-//! What NVUE has to be told for a wish: edits against the applied revision. The errors say why a
-//! wish cannot be had.
+//! The edits of the applied revision that bring a port to its desired settings. The errors say why
+//! there are none.
 
 use super::config::Nvue;
 use super::edit::{CumulusEdit, CumulusEditBuilder, Leaf};
@@ -8,9 +8,11 @@ use super::profile::{QosProfileKind, Roce};
 use super::{OURS, POLLING_MS, ROBUSTNESS};
 use crate::Fact;
 use crate::switch::body::Qos;
-use crate::switch::configuration::SwitchPortSettings as _;
+use crate::switch::configuration::{
+    SwitchPortSettings as _, check_queue_numbers, has_desired_dscps,
+};
 use crate::switch::unreadable::ANY;
-use crate::switch::{EcnMarkingThresholds, PfcWatchdogSettings};
+use crate::switch::{EcnMarkingThresholds, PfcWatchdogSettings, SwitchError};
 use railwright_base::text::one_line;
 use serde_json::{Map, Value, json};
 
@@ -60,7 +62,9 @@ pub fn plan_cumulus_port_edits(
     let Some(view) = CumulusPortView::of(nvue, port) else {
         return Vec::new();
     };
-    if let Some(mtu) = mtu.filter(|mtu| view.mtu() != Fact::Is(*mtu)) {
+    if let Some(mtu) = mtu
+        && view.mtu() != Fact::Is(mtu)
+    {
         edits.set(&["interface", port, "link", "mtu"], Leaf::Number(mtu));
     }
     if let Some(up) = up {
@@ -78,18 +82,18 @@ pub fn plan_cumulus_port_edits(
 }
 
 /// What nobody can change for one port: the macro's other modes set classes that are others'.
-fn check_roce_mode(nvue: &Nvue, wants_pfc: bool) -> Result<(), String> {
+fn check_roce_mode(nvue: &Nvue, wants_pfc: bool) -> Result<(), SwitchError> {
     match nvue.roce() {
-        Roce::Other(words) => Err(format!(
+        Roce::Other(words) => Err(SwitchError::Conflict(format!(
             "`qos roce {words}` rules the classes of all ports of this switch: unset it (`nv unset \
              qos roce {}`), or take the port out of the spec",
             words.split(' ').next().unwrap_or_default()
-        )),
-        Roce::Lossy if wants_pfc => Err(
+        ))),
+        Roce::Lossy if wants_pfc => Err(SwitchError::Conflict(
             "`qos roce mode lossy` pauses nothing, on all ports of this switch: `nv set qos roce \
              mode lossless` changes it, and `nv unset qos roce` leaves the classes to railwright"
                 .to_owned(),
-        ),
+        )),
         _ => Ok(()),
     }
 }
@@ -99,10 +103,12 @@ pub fn plan_cumulus_cable_edits(
     nvue: &Nvue,
     port: &str,
     metres: u64,
-) -> Result<Vec<CumulusEdit>, String> {
+) -> Result<Vec<CumulusEdit>, SwitchError> {
     let mut edits = CumulusEditBuilder::of(nvue);
     check_roce_mode(nvue, false)?;
-    if CumulusPortView::of(nvue, port).is_some_and(|view| view.cable_m() != Fact::Is(metres)) {
+    if let Some(view) = CumulusPortView::of(nvue, port)
+        && view.cable_m() != Fact::Is(metres)
+    {
         let profile = format_port_profile_name(port);
         edits.copy(
             &["qos", "pfc", &profile],
@@ -124,32 +130,16 @@ pub fn plan_cumulus_marking_edits(
     port: &str,
     queue: u64,
     wanted: EcnMarkingThresholds,
-) -> Result<Vec<CumulusEdit>, String> {
+) -> Result<Vec<CumulusEdit>, SwitchError> {
     let mut edits = CumulusEditBuilder::of(nvue);
     check_roce_mode(nvue, false)?;
-    if CumulusPortView::of(nvue, port).is_some_and(|view| view.marking(queue) != Fact::Is(wanted)) {
+    if let Some(view) = CumulusPortView::of(nvue, port)
+        && view.marking(queue) != Fact::Is(wanted)
+    {
         let (profile, queue) = (format_port_profile_name(port), queue.to_string());
         let path = ["qos", QosProfileKind::Marking.word(), &profile];
         let mut others = nvue.effective(port, QosProfileKind::Marking);
-        // What is wished stands in the copy too: a place that is so already is told to nobody, and
-        // the copy would take it away.
-        if let Some(all) = others
-            .get_mut("traffic-class")
-            .and_then(Value::as_object_mut)
-        {
-            let red = all
-                .remove(&queue)
-                .and_then(|class| class.get("red").cloned());
-            let mut class = json!({
-                "min-threshold": wanted.min_bytes,
-                "max-threshold": wanted.max_bytes,
-                "probability": wanted.probability_percent,
-            });
-            if let Some(red) = red {
-                class["red"] = red;
-            }
-            all.insert(queue.clone(), class);
-        }
+        put_thresholds(&mut others, &queue, wanted);
         edits.copy(&path, &others, &[]);
         let class = [&path[..], &["traffic-class", &queue]].concat();
         for (name, value) in [
@@ -164,38 +154,43 @@ pub fn plan_cumulus_marking_edits(
     Ok(edits.finish())
 }
 
+/// Puts the thresholds of a queue into the members of a profile that are to be copied: a place that
+/// has its desired value is no edit, and the copy would take it away.
+fn put_thresholds(profile: &mut Map<String, Value>, queue: &str, wanted: EcnMarkingThresholds) {
+    let Some(Value::Object(queues)) = profile.get_mut("traffic-class") else {
+        return;
+    };
+    let mut thresholds = json!({
+        "min-threshold": wanted.min_bytes,
+        "max-threshold": wanted.max_bytes,
+        "probability": wanted.probability_percent,
+    });
+    if let Some(red) = queues.get(queue).and_then(|class| class.get("red")) {
+        thresholds["red"] = red.clone();
+    }
+    queues.insert(queue.to_owned(), thresholds);
+}
+
 /// Classes of a port.
 pub fn plan_cumulus_qos_edits(
     nvue: &Nvue,
     port: &str,
     wanted: &Qos,
-) -> Result<Vec<CumulusEdit>, String> {
+) -> Result<Vec<CumulusEdit>, SwitchError> {
     let Some(view) = CumulusPortView::of(nvue, port) else {
         return Ok(Vec::new());
     };
     check_roce_mode(nvue, !wanted.pfc().is_empty())?;
-    for class in &wanted.classes {
-        match view.queue(class.priority) {
-            Fact::Is(queue) if queue != class.priority => {
-                return Err(format!(
-                    "packets of priority {} leave by queue {queue} (qos egress-queue-mapping, one \
-                     for all ports of the switch): take a priority that has the queue of its \
-                     number, or change the map for all ports",
-                    class.priority
-                ));
-            }
-            Fact::Unknown(why) => {
-                return Err(format!(
-                    "by which queue packets of priority {} leave is not known, on all ports of the \
-                     switch: {why}",
-                    class.priority
-                ));
-            }
-            _ => {}
-        }
-    }
+    let words = [
+        "priority",
+        "qos egress-queue-mapping",
+        ", on all ports of the switch",
+    ];
+    check_queue_numbers(&view, wanted, words)?;
     let mut edits = CumulusEditBuilder::of(nvue);
-    add_dscp_map_edits(nvue, &mut edits, port, wanted)?;
+    if !has_desired_dscps(&view, wanted) {
+        add_dscp_map_edits(nvue, &mut edits, port, wanted)?;
+    }
     if view.pfc() != Fact::Is(wanted.pfc()) {
         add_pfc_edits(nvue, &mut edits, port, wanted)?;
     }
@@ -203,14 +198,9 @@ pub fn plan_cumulus_qos_edits(
         add_buffer_pool_edits(nvue, &mut edits)?;
     }
     if let Some(watchdog) = &wanted.watchdog {
-        add_watchdog_edits(nvue, &mut edits, port, watchdog)?;
+        add_watchdog_edits(nvue, &mut edits, &view, port, watchdog)?;
     }
-    let strict: Vec<u64> = wanted
-        .classes
-        .iter()
-        .filter(|class| class.strict)
-        .map(|class| class.priority)
-        .collect();
+    let strict = wanted.strict_queues();
     if strict
         .iter()
         .any(|queue| view.is_strict(*queue) != Fact::Is(true))
@@ -228,48 +218,24 @@ fn add_dscp_map_edits(
     edits: &mut CumulusEditBuilder,
     port: &str,
     wanted: &Qos,
-) -> Result<(), String> {
-    let dscps = || {
-        wanted
-            .classes
-            .iter()
-            .flat_map(|class| class.dscp.iter().map(|dscp| (*dscp, class.priority)))
-    };
-    if dscps().all(|(dscp, priority)| nvue.priority(port, dscp) == Fact::Is(priority)) {
-        return Ok(());
-    }
+) -> Result<(), SwitchError> {
+    let dscps = wanted.dscps();
     let profile = select_shared_profile_name(nvue, port, QosProfileKind::Mapping);
     let path = ["qos", "mapping", &profile];
     let now = nvue.effective(port, QosProfileKind::Mapping);
     let own = nvue.at(&path).and_then(Value::as_object);
-    let trust = |profile: &Map<String, Value>| {
-        profile
-            .get("trust")
-            .and_then(Value::as_str)
-            .map(str::to_owned)
-    };
     if own.is_none() {
-        let is_wished = |dscp: u64| dscps().any(|(wished, _)| wished == dscp);
-        let entry = |dscp: u64| match nvue.priority(port, dscp) {
-            Fact::Unknown(why) if !is_wished(dscp) => {
-                Err(format!("the map that {port} has cannot be copied: {why}"))
-            }
-            found => Ok((
-                dscp.to_string(),
-                json!({ "switch-priority": found.value().copied().unwrap_or(dscp / 8) }),
-            )),
-        };
-        let all: Map<String, Value> = (0..64).map(entry).collect::<Result<_, _>>()?;
         let mut copy = now.clone();
-        copy.insert("dscp".to_owned(), Value::Object(all));
+        copy.insert("dscp".to_owned(), copy_dscp_map(nvue, port, &dscps)?.into());
         edits.copy(&path, &copy, &["trust"]);
     }
-    let by_tag = matches!(trust(own.unwrap_or(&now)).as_deref(), Some("l2" | "both"));
+    let trust = own.unwrap_or(&now).get("trust").and_then(Value::as_str);
+    let by_tag = matches!(trust, Some("l2" | "both"));
     edits.set(
         &[&path[..], &["trust"]].concat(),
         new_word_leaf(if by_tag { "both" } else { "l3" }),
     );
-    for (dscp, priority) in dscps() {
+    for (dscp, priority) in dscps {
         edits.set(
             &[&path[..], &["dscp", &dscp.to_string(), "switch-priority"]].concat(),
             Leaf::Number(priority),
@@ -279,45 +245,67 @@ fn add_dscp_map_edits(
     Ok(())
 }
 
+/// All 64 DSCPs with their priorities now. The error names one that is not wanted, whose priority
+/// is not known.
+fn copy_dscp_map(
+    nvue: &Nvue,
+    port: &str,
+    wanted: &[(u64, u64)],
+) -> Result<Map<String, Value>, SwitchError> {
+    let mut entries = Map::new();
+    for dscp in 0..64 {
+        let is_wanted = wanted.iter().any(|(other, _)| *other == dscp);
+        let priority = match nvue.priority(port, dscp) {
+            Fact::Is(priority) => priority,
+            Fact::Unknown(why) if !is_wanted => {
+                return Err(SwitchError::Unreadable(format!(
+                    "the map that {port} has cannot be copied: {why}"
+                )));
+            }
+            _ => dscp / 8,
+        };
+        entries.insert(dscp.to_string(), json!({ "switch-priority": priority }));
+    }
+    Ok(entries)
+}
+
 /// Which priorities pause, and no others. Both ways are on where nothing is said (the manual, PFC).
 fn add_pfc_edits(
     nvue: &Nvue,
     edits: &mut CumulusEditBuilder,
     port: &str,
     wanted: &Qos,
-) -> Result<(), String> {
+) -> Result<(), SwitchError> {
     if let Some(profile) = nvue.text(&["interface", port, "qos", "link-pause", "profile"]) {
-        return Err(format!(
+        return Err(SwitchError::Conflict(format!(
             "{port} has link pause (profile {}), and a port has that or PFC: `nv unset interface \
              {port} qos link-pause` takes it away",
             one_line(profile, 40)
-        ));
+        )));
     }
     let profile = format_port_profile_name(port);
     let path = ["qos", "pfc", &profile];
     let now = nvue.effective(port, QosProfileKind::Pfc);
     edits.copy(&path, &now, &["switch-priority", "tx", "rx"]);
-    let owned = nvue.at(&path).and_then(Value::as_object);
-    let of = |profile: Option<&Map<String, Value>>| -> Vec<String> {
-        let all = profile.and_then(|profile| profile.get("switch-priority")?.as_object());
-        all.into_iter().flat_map(Map::keys).cloned().collect()
-    };
-    let is_wanted = |priority: &String| {
-        priority
-            .parse()
-            .is_ok_and(|priority| wanted.pfc().contains(&priority))
-    };
-    for priority in [of(Some(&now)), of(owned)]
-        .concat()
-        .into_iter()
-        .filter(|priority| !is_wanted(priority))
-    {
-        edits.never(&[&path[..], &["switch-priority", &priority]].concat());
+    let pfc = wanted.pfc();
+    let own = nvue.at(&[&path[..], &["switch-priority"]].concat());
+    for priorities in [now.get("switch-priority"), own] {
+        let Some(Value::Object(priorities)) = priorities else {
+            continue;
+        };
+        for priority in priorities.keys() {
+            let is_wanted = priority
+                .parse()
+                .is_ok_and(|number: u64| pfc.contains(&number));
+            if !is_wanted {
+                edits.never(&[&path[..], &["switch-priority", priority]].concat());
+            }
+        }
     }
     for way in ["tx", "rx"] {
         edits.never(&[&path[..], &[way]].concat());
     }
-    for priority in wanted.pfc() {
+    for priority in pfc {
         edits.set(
             &[&path[..], &["switch-priority", &priority.to_string()]].concat(),
             Leaf::Entry {},
@@ -329,7 +317,7 @@ fn add_pfc_edits(
 
 /// Sets buffers aside for paused packets where nobody divided them: all are for the others then
 /// (the manual, Flow Control Buffers).
-fn add_buffer_pool_edits(nvue: &Nvue, edits: &mut CumulusEditBuilder) -> Result<(), String> {
+fn add_buffer_pool_edits(nvue: &Nvue, edits: &mut CumulusEditBuilder) -> Result<(), SwitchError> {
     let pools = nvue.at(&["qos", "traffic-pool"]).and_then(Value::as_object);
     let divided = pools
         .into_iter()
@@ -342,11 +330,11 @@ fn add_buffer_pool_edits(nvue: &Nvue, edits: &mut CumulusEditBuilder) -> Result<
         } else {
             "qos traffic-pool"
         };
-        return Err(format!(
+        return Err(SwitchError::Conflict(format!(
             "the buffers of this switch are divided already ({at}), and none are set aside for \
              paused packets: give the lossless pool its share (`nv set qos traffic-pool \
              default-lossless memory-percent ...`, 100 with the others at most)"
-        ));
+        )));
     }
     for (pool, percent) in POOLS {
         edits.set(
@@ -362,28 +350,27 @@ fn add_buffer_pool_edits(nvue: &Nvue, edits: &mut CumulusEditBuilder) -> Result<
 fn add_watchdog_edits(
     nvue: &Nvue,
     edits: &mut CumulusEditBuilder,
+    view: &CumulusPortView,
     port: &str,
     watchdog: &PfcWatchdogSettings,
-) -> Result<(), String> {
+) -> Result<(), SwitchError> {
     let (detection, polling) = (watchdog.detection_ms, watchdog.restoration_ms);
     if watchdog.action != "drop" {
-        return Err(format!(
+        return Err(SwitchError::Unsupported(format!(
             "the watchdog of Cumulus Linux drops, and cannot be told to {}: take `action` out of \
              `watchdog`",
             watchdog.action
-        ));
+        )));
     }
     if polling == 0 || detection < polling || !detection.is_multiple_of(polling) {
-        return Err(format!(
+        return Err(SwitchError::Unsupported(format!(
             "the watchdog of Cumulus Linux comes back after one look without a pause, and acts \
              after some of them: {polling} ms do not go into {detection} ms; leave \
              `restoration_ms` out, or let it go into `detection_ms`"
-        ));
+        )));
     }
-    let is_on =
-        CumulusPortView::of(nvue, port).is_some_and(|view| view.watchdog().value().is_some());
     let path = ["interface", port, "qos", "pfc-watchdog"];
-    if !is_on {
+    if view.watchdog().value().is_none() {
         edits.unset(&[&path[..], &["state"]].concat());
         edits.set(&path, Leaf::Entry {});
     }
@@ -405,10 +392,10 @@ fn add_scheduler_edits(nvue: &Nvue, edits: &mut CumulusEditBuilder, port: &str, 
     let path = ["qos", QosProfileKind::Scheduler.word(), &profile];
     if nvue.at(&path).is_none_or(|own| !own.is_object()) {
         let mut copy = nvue.effective(port, QosProfileKind::Scheduler);
-        for queue in strict {
-            copy.get_mut("traffic-class")
-                .and_then(Value::as_object_mut)
-                .map(|all| all.remove(&queue.to_string()));
+        if let Some(Value::Object(queues)) = copy.get_mut("traffic-class") {
+            for queue in strict {
+                queues.remove(&queue.to_string());
+            }
         }
         edits.copy(&path, &copy, &[]);
     }

@@ -9,6 +9,7 @@ use crate::switch::{EcnMarkingThresholds, PfcWatchdogSettings};
 use crate::{Fact, Reading};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 
 /// A port of a revision.
 pub struct CumulusPortView<'a> {
@@ -44,18 +45,21 @@ impl<'a> CumulusPortView<'a> {
     /// What its profile says of a queue.
     fn of_queue(&self, family: QosProfileKind, queue: u64) -> Fact<Value> {
         self.known(family).and_then(|profile| {
-            match profile
-                .get("traffic-class")
-                .map(|all| (all, all.get(queue.to_string())))
-            {
-                None | Some((Value::Object(_), None)) => Fact::Absent,
-                Some((_, Some(class @ Value::Object(_)))) => Fact::Is(class.clone()),
-                Some((other, _)) => build_unreadable_value(
-                    format_args!("{} of queue {queue}", family.word()),
-                    other,
-                ),
+            let Some(queues) = profile.get("traffic-class") else {
+                return Fact::Absent;
+            };
+            match (queues, queues.get(queue.to_string())) {
+                (Value::Object(_), None) => Fact::Absent,
+                (_, Some(class @ Value::Object(_))) => Fact::Is(class.clone()),
+                _ => build_unreadable_value(format!("{} of queue {queue}", family.word()), queues),
             }
         })
+    }
+
+    /// A setting of the watchdog of the whole switch.
+    fn watchdog_number(&self, name: &str, default: u64) -> Fact<u64> {
+        let number = self.nvue.number(&["qos", "pfc-watchdog", name], ANY);
+        number.or(default)
     }
 }
 
@@ -64,17 +68,15 @@ impl SwitchPortSettings for CumulusPortView<'_> {
         parse_number_value("link mtu", self.own(&["link", "mtu"]), MTUS).or(MTU)
     }
 
-    /// Only what is said counts: a port that NVUE knows nothing of is left down.
+    /// Only what is set counts: a port that NVUE knows nothing of is left down.
     fn up(&self) -> Fact<bool> {
         let Some(state) = self.own(&["link", "state"]) else {
             return Fact::Is(false);
         };
-        let is = |word: &str| state.as_str() == Some(word) || state.get(word).is_some();
         let is_empty = state.as_object().is_some_and(Map::is_empty);
-        if is("up") || is("down") || is_empty {
-            Fact::Is(is("up") && !is("down"))
-        } else {
-            build_unreadable_value("link state", state)
+        match ["up", "down"].map(|word| state == word || state.get(word).is_some()) {
+            [false, false] if !is_empty => build_unreadable_value("link state", state),
+            [up, down] => Fact::Is(up && !down),
         }
     }
 
@@ -86,23 +88,17 @@ impl SwitchPortSettings for CumulusPortView<'_> {
         self.nvue.queue(priority)
     }
 
-    /// A pause frame names a priority, which has one queue.
-    fn paused_queue(&self, priority: u64) -> Fact<u64> {
-        self.queue(priority)
-    }
-
-    /// The switch holds paused packets apart by itself; nothing says where.
-    fn group(&self, priority: u64) -> Fact<u64> {
-        self.queue(priority)
-    }
-
     /// Pause frames have to be both sent and heard.
     fn pfc(&self) -> Fact<BTreeSet<u64>> {
         self.known(QosProfileKind::Pfc).and_then(|profile| {
-            let ways = is_on("pfc tx", profile.get("tx"))
-                .and_then(|tx| is_on("pfc rx", profile.get("rx")).map(|rx| tx && rx));
-            let all = parse_priority_keys("pfc switch-priority", profile.get("switch-priority"));
-            ways.and_then(|both| if both { all } else { Fact::Is(BTreeSet::new()) })
+            let (tx, rx) = (profile.get("tx"), profile.get("rx"));
+            let both = is_on("pfc tx", tx).and_then(|tx| is_on("pfc rx", rx).map(|rx| tx && rx));
+            match both {
+                Fact::Is(true) => {
+                    parse_priority_keys("pfc switch-priority", profile.get("switch-priority"))
+                }
+                both => both.map(|_| BTreeSet::new()),
+            }
         })
     }
 
@@ -112,67 +108,36 @@ impl SwitchPortSettings for CumulusPortView<'_> {
         let Some(own) = self.own(&["qos", "pfc-watchdog"]) else {
             return Fact::Absent;
         };
-        let of_all = |name: &str, default| {
-            self.nvue
-                .number(&["qos", "pfc-watchdog", name], ANY)
-                .or(default)
+        let pfc = match is_on("pfc-watchdog state", own.get("state")) {
+            Fact::Is(true) => self.pfc(),
+            Fact::Unknown(why) => Fact::Unknown(why),
+            _ => Fact::Absent,
         };
-        is_on("pfc-watchdog state", own.get("state"))
-            .and_then(|is_on| if is_on { self.pfc() } else { Fact::Absent })
-            .and_then(|pfc| {
-                of_all("polling-interval", POLLING_MS).and_then(|polling| {
-                    of_all("robustness", ROBUSTNESS).map(|robustness| {
-                        let detection_ms = polling.saturating_mul(robustness);
-                        (
-                            pfc,
-                            PfcWatchdogSettings {
-                                detection_ms,
-                                restoration_ms: polling,
-                                action: "drop".to_owned(),
-                            },
-                        )
-                    })
-                })
-            })
+        pfc.and_then(|pfc| {
+            let polling = self.watchdog_number("polling-interval", POLLING_MS);
+            let detection = polling.clone().and_then(|polling| {
+                self.watchdog_number("robustness", ROBUSTNESS)
+                    .map(|robustness| polling.saturating_mul(robustness))
+            });
+            let settings = PfcWatchdogSettings::from_facts(detection, polling, "drop");
+            settings.map(|settings| (pfc, settings))
+        })
     }
 
     /// A queue that a profile names is marked unless it says otherwise (the manual, ECN: the
     /// examples say thresholds alone).
     fn marking(&self, queue: u64) -> Fact<EcnMarkingThresholds> {
         self.of_queue(QosProfileKind::Marking, queue)
-            .and_then(|class| {
-                let of = |name: &str, bounds| {
-                    parse_number_value(
-                        format_args!("{name} of queue {queue}"),
-                        class.get(name),
-                        bounds,
-                    )
-                };
-                match is_on(format_args!("ecn of queue {queue}"), class.get("ecn")) {
-                    Fact::Is(true) => of("min-threshold", ANY).and_then(|min_bytes| {
-                        of("max-threshold", ANY).and_then(|max_bytes| {
-                            let probability = of("probability", PERCENT).or(PROBABILITY);
-                            probability.map(|probability_percent| EcnMarkingThresholds {
-                                min_bytes,
-                                max_bytes,
-                                probability_percent,
-                            })
-                        })
-                    }),
-                    Fact::Unknown(why) => Fact::Unknown(why),
-                    _ => Fact::Absent,
-                }
-            })
+            .and_then(|class| parse_marking(&class, queue))
     }
 
     fn is_strict(&self, queue: u64) -> Fact<bool> {
-        let mode = self
-            .of_queue(QosProfileKind::Scheduler, queue)
-            .and_then(|class| class.get("mode").cloned().into());
-        let is_strict = mode.and_then(|mode: Value| match mode.as_str() {
-            Some("strict") => Fact::Is(true),
-            Some("dwrr") => Fact::Is(false),
-            _ => build_unreadable_value(format_args!("mode of queue {queue}"), &mode),
+        let class = self.of_queue(QosProfileKind::Scheduler, queue);
+        let is_strict = class.and_then(|class| match class.get("mode") {
+            None => Fact::Absent,
+            Some(mode) if mode == "strict" => Fact::Is(true),
+            Some(mode) if mode == "dwrr" => Fact::Is(false),
+            Some(mode) => build_unreadable_value(format_args!("mode of queue {queue}"), mode),
         });
         is_strict.or(false)
     }
@@ -181,26 +146,21 @@ impl SwitchPortSettings for CumulusPortView<'_> {
         self.known(QosProfileKind::Pfc).and_then(|profile| {
             let is_there =
                 !profile.is_empty() || self.nvue.bound(self.port, QosProfileKind::Pfc).is_some();
-            let said = parse_number_value("cable-length", profile.get("cable-length"), ANY);
-            if is_there { said.or(CABLE_M) } else { said }
+            let length = parse_number_value("cable-length", profile.get("cable-length"), ANY);
+            if is_there { length.or(CABLE_M) } else { length }
         })
     }
 
     /// A lossless pool, of which a switch has one: `roce-lossless` with RoCE, which brings it
     /// along, else `default-lossless` (the manual, Traffic Pools).
     fn has_lossless_pool(&self) -> Fact<bool> {
-        let percent = |pool: &str| {
-            self.nvue
-                .number(&["qos", "traffic-pool", pool, "memory-percent"], PERCENT)
+        let (pool, by_default) = match self.nvue.roce() {
+            Roce::Lossless => ("roce-lossless", true),
+            _ => ("default-lossless", false),
         };
-        match self.nvue.roce() {
-            Roce::Lossless => percent("roce-lossless")
-                .map(|percent| percent != 0)
-                .or(true),
-            _ => percent("default-lossless")
-                .map(|percent| percent > 0)
-                .or(false),
-        }
+        let path = ["qos", "traffic-pool", pool, "memory-percent"];
+        let percent = self.nvue.number(&path, PERCENT);
+        percent.map(|percent| percent > 0).or(by_default)
     }
 
     /// It works the buffer out from the cable, and says nothing of it.
@@ -210,4 +170,27 @@ impl SwitchPortSettings for CumulusPortView<'_> {
             None,
         )
     }
+}
+
+/// Thresholds of a queue, by what a profile says of it.
+fn parse_marking(class: &Value, queue: u64) -> Fact<EcnMarkingThresholds> {
+    match is_on(format_args!("ecn of queue {queue}"), class.get("ecn")) {
+        Fact::Is(true) => EcnMarkingThresholds::from_facts(
+            parse_threshold(class, queue, "min-threshold", ANY),
+            parse_threshold(class, queue, "max-threshold", ANY),
+            parse_threshold(class, queue, "probability", PERCENT).or(PROBABILITY),
+        ),
+        Fact::Unknown(why) => Fact::Unknown(why),
+        _ => Fact::Absent,
+    }
+}
+
+fn parse_threshold(
+    class: &Value,
+    queue: u64,
+    name: &str,
+    bounds: RangeInclusive<u64>,
+) -> Fact<u64> {
+    let value = class.get(name);
+    parse_number_value(format_args!("{name} of queue {queue}"), value, bounds)
 }

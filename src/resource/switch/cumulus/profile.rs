@@ -48,6 +48,13 @@ pub enum Roce {
     Other(String),
 }
 
+impl Roce {
+    fn of_unknown(word: &str, value: &Value) -> Self {
+        let value = value.to_string().replace('"', "");
+        Roce::Other(format!("{word} {}", one_line(&value, 40)))
+    }
+}
+
 impl Nvue {
     /// `nv set qos roce` alone switches it on, as lossless (CumulusNetworks/docs:
     /// content/cumulus-linux-512/Layer-1-and-Switch-Ports/
@@ -57,23 +64,23 @@ impl Nvue {
         let Some(roce) = self.at(&["qos", "roce"]) else {
             return Roce::Off;
         };
-        let other = |word: &str, said: &Value| {
-            Roce::Other(format!(
-                "{word} {}",
-                one_line(&said.to_string().replace('"', ""), 40)
-            ))
-        };
         for word in ["enable", "state"] {
-            match (is_on("", roce.get(word)), roce.get(word)) {
-                (Fact::Is(true), _) | (_, None) => {}
-                (Fact::Is(false), _) => return Roce::Off,
-                (_, Some(said)) => return other(word, said),
+            let Some(value) = roce.get(word) else {
+                continue;
+            };
+            match is_on("", Some(value)) {
+                Fact::Is(true) => {}
+                Fact::Is(false) => return Roce::Off,
+                _ => return Roce::of_unknown(word, value),
             }
         }
-        match (roce.get("mode"), roce.get("mode").and_then(Value::as_str)) {
-            (None, _) | (_, Some("lossless" | "lossless-single-ipool")) => Roce::Lossless,
-            (_, Some("lossy")) => Roce::Lossy,
-            (Some(said), _) => other("mode", said),
+        let Some(mode) = roce.get("mode") else {
+            return Roce::Lossless;
+        };
+        match mode.as_str() {
+            Some("lossless" | "lossless-single-ipool") => Roce::Lossless,
+            Some("lossy") => Roce::Lossy,
+            _ => Roce::of_unknown("mode", mode),
         }
     }
 
@@ -88,48 +95,41 @@ impl Nvue {
     pub fn known(&self, port: &str, family: QosProfileKind) -> Fact<Map<String, Value>> {
         let path = ["interface", port, "qos", family.word(), "profile"];
         match (self.at(&path), self.bound(port, family), self.roce()) {
-            (Some(said), ..) if !said.is_string() => {
-                build_unreadable_value(format_args!("{} profile", family.word()), said)
+            (Some(bound), ..) if !bound.is_string() => {
+                build_unreadable_value(format_args!("{} profile", family.word()), bound)
             }
-            (_, None, Roce::Other(words)) => Fact::Unknown(words_of_roce(&words)),
+            (_, None, Roce::Other(words)) => Fact::Unknown(describe_roce(&words)),
             _ => Fact::Is(self.effective(port, family)),
         }
     }
 
     /// The members of its profile as far as they are known, to be copied.
     pub fn effective(&self, port: &str, family: QosProfileKind) -> Map<String, Value> {
-        let of = |name: &str| {
-            self.at(&["qos", family.word(), name])
-                .and_then(Value::as_object)
-                .cloned()
-                .unwrap_or_default()
-        };
-        match self.bound(port, family) {
-            Some(name) => of(name),
-            None => {
-                let mut profile = self.at_the_start(family);
-                merge_json_maps(&mut profile, of(DEFAULT));
-                profile
-            }
+        let bound = self.bound(port, family);
+        let path = ["qos", family.word(), bound.unwrap_or(DEFAULT)];
+        let members = self.at(&path).and_then(Value::as_object);
+        let members = members.cloned().unwrap_or_default();
+        if bound.is_some() {
+            return members;
         }
+        let mut profile = self.at_the_start(family);
+        merge_json_maps(&mut profile, members);
+        profile
     }
 
-    /// What `default-global` has where nobody said it: the manual, chapters Trust 802.1p Marking,
+    /// What `default-global` has where nothing sets it: the manual, chapters Trust 802.1p Marking,
     /// Congestion Control, Egress Scheduler; with RoCE: RDMA-over-Converged-Ethernet-RoCE.md,
     /// Default RoCE Configuration and Verify RoCE Configuration.
     fn at_the_start(&self, family: QosProfileKind) -> Map<String, Value> {
         let marking =
             json!({ "min-threshold": 150_000, "max-threshold": 1_500_000, "probability": 100 });
-        let share = |percent: u64| json!({ "mode": "dwrr", "bw-percent": percent });
         let roce = self.roce();
         let with_roce = matches!(roce, Roce::Lossless | Roce::Lossy);
         let profile = match family {
             QosProfileKind::Mapping => json!({ "trust": if with_roce { "both" } else { "l2" } }),
             QosProfileKind::Pfc if roce == Roce::Lossless => {
-                let cable = self
-                    .at(&["qos", "roce", "cable-length"])
-                    .cloned()
-                    .unwrap_or_else(|| json!(100));
+                let cable = self.at(&["qos", "roce", "cable-length"]);
+                let cable = cable.cloned().unwrap_or(json!(100));
                 json!({ "switch-priority": { "3": {} }, "cable-length": cable })
             }
             QosProfileKind::Pfc => json!({}),
@@ -138,13 +138,15 @@ impl Nvue {
             }
             QosProfileKind::Marking => json!({ "traffic-class": { "0": marking } }),
             QosProfileKind::Scheduler if with_roce => {
-                json!({ "traffic-class": { "0": share(50), "3": share(50), "6": { "mode": "strict" } } })
+                let half = build_share(50);
+                json!({ "traffic-class": { "0": half, "3": half, "6": { "mode": "strict" } } })
             }
             QosProfileKind::Scheduler => {
-                let all: Map<String, Value> = (0..8)
-                    .map(|n: u64| (n.to_string(), share(12 + n % 2)))
-                    .collect();
-                json!({ "traffic-class": all })
+                let mut queues = Map::new();
+                for queue in 0..8 {
+                    queues.insert(queue.to_string(), build_share(12 + queue % 2));
+                }
+                json!({ "traffic-class": queues })
             }
         };
         if let Value::Object(profile) = profile {
@@ -158,16 +160,19 @@ impl Nvue {
     /// says nothing of this one among others.
     pub fn priority(&self, port: &str, dscp: u64) -> Fact<u64> {
         self.known(port, QosProfileKind::Mapping)
-            .and_then(
-                |profile| match profile.get("trust").map(|trust| (trust, trust.as_str())) {
-                    Some((_, Some("l3" | "both"))) => self.by_dscp(port, &profile, dscp),
-                    None | Some((_, Some("l2" | "port"))) => Fact::Absent,
-                    Some((other, _)) => build_unreadable_value("trust", other),
-                },
-            )
+            .and_then(|profile| {
+                let Some(trust) = profile.get("trust") else {
+                    return Fact::Absent;
+                };
+                match trust.as_str() {
+                    Some("l3" | "both") => self.find_dscp_priority(port, &profile, dscp),
+                    Some("l2" | "port") => Fact::Absent,
+                    _ => build_unreadable_value("trust", trust),
+                }
+            })
     }
 
-    fn by_dscp(&self, port: &str, profile: &Map<String, Value>, dscp: u64) -> Fact<u64> {
+    fn find_dscp_priority(&self, port: &str, profile: &Map<String, Value>, dscp: u64) -> Fact<u64> {
         let all = match profile.get("dscp") {
             Some(Value::Object(all)) => Some(all).filter(|all| !all.is_empty()),
             None => None,
@@ -205,16 +210,20 @@ impl Nvue {
             "traffic-class",
         ];
         match (self.number(&path, ANY), self.roce()) {
-            (Fact::Absent, Roce::Other(words)) => Fact::Unknown(words_of_roce(&words)),
+            (Fact::Absent, Roce::Other(words)) => Fact::Unknown(describe_roce(&words)),
             (Fact::Absent, Roce::Lossless | Roce::Lossy) if ![3, 6].contains(&priority) => {
                 Fact::Is(0)
             }
-            (said, _) => said.or(priority),
+            (queue, _) => queue.or(priority),
         }
     }
 }
 
-fn words_of_roce(words: &str) -> String {
+fn build_share(percent: u64) -> Value {
+    json!({ "mode": "dwrr", "bw-percent": percent })
+}
+
+fn describe_roce(words: &str) -> String {
     format!("`qos roce {words}` rules the classes of all ports, and is not known")
 }
 

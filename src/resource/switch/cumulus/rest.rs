@@ -23,17 +23,17 @@ pub fn render_revision_text(interfaces: &Value, qos: &Value, ports: Option<&Valu
     .to_string()
 }
 
-/// What of a revision is judged.
+/// What of a revision is compared.
 pub fn select_compared_settings(interfaces: &Value, qos: &Value) -> Value {
     let mut set = Map::new();
-    let judged = interfaces
-        .as_object()
-        .into_iter()
-        .flatten()
-        .filter_map(|(name, tree)| Some((name.clone(), of_interface(tree)?)));
-    let judged: Map<String, Value> = judged.collect();
-    if !judged.is_empty() {
-        set.insert("interface".to_owned(), judged.into());
+    let mut compared = Map::new();
+    for (name, tree) in interfaces.as_object().into_iter().flatten() {
+        if let Some(settings) = select_interface_settings(tree) {
+            compared.insert(name.clone(), settings);
+        }
+    }
+    if !compared.is_empty() {
+        set.insert("interface".to_owned(), compared.into());
     }
     if qos.as_object().is_some_and(|qos| !qos.is_empty()) {
         set.insert("qos".to_owned(), without_null(qos));
@@ -42,17 +42,14 @@ pub fn select_compared_settings(interfaces: &Value, qos: &Value) -> Value {
 }
 
 /// MTU and state of its link, and all of its QoS; nothing where none of it is set.
-fn of_interface(tree: &Value) -> Option<Value> {
+fn select_interface_settings(tree: &Value) -> Option<Value> {
     let mut kept = Map::new();
-    let link = tree
-        .get("link")
-        .and_then(Value::as_object)
-        .into_iter()
-        .flatten();
-    let link: Map<String, Value> = link
-        .filter(|(key, _)| matches!(key.as_str(), "mtu" | "state"))
-        .map(|(key, value)| (key.clone(), without_null(value)))
-        .collect();
+    let mut link = Map::new();
+    for key in ["mtu", "state"] {
+        if let Some(value) = tree.get("link").and_then(|link| link.get(key)) {
+            link.insert(key.to_owned(), without_null(value));
+        }
+    }
     if !link.is_empty() {
         kept.insert("link".to_owned(), link.into());
     }
@@ -77,17 +74,13 @@ fn without_null(value: &Value) -> Value {
 
 /// `swp1`, `swp8s0`: not `eth0`, bonds and bridges.
 fn front_panel(interfaces: &Value) -> Vec<&str> {
-    let is_port = |name: &&str| {
+    let mut names = Vec::new();
+    for (name, _) in interfaces.as_object().into_iter().flatten() {
         let number = name.strip_prefix("swp").unwrap_or_default();
-        !number.is_empty() && number.chars().all(|c| c.is_ascii_digit() || c == 's')
-    };
-    let mut names: Vec<&str> = interfaces
-        .as_object()
-        .into_iter()
-        .flatten()
-        .map(|(name, _)| name.as_str())
-        .filter(is_port)
-        .collect();
+        if !number.is_empty() && number.chars().all(|c| c.is_ascii_digit() || c == 's') {
+            names.push(name.as_str());
+        }
+    }
     names.sort_unstable();
     names
 }

@@ -72,7 +72,7 @@ pub struct NvueRevision {
     pub stage: Stage,
     /// The stage as NVUE spells it.
     pub state: String,
-    /// What was said when it was applied.
+    /// The message that it was applied with.
     pub message: String,
     /// What is wrong with it, in NVUE's words.
     pub issues: String,
@@ -80,44 +80,36 @@ pub struct NvueRevision {
 
 impl NvueRevision {
     /// From what `GET /revision/ID` gives.
-    pub fn of(id: &str, told: &Value) -> Option<Self> {
+    pub fn of(id: &str, answer: &Value) -> Option<Self> {
         // Some releases put the name around it once more (NVUE-API.md, `ays_fail`).
-        let told = told.get(id).unwrap_or(told);
-        let state = told.get("state")?.as_str()?;
-        let issues = told
-            .pointer("/transition/issue")
-            .and_then(Value::as_object)
-            .into_iter()
-            .flatten();
-        let issues: Vec<&str> = issues
-            .filter_map(|(_, issue)| issue.get("message")?.as_str())
-            .map(str::trim)
-            .collect();
+        let answer = answer.get(id).unwrap_or(answer);
+        let state = answer.get("state")?.as_str()?;
+        let mut issues = Vec::new();
+        if let Some(Value::Object(all)) = answer.pointer("/transition/issue") {
+            for issue in all.values() {
+                issues.extend(find_message(issue).map(str::trim));
+            }
+        }
         Some(NvueRevision {
             id: id.to_owned(),
             stage: Stage::of(state),
             state: one_line(state, 40),
-            message: told
-                .get("message")
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-                .to_owned(),
+            message: find_message(answer).unwrap_or_default().to_owned(),
             issues: one_line(&issues.join("; "), 300),
         })
     }
 
     /// All of `GET /revision`; names that stand for another revision (`applied`, `startup`) are
     /// none.
-    pub fn all(told: &Value) -> Vec<Self> {
+    pub fn all(answer: &Value) -> Vec<Self> {
         let named = ["applied", "startup", "operational", "pending", "empty"];
-        let revisions = told
-            .as_object()
-            .into_iter()
-            .flatten()
-            .filter(|(id, _)| !named.contains(&id.as_str()));
+        let mut revisions = Vec::new();
+        for (id, answer) in answer.as_object().into_iter().flatten() {
+            if !named.contains(&id.as_str()) {
+                revisions.extend(NvueRevision::of(id, answer));
+            }
+        }
         revisions
-            .filter_map(|(id, told)| NvueRevision::of(id, told))
-            .collect()
     }
 
     /// The token of the guard that it carries; nothing where it is not ours.
@@ -127,27 +119,34 @@ impl NvueRevision {
 
     /// For people: which it is, and how it stands.
     pub fn described(&self) -> String {
-        let said = if self.message.is_empty() {
+        let message = if self.message.is_empty() {
             String::new()
         } else {
             format!(", \"{}\"", one_line(&self.message, 60))
         };
-        format!("revision {} ({}{said})", one_line(&self.id, 60), self.state)
+        format!(
+            "revision {} ({}{message})",
+            one_line(&self.id, 60),
+            self.state
+        )
     }
 }
 
+fn find_message(answer: &Value) -> Option<&str> {
+    answer.get("message")?.as_str()
+}
+
 /// The name of the revision that `POST /revision` made.
-pub fn parse_created_revision_id(told: &Value) -> Option<String> {
-    told.as_object()?.keys().next().cloned()
+pub fn parse_created_revision_id(answer: &Value) -> Option<String> {
+    answer.as_object()?.keys().next().cloned()
 }
 
 /// What is patched into a revision, one after the other: what is to go is there without a value
 /// (NVUE-API.md, Unset a Configuration Change).
 pub fn build_revision_patches(edits: &[CumulusEdit]) -> Vec<Value> {
-    let tree = |document: Value| document.get(0)?.as_object()?.values().next().cloned();
-    build_patch_documents(edits)
-        .into_iter()
-        .filter_map(tree)
+    let documents = build_patch_documents(edits).into_iter();
+    documents
+        .filter_map(|document| document.get(0)?.as_object()?.values().next().cloned())
         .collect()
 }
 
@@ -188,18 +187,18 @@ fn build_state_request(word: &str) -> Value {
 /// What has to be patched, one after the other, so that a configuration is again as it was.
 pub fn build_rollback_patches(now: &Value, was: &Value) -> Vec<Value> {
     let (gone, there) = diff_json_trees(now, was);
-    [gone, there]
-        .into_iter()
-        .filter(|tree| !tree.is_empty())
-        .map(Value::Object)
-        .collect()
+    let mut patches = Vec::from([gone, there]);
+    patches.retain(|tree| !tree.is_empty());
+    patches.into_iter().map(Value::Object).collect()
 }
 
 /// What is there and was not, and what was there and is not.
 fn diff_json_trees(now: &Value, was: &Value) -> (Map<String, Value>, Map<String, Value>) {
-    let none = Map::new();
-    let tree = |value: &'_ Value| value.as_object().cloned().unwrap_or_else(|| none.clone());
-    let (now, was) = (tree(now), tree(was));
+    let empty = Map::new();
+    let (now, was) = (
+        now.as_object().unwrap_or(&empty),
+        was.as_object().unwrap_or(&empty),
+    );
     let (mut gone, mut there) = (Map::new(), Map::new());
     for key in now.keys().chain(was.keys()).collect::<BTreeSet<_>>() {
         match (now.get(key), was.get(key)) {

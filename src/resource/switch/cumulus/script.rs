@@ -18,27 +18,24 @@ fn render_cumulus_python_call(words: &str) -> String {
     format!("python3 -c {} {words}", quote_for_shell(PROGRAM))
 }
 
-/// What of a revision is judged, as one line of JSON. `nv config show -r REVISION` and its `-o
+/// What of a revision is compared, as one line of JSON. `nv config show -r REVISION` and its `-o
 /// json`: CumulusNetworks/docs, content/cumulus-linux-516/.../NVUE-CLI.md; that the keys of `nv
 /// show interface -o json` are the ports: the driver napalm-cumulus (`get_facts`). Exit 69 where
 /// the host is no switch with NVUE; 1 where nothing is saved.
 pub fn read_script(read: SwitchRead) -> String {
-    let there = "command -v nv >/dev/null || exit 69\n";
-    match read {
+    let question = match read {
         SwitchRead::Running => {
-            format!(
-                "{there}{{ nv config show -r applied -o json && nv show interface -o json; }} | \
-                 {}\n",
-                render_cumulus_python_call("read")
-            )
+            "{ nv config show -r applied -o json && nv show interface -o json; }".to_owned()
         }
         SwitchRead::Saved => {
-            format!(
-                "{there}[ -s \"$R{SAVED}\" ] || exit 1\nnv config show -r startup -o json | {}\n",
-                render_cumulus_python_call("read")
-            )
+            format!("[ -s \"$R{SAVED}\" ] || exit 1\nnv config show -r startup -o json")
         }
-    }
+    };
+    format!(
+        "command -v nv >/dev/null || exit 69\n\
+         {question} | {}\n",
+        render_cumulus_python_call("read")
+    )
 }
 
 const LAST_LINES: &str = "last() { printf %s \"$1\" | tail -n 3 | tr '\\n' ' '; }\n";
@@ -53,24 +50,18 @@ const LAST_LINES: &str = "last() { printf %s \"$1\" | tail -n 3 | tr '\\n' ' '; 
 /// there is a carrier (`LOWER_UP`: netdevice(7); so does the manual look at ports, Monitoring and
 /// Troubleshooting, `ip link`).
 pub fn edit_script(edits: &[CumulusEdit]) -> String {
-    let places: Vec<&Vec<String>> = select_effective_edits(edits)
-        .into_iter()
-        .map(|edit| &edit.path)
-        .collect();
-    let patch = |(n, document): (usize, serde_json::Value)| {
-        format!(
+    let effective = select_effective_edits(edits);
+    let places: Vec<&Vec<String>> = effective.iter().map(|edit| &edit.path).collect();
+    let mut patches = String::new();
+    for (n, document) in build_patch_documents(edits).iter().enumerate() {
+        patches += &format!(
             "printf %s {document} >\"$d/{n}.yaml\" || exit 74\n\
              o=$(nv config patch \"$d/{n}.yaml\" </dev/null 2>&1) && case $o in *Error*) false ;; \
              esac || drop 65 \"Cumulus Linux does not take the change, and nothing was changed: \
              $(last \"$o\")\"\n",
             document = quote_for_shell(&document.to_string())
-        )
-    };
-    let patches: String = build_patch_documents(edits)
-        .into_iter()
-        .enumerate()
-        .map(patch)
-        .collect();
+        );
+    }
     format!(
         "{SAY}{LAST_LINES}command -v nv >/dev/null || say {UNAVAILABLE} 'nv of Cumulus Linux is \
          not on this host'\n\
@@ -112,30 +103,25 @@ pub fn edit_script(edits: &[CumulusEdit]) -> String {
 
 /// Ports whose own settings change, and that are to be up afterwards.
 pub fn ports_of(edits: &[CumulusEdit]) -> BTreeSet<&str> {
-    let told = select_effective_edits(edits);
-    let is_off = |edit: &&&CumulusEdit| match edit
-        .path
-        .iter()
-        .map(String::as_str)
-        .collect::<Vec<_>>()
-        .as_slice()
-    {
-        ["interface", _, "link", "state", "down"] => edit.value.is_some(),
-        ["interface", _, "link", "state"] => edit
-            .value
-            .as_ref()
-            .is_some_and(|leaf| leaf.word() == "down"),
+    let effective = select_effective_edits(edits);
+    let mut ports = BTreeSet::from_iter(effective.iter().filter_map(|edit| edit.port()));
+    for edit in &effective {
+        if let Some(port) = edit.port()
+            && takes_link_down(edit)
+        {
+            ports.remove(port);
+        }
+    }
+    ports
+}
+
+fn takes_link_down(edit: &CumulusEdit) -> bool {
+    let path = Vec::from_iter(edit.path.iter().map(String::as_str));
+    match (path.as_slice(), &edit.value) {
+        (["interface", _, "link", "state", "down"], value) => value.is_some(),
+        (["interface", _, "link", "state"], Some(leaf)) => leaf.word() == "down",
         _ => false,
-    };
-    let off: BTreeSet<&str> = told
-        .iter()
-        .filter(is_off)
-        .filter_map(|edit| edit.port())
-        .collect();
-    told.iter()
-        .filter_map(|edit| edit.port())
-        .filter(|port| !off.contains(port))
-        .collect()
+    }
 }
 
 /// Saves the applied revision.

@@ -426,7 +426,7 @@ fn configs() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    /// Whatever is there: the documents fit, what they make is as wished, and what is taken back is
+    /// Whatever is there: the documents fit, what they make is in sync, and what is taken back is
     /// the port's as it was.
     #[test]
     fn what_is_done_is_as_wished(config in configs()) {

@@ -1,9 +1,13 @@
-//! The text of a configuration, as `eos.py` prints what of it is judged: commands, indented where
+//! The text of a configuration, as `eos.py` prints what of it is compared: commands, indented where
 //! they stand in a section.
 
+use super::key::EosSettingKey;
+use super::port_view::QUEUE_WORDS;
 use crate::Fact;
-use crate::switch::unreadable;
+use crate::switch::SwitchError;
+use crate::switch::unreadable::{PRIORITIES, build_unreadable_fact, parse_digits};
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 /// What stands in the first line of what was asked of the configuration that runs, which names
 /// every port.
@@ -13,11 +17,11 @@ const RUNNING: &str = "! railwright running";
 /// nothing of their own.
 const SAVED: &str = "! railwright saved";
 
-/// The last line of every configuration of EOS (CLI of `show running-config`), by which one is told
-/// from the beginning of one.
+/// The last line of every configuration of EOS (CLI of `show running-config`), which the beginning of
+/// one lacks.
 const END: &str = "end";
 
-/// Why a configuration without it is not judged.
+/// Why a configuration without it is refused.
 const CUT_OFF: &str =
     "the configuration is cut off before its `end`, and is not judged by its beginning";
 
@@ -60,18 +64,19 @@ pub struct EosConfig {
 
 impl EosConfig {
     /// The configuration in a text; the error fits after "unknown:".
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, SwitchError> {
         let names_ports = match text.lines().next() {
             Some(RUNNING) => true,
             Some(SAVED) => false,
-            _ => return Err("the configuration makes no sense".to_owned()),
+            _ => return Err(SwitchError::unreadable_configuration()),
         };
         let Some(text) = text
             .trim_end()
             .strip_suffix(END)
             .filter(|text| text.ends_with('\n'))
         else {
-            return Err(format!("{CUT_OFF} ({CUT_OFF_CODE})"));
+            let why = format!("{CUT_OFF} ({CUT_OFF_CODE})");
+            return Err(SwitchError::Unreadable(why));
         };
         let mut config = EosConfig {
             names_ports,
@@ -110,12 +115,23 @@ impl EosConfig {
             .map(String::as_str)
     }
 
+    /// The command of a setting in a section: the last one counts.
+    pub fn last_line(&self, section: &[&str], key: EosSettingKey) -> Option<&str> {
+        self.lines(section).filter(|line| key.says(line)).last()
+    }
+
     /// The ports that it names.
     pub fn port_names(&self) -> Vec<&str> {
         self.lines(&[])
             .filter_map(|line| line.strip_prefix("interface "))
             .filter(|name| name.starts_with("Ethernet"))
             .collect()
+    }
+
+    /// True where PFC is off on all ports, whatever they say.
+    pub fn has_all_pfc_off(&self) -> bool {
+        self.lines(&[])
+            .any(|line| line == "priority-flow-control all off")
     }
 
     /// True where the switch has the port, as far as it says.
@@ -128,61 +144,54 @@ impl EosConfig {
     /// lost. What follows a target (`drop-precedence 1`) is no other class. A command that makes no
     /// sense may be about any number.
     pub fn mapped(&self, map: Map, number: u64) -> Option<(&str, Fact<u64>)> {
-        let of = |line: &str| -> Option<Fact<u64>> {
-            let (numbers, target) = line.strip_prefix(map.from)?.split_once(map.to)?;
-            let digits = |text: &str, last: u64| {
-                unreadable::parse_bounded_number("", Some(text), 0..=last)
-                    .value()
-                    .copied()
-            };
-            let range = |one: &str| -> Option<(u64, u64)> {
-                let (first, last) = one.split_once('-').unwrap_or((one, one));
-                Some((digits(first, map.last)?, digits(last, map.last)?))
-                    .filter(|(first, last)| first <= last)
-            };
-            let all: Option<Vec<(u64, u64)>> = numbers
-                .split([' ', ','])
-                .filter(|one| !one.is_empty())
-                .map(range)
-                .collect();
-            let target = target
-                .split(' ')
-                .next()
-                .and_then(|target| digits(target, *unreadable::PRIORITIES.end()));
-            match all.filter(|all| !all.is_empty()).zip(target) {
-                None => Some(unreadable::build_unreadable_fact(
-                    "a map of the switch",
-                    line,
-                )),
-                Some((all, target)) => all
-                    .iter()
-                    .any(|(first, last)| (*first..=*last).contains(&number))
-                    .then_some(Fact::Is(target)),
-            }
-        };
         self.lines(&[])
-            .filter_map(|line| Some((line, of(line)?)))
+            .filter_map(|line| Some((line, map.parse_target(line, number)?)))
             .last()
     }
 
     /// The word by which this switch has queues of a port: `uc-tx-queue` where those of unicast are
-    /// apart (the guide, section 2: by the chip). Nothing where no queue is told anything yet.
+    /// apart (the guide, section 2: by the chip). Nothing where no queue has a setting yet.
     pub fn queue_word(&self) -> Option<&'static str> {
-        let all = || {
-            self.sections
-                .iter()
-                .filter(|(section, _)| section.len() == 1)
-                .flat_map(|(_, lines)| lines)
+        QUEUE_WORDS.into_iter().find(|word| self.has_queues(word))
+    }
+
+    /// True where a section of a port or of a profile has queues by this word.
+    fn has_queues(&self, word: &str) -> bool {
+        self.sections.iter().any(|(section, lines)| {
+            section.len() == 1
+                && lines
+                    .iter()
+                    .filter_map(|line| line.strip_prefix(word))
+                    .any(|rest| rest.starts_with(' '))
+        })
+    }
+}
+
+impl Map {
+    /// What a command of this map says of a number; nothing where it says nothing of it.
+    fn parse_target(&self, line: &str, number: u64) -> Option<Fact<u64>> {
+        let (numbers, target) = line.strip_prefix(self.from)?.split_once(self.to)?;
+        let target = target.split(' ').next()?;
+        let ranges = self.parse_ranges(numbers);
+        let (Some(ranges), Some(target)) = (ranges, parse_digits(target, PRIORITIES)) else {
+            return Some(build_unreadable_fact("a map of the switch", line));
         };
-        let has = |word: &str| {
-            all().any(|line| {
-                line.strip_prefix(word)
-                    .is_some_and(|rest| rest.starts_with(' '))
-            })
-        };
-        ["uc-tx-queue", "tx-queue"]
-            .into_iter()
-            .find(|word| has(word))
+        let has_number = ranges.iter().any(|range| range.contains(&number));
+        has_number.then_some(Fact::Is(target))
+    }
+
+    /// `8-10 26`; nothing where one of them makes no sense, or there is none.
+    fn parse_ranges(&self, numbers: &str) -> Option<Vec<RangeInclusive<u64>>> {
+        let mut ranges = Vec::new();
+        for text in numbers.split([' ', ',']).filter(|text| !text.is_empty()) {
+            let (first, last) = text.split_once('-').unwrap_or((text, text));
+            let range = parse_digits(first, 0..=self.last)?..=parse_digits(last, 0..=self.last)?;
+            if range.is_empty() {
+                return None;
+            }
+            ranges.push(range);
+        }
+        (!ranges.is_empty()).then_some(ranges)
     }
 }
 

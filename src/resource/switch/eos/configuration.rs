@@ -1,26 +1,24 @@
-//! A configuration of EOS as one among those of other systems: which edits a wish comes to, and
-//! what is put back.
+//! A configuration of EOS as one among those of other systems: which edits a desired setting
+//! comes to, and what is put back.
 
 use super::config::{CLASSES, EosConfig};
 use super::edit::EosEdit;
 use super::key::{
-    ECN, EosSettingKey, GUARANTEED, MTU, NO_DROP, OF_PORT, PFC, PRIORITY, TRUST, WATCHDOG,
-    WATCHDOG_ACTION, WATCHDOG_TIMER,
+    ECN, EosSettingKey, GUARANTEED, MTU, NO_DROP, PFC, PRIORITY, TRUST, WATCHDOG, WATCHDOG_ACTION,
+    WATCHDOG_TIMER,
 };
 use super::plan_edits;
 use super::port_view::EosPortView;
 use crate::Reading;
+use crate::switch::SwitchError;
 use crate::switch::body::Qos;
 use crate::switch::configuration::{
-    DesiredPortSetting, RestorableSetting, SwitchConfiguration, SwitchPortSettings,
-    unlike_as_a_whole,
+    DesiredPortSetting, RestorableSetting, SHARED, SwitchConfiguration, SwitchPortSettings,
+    list_shared_settings, unlike_as_a_whole,
 };
 use crate::switch::edit::SwitchEdit;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
-
-/// Below it `before` has what all ports of the switch share, which is not put back.
-const SHARED: &str = "shared";
 
 /// A setting of a port that is put back, as `before` names it: `mtu`, `queue 3|bandwidth
 /// guaranteed`, `priority-flow-control priority 3`.
@@ -33,23 +31,21 @@ enum EosPortSetting {
 
 impl EosPortSetting {
     fn named(name: &str) -> Option<Self> {
-        let key = |words: &str| OF_PORT.into_iter().find(|key| key.words == words);
         if let Some(priority) = name.strip_prefix(NO_DROP.words) {
-            return priority.trim().parse().ok().map(EosPortSetting::Pause);
+            return Some(EosPortSetting::Pause(priority.trim().parse().ok()?));
         }
-        match name
-            .strip_prefix("queue ")
-            .and_then(|rest| rest.split_once('|'))
-        {
-            Some((queue, words)) => Some(EosPortSetting::Queue(queue.parse().ok()?, key(words)?)),
-            None => key(name).map(EosPortSetting::Own),
-        }
+        let Some(of_queue) = name.strip_prefix("queue ") else {
+            return Some(EosPortSetting::Own(EosSettingKey::find(name)?));
+        };
+        let (queue, words) = of_queue.split_once('|')?;
+        let key = EosSettingKey::find(words)?;
+        Some(EosPortSetting::Queue(queue.parse().ok()?, key))
     }
 
     fn name(self) -> String {
         match self {
             EosPortSetting::Own(key) => key.words.to_owned(),
-            EosPortSetting::Pause(priority) => format!("{} {priority}", NO_DROP.words),
+            EosPortSetting::Pause(priority) => plan_edits::format_pfc_key(priority),
             EosPortSetting::Queue(queue, key) => format!("queue {queue}|{}", key.words),
         }
     }
@@ -57,13 +53,12 @@ impl EosPortSetting {
     /// The command there, with the word of its queue's section.
     fn line<'a>(self, view: &EosPortView<'a>) -> Option<(Option<&'static str>, &'a str)> {
         match self {
-            EosPortSetting::Own(key) => view.own_line(key).map(|line| (None, line)),
-            EosPortSetting::Pause(priority) => {
-                view.own_priority_line(priority).map(|line| (None, line))
+            EosPortSetting::Own(key) => Some((None, view.own_line(key)?)),
+            EosPortSetting::Pause(priority) => Some((None, view.own_priority_line(priority)?)),
+            EosPortSetting::Queue(queue, key) => {
+                let (word, line) = view.own_queue_line(queue, key)?;
+                Some((Some(word), line))
             }
-            EosPortSetting::Queue(queue, key) => view
-                .own_queue_line(queue, key)
-                .map(|(word, line)| (Some(word), line)),
         }
     }
 
@@ -86,19 +81,17 @@ impl EosPortSetting {
 
     /// What a command says there. What is off from the start may be shown as off, and says nothing.
     fn reading(self, line: Option<&str>) -> Reading {
-        let is_off = |line: &&str| {
-            [PFC, WATCHDOG]
-                .iter()
-                .any(|key| key.opposite == Some(*line))
-                || *line == PRIORITY.words
+        let Some(line) = line else {
+            return Reading::Absent;
         };
-        let value = |line: &str| match line.strip_prefix(self.key().as_str()).map(str::trim) {
+        if [PFC.opposite, WATCHDOG.opposite, Some(PRIORITY.words)].contains(&Some(line)) {
+            return Reading::Absent;
+        }
+        match line.strip_prefix(&self.key()).map(str::trim) {
             Some("") => Reading::is("there"),
             Some(value) => Reading::is(value),
             None => Reading::is(line),
-        };
-        line.filter(|line| !is_off(line))
-            .map_or(Reading::Absent, value)
+        }
     }
 
     /// The command there as `before` keeps it, with the section of its queue: `tx-queue: no
@@ -114,7 +107,7 @@ impl EosPortSetting {
     fn without(self) -> String {
         match self {
             EosPortSetting::Own(key) | EosPortSetting::Queue(_, key) => key.without.to_owned(),
-            EosPortSetting::Pause(priority) => plan_edits::without_pfc(priority),
+            EosPortSetting::Pause(priority) => plan_edits::format_pfc_removal(priority),
         }
     }
 }
@@ -128,7 +121,11 @@ impl SwitchConfiguration for EosConfig {
         EosPortView::of(self, name).map(|view| Box::new(view) as Box<dyn SwitchPortSettings>)
     }
 
-    fn edits(&self, port: &str, wanted: &DesiredPortSetting) -> Result<Vec<SwitchEdit>, String> {
+    fn edits(
+        &self,
+        port: &str,
+        wanted: &DesiredPortSetting,
+    ) -> Result<Vec<SwitchEdit>, SwitchError> {
         let edits = match wanted {
             DesiredPortSetting::Port { mtu, up } => {
                 plan_edits::plan_eos_port_edits(self, port, *mtu, *up)?
@@ -138,40 +135,37 @@ impl SwitchConfiguration for EosConfig {
                 plan_edits::plan_eos_marking_edits(self, port, *queue, *thresholds)?
             }
             DesiredPortSetting::Cable { .. } => {
-                return Err("EOS has no setting for the length of a cable".to_owned());
+                let why = "EOS has no setting for the length of a cable";
+                return Err(SwitchError::Unsupported(why.to_owned()));
             }
         };
-        Ok(wrap_eos_edits(edits))
+        Ok(edits.into_iter().map(SwitchEdit::Eos).collect())
     }
 
     fn before(&self, port: &str, wanted: &DesiredPortSetting) -> Value {
         let Some(view) = EosPortView::of(self, port) else {
             return Value::Null;
         };
-        let places: Vec<EosPortSetting> = match wanted {
+        let settings = match wanted {
             // A port that we brought up is never taken down again: others may have come to use it.
-            DesiredPortSetting::Port { mtu, .. } => {
-                mtu.iter().map(|_| EosPortSetting::Own(MTU)).collect()
-            }
+            DesiredPortSetting::Port { mtu: Some(_), .. } => vec![EosPortSetting::Own(MTU)],
             DesiredPortSetting::Marking { queue, .. } => vec![EosPortSetting::Queue(*queue, ECN)],
-            DesiredPortSetting::Qos(wanted) => of_classes(&view, wanted),
-            DesiredPortSetting::Cable { .. } => Vec::new(),
+            DesiredPortSetting::Qos(wanted) => list_class_settings(&view, wanted),
+            DesiredPortSetting::Port { mtu: None, .. } | DesiredPortSetting::Cable { .. } => {
+                Vec::new()
+            }
         };
-        let at = |place: EosPortSetting| (place.name(), place.remembered(&view));
-        let mut before: Map<String, Value> = places.into_iter().map(at).collect();
+        let mut before = Map::new();
+        for setting in settings {
+            before.insert(setting.name(), setting.remembered(&view));
+        }
         if let DesiredPortSetting::Qos(wanted) = wanted {
-            let dscps = wanted.classes.iter().flat_map(|class| &class.dscp);
-            let said = |dscp: u64| {
-                self.mapped(CLASSES, dscp)
-                    .map_or(Value::Null, |(line, _)| Value::from(line))
-            };
-            before.insert(
-                SHARED.to_owned(),
-                dscps
-                    .map(|dscp| (dscp.to_string(), said(*dscp)))
-                    .collect::<Map<_, _>>()
-                    .into(),
-            );
+            let mut shared = Map::new();
+            for (dscp, _) in wanted.dscps() {
+                let line = self.mapped(CLASSES, dscp).map(|(line, _)| line);
+                shared.insert(dscp.to_string(), line.into());
+            }
+            before.insert(SHARED.to_owned(), shared.into());
         }
         Value::Object(before)
     }
@@ -180,55 +174,55 @@ impl SwitchConfiguration for EosConfig {
         let Some(view) = EosPortView::of(self, port) else {
             return Vec::new();
         };
-        let kept = |(place, _, was): Was| RestorableSetting {
-            called: place.called(),
-            was: place.reading(was),
-            is: place.reading(place.line(&view).map(|(_, line)| line)),
-        };
-        list_before_settings(before).map(kept).collect()
+        let mut settings = Vec::new();
+        for (setting, _, was) in list_before_settings(before) {
+            let line = setting.line(&view).map(|(_, line)| line);
+            settings.push(RestorableSetting {
+                called: setting.called(),
+                was: setting.reading(was),
+                is: setting.reading(line),
+            });
+        }
+        settings
     }
 
     fn put_back(&self, port: &str, before: &Value) -> Vec<SwitchEdit> {
         let Some(view) = EosPortView::of(self, port) else {
             return Vec::new();
         };
-        let edit = |(place, word, was): Was| {
-            let is = place.line(&view);
-            if place.reading(was) == place.reading(is.map(|(_, line)| line)) {
-                return None;
+        let mut edits = Vec::new();
+        for (setting, word_before, was) in list_before_settings(before) {
+            let (word, line) = setting.line(&view).unzip();
+            if setting.reading(was) == setting.reading(line) {
+                continue;
             }
-            let queue = match place {
-                EosPortSetting::Queue(queue, _) => Some(plan_edits::queue_section(
-                    self,
-                    is.and_then(|(word, _)| word).or(word),
-                    queue,
-                )),
+            let section = match setting {
+                EosPortSetting::Queue(queue, _) => {
+                    let word = word.flatten().or(word_before);
+                    Some(plan_edits::format_queue_section(self, word, queue))
+                }
                 _ => None,
             };
-            let section = std::iter::once(format!("interface {port}"))
-                .chain(queue)
-                .collect();
-            Some(EosEdit {
-                section,
-                line: was.map_or_else(|| place.without(), str::to_owned),
-                key: place.key(),
-            })
-        };
-        wrap_eos_edits(list_before_settings(before).filter_map(edit).collect())
+            let line = was.map_or_else(|| setting.without(), str::to_owned);
+            let edit = EosEdit::of_port(port, section, &setting.key(), &line);
+            edits.push(SwitchEdit::Eos(edit));
+        }
+        edits
     }
 
     fn stays(&self, before: &Value) -> Vec<String> {
-        let shared = before
-            .get(SHARED)
-            .and_then(Value::as_object)
-            .into_iter()
-            .flatten();
-        let stays = shared.filter_map(|(dscp, was)| {
-            let (is, _) = self.mapped(CLASSES, dscp.parse().ok()?)?;
-            (was.as_str() != Some(is))
-                .then(|| format!("{is} stays: other ports may need it (`no qos map dscp {dscp}`)"))
-        });
-        stays.collect()
+        let mut stays = Vec::new();
+        for (dscp, was) in list_shared_settings(before) {
+            let Ok(number) = dscp.parse() else { continue };
+            if let Some((is, _)) = self.mapped(CLASSES, number)
+                && was.as_str() != Some(is)
+            {
+                stays.push(format!(
+                    "{is} stays: other ports may need it (`no qos map dscp {dscp}`)"
+                ));
+            }
+        }
+        stays
     }
 
     fn unlike(&self, other: &dyn SwitchConfiguration) -> Option<BTreeSet<String>> {
@@ -236,53 +230,38 @@ impl SwitchConfiguration for EosConfig {
     }
 }
 
-fn of_classes(view: &EosPortView, wanted: &Qos) -> Vec<EosPortSetting> {
-    let mut places = vec![EosPortSetting::Own(TRUST), EosPortSetting::Own(PFC)];
-    let pauses = view
-        .own_priorities()
-        .map(|(priority, _)| priority)
-        .chain(wanted.pfc());
-    places.extend(pauses.map(EosPortSetting::Pause));
+fn list_class_settings(view: &EosPortView, wanted: &Qos) -> Vec<EosPortSetting> {
+    let mut settings = vec![EosPortSetting::Own(TRUST), EosPortSetting::Own(PFC)];
+    let pauses = view.own_priorities().into_iter().chain(wanted.pfc());
+    settings.extend(pauses.map(EosPortSetting::Pause));
     if wanted.watchdog.is_some() {
-        places.extend([WATCHDOG, WATCHDOG_ACTION, WATCHDOG_TIMER].map(EosPortSetting::Own));
-        places.extend(
-            wanted
-                .pfc()
-                .into_iter()
-                .map(|queue| EosPortSetting::Queue(queue, GUARANTEED)),
-        );
+        settings.extend([WATCHDOG, WATCHDOG_ACTION, WATCHDOG_TIMER].map(EosPortSetting::Own));
+        for queue in wanted.pfc() {
+            settings.push(EosPortSetting::Queue(queue, GUARANTEED));
+        }
     }
-    places.extend(
-        wanted
-            .classes
-            .iter()
-            .filter(|class| class.strict)
-            .map(|class| EosPortSetting::Queue(class.priority, PRIORITY)),
-    );
-    places
+    for queue in wanted.strict_queues() {
+        settings.push(EosPortSetting::Queue(queue, PRIORITY));
+    }
+    settings
 }
 
-/// A place of a port, and the command that stood there, with the section of its queue.
-type Was<'a> = (EosPortSetting, Option<&'a str>, Option<&'a str>);
+/// A setting of a port with the word of its queue's section and the command, as they stood there.
+type SettingBefore<'a> = (EosPortSetting, Option<&'a str>, Option<&'a str>);
 
-fn list_before_settings(before: &Value) -> impl Iterator<Item = Was<'_>> {
-    before
-        .as_object()
-        .into_iter()
-        .flatten()
-        .filter_map(|(name, was)| {
-            let place = EosPortSetting::named(name)?;
-            Some(
-                match (place, was.as_str().and_then(|was| was.split_once(": "))) {
-                    (EosPortSetting::Queue(..), Some((word, line))) => {
-                        (place, Some(word), Some(line))
-                    }
-                    _ => (place, None, was.as_str()),
-                },
-            )
-        })
-}
-
-fn wrap_eos_edits(edits: Vec<EosEdit>) -> Vec<SwitchEdit> {
-    edits.into_iter().map(SwitchEdit::Eos).collect()
+fn list_before_settings(before: &Value) -> Vec<SettingBefore<'_>> {
+    let mut settings = Vec::new();
+    for (name, was) in before.as_object().into_iter().flatten() {
+        let Some(setting) = EosPortSetting::named(name) else {
+            continue;
+        };
+        let was = was.as_str();
+        match (setting, was.and_then(|was| was.split_once(": "))) {
+            (EosPortSetting::Queue(..), Some((word, line))) => {
+                settings.push((setting, Some(word), Some(line)));
+            }
+            _ => settings.push((setting, None, was)),
+        }
+    }
+    settings
 }

@@ -1,13 +1,14 @@
 //! Edits of an EOS configuration as values, and as the commands of a configure session.
 
-use super::key::{EosSettingKey, OF_PORT};
+use super::key::{EosSettingKey, OF_PORT, PFC};
+use super::port_view::QUEUE_WORDS;
 use crate::Disruption;
 use crate::switch::edit::Disturbance;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The section of a queue on a switch of which nobody knows yet by which word it has queues; it is
-/// asked when it is told.
+/// asked when it is changed.
 pub const ANY_QUEUE: &str = "[uc-]tx-queue";
 
 /// How much goes into one call of the switch's command line: Linux takes 128 KiB in one argument
@@ -29,6 +30,17 @@ pub struct EosEdit {
 }
 
 impl EosEdit {
+    /// A command in the section of a port, or in that of one of its queues.
+    pub fn of_port(port: &str, queue_section: Option<String>, key: &str, line: &str) -> Self {
+        let mut section = vec![format!("interface {port}")];
+        section.extend(queue_section);
+        EosEdit {
+            section,
+            line: line.to_owned(),
+            key: key.to_owned(),
+        }
+    }
+
     /// The port that it is about.
     pub fn port(&self) -> Option<&str> {
         self.section.first()?.strip_prefix("interface ")
@@ -43,43 +55,38 @@ impl EosEdit {
 
 /// How the lines begin in which these edits show where two configurations are compared.
 pub fn list_visible_line_prefixes(edits: &[EosEdit]) -> BTreeSet<String> {
-    let of = |edit: &EosEdit| {
-        let opposite = OF_PORT
-            .iter()
-            .find(|key| key.words == edit.key)
-            .and_then(|key: &EosSettingKey| key.opposite);
-        let sections =
-            edit.section
-                .iter()
-                .flat_map(|section| match section.strip_prefix(ANY_QUEUE) {
-                    Some(rest) => super::port_view::QUEUE_WORDS
-                        .iter()
-                        .map(|word| format!("{word}{rest}"))
-                        .collect(),
-                    None => vec![section.clone()],
-                });
-        sections
-            .chain([edit.key.clone()])
-            .chain(opposite.map(str::to_owned))
-            .collect::<Vec<_>>()
-    };
-    edits.iter().flat_map(of).collect()
+    let mut prefixes = BTreeSet::new();
+    for edit in edits {
+        for section in &edit.section {
+            match section.strip_prefix(ANY_QUEUE) {
+                Some(rest) => prefixes.extend(QUEUE_WORDS.map(|word| format!("{word}{rest}"))),
+                None => {
+                    prefixes.insert(section.clone());
+                }
+            }
+        }
+        prefixes.insert(edit.key.clone());
+        if let Some(key) = EosSettingKey::find(&edit.key) {
+            prefixes.extend(key.opposite.map(str::to_owned));
+        }
+    }
+    prefixes
 }
 
-/// The sections with what is told in each: what is taken away first, longer words before the ones
+/// The sections with the commands of each: what is taken away first, longer words before the ones
 /// that they begin with.
 pub fn group_commands_by_section(edits: &[EosEdit]) -> BTreeMap<&[String], Vec<&str>> {
     let mut sections: BTreeMap<&[String], Vec<&EosEdit>> = BTreeMap::new();
     for edit in edits {
         sections.entry(&edit.section).or_default().push(edit);
     }
+    let sections = sections.into_iter();
     sections
-        .into_iter()
-        .map(|(section, edits)| (section, in_order(edits)))
+        .map(|(section, edits)| (section, order_commands(edits)))
         .collect()
 }
 
-fn in_order(mut edits: Vec<&EosEdit>) -> Vec<&str> {
+fn order_commands(mut edits: Vec<&EosEdit>) -> Vec<&str> {
     edits.sort_by(|a, b| {
         b.takes_away()
             .cmp(&a.takes_away())
@@ -93,12 +100,12 @@ fn in_order(mut edits: Vec<&EosEdit>) -> Vec<&str> {
 pub fn render_command_chunks(edits: &[EosEdit]) -> Vec<String> {
     let mut out = vec![String::new()];
     for (section, lines) in group_commands_by_section(edits) {
-        let entered: String = section
-            .iter()
-            .map(|section| format!("{section}\n"))
-            .collect();
-        let told: String = lines.iter().map(|line| format!("{line}\n")).collect();
-        let text = format!("{entered}{told}{}", "exit\n".repeat(section.len()));
+        let mut text = String::new();
+        for line in section.iter().map(String::as_str).chain(lines) {
+            text.push_str(line);
+            text.push('\n');
+        }
+        text.push_str(&"exit\n".repeat(section.len()));
         match out.last_mut() {
             Some(last) if last.len() + text.len() <= CHUNK => last.push_str(&text),
             _ => out.push(text),
@@ -112,27 +119,22 @@ pub fn render_command_chunks(edits: &[EosEdit]) -> Vec<String> {
 /// that it does not.
 pub fn compute_eos_disruption(edits: &[EosEdit], port: &str, is_up: bool) -> Disturbance {
     let mut interrupts = Vec::new();
-    if is_up
-        && edits.iter().any(|edit| {
-            edit.port() == Some(port)
-                && (edit.key == super::key::PFC.words || edit.line.contains("no-drop"))
-        })
-    {
+    let changes_pfc = edits.iter().any(|edit| {
+        edit.port() == Some(port) && (edit.key == PFC.words || edit.line.contains("no-drop"))
+    });
+    if is_up && changes_pfc {
         interrupts.push(format!(
             "{port} may lose packets for a moment: nothing says that EOS changes PFC of a port \
              without a loss"
         ));
     }
-    let of_all = edits
-        .iter()
-        .filter(|edit| edit.section.is_empty())
-        .map(|edit| edit.line.as_str())
-        .collect::<BTreeSet<_>>();
-    interrupts.extend(
-        of_all
-            .into_iter()
-            .map(|line| format!("all ports that trust DSCP go by the new map: {line}")),
-    );
+    let of_switch = edits.iter().filter(|edit| edit.section.is_empty());
+    let lines: BTreeSet<&str> = of_switch.map(|edit| edit.line.as_str()).collect();
+    for line in lines {
+        interrupts.push(format!(
+            "all ports that trust DSCP go by the new map: {line}"
+        ));
+    }
     Disturbance {
         disruption: Disruption::Reload,
         interrupts,

@@ -31,7 +31,7 @@ pub const MTU: EosSettingKey = new_setting_key("mtu", None, "no mtu");
 /// Whether a port is up.
 pub const SHUTDOWN: EosSettingKey =
     new_setting_key("shutdown", Some("no shutdown"), "default shutdown");
-/// By what a port tells the class of packets.
+/// The trust mode of a port, which decides the class of packets.
 pub const TRUST: EosSettingKey =
     new_setting_key("qos trust", Some("no qos trust"), "default qos trust");
 /// PFC as a whole (AVD: `priority-flow-control on`, `no priority-flow-control`).
@@ -94,17 +94,23 @@ pub const OF_PORT: [EosSettingKey; 11] = [
 ];
 
 impl EosSettingKey {
+    /// The setting of a port that has these words.
+    pub fn find(words: &str) -> Option<Self> {
+        OF_PORT.into_iter().find(|key| key.words == words)
+    }
+
     /// True for a command that says this setting.
     pub fn says(self, line: &str) -> bool {
-        let begins = |words: &str| {
-            line.strip_prefix(words)
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
-        };
         match self.opposite {
-            Some(opposite) => {
-                line == self.words || line == opposite || (self == TRUST && begins(self.words))
-            }
-            None => begins(self.words),
+            Some(opposite) if self != TRUST => line == self.words || line == opposite,
+            Some(opposite) if line == opposite => true,
+            _ => strip_words(line, self.words).is_some(),
         }
     }
+}
+
+/// What follows these words in a command that begins with them.
+pub fn strip_words<'l>(line: &'l str, words: &str) -> Option<&'l str> {
+    let rest = line.strip_prefix(words)?;
+    (rest.is_empty() || rest.starts_with(' ')).then_some(rest)
 }

@@ -3,11 +3,11 @@
 use super::config::{CLASSES, EosConfig, QUEUES};
 use super::key::{
     ECN, EosSettingKey, GUARANTEED, MTU, NO_DROP, PFC, PRIORITY, SHUTDOWN, TRUST, WATCHDOG,
-    WATCHDOG_ACTION, WATCHDOG_TIMER,
+    WATCHDOG_ACTION, WATCHDOG_TIMER, strip_words,
 };
 use crate::switch::configuration::SwitchPortSettings;
 use crate::switch::unreadable::{
-    ANY, MTUS, PERCENT, PRIORITIES, build_unreadable_fact, parse_bounded_number,
+    ANY, MTUS, PERCENT, PRIORITIES, build_unreadable_fact, parse_bounded_number, parse_digits,
 };
 use crate::switch::{EcnMarkingThresholds, PfcWatchdogSettings};
 use crate::{Fact, Reading};
@@ -39,59 +39,48 @@ impl<'a> EosPortView<'a> {
 
     /// The rest of a command of the port's own section that is no setting of [`EosSettingKey`].
     pub fn own(&self, words: &str) -> Option<&'a str> {
-        let rest = |line: &'a str| {
-            line.strip_prefix(words)
-                .filter(|rest| rest.is_empty() || rest.starts_with(' '))
-                .map(str::trim)
-        };
-        self.config.lines(&[&self.section]).filter_map(rest).last()
+        let lines = self.config.lines(&[&self.section]);
+        let rest = lines.filter_map(|line| strip_words(line, words)).last()?;
+        Some(rest.trim())
     }
 
     /// The section of its QoS profile.
     pub fn profile(&self) -> Option<String> {
-        self.own("service-profile")
-            .map(|name| format!("qos profile {name}"))
+        Some(format!("qos profile {}", self.own("service-profile")?))
     }
 
     /// The command of a setting in its own section.
     pub fn own_line(&self, key: EosSettingKey) -> Option<&'a str> {
-        self.config
-            .lines(&[&self.section])
-            .filter(|line| key.says(line))
-            .last()
+        self.config.last_line(&[&self.section], key)
     }
 
     /// The command of a setting in its profile.
     pub fn profile_line(&self, key: EosSettingKey) -> Option<&'a str> {
-        self.config
-            .lines(&[&self.profile()?])
-            .filter(|line| key.says(line))
-            .last()
+        self.config.last_line(&[&self.profile()?], key)
     }
 
     /// The port's own goes before the profile's: so Arista says of policy maps
     /// (https://eos.arista.com/author/7448-sahil/, Policy maps under QoS Profiles), and where both
     /// say something nothing is told to the port.
-    fn line(&self, key: EosSettingKey) -> Option<&'a str> {
+    pub fn line(&self, key: EosSettingKey) -> Option<&'a str> {
         self.own_line(key).or_else(|| self.profile_line(key))
     }
 
     /// The command of a queue, with the word of the section that it stands in, in the port's
     /// section or in that of its profile.
-    pub fn queue_line(
+    fn queue_line(
         &self,
         section: &str,
         queue: u64,
         key: EosSettingKey,
     ) -> Option<(&'static str, &'a str)> {
-        QUEUE_WORDS.into_iter().find_map(|word| {
-            let line = self
-                .config
-                .lines(&[section, &format!("{word} {queue}")])
-                .filter(|line| key.says(line))
-                .last();
-            line.map(|line| (word, line))
-        })
+        for word in QUEUE_WORDS {
+            let of_queue = format!("{word} {queue}");
+            if let Some(line) = self.config.last_line(&[section, &of_queue], key) {
+                return Some((word, line));
+            }
+        }
+        None
     }
 
     /// A command of a queue of the port's own.
@@ -103,18 +92,35 @@ impl<'a> EosPortView<'a> {
         self.queue_line(&self.section, queue, key)
     }
 
-    fn of_queue(&self, queue: u64, key: EosSettingKey) -> Option<&'a str> {
-        let own = self.own_queue_line(queue, key);
-        own.or_else(|| self.queue_line(&self.profile()?, queue, key))
-            .map(|(_, line)| line)
+    /// A command of a queue in its profile.
+    pub fn profile_queue_line(&self, queue: u64, key: EosSettingKey) -> Option<&'a str> {
+        let (_, line) = self.queue_line(&self.profile()?, queue, key)?;
+        Some(line)
     }
 
-    /// Numbers of `priority-flow-control priority N no-drop` in its own section, with their
-    /// commands.
-    pub fn own_priorities(&self) -> impl Iterator<Item = (u64, &'a str)> {
-        self.config
-            .lines(&[&self.section])
-            .filter_map(|line| Some((parse_no_drop_priority(line)?, line)))
+    /// A command of a queue, the port's own before the profile's.
+    pub fn any_queue_line(&self, queue: u64, key: EosSettingKey) -> Option<&'a str> {
+        match self.own_queue_line(queue, key) {
+            Some((_, line)) => Some(line),
+            None => self.profile_queue_line(queue, key),
+        }
+    }
+
+    /// Numbers of `priority-flow-control priority N no-drop` in its own section.
+    pub fn own_priorities(&self) -> Vec<u64> {
+        let lines = self.config.lines(&[&self.section]);
+        lines.filter_map(parse_no_drop_priority).collect()
+    }
+
+    /// Those in its profile, with their commands.
+    pub fn profile_priorities(&self) -> Vec<(u64, &'a str)> {
+        let mut priorities = Vec::new();
+        if let Some(profile) = self.profile() {
+            for line in self.config.lines(&[&profile]) {
+                priorities.extend(parse_no_drop_priority(line).map(|priority| (priority, line)));
+            }
+        }
+        priorities
     }
 
     /// What its own section says of PFC of one priority, on or off (`drop`).
@@ -128,17 +134,15 @@ impl<'a> EosPortView<'a> {
 
     /// What decides the class of packets besides trust and map, and is not looked into.
     pub fn classified_by(&self) -> Option<String> {
-        let own = ["service-policy", "qos map"]
-            .into_iter()
-            .find_map(|word| Some(format!("{word} {}", self.own(word)?)));
-        let begins =
-            |line: &&str| line.starts_with("service-policy ") || line.starts_with("qos map ");
-        own.or_else(|| {
-            self.config
-                .lines(&[&self.profile()?])
-                .find(begins)
-                .map(str::to_owned)
-        })
+        for words in ["service-policy", "qos map"] {
+            if let Some(rest) = self.own(words) {
+                return Some(format!("{words} {rest}"));
+            }
+        }
+        let mut of_profile = self.config.lines(&[&self.profile()?]);
+        let line = of_profile
+            .find(|line| line.starts_with("service-policy ") || line.starts_with("qos map "))?;
+        Some(line.to_owned())
     }
 
     /// How large frames may be by one of the commands that say it; `l2 mtu`, `l2 mru`.
@@ -158,28 +162,29 @@ impl<'a> EosPortView<'a> {
 
     /// A command of PFC, its own or its profile's, that makes no sense.
     pub fn odd_pfc(&self) -> Option<&'a str> {
-        let profile = self.profile();
-        let all = self.config.lines(&[&self.section]).chain(
-            profile
-                .iter()
-                .flat_map(|profile| self.config.lines(&[profile])),
-        );
-        all.filter(|line| !is_known(line)).last()
+        let mut lines = Vec::from_iter(self.config.lines(&[&self.section]));
+        if let Some(profile) = self.profile() {
+            lines.extend(self.config.lines(&[&profile]));
+        }
+        lines.into_iter().rfind(|line| !is_known_pfc_command(line))
     }
 
     /// A command of this queue, or of one above it, that says no sensible thing of what goes first.
     fn odd_priority(&self, queue: u64) -> Option<&'a str> {
-        let sections = [Some(self.section.clone()), self.profile()];
-        let of_queue = |section: &String, queue: u64| {
-            QUEUE_WORDS.map(|word| self.config.lines(&[section, &format!("{word} {queue}")]))
-        };
-        let all = sections
+        let mut lines = Vec::new();
+        for section in [Some(self.section.clone()), self.profile()]
             .iter()
             .flatten()
-            .flat_map(|section| (queue..8).flat_map(move |queue| of_queue(section, queue)));
-        all.flatten()
-            .filter(|line| line.starts_with("priority ") && *line != PRIORITY.words)
-            .last()
+        {
+            for queue in queue..8 {
+                for word in QUEUE_WORDS {
+                    lines.extend(self.config.lines(&[section, &format!("{word} {queue}")]));
+                }
+            }
+        }
+        lines
+            .into_iter()
+            .rfind(|line| line.starts_with("priority ") && *line != PRIORITY.words)
     }
 
     /// The queues at or above this one that were taken out of strict priority. A queue that is
@@ -187,7 +192,7 @@ impl<'a> EosPortView<'a> {
     pub fn in_turn(&self, queue: u64) -> Option<u64> {
         (queue..8)
             .rev()
-            .find(|queue| self.of_queue(*queue, PRIORITY) == Some("no priority"))
+            .find(|queue| self.any_queue_line(*queue, PRIORITY) == Some("no priority"))
     }
 
     fn global(&self, words: &str) -> Option<&'a str> {
@@ -196,47 +201,57 @@ impl<'a> EosPortView<'a> {
             .filter_map(|line| line.strip_prefix(words)?.strip_prefix(' '))
             .last()
     }
+
+    /// What all ports have of the watchdog where they say nothing of their own.
+    fn watchdog_default(&self, word: &str) -> Option<&'a str> {
+        self.global(&format!("{} default {word}", WATCHDOG.words))
+    }
+
+    /// A time of the watchdog in milliseconds, by its timer's command.
+    fn watchdog_time(&self, timer: &str, word: &str) -> Fact<u64> {
+        let Some(text) = find_word_after(timer, word).or(self.watchdog_default(word)) else {
+            return Fact::Absent;
+        };
+        match parse_seconds_as_milliseconds(text) {
+            Some(milliseconds) => Fact::Is(milliseconds),
+            None => build_unreadable_fact(format_args!("{word} of the watchdog"), text),
+        }
+    }
 }
 
 /// The class of a DSCP where DSCP is trusted. The map from the start is in the guide, section 1: 0
 /// to 7 and 8 to 15 have each other's class.
-pub fn class_of(config: &EosConfig, dscp: u64) -> Fact<u64> {
+pub fn find_dscp_class(config: &EosConfig, dscp: u64) -> Fact<u64> {
     let from_the_start = match dscp / 8 {
         0 => 1,
         1 => 0,
         class => class,
     };
-    config
-        .mapped(CLASSES, dscp)
-        .map_or(Fact::Is(from_the_start), |(_, class)| class)
+    match config.mapped(CLASSES, dscp) {
+        Some((_, class)) => class,
+        None => Fact::Is(from_the_start),
+    }
 }
 
 /// The priority of `priority-flow-control priority 3 no-drop`.
-pub fn parse_no_drop_priority(line: &str) -> Option<u64> {
+fn parse_no_drop_priority(line: &str) -> Option<u64> {
     let priority = line
         .strip_prefix(NO_DROP.words)?
         .strip_suffix("no-drop")?
         .trim();
-    parse_bounded_number("", Some(priority), PRIORITIES)
-        .value()
-        .copied()
+    parse_digits(priority, PRIORITIES)
 }
 
 /// True for a command of PFC of a port whose words are known. What others do
 /// (`priority-flow-control mode on`) is not.
-fn is_known(line: &str) -> bool {
-    let Some(rest) = line
-        .strip_prefix("priority-flow-control")
-        .filter(|rest| rest.is_empty() || rest.starts_with(' '))
-    else {
+fn is_known_pfc_command(line: &str) -> bool {
+    let Some(rest) = strip_words(line, "priority-flow-control") else {
         return true;
     };
     let words: Vec<&str> = rest.split_ascii_whitespace().collect();
     match words.as_slice() {
         ["on"] | ["pause", ..] => true,
-        ["priority", priority, _, ..] => parse_bounded_number("", Some(priority), PRIORITIES)
-            .value()
-            .is_some(),
+        ["priority", priority, _, ..] => parse_digits(priority, PRIORITIES).is_some(),
         _ => false,
     }
 }
@@ -244,17 +259,12 @@ fn is_known(line: &str) -> bool {
 /// Milliseconds of a number of seconds with a point: `0.2`, `10.001`.
 fn parse_seconds_as_milliseconds(text: &str) -> Option<u64> {
     let (whole, part) = text.split_once('.').unwrap_or((text, "0"));
-    let digits = part.bytes().all(|b| b.is_ascii_digit()) && !part.is_empty();
-    let part: u64 = if digits {
-        format!("{part:0<3}").get(..3)?.parse().ok()?
-    } else {
+    if part.is_empty() || !part.bytes().all(|b| b.is_ascii_digit()) {
         return None;
-    };
-    whole
-        .parse::<u64>()
-        .ok()?
-        .checked_mul(1000)?
-        .checked_add(part)
+    }
+    let part: u64 = format!("{part:0<3}").get(..3)?.parse().ok()?;
+    let whole: u64 = whole.parse().ok()?;
+    whole.checked_mul(1000)?.checked_add(part)
 }
 
 /// What stands behind a word of a command.
@@ -273,13 +283,13 @@ impl SwitchPortSettings for EosPortView<'_> {
             .lines(&["interface defaults"])
             .filter_map(|line| line.strip_prefix("mtu "))
             .last();
-        let said =
-            parse_bounded_number("mtu", self.own(MTU.words).or(defaults), MTUS).or(MTU_BYTES);
-        let smaller =
-            |said: u64, word: &str| self.frame(word).map(|frame| frame.min(said)).or(said);
-        ["l2 mtu", "l2 mru"]
-            .into_iter()
-            .fold(said, |said, word| said.and_then(|said| smaller(said, word)))
+        let own = self.own(MTU.words).or(defaults);
+        let mut mtu = parse_bounded_number("mtu", own, MTUS).or(MTU_BYTES);
+        for words in ["l2 mtu", "l2 mru"] {
+            let frame = self.frame(words);
+            mtu = mtu.and_then(|mtu| frame.map(|frame| frame.min(mtu)).or(mtu));
+        }
+        mtu
     }
 
     /// A port is up where nobody shut it.
@@ -289,9 +299,7 @@ impl SwitchPortSettings for EosPortView<'_> {
         }
         let by_default = self
             .config
-            .lines(&["interface defaults", "ethernet"])
-            .filter(|line| SHUTDOWN.says(line))
-            .last();
+            .last_line(&["interface defaults", "ethernet"], SHUTDOWN);
         Fact::Is(self.own_line(SHUTDOWN).or(by_default) != Some(SHUTDOWN.words))
     }
 
@@ -302,107 +310,70 @@ impl SwitchPortSettings for EosPortView<'_> {
                 one_line(&by, 60)
             ));
         }
-        self.trusts_dscp().and_then(|trusts| {
-            if trusts {
-                class_of(self.config, dscp)
-            } else {
-                Fact::Absent
-            }
-        })
+        match self.trusts_dscp() {
+            Fact::Is(true) => find_dscp_class(self.config, dscp),
+            Fact::Unknown(why) => Fact::Unknown(why),
+            _ => Fact::Absent,
+        }
     }
 
     /// One map for all ports of the switch, which gives each class the queue of its number from the
     /// start.
     fn queue(&self, priority: u64) -> Fact<u64> {
-        self.config
-            .mapped(QUEUES, priority)
-            .map_or(Fact::Is(priority), |(_, queue)| queue)
-    }
-
-    /// A pause frame names a priority, which has one queue.
-    fn paused_queue(&self, priority: u64) -> Fact<u64> {
-        self.queue(priority)
-    }
-
-    fn group(&self, priority: u64) -> Fact<u64> {
-        self.queue(priority)
+        match self.config.mapped(QUEUES, priority) {
+            Some((_, queue)) => queue,
+            None => Fact::Is(priority),
+        }
     }
 
     fn pfc(&self) -> Fact<BTreeSet<u64>> {
         if let Some(odd) = self.odd_pfc() {
             return build_unreadable_fact("a command of PFC", odd);
         }
-        let all_off = self
-            .config
-            .lines(&[])
-            .any(|line| line == "priority-flow-control all off");
-        let is_on = self.line(PFC) == Some(PFC.words) && !all_off;
-        let profile = self.profile();
-        let of_profile = profile.iter().flat_map(|profile| {
-            self.config
-                .lines(&[profile])
-                .filter_map(parse_no_drop_priority)
-        });
-        Fact::Is(
-            self.own_priorities()
-                .map(|(priority, _)| priority)
-                .chain(of_profile)
-                .filter(|_| is_on)
-                .collect(),
-        )
+        if self.line(PFC) != Some(PFC.words) || self.config.has_all_pfc_off() {
+            return Fact::Is(BTreeSet::new());
+        }
+        let mut priorities = BTreeSet::from_iter(self.own_priorities());
+        for (priority, _) in self.profile_priorities() {
+            priorities.insert(priority);
+        }
+        Fact::Is(priorities)
     }
 
     /// It looks at queues with PFC and guaranteed bandwidth. Times are in seconds (the guide,
     /// section 8); where no action is said, it takes the port down (AVD, documentation of
     /// `priority_flow_control`). A recovery that is forced lets go whatever the peer does.
     fn watchdog(&self) -> Fact<(BTreeSet<u64>, PfcWatchdogSettings)> {
-        let of_all = |word: &str| self.global(&format!("{} default {word}", WATCHDOG.words));
         let is_on = match self.line(WATCHDOG) {
             Some(line) => line == WATCHDOG.words,
-            None => of_all("timeout").is_some(),
+            None => self.watchdog_default("timeout").is_some(),
         };
         if !is_on {
             return Fact::Absent;
         }
         let timer = self.line(WATCHDOG_TIMER).unwrap_or_default();
-        let time = |word: &str| match find_word_after(timer, word).or(of_all(word)) {
-            None => Fact::Absent,
-            Some(said) => parse_seconds_as_milliseconds(said).map_or_else(
-                || build_unreadable_fact(format_args!("{word} of the watchdog"), said),
-                Fact::Is,
-            ),
-        };
-        let action = self
+        let of_port = self
             .line(WATCHDOG_ACTION)
             .and_then(|line| line.strip_prefix(WATCHDOG_ACTION.words));
-        let action = action
-            .or_else(|| self.global(&format!("{} action", WATCHDOG.words)))
-            .map_or("errdisable", str::trim);
+        let of_switch = self.global(&format!("{} action", WATCHDOG.words));
+        let action = of_port.or(of_switch).map_or("errdisable", str::trim);
         if !["drop", "no-drop", "errdisable"].contains(&action) {
             return build_unreadable_fact("action of the watchdog", action);
         }
-        let action = format!(
-            "{action}{}",
-            if timer.ends_with(" forced") {
-                ", forced"
-            } else {
-                ""
-            }
+        let forced = if timer.ends_with(" forced") {
+            ", forced"
+        } else {
+            ""
+        };
+        let settings = PfcWatchdogSettings::from_facts(
+            self.watchdog_time(timer, "timeout"),
+            self.watchdog_time(timer, "recovery-time"),
+            &format!("{action}{forced}"),
         );
-        let looks_at = |queue: &u64| self.of_queue(*queue, GUARANTEED).is_some();
-        time("timeout").and_then(|detection_ms| {
-            time("recovery-time").and_then(|restoration_ms| {
-                let of = |pfc: BTreeSet<u64>| {
-                    (
-                        pfc.into_iter().filter(looks_at).collect(),
-                        PfcWatchdogSettings {
-                            detection_ms,
-                            restoration_ms,
-                            action,
-                        },
-                    )
-                };
-                self.pfc().map(of)
+        settings.and_then(|settings| {
+            self.pfc().map(|mut queues| {
+                queues.retain(|queue| self.any_queue_line(*queue, GUARANTEED).is_some());
+                (queues, settings)
             })
         })
     }
@@ -410,7 +381,7 @@ impl SwitchPortSettings for EosPortView<'_> {
     /// In bytes alone: how many a kilobyte has is not written anywhere, and segments are of the
     /// chip (AVD: the units).
     fn marking(&self, queue: u64) -> Fact<EcnMarkingThresholds> {
-        let Some(line) = self.of_queue(queue, ECN) else {
+        let Some(line) = self.any_queue_line(queue, ECN) else {
             return Fact::Absent;
         };
         let words: Vec<&str> = line.split_ascii_whitespace().skip(2).collect();
@@ -434,16 +405,11 @@ impl SwitchPortSettings for EosPortView<'_> {
                 one_line(line, 120)
             ));
         }
-        let of = |text: &str, bounds| parse_bounded_number("marking", Some(text), bounds);
-        of(min, ANY).and_then(|min_bytes| {
-            of(max, ANY).and_then(|max_bytes| {
-                of(percent, PERCENT).map(|probability_percent| EcnMarkingThresholds {
-                    min_bytes,
-                    max_bytes,
-                    probability_percent,
-                })
-            })
-        })
+        EcnMarkingThresholds::from_facts(
+            parse_bounded_number("marking", Some(*min), ANY),
+            parse_bounded_number("marking", Some(*max), ANY),
+            parse_bounded_number("marking", Some(*percent), PERCENT),
+        )
     }
 
     /// From the start every queue goes before those of lower numbers (the guide, section 2).
@@ -459,10 +425,6 @@ impl SwitchPortSettings for EosPortView<'_> {
     /// There is no such setting.
     fn cable_m(&self) -> Fact<u64> {
         Fact::Absent
-    }
-
-    fn has_lossless_pool(&self) -> Fact<bool> {
-        Fact::Is(true)
     }
 
     fn made_buffer(&self, _priority: u64, _cable_m: u64) -> (Reading, Option<String>) {

@@ -26,24 +26,22 @@ fn render_eos_python_call(words: &str) -> String {
     )
 }
 
-/// What of a configuration is judged. Exit 69 where the host is no switch with EOS; 1 where nothing
+/// What of a configuration is compared. Exit 69 where the host is no switch with EOS; 1 where nothing
 /// is saved.
 pub fn read_script(read: SwitchRead) -> String {
-    let ask = |what: &str| {
-        format!(
-            "FastCli -p 15 -c {} </dev/null | {}\n",
-            quote_for_shell(what),
-            render_eos_python_call(&format!("read {}", read.word()))
-        )
-    };
-    let there = "command -v FastCli >/dev/null || exit 69\n";
-    match read {
-        SwitchRead::Running => format!("{there}{}", ask("show running-config")),
-        SwitchRead::Saved => format!(
-            "{there}[ -s \"$R{SAVED}\" ] || exit 1\n{}",
-            ask("show startup-config")
+    let (is_saved, command) = match read {
+        SwitchRead::Running => (String::new(), "show running-config"),
+        SwitchRead::Saved => (
+            format!("[ -s \"$R{SAVED}\" ] || exit 1\n"),
+            "show startup-config",
         ),
-    }
+    };
+    format!(
+        "command -v FastCli >/dev/null || exit 69\n\
+         {is_saved}FastCli -p 15 -c {} </dev/null | {}\n",
+        quote_for_shell(command),
+        render_eos_python_call(&format!("read {}", read.word()))
+    )
 }
 
 const CLI: &str = "cli() { timeout -k 5 540 FastCli -p 15 -c \"$1\" </dev/null 2>&1; }\n\
@@ -60,7 +58,7 @@ const CLI: &str = "cli() { timeout -k 5 540 FastCli -p 15 -c \"$1\" </dev/null 2
 /// protocol (aristanetworks/anta, anta/tests/interfaces.py, `VerifyInterfacesStatus`).
 pub fn edit_script(edits: &[EosEdit]) -> String {
     let texts = render_command_chunks(edits);
-    let word = render_queue_word_question(edits, &texts);
+    let word = render_queue_word_question(edits);
     let stage: String = texts
         .iter()
         .map(|text| format!("stage {}\n", quote_for_shell(text)))
@@ -111,33 +109,28 @@ pub fn edit_script(edits: &[EosEdit]) -> String {
 
 /// Asks the switch which word it takes for a queue, by entering the section in a session that is
 /// not committed.
-fn render_queue_word_question(edits: &[EosEdit], texts: &[String]) -> String {
-    let queue = edits.iter().find_map(|edit| {
-        let queue = edit.section.get(1)?.strip_prefix(ANY_QUEUE)?;
-        Some((edit.section.first()?, queue))
-    });
-    match queue {
-        Some((interface, queue)) if texts.iter().any(|text| text.contains(ANY_QUEUE)) => format!(
-            "q=tx-queue; o=$(cli \"configure session $n\n\
-             \"{enter}); refused \"$o\" || q=uc-tx-queue\n",
-            enter = quote_for_shell(&format!("{interface}\nuc-tx-queue{queue}\n"))
-        ),
-        _ => String::new(),
+fn render_queue_word_question(edits: &[EosEdit]) -> String {
+    for edit in edits {
+        let [interface, queue, ..] = edit.section.as_slice() else {
+            continue;
+        };
+        if let Some(queue) = queue.strip_prefix(ANY_QUEUE) {
+            let enter = quote_for_shell(&format!("{interface}\nuc-tx-queue{queue}\n"));
+            return format!(
+                "q=tx-queue; o=$(cli \"configure session $n\n\
+                 \"{enter}); refused \"$o\" || q=uc-tx-queue\n"
+            );
+        }
     }
+    String::new()
 }
 
 /// Ports whose own settings change, and that are to be up afterwards.
 fn ports_of(edits: &[EosEdit]) -> BTreeSet<&str> {
-    let off: BTreeSet<&str> = edits
-        .iter()
-        .filter(|edit| edit.line == SHUTDOWN.words)
-        .filter_map(EosEdit::port)
-        .collect();
-    edits
-        .iter()
-        .filter_map(EosEdit::port)
-        .filter(|port| !off.contains(port))
-        .collect()
+    let all: BTreeSet<&str> = edits.iter().filter_map(EosEdit::port).collect();
+    let shut = edits.iter().filter(|edit| edit.line == SHUTDOWN.words);
+    let off: BTreeSet<&str> = shut.filter_map(EosEdit::port).collect();
+    &all - &off
 }
 
 /// Saves the configuration that runs.
@@ -165,10 +158,7 @@ pub fn keep_script(name: &str) -> String {
 /// https://www.arista.com/en/um-eos/eos-session-management-commands), but not where others changed
 /// anything. `ports` is one word of the shell.
 pub fn restore_script(name: &str, ports: &str) -> String {
-    let keys: Vec<_> = OF_PORT
-        .iter()
-        .map(|key| json!([key.words, key.opposite, key.without]))
-        .collect();
+    let keys = OF_PORT.map(|key| json!([key.words, key.opposite, key.without]));
     let keys = quote_for_shell(&json!(keys).to_string());
     format!(
         "{CLI}is_there() {{ cli 'show running-config' >\"$k/now\"; [ \"$(tail -n 1 \"$k/now\" | tr \

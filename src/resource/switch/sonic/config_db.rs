@@ -1,6 +1,7 @@
 //! CONFIG_DB as `sonic-cfggen -d --print-data` prints it: a map of tables, of rows, of fields, all
 //! text.
 
+use crate::switch::SwitchError;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -18,24 +19,19 @@ pub struct ConfigDb {
 
 impl ConfigDb {
     /// The configuration in a text; the error fits after "unknown:".
-    pub fn parse(text: &str) -> Result<Self, String> {
-        let bad = || "the configuration makes no sense".to_owned();
-        let Ok(Value::Object(tables)) = serde_json::from_str::<Value>(text) else {
-            return Err(bad());
+    pub fn parse(text: &str) -> Result<Self, SwitchError> {
+        let Ok(Value::Object(all)) = serde_json::from_str(text) else {
+            return Err(SwitchError::unreadable_configuration());
         };
-        let table = |(name, rows): (String, Value)| match rows {
-            Value::Object(rows) => Some((
-                name,
-                rows.into_iter()
-                    .filter_map(|(key, row)| Some((key, parse_row_fields(row)?)))
-                    .collect(),
-            )),
+        let mut tables = BTreeMap::new();
+        for (name, rows) in all {
             // `bgpraw` and the like are no tables.
-            _ => None,
-        };
-        Ok(ConfigDb {
-            tables: tables.into_iter().filter_map(table).collect(),
-        })
+            let Value::Object(rows) = rows else { continue };
+            let rows = rows.into_iter();
+            let table = rows.filter_map(|(key, row)| Some((key, parse_row_fields(row)?)));
+            tables.insert(name, table.collect());
+        }
+        Ok(ConfigDb { tables })
     }
 
     /// The names of its tables.
@@ -63,11 +59,14 @@ impl ConfigDb {
     /// scripts/db_migrator.py).
     pub fn reference(&self, table: &str, key: &str, field: &str) -> Option<&str> {
         let value = self.field(table, key, field)?;
-        let bare = value
+        let bracketed = value
             .strip_prefix('[')
-            .and_then(|rest| rest.strip_suffix(']'))
-            .and_then(|rest| rest.split_once('|'));
-        Some(bare.map_or(value, |(_, key)| key)).filter(|key| !key.is_empty())
+            .and_then(|rest| rest.strip_suffix(']'));
+        let key = match bracketed.and_then(|reference| reference.split_once('|')) {
+            Some((_, key)) => key,
+            None => value,
+        };
+        (!key.is_empty()).then_some(key)
     }
 
     /// The row of cable lengths that has the port, with its key.
@@ -79,11 +78,8 @@ impl ConfigDb {
 
     /// The names of the ports.
     pub fn port_names(&self) -> Vec<&str> {
-        self.table("PORT")
-            .into_iter()
-            .flat_map(BTreeMap::keys)
-            .map(String::as_str)
-            .collect()
+        let ports = self.table("PORT").into_iter().flat_map(BTreeMap::keys);
+        ports.map(String::as_str).collect()
     }
 }
 
@@ -94,22 +90,27 @@ fn parse_row_fields(row: Value) -> Option<Row> {
     let Value::Object(fields) = row else {
         return None;
     };
-    let text = |value: Value| match value {
+    let mut row = Row::new();
+    for (name, value) in fields {
+        if name != "NULL" {
+            row.insert(name, format_field(value));
+        }
+    }
+    Some(row)
+}
+
+fn format_field(value: Value) -> String {
+    match value {
         Value::String(text) => text,
-        Value::Array(all) => all
-            .iter()
-            .map(|one| one.as_str().map_or_else(|| one.to_string(), str::to_owned))
-            .collect::<Vec<_>>()
-            .join(","),
+        Value::Array(items) => {
+            let texts = items.into_iter().map(|item| match item {
+                Value::String(text) => text,
+                other => other.to_string(),
+            });
+            Vec::from_iter(texts).join(",")
+        }
         other => other.to_string(),
-    };
-    Some(
-        fields
-            .into_iter()
-            .filter(|(name, _)| name != "NULL")
-            .map(|(name, value)| (name, text(value)))
-            .collect(),
-    )
+    }
 }
 
 #[cfg(test)]

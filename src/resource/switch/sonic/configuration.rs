@@ -1,12 +1,13 @@
-//! CONFIG_DB as one configuration among those of other systems: which edits a wish comes to, and
-//! what is put back.
+//! CONFIG_DB as one configuration among those of other systems: which edits a desired setting
+//! comes to, and what is put back.
 
 use super::config_db::ConfigDb;
-use super::edit::{SonicEdit, SonicEditBuilder};
+use super::edit::SonicEditBuilder;
 use super::plan_edits;
 use super::port_view::SonicPortView;
 use super::unlike::list_differing_sonic_ports;
 use crate::Reading;
+use crate::switch::SwitchError;
 use crate::switch::body::Qos;
 use crate::switch::configuration::{
     DesiredPortSetting, RestorableSetting, SwitchConfiguration, SwitchPortSettings,
@@ -17,7 +18,7 @@ use std::any::Any;
 use std::collections::BTreeSet;
 
 /// A table, the key of a row that is of one port alone, and fields of it.
-type Touched<'a> = (&'a str, String, Vec<&'a str>);
+type AffectedRow<'a> = (&'a str, String, Vec<&'a str>);
 
 /// The fields of a port's own row that may come to be changed.
 const BINDINGS: &[&str] = &[
@@ -39,7 +40,11 @@ impl SwitchConfiguration for ConfigDb {
         SonicPortView::of(self, name).map(|view| Box::new(view) as Box<dyn SwitchPortSettings>)
     }
 
-    fn edits(&self, port: &str, wanted: &DesiredPortSetting) -> Result<Vec<SwitchEdit>, String> {
+    fn edits(
+        &self,
+        port: &str,
+        wanted: &DesiredPortSetting,
+    ) -> Result<Vec<SwitchEdit>, SwitchError> {
         let edits = match wanted {
             DesiredPortSetting::Port { mtu, up } => {
                 plan_edits::plan_sonic_port_edits(self, port, *mtu, *up)
@@ -54,43 +59,38 @@ impl SwitchConfiguration for ConfigDb {
                 plan_edits::plan_sonic_cable_edits(self, port, *metres)
             }
         };
-        Ok(wrap_sonic_edits(edits))
+        Ok(edits.into_iter().map(SwitchEdit::Sonic).collect())
     }
 
     fn before(&self, port: &str, wanted: &DesiredPortSetting) -> Value {
-        let field = |table: &str, key: &str, field: &str| {
-            self.reference(table, key, field)
-                .map_or(Value::Null, Value::from)
-        };
-        let row = |(table, key, fields): Touched| {
-            let fields: Map<String, Value> = fields
-                .iter()
-                .map(|name| ((*name).to_owned(), field(table, &key, name)))
-                .collect();
-            (format!("{table}|{key}"), Value::Object(fields))
-        };
-        Value::Object(
-            list_affected_rows(self, port, wanted)
-                .into_iter()
-                .map(row)
-                .collect(),
-        )
+        let mut before = Map::new();
+        for (table, key, fields) in list_affected_rows(self, port, wanted) {
+            let mut row = Map::new();
+            for field in fields {
+                let value = self.reference(table, &key, field);
+                row.insert(field.to_owned(), value.into());
+            }
+            before.insert(format!("{table}|{key}"), row.into());
+        }
+        Value::Object(before)
     }
 
     fn kept(&self, port: &str, before: &Value) -> Vec<RestorableSetting> {
-        let kept = |(table, key, field, was): (&str, &str, &str, Option<&str>)| RestorableSetting {
-            called: describe_row_field(port, key, field),
-            was: was.map_or(Reading::Absent, Reading::is),
-            is: self
-                .reference(table, key, field)
-                .map_or(Reading::Absent, Reading::is),
-        };
-        fields_of(before).map(kept).collect()
+        let mut settings = Vec::new();
+        for (table, key, field, was) in list_before_fields(before) {
+            let is = self.reference(table, key, field);
+            settings.push(RestorableSetting {
+                called: describe_row_field(port, key, field),
+                was: was.map_or(Reading::Absent, Reading::is),
+                is: is.map_or(Reading::Absent, Reading::is),
+            });
+        }
+        settings
     }
 
     fn put_back(&self, _port: &str, before: &Value) -> Vec<SwitchEdit> {
         let mut edits = SonicEditBuilder::of(self);
-        for (table, key, field, was) in fields_of(before) {
+        for (table, key, field, was) in list_before_fields(before) {
             match was {
                 Some(was) => edits.set(table, key, field, was),
                 None => edits.unset(table, key, field),
@@ -101,15 +101,17 @@ impl SwitchConfiguration for ConfigDb {
             let Some((table, key)) = row.split_once('|') else {
                 continue;
             };
-            let goes = |name: &String| fields.get(name).is_some_and(|was| was.as_str().is_none());
-            if self
-                .row(table, key)
-                .is_some_and(|row| !row.is_empty() && row.keys().all(goes))
+            if let Some(row) = self.row(table, key)
+                && !row.is_empty()
+                && row
+                    .keys()
+                    .all(|name| fields.get(name).is_some_and(|was| !was.is_string()))
             {
                 edits.remove(table, key);
             }
         }
-        wrap_sonic_edits(edits.finish())
+        let edits = edits.finish().into_iter();
+        edits.map(SwitchEdit::Sonic).collect()
     }
 
     /// Maps and profiles of ours stay, and nothing uses them.
@@ -122,21 +124,17 @@ impl SwitchConfiguration for ConfigDb {
     }
 }
 
-fn wrap_sonic_edits(edits: Vec<SonicEdit>) -> Vec<SwitchEdit> {
-    edits.into_iter().map(SwitchEdit::Sonic).collect()
-}
-
 fn list_affected_rows<'a>(
     db: &ConfigDb,
     port: &'a str,
     wanted: &DesiredPortSetting,
-) -> Vec<Touched<'a>> {
+) -> Vec<AffectedRow<'a>> {
     match wanted {
         // A port that we brought up is never taken down again: others may have come to use it.
         DesiredPortSetting::Port { mtu, .. } => {
             vec![("PORT", port.to_owned(), mtu.iter().map(|_| "mtu").collect())]
         }
-        DesiredPortSetting::Qos(wanted) => of_classes(port, wanted),
+        DesiredPortSetting::Qos(wanted) => list_class_rows(port, wanted),
         DesiredPortSetting::Marking { queue, .. } => {
             vec![("QUEUE", format!("{port}|{queue}"), vec!["wred_profile"])]
         }
@@ -148,37 +146,35 @@ fn list_affected_rows<'a>(
     }
 }
 
-fn of_classes<'a>(port: &str, wanted: &Qos) -> Vec<Touched<'a>> {
-    let mut touched: Vec<Touched> = vec![("PORT_QOS_MAP", port.to_owned(), BINDINGS.to_vec())];
+fn list_class_rows<'a>(port: &str, wanted: &Qos) -> Vec<AffectedRow<'a>> {
+    let mut rows = vec![("PORT_QOS_MAP", port.to_owned(), BINDINGS.to_vec())];
     if wanted.watchdog.is_some() {
-        touched.push((
+        rows.push((
             "PFC_WD",
             port.to_owned(),
             vec!["action", "detection_time", "restoration_time"],
         ));
     }
-    for class in wanted.classes.iter().filter(|class| class.strict) {
-        touched.push((
-            "QUEUE",
-            format!("{port}|{}", class.priority),
-            vec!["scheduler"],
-        ));
+    for queue in wanted.strict_queues() {
+        rows.push(("QUEUE", format!("{port}|{queue}"), vec!["scheduler"]));
     }
-    touched
+    rows
 }
 
 /// Table, key, field, and what stood there.
-fn fields_of(before: &Value) -> impl Iterator<Item = (&str, &str, &str, Option<&str>)> {
-    let rows = before
-        .as_object()
-        .into_iter()
-        .flatten()
-        .filter_map(|(row, fields)| Some((row.split_once('|')?, fields.as_object()?)));
-    rows.flat_map(|((table, key), fields)| {
-        fields
-            .iter()
-            .map(move |(name, was)| (table, key, name.as_str(), was.as_str()))
-    })
+type FieldBefore<'a> = (&'a str, &'a str, &'a str, Option<&'a str>);
+
+fn list_before_fields(before: &Value) -> Vec<FieldBefore<'_>> {
+    let mut all = Vec::new();
+    for (row, fields) in before.as_object().into_iter().flatten() {
+        let (Some((table, key)), Some(fields)) = (row.split_once('|'), fields.as_object()) else {
+            continue;
+        };
+        for (name, was) in fields {
+            all.push((table, key, name.as_str(), was.as_str()));
+        }
+    }
+    all
 }
 
 /// What a field of a port's own row is called, alike for all ports.

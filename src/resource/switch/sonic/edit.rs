@@ -165,33 +165,38 @@ pub fn build_json_patch(edits: &[SonicEdit]) -> Value {
     }
     let mut out = Vec::new();
     for ((_, table), rows) in tables {
-        if rows
-            .values()
-            .flatten()
-            .all(|edit| edit.there == There::Nothing)
-        {
-            let rows: Map<String, Value> = rows
-                .iter()
-                .map(|(key, edits)| ((*key).to_owned(), build_row_value(edits)))
-                .collect();
-            out.push(json!({ "op": "add", "path": format_json_pointer(&[table]), "value": rows }));
+        let mut edits = rows.values().flatten();
+        if edits.all(|edit| edit.there == There::Nothing) {
+            let mut value = Map::new();
+            for (key, edits) in rows {
+                value.insert(key.to_owned(), build_row_value(&edits));
+            }
+            out.push(json!({ "op": "add", "path": format_json_pointer(&[table]), "value": value }));
             continue;
         }
         for (key, edits) in rows {
-            if edits.iter().any(|edit| edit.field.is_empty()) {
-                out.push(json!({ "op": "remove", "path": format_json_pointer(&[table, key]) }));
-            } else if edits.iter().all(|edit| edit.there <= There::Table) {
-                let path = format_json_pointer(&[table, key]);
-                out.push(json!({ "op": "add", "path": path, "value": build_row_value(&edits) }));
-            } else {
-                out.extend(edits.iter().map(|edit| of_field(table, key, edit)));
-            }
+            add_row_operations(&mut out, table, key, &edits);
         }
     }
     Value::Array(out)
 }
 
-fn of_field(table: &str, key: &str, edit: &SonicEdit) -> Value {
+fn add_row_operations(out: &mut Vec<Value>, table: &str, key: &str, edits: &[&SonicEdit]) {
+    let path = format_json_pointer(&[table, key]);
+    if edits.iter().any(|edit| edit.field.is_empty()) {
+        out.push(json!({ "op": "remove", "path": path }));
+    } else if edits.iter().all(|edit| edit.there <= There::Table) {
+        out.push(json!({ "op": "add", "path": path, "value": build_row_value(edits) }));
+    } else {
+        out.extend(
+            edits
+                .iter()
+                .map(|edit| build_field_operation(table, key, edit)),
+        );
+    }
+}
+
+fn build_field_operation(table: &str, key: &str, edit: &SonicEdit) -> Value {
     let path = format_json_pointer(&[table, key, &edit.field]);
     match &edit.value {
         None => json!({ "op": "remove", "path": path }),

@@ -1,13 +1,13 @@
-//! What SONiC has to be told for a wish: edits against the configuration that runs.
+//! The edits of the configuration that runs that bring a port of SONiC to its desired settings.
 
 use super::config_db::ConfigDb;
 use super::edit::{SonicEdit, SonicEditBuilder};
 use super::port_view::SonicPortView;
 use crate::Fact;
-use crate::switch::body::{PortTrafficClass, Qos};
-use crate::switch::configuration::SwitchPortSettings as _;
+use crate::switch::body::Qos;
+use crate::switch::configuration::{SwitchPortSettings as _, has_desired_dscps};
 use crate::switch::unreadable::{ANY, parse_bounded_number};
-use crate::switch::{EcnMarkingThresholds, PfcWatchdogSettings};
+use crate::switch::{EcnMarkingThresholds, PfcWatchdogSettings, SwitchError};
 use railwright_base::text::one_line;
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ const OURS: &str = "railwright";
 /// files/build_templates/qos_config.j2).
 const SHIPPED: &str = "AZURE";
 
-/// How often the watchdog looks, in milliseconds, where nobody said it (sonic-net/sonic-utilities:
+/// How often the watchdog looks, in milliseconds, where nothing sets it (sonic-net/sonic-utilities:
 /// pfcwd/main.py).
 const POLL_MS: u64 = 200;
 
@@ -63,7 +63,7 @@ pub fn plan_sonic_marking_edits(
     port: &str,
     queue: u64,
     wanted: EcnMarkingThresholds,
-) -> Result<Vec<SonicEdit>, String> {
+) -> Result<Vec<SonicEdit>, SwitchError> {
     let Some(view) = SonicPortView::of(db, port) else {
         return Ok(Vec::new());
     };
@@ -72,7 +72,7 @@ pub fn plan_sonic_marking_edits(
         return Ok(Vec::new());
     }
     let profile = format!("{OURS}_{}", view.speed_mbps().unwrap_or(0));
-    let row = own_row(&view, port, queue)?;
+    let row = name_own_row(&view, port, queue)?;
     for (field, value) in [
         ("ecn", "ecn_all".to_owned()),
         ("wred_green_enable", "true".to_owned()),
@@ -90,13 +90,13 @@ pub fn plan_sonic_marking_edits(
 }
 
 /// The row of one queue alone.
-fn own_row(view: &SonicPortView, port: &str, queue: u64) -> Result<String, String> {
+fn name_own_row(view: &SonicPortView, port: &str, queue: u64) -> Result<String, SwitchError> {
     let own = format!("{port}|{queue}");
     match view.queue_row(queue) {
-        Some(row) if row != own => Err(format!(
+        Some(row) if row != own => Err(SwitchError::Conflict(format!(
             "its queue {queue} is set together with others (QUEUE|{row}): give each a row of its \
              own first"
-        )),
+        ))),
         _ => Ok(own),
     }
 }
@@ -117,10 +117,7 @@ impl OwnMap {
         OwnMap {
             table,
             binding,
-            entries: priorities
-                .iter()
-                .map(|priority| (*priority, *priority))
-                .collect(),
+            entries: priorities.iter().map(|n| (*n, *n)).collect(),
             rest: (0..8).map(|priority| (priority, priority)).collect(),
         }
     }
@@ -131,12 +128,12 @@ pub fn plan_sonic_qos_edits(
     db: &ConfigDb,
     port: &str,
     wanted: &Qos,
-) -> Result<Vec<SonicEdit>, String> {
+) -> Result<Vec<SonicEdit>, SwitchError> {
     let Some(view) = SonicPortView::of(db, port) else {
         return Ok(Vec::new());
     };
     let mut edits = SonicEditBuilder::of(db);
-    for map in list_differing_maps(db, &view, &wanted.classes) {
+    for map in list_differing_maps(db, &view, wanted) {
         bind_own_map(db, &mut edits, &view, port, &map)?;
     }
     let pfc: Vec<String> = wanted.pfc().iter().map(u64::to_string).collect();
@@ -144,16 +141,12 @@ pub fn plan_sonic_qos_edits(
     if let Some(watchdog) = &wanted.watchdog {
         add_watchdog_edits(db, &mut edits, port, watchdog, &pfc.join(","))?;
     }
-    for class in wanted.classes.iter().filter(|class| class.strict) {
-        let queue = class.priority;
+    for queue in wanted.strict_queues() {
         if view.is_strict(queue) != Fact::Is(true) {
-            edits.set("SCHEDULER", &format!("{OURS}_strict"), "type", "STRICT");
-            edits.set(
-                "QUEUE",
-                &own_row(&view, port, queue)?,
-                "scheduler",
-                &format!("{OURS}_strict"),
-            );
+            let row = name_own_row(&view, port, queue)?;
+            let scheduler = format!("{OURS}_strict");
+            edits.set("SCHEDULER", &scheduler, "type", "STRICT");
+            edits.set("QUEUE", &row, "scheduler", &scheduler);
         }
     }
     Ok(edits.finish())
@@ -167,166 +160,150 @@ fn add_watchdog_edits(
     port: &str,
     watchdog: &PfcWatchdogSettings,
     priorities: &str,
-) -> Result<(), String> {
+) -> Result<(), SwitchError> {
     let shortest = watchdog.detection_ms.min(watchdog.restoration_ms);
-    match parse_bounded_number(
-        "PFC_WD|GLOBAL POLL_INTERVAL",
-        db.field("PFC_WD", "GLOBAL", "POLL_INTERVAL"),
-        ANY,
-    ) {
+    let poll = db.field("PFC_WD", "GLOBAL", "POLL_INTERVAL");
+    match parse_bounded_number("PFC_WD|GLOBAL POLL_INTERVAL", poll, ANY) {
         Fact::Is(poll) if poll > shortest => {
-            return Err(format!(
+            return Err(SwitchError::Conflict(format!(
                 "the watchdog of this switch looks every {poll} ms (PFC_WD|GLOBAL POLL_INTERVAL), \
                  more seldom than the {shortest} ms that are wished: state times of at least \
                  {poll} ms, or let it look more often"
-            ));
+            )));
         }
         Fact::Is(_) => {}
         Fact::Unknown(why) => {
-            return Err(format!(
+            return Err(SwitchError::Unreadable(format!(
                 "how often the watchdog of this switch looks is not known: {why}; all ports share \
                  it: set it to milliseconds first"
-            ));
+            )));
         }
         Fact::Absent | Fact::NotApplicable(_) => {
-            edits.set(
-                "PFC_WD",
-                "GLOBAL",
-                "POLL_INTERVAL",
-                &POLL_MS.min(shortest).to_string(),
-            );
+            let poll = POLL_MS.min(shortest).to_string();
+            edits.set("PFC_WD", "GLOBAL", "POLL_INTERVAL", &poll);
         }
     }
-    edits.set("PFC_WD", port, "action", &watchdog.action);
-    edits.set(
-        "PFC_WD",
-        port,
-        "detection_time",
-        &watchdog.detection_ms.to_string(),
-    );
-    edits.set(
-        "PFC_WD",
-        port,
-        "restoration_time",
-        &watchdog.restoration_ms.to_string(),
-    );
+    for (field, value) in [
+        ("action", watchdog.action.clone()),
+        ("detection_time", watchdog.detection_ms.to_string()),
+        ("restoration_time", watchdog.restoration_ms.to_string()),
+    ] {
+        edits.set("PFC_WD", port, field, &value);
+    }
     edits.set("PORT_QOS_MAP", port, "pfcwd_sw_enable", priorities);
     Ok(())
 }
 
-/// The maps in which something is not as wished. The two ways to a queue, by DSCP and by a pause
+/// The maps in which something is not as desired. The two ways to a queue, by DSCP and by a pause
 /// frame, have to end in the same one.
-fn list_differing_maps(
-    db: &ConfigDb,
-    view: &SonicPortView,
-    classes: &[PortTrafficClass],
-) -> Vec<OwnMap> {
-    let priorities: Vec<u64> = classes.iter().map(|class| class.priority).collect();
-    let lossless: Vec<u64> = classes
-        .iter()
-        .filter(|class| class.pfc)
-        .map(|class| class.priority)
-        .collect();
-    let differs = |priorities: &[u64], found: &dyn Fn(u64) -> Fact<u64>| {
-        priorities
-            .iter()
-            .any(|priority| found(*priority) != Fact::Is(*priority))
-    };
+fn list_differing_maps(db: &ConfigDb, view: &SonicPortView, wanted: &Qos) -> Vec<OwnMap> {
+    let priorities: Vec<u64> = wanted.classes.iter().map(|class| class.priority).collect();
+    let lossless = Vec::from_iter(wanted.pfc());
     let mut out = Vec::new();
-    out.extend(find_differing_dscp_map(view, classes));
-    if differs(&priorities, &|priority| view.queue(priority)) {
+    if !has_desired_dscps(view, wanted) {
+        out.push(OwnMap {
+            table: "DSCP_TO_TC_MAP",
+            binding: "dscp_to_tc_map",
+            entries: BTreeMap::from_iter(wanted.dscps()),
+            rest: (0..64).map(|dscp| (dscp, 0)).collect(),
+        });
+    }
+    if has_other_number(&priorities, |priority| view.queue(priority)) {
         let (table, binding) = ("TC_TO_QUEUE_MAP", "tc_to_queue_map");
         out.push(OwnMap::of_priorities(table, binding, &priorities));
     }
-    if differs(&lossless, &|priority| view.group(priority)) {
+    if has_other_number(&lossless, |priority| view.group(priority)) {
         out.push(OwnMap {
             rest: (0..8).map(|priority| (priority, 0)).collect(),
             ..OwnMap::of_priorities("TC_TO_PRIORITY_GROUP_MAP", "tc_to_pg_map", &lossless)
         });
     }
-    if differs(&lossless, &|priority| view.paused_queue(priority)) {
+    if has_other_number(&lossless, |priority| view.paused_queue(priority)) {
         let (table, binding) = ("MAP_PFC_PRIORITY_TO_QUEUE", "pfc_to_queue_map");
         out.push(OwnMap::of_priorities(table, binding, &lossless));
     }
     // Only some chips have it; where it is not there, the group of a priority is that of its
     // number.
     let (table, binding) = ("PFC_PRIORITY_TO_PRIORITY_GROUP_MAP", "pfc_to_pg_map");
-    let is_other = |priority: &u64| {
-        let number = priority.to_string();
-        view.bound(binding)
-            .and_then(|map| db.field(table, map, &number))
-            .is_some_and(|group| group != number)
-    };
-    if lossless.iter().any(is_other) {
+    if let Some(map) = view.bound(binding)
+        && lossless.iter().map(u64::to_string).any(|number| {
+            let group = db.field(table, map, &number);
+            group.is_some_and(|group| group != number)
+        })
+    {
         out.push(OwnMap::of_priorities(table, binding, &lossless));
     }
     out
 }
 
-fn find_differing_dscp_map(view: &SonicPortView, classes: &[PortTrafficClass]) -> Option<OwnMap> {
-    let mut entries = BTreeMap::new();
-    for class in classes {
-        entries.extend(class.dscp.iter().map(|dscp| (*dscp, class.priority)));
+/// True where one of these priorities does not have the queue or the group of its own number.
+fn has_other_number(priorities: &[u64], find: impl Fn(u64) -> Fact<u64>) -> bool {
+    let mut priorities = priorities.iter();
+    priorities.any(|priority| find(*priority) != Fact::Is(*priority))
+}
+
+/// The name of our map for the ports that are bound to this one. Names of maps have 32 characters
+/// at most (sonic-net/sonic-buildimage: sonic-dscp-tc-map.yang).
+fn name_own_map(bound: Option<&str>) -> String {
+    match bound {
+        Some(bound) if bound.starts_with(OURS) => bound.to_owned(),
+        Some(bound) if bound != SHIPPED => format!("{OURS}_{bound}").chars().take(32).collect(),
+        _ => OURS.to_owned(),
     }
-    let differs = entries
-        .iter()
-        .any(|(dscp, priority)| view.priority(*dscp) != Fact::Is(*priority));
-    differs.then(|| OwnMap {
-        table: "DSCP_TO_TC_MAP",
-        binding: "dscp_to_tc_map",
-        entries,
-        rest: (0..64).map(|dscp| (dscp, 0)).collect(),
-    })
+}
+
+fn parse_map_entry(from: &str, to: &str) -> Option<(u64, u64)> {
+    Some((from.parse().ok()?, to.trim().parse().ok()?))
+}
+
+/// The entries of a map that make sense; nothing where the map is not there.
+fn parse_map(db: &ConfigDb, table: &str, name: &str) -> Option<BTreeMap<u64, u64>> {
+    let row = db.row(table, name)?.iter();
+    Some(
+        row.filter_map(|(from, to)| parse_map_entry(from, to))
+            .collect(),
+    )
+}
+
+/// The error names an entry of somebody else's that would not be in a copy of the map.
+fn check_map_can_be_copied(db: &ConfigDb, map: &OwnMap, copied: &str) -> Result<(), SwitchError> {
+    for (from, to) in db.row(map.table, copied).into_iter().flatten() {
+        let is_wanted = from
+            .parse()
+            .is_ok_and(|from: u64| map.entries.contains_key(&from));
+        if !is_wanted && parse_map_entry(from, to).is_none() {
+            let entry = one_line(&format!("{}|{copied} {from}: {to}", map.table), 80);
+            return Err(SwitchError::Unreadable(format!(
+                "an entry of the map that the port is bound to makes no sense, and ours is a copy \
+                 of that map: `{entry}`; correct it or take it away first"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Ours begins as a copy of the map that the port is bound to, the same for every port that is
-/// bound to that one. The error names an entry of somebody else's that would not be in the copy.
+/// bound to that one.
 fn bind_own_map(
     db: &ConfigDb,
     edits: &mut SonicEditBuilder,
     view: &SonicPortView,
     port: &str,
     map: &OwnMap,
-) -> Result<(), String> {
+) -> Result<(), SwitchError> {
     let bound = view.bound(map.binding);
-    let own = match bound {
-        Some(bound) if bound.starts_with(OURS) => bound.to_owned(),
-        // Names of maps have 32 characters at most (sonic-net/sonic-buildimage:
-        // sonic-dscp-tc-map.yang).
-        Some(bound) if bound != SHIPPED => format!("{OURS}_{bound}").chars().take(32).collect(),
-        _ => OURS.to_owned(),
-    };
-    let entry = |(from, to): (&String, &String)| {
-        Some((from.parse::<u64>().ok()?, to.trim().parse::<u64>().ok()?))
-    };
-    let row = |name: &str| {
-        db.row(map.table, name)
-            .map(|row| row.iter().filter_map(entry).collect::<BTreeMap<_, _>>())
-    };
+    let own = name_own_map(bound);
     let copied = bound.unwrap_or(SHIPPED);
-    let is_wished = |from: &str| {
-        from.parse()
-            .is_ok_and(|from: u64| map.entries.contains_key(&from))
-    };
-    let lost = |(from, to): &(&String, &String)| {
-        own != copied && entry((from, to)).is_none() && !is_wished(from)
-    };
-    if let Some((from, to)) = db.row(map.table, copied).into_iter().flatten().find(lost) {
-        let said = one_line(&format!("{}|{copied} {from}: {to}", map.table), 80);
-        return Err(format!(
-            "an entry of the map that the port is bound to makes no sense, and ours is a copy of \
-             that map: `{said}`; correct it or take it away first"
-        ));
+    if own != copied {
+        check_map_can_be_copied(db, map, copied)?;
     }
-    let (ours, bound_row) = (row(&own), row(copied));
     // Ours may be there in part: a patch was ended before it was through.
-    let mut entries = bound_row.unwrap_or_else(|| {
-        if ours.is_none() {
-            map.rest.iter().copied().collect()
-        } else {
-            BTreeMap::new()
-        }
-    });
+    let ours = parse_map(db, map.table, &own);
+    let mut entries = match (parse_map(db, map.table, copied), &ours) {
+        (Some(entries), _) => entries,
+        (None, Some(_)) => BTreeMap::new(),
+        (None, None) => map.rest.iter().copied().collect(),
+    };
     entries.extend(ours.unwrap_or_default());
     entries.extend(&map.entries);
     for (from, to) in entries {

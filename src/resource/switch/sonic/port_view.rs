@@ -3,12 +3,13 @@
 use super::config_db::ConfigDb;
 use crate::switch::configuration::SwitchPortSettings;
 use crate::switch::unreadable::{
-    ANY, MTUS, PERCENT, build_unreadable_fact, parse_bounded_number, parse_priority_list,
+    ANY, MTUS, PERCENT, build_unreadable_fact, parse_bounded_number, parse_digits,
+    parse_priority_list,
 };
 use crate::switch::{EcnMarkingThresholds, PfcWatchdogSettings};
 use crate::{Fact, Reading};
 use std::collections::BTreeSet;
-use std::ops::Bound;
+use std::ops::{Bound, RangeInclusive};
 
 /// A port of a configuration.
 #[derive(Clone, Copy)]
@@ -57,9 +58,31 @@ impl<'a> SonicPortView<'a> {
 
     /// The key of the row of `QUEUE` that a queue is in, which may be of several (`Ethernet0|3-4`).
     pub fn queue_row(&self, queue: u64) -> Option<&'a str> {
-        rows_of(self.db, "QUEUE", self.port)
-            .find(|(_, first, last)| (*first..=*last).contains(&queue))
-            .map(|(key, ..)| key)
+        self.find_row("QUEUE", queue)
+    }
+
+    fn find_row(&self, table: &str, number: u64) -> Option<&'a str> {
+        let mut rows = list_numbered_rows(self.db, table, self.port);
+        let (key, ..) = rows.find(|(_, first, last)| (*first..=*last).contains(&number))?;
+        Some(key)
+    }
+
+    /// What a field refers to in the row of `QUEUE` or `BUFFER_PG` that has this number.
+    fn row_reference(&self, table: &str, number: u64, field: &str) -> Option<&'a str> {
+        let row = self.find_row(table, number)?;
+        self.db.reference(table, row, field)
+    }
+
+    fn watchdog_time(&self, field: &str) -> Fact<u64> {
+        parse_bounded_number(field, self.db.field("PFC_WD", self.port, field), ANY).or(0)
+    }
+
+    fn wred_number(&self, profile: &str, field: &str, bounds: RangeInclusive<u64>) -> Fact<u64> {
+        parse_bounded_number(
+            format_args!("WRED_PROFILE|{profile} {field}"),
+            self.db.field("WRED_PROFILE", profile, field),
+            bounds,
+        )
     }
 
     /// The buffer of a priority group that does not drop: of a profile with room above its
@@ -68,24 +91,34 @@ impl<'a> SonicPortView<'a> {
     /// (sonic-net/sonic-swss: cfgmgr/buffermgr.cpp); for a length that it has no row for, it leaves
     /// the one before.
     fn lossless(&self, group: u64) -> Fact<LosslessBuffer<'a>> {
-        let row = rows_of(self.db, "BUFFER_PG", self.port)
-            .find(|(_, first, last)| (*first..=*last).contains(&group));
-        match row.and_then(|(key, ..)| self.db.reference("BUFFER_PG", key, "profile")) {
-            None => Fact::Absent,
-            Some("NULL") => Fact::Is(LosslessBuffer::WorkedOut),
-            Some(profile) => {
-                let made = profile
-                    .strip_prefix("pg_lossless_")
-                    .and_then(|rest| rest.strip_suffix("_profile"));
-                let cable = made.and_then(|rest| rest.rsplit('_').next());
-                let xoff = parse_bounded_number(
-                    format_args!("BUFFER_PROFILE|{profile} xoff"),
-                    self.db.field("BUFFER_PROFILE", profile, "xoff"),
-                    ANY,
-                );
-                xoff.map(|_| cable.map_or(LosslessBuffer::OfSomebody, LosslessBuffer::ForCable))
-            }
-        }
+        let profile = match self.row_reference("BUFFER_PG", group, "profile") {
+            None => return Fact::Absent,
+            Some("NULL") => return Fact::Is(LosslessBuffer::WorkedOut),
+            Some(profile) => profile,
+        };
+        let made = profile
+            .strip_prefix("pg_lossless_")
+            .and_then(|rest| rest.strip_suffix("_profile"));
+        let buffer = match made.and_then(|rest| rest.rsplit('_').next()) {
+            Some(cable) => LosslessBuffer::ForCable(cable),
+            None => LosslessBuffer::OfSomebody,
+        };
+        let xoff = self.db.field("BUFFER_PROFILE", profile, "xoff");
+        let what = format!("BUFFER_PROFILE|{profile} xoff");
+        parse_bounded_number(what, xoff, ANY).map(|_| buffer)
+    }
+
+    fn describe_missing_buffer(&self, priority: u64, cable_m: u64) -> String {
+        let port = self.port;
+        let speed = match self.speed_mbps() {
+            Some(speed) => format!("{} Gb/s", speed / 1000),
+            None => "its speed".to_owned(),
+        };
+        format!(
+            "SONiC made no lossless buffer on {port}: it has no row for {speed} and {cable_m} m \
+             (pg_profile_lookup.ini), or works buffers out only where \
+             BUFFER_PG|{port}|{priority} says so"
+        )
     }
 }
 
@@ -128,44 +161,31 @@ impl SwitchPortSettings for SonicPortView<'_> {
     }
 
     fn watchdog(&self) -> Fact<(BTreeSet<u64>, PfcWatchdogSettings)> {
-        let field = |field: &str| self.db.field("PFC_WD", self.port, field);
         if self.db.row("PFC_WD", self.port).is_none() {
             return Fact::Absent;
         }
         // sonic-net/sonic-swss: orchagent/pfcwdorch.cpp; without an action it drops, detection and
         // restoration have to be said.
-        let action = match field("action").unwrap_or("drop") {
-            action @ ("drop" | "forward" | "alert") => action.to_owned(),
-            other => return build_unreadable_fact("action of the watchdog", other),
-        };
-        let time = |name: &str| parse_bounded_number(name, field(name), ANY).or(0);
-        time("detection_time").and_then(|detection_ms| {
-            time("restoration_time").and_then(|restoration_ms| {
-                self.set("pfcwd_sw_enable").map(|on| {
-                    (
-                        on,
-                        PfcWatchdogSettings {
-                            detection_ms,
-                            restoration_ms,
-                            action,
-                        },
-                    )
-                })
-            })
-        })
+        let action = self.db.field("PFC_WD", self.port, "action");
+        let action = action.unwrap_or("drop");
+        if !["drop", "forward", "alert"].contains(&action) {
+            return build_unreadable_fact("action of the watchdog", action);
+        }
+        let settings = PfcWatchdogSettings::from_facts(
+            self.watchdog_time("detection_time"),
+            self.watchdog_time("restoration_time"),
+            action,
+        );
+        settings.and_then(|settings| self.set("pfcwd_sw_enable").map(|on| (on, settings)))
     }
 
     fn marking(&self, queue: u64) -> Fact<EcnMarkingThresholds> {
-        let Some(profile) = self
-            .queue_row(queue)
-            .and_then(|row| self.db.reference("QUEUE", row, "wred_profile"))
-        else {
+        let Some(profile) = self.row_reference("QUEUE", queue, "wred_profile") else {
             return Fact::Absent;
         };
-        let field = |name: &str| self.db.field("WRED_PROFILE", profile, name);
         // Packets that ECN may mark are green ones (sonic-net/sonic-swss: orchagent/qosorch.cpp,
         // `ecn_map`).
-        match field("ecn") {
+        match self.db.field("WRED_PROFILE", profile, "ecn") {
             None | Some("ecn_none" | "ecn_yellow" | "ecn_red" | "ecn_yellow_red") => {
                 return Fact::Absent;
             }
@@ -174,63 +194,39 @@ impl SwitchPortSettings for SonicPortView<'_> {
                 return build_unreadable_fact(format_args!("WRED_PROFILE|{profile} ecn"), other);
             }
         }
-        let of = |name: &str, bounds| {
-            parse_bounded_number(
-                format_args!("WRED_PROFILE|{profile} {name}"),
-                field(name),
-                bounds,
-            )
-        };
-        of("green_min_threshold", ANY).and_then(|min_bytes| {
-            of("green_max_threshold", ANY).and_then(|max_bytes| {
-                let probability = of("green_drop_probability", PERCENT);
-                probability.map(|probability_percent| EcnMarkingThresholds {
-                    min_bytes,
-                    max_bytes,
-                    probability_percent,
-                })
-            })
-        })
+        EcnMarkingThresholds::from_facts(
+            self.wred_number(profile, "green_min_threshold", ANY),
+            self.wred_number(profile, "green_max_threshold", ANY),
+            self.wred_number(profile, "green_drop_probability", PERCENT),
+        )
     }
 
     fn is_strict(&self, queue: u64) -> Fact<bool> {
-        let scheduler = self
-            .queue_row(queue)
-            .and_then(|row| self.db.reference("QUEUE", row, "scheduler"));
-        match scheduler
-            .and_then(|scheduler| Some((scheduler, self.db.field("SCHEDULER", scheduler, "type")?)))
-        {
-            Some((_, "STRICT")) => Fact::Is(true),
-            None | Some((_, "DWRR" | "WRR")) => Fact::Is(false),
-            Some((scheduler, other)) => {
-                build_unreadable_fact(format_args!("SCHEDULER|{scheduler} type"), other)
-            }
+        let Some(scheduler) = self.row_reference("QUEUE", queue, "scheduler") else {
+            return Fact::Is(false);
+        };
+        match self.db.field("SCHEDULER", scheduler, "type") {
+            Some("STRICT") => Fact::Is(true),
+            None | Some("DWRR" | "WRR") => Fact::Is(false),
+            Some(other) => build_unreadable_fact(format_args!("SCHEDULER|{scheduler} type"), other),
         }
     }
 
     fn cable_m(&self) -> Fact<u64> {
-        let Some(said) = self
-            .db
-            .cable_row(self.port)
-            .and_then(|(_, row)| row.get(self.port))
-            .map(|said| said.trim())
-        else {
+        let row = self.db.cable_row(self.port);
+        let Some(length) = row.and_then(|(_, row)| row.get(self.port)) else {
             return Fact::Absent;
         };
-        let metres = parse_bounded_number("", said.strip_suffix('m'), ANY);
-        metres.value().map_or_else(
-            || build_unreadable_fact("the length of the cable", said),
-            |metres| Fact::Is(*metres),
-        )
+        let length = length.trim();
+        let metres = length.strip_suffix('m');
+        match metres.and_then(|metres| parse_digits(metres, ANY)) {
+            Some(metres) => Fact::Is(metres),
+            None => build_unreadable_fact("the length of the cable", length),
+        }
     }
 
-    /// SONiC sets buffers aside port by port.
-    fn has_lossless_pool(&self) -> Fact<bool> {
-        Fact::Is(true)
-    }
-
-    /// It does so by itself, a moment after it was told of PFC and the cable, or not at all, which
-    /// is told once both are so.
+    /// It does so by itself, a moment after PFC and the cable were set, or not at all, which is
+    /// reported once both are so.
     fn made_buffer(&self, priority: u64, cable_m: u64) -> (Reading, Option<String>) {
         if !self.is_up() {
             return (
@@ -238,11 +234,8 @@ impl SwitchPortSettings for SonicPortView<'_> {
                 None,
             );
         }
-        let found = match self
-            .group(priority)
-            .or(priority)
-            .and_then(|group| self.lossless(group))
-        {
+        let group = self.group(priority).or(priority);
+        let found = match group.and_then(|group| self.lossless(group)) {
             Fact::Is(LosslessBuffer::ForCable(cable)) if cable != format!("{cable_m}m") => {
                 Reading::is(format!("for a cable of {cable}"))
             }
@@ -250,22 +243,10 @@ impl SwitchPortSettings for SonicPortView<'_> {
             Fact::Unknown(why) => return (Reading::Unknown(why), None),
             Fact::Absent | Fact::NotApplicable(_) => Reading::Absent,
         };
-        let is_paused = self
-            .pfc()
-            .value()
-            .is_some_and(|pfc| pfc.contains(&priority));
-        let never = (is_paused && self.cable_m() == Fact::Is(cable_m)).then(|| {
-            let speed = self.speed_mbps().map_or_else(
-                || "its speed".to_owned(),
-                |speed| format!("{} Gb/s", speed / 1000),
-            );
-            let port = self.port;
-            format!(
-                "SONiC made no lossless buffer on {port}: it has no row for {speed} and {cable_m} \
-                 m (pg_profile_lookup.ini), or works buffers out only where \
-                 BUFFER_PG|{port}|{priority} says so"
-            )
-        });
+        let pfc = self.pfc();
+        let is_paused = pfc.value().is_some_and(|pfc| pfc.contains(&priority));
+        let never = (is_paused && self.cable_m() == Fact::Is(cable_m))
+            .then(|| self.describe_missing_buffer(priority, cable_m));
         (found, never)
     }
 }
@@ -283,7 +264,7 @@ enum LosslessBuffer<'a> {
 
 /// The rows of a port, with the first and the last number of each: `Ethernet0|3-4`. On a chassis
 /// the key is longer, and is no row of the port alone. They stand together in a table of all ports.
-fn rows_of<'a>(
+fn list_numbered_rows<'a>(
     db: &'a ConfigDb,
     table: &str,
     port: &str,

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 /// Where the configuration is saved.
 pub const SAVED: &str = "/etc/sonic/config_db.json";
 
-/// The tables that are judged. The others hold passwords of routing and login, which nobody needs
+/// The tables that are compared. The others hold passwords of routing and login, which nobody needs
 /// to see.
 const TABLES: &str = "PORT PORT_QOS_MAP DSCP_TO_TC_MAP TC_TO_QUEUE_MAP TC_TO_PRIORITY_GROUP_MAP \
                       MAP_PFC_PRIORITY_TO_QUEUE PFC_PRIORITY_TO_PRIORITY_GROUP_MAP SCHEDULER \
@@ -59,20 +59,18 @@ pub fn edit_script(edits: &[SonicEdit]) -> String {
 /// Ports that the edits take down, or whose own settings they change, and that are to be up
 /// afterwards.
 fn ports_of(edits: &[SonicEdit]) -> BTreeSet<&str> {
-    fn port(edit: &SonicEdit) -> &str {
-        edit.key.split('|').next().unwrap_or_default()
+    let (mut ports, mut off) = (BTreeSet::new(), BTreeSet::from(["global"]));
+    for edit in edits {
+        let port = edit.key.split('|').next().unwrap_or_default();
+        if takes_port_down(edit) || edit.table == "PORT" {
+            ports.insert(port);
+        }
+        let is_status = edit.table == "PORT" && edit.field == "admin_status";
+        if is_status && edit.value.as_deref() != Some("up") {
+            off.insert(port);
+        }
     }
-    let is_off = |edit: &&SonicEdit| {
-        edit.table == "PORT" && edit.field == "admin_status" && edit.value.as_deref() != Some("up")
-    };
-    let off: BTreeSet<&str> = edits.iter().filter(is_off).map(port).collect();
-    let of_ports = edits
-        .iter()
-        .filter(|edit| takes_port_down(edit) || edit.table == "PORT");
-    of_ports
-        .map(port)
-        .filter(|port| *port != "global" && !off.contains(port))
-        .collect()
+    &ports - &off
 }
 
 /// Saves the configuration that runs.

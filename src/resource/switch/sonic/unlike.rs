@@ -1,10 +1,10 @@
-//! In what two switches differ, as far as it is judged: switches of a fabric have descriptions,
+//! In what two switches differ, as far as it is compared: switches of a fabric have descriptions,
 //! aliases and neighbours of their own, and the same classes on every port.
 
 use super::config_db::{ConfigDb, Row, Table};
 use std::collections::BTreeSet;
 
-/// What is judged of a row of `PORT`.
+/// What is compared of a row of `PORT`.
 const OF_PORT: [&str; 3] = ["mtu", "admin_status", "speed"];
 
 /// Tables whose rows are each of one port: the key is the port, or begins with it.
@@ -13,7 +13,7 @@ const OF_PORTS: [&str; 5] = ["PORT", "PORT_QOS_MAP", "PFC_WD", "QUEUE", "BUFFER_
 /// The row of `PFC_WD` that is of the whole switch, whatever its ports are called.
 const OF_ALL: &str = "GLOBAL";
 
-/// The ports that are judged by something else in one than in the other; nothing where more than
+/// The ports whose compared settings differ between the two; nothing where more than
 /// single ports is.
 pub fn list_differing_sonic_ports(a: &ConfigDb, b: &ConfigDb) -> Option<BTreeSet<String>> {
     let ports: BTreeSet<&str> = a.port_names().into_iter().collect();
@@ -31,68 +31,78 @@ pub fn list_differing_sonic_ports(a: &ConfigDb, b: &ConfigDb) -> Option<BTreeSet
         if rows == others {
             continue;
         }
-        let found = if name == "CABLE_LENGTH" {
-            of_fields(rows, others)?
+        let differing = if name == "CABLE_LENGTH" {
+            list_differing_fields(rows, others)?
         } else {
-            of_rows(name, rows, others)?
+            list_differing_rows(name, rows, others)?
         };
-        if !found
+        if !differing
             .iter()
             .all(|port| ports.contains(port) && *port != OF_ALL)
         {
             return None;
         }
-        unlike.extend(found.into_iter().map(str::to_owned));
+        unlike.extend(differing.into_iter().map(str::to_owned));
     }
     Some(unlike)
 }
 
 /// Each row is of one port.
-fn of_rows<'a>(table: &str, rows: &'a Table, others: &'a Table) -> Option<BTreeSet<&'a str>> {
+fn list_differing_rows<'a>(
+    table: &str,
+    rows: &'a Table,
+    others: &'a Table,
+) -> Option<BTreeSet<&'a str>> {
     if !OF_PORTS.contains(&table) {
         return None;
     }
-    let is_same =
-        |row: &Row, other: &Row| row == other || (table == "PORT" && is_same_port(row, other));
-    let of = |rows: &'a Table, others: &'a Table| {
-        let differing = rows
-            .iter()
-            .filter(|(key, row)| others.get(*key).is_none_or(|other| !is_same(row, other)));
-        differing.map(|(key, _)| key.split('|').next().unwrap_or_default())
-    };
-    Some(of(rows, others).chain(of(others, rows)).collect())
+    let mut ports = BTreeSet::new();
+    for (rows, others) in [(rows, others), (others, rows)] {
+        for (key, row) in rows {
+            let is_same = others
+                .get(key)
+                .is_some_and(|other| row == other || (table == "PORT" && is_same_port(row, other)));
+            if !is_same {
+                ports.extend(key.split('|').next());
+            }
+        }
+    }
+    Some(ports)
 }
 
 /// Each field of a row is of one port. Whoever takes the last field away takes the row with it, so
 /// that of a row with one field or none the others count too.
-fn of_fields<'a>(rows: &'a Table, others: &'a Table) -> Option<BTreeSet<&'a str>> {
-    let of = |row: &'a Row, other: &'a Row| {
-        let differing = row
-            .iter()
-            .filter(|(field, value)| other.get(*field) != Some(value));
-        differing.map(|(field, _)| field.as_str())
-    };
-    let both = rows.iter().zip(others);
-    let found = both.map(|((key, row), (same, other))| {
-        (key == same).then(|| of(row, other).chain(of(other, row)).collect::<Vec<_>>())
-    });
-    let is_shared = |rows: &Table| rows.values().all(|row| row.len() > 1);
-    if rows.len() != others.len() || !is_shared(rows) || !is_shared(others) {
+fn list_differing_fields<'a>(rows: &'a Table, others: &'a Table) -> Option<BTreeSet<&'a str>> {
+    let mut both = rows.values().chain(others.values());
+    if rows.len() != others.len() || both.any(|row| row.len() <= 1) {
         return None;
     }
-    found
-        .collect::<Option<Vec<_>>>()
-        .map(|all| all.into_iter().flatten().collect())
+    let mut ports = BTreeSet::new();
+    for ((key, row), (other_key, other)) in rows.iter().zip(others) {
+        if key != other_key {
+            return None;
+        }
+        for (row, other) in [(row, other), (other, row)] {
+            let differing = row
+                .iter()
+                .filter(|(field, value)| other.get(*field) != Some(value));
+            ports.extend(differing.map(|(field, _)| field.as_str()));
+        }
+    }
+    Some(ports)
 }
 
 /// A row in which nothing but ours is left is taken away with it, so that it counts whether there
 /// is more.
 fn is_same_port(row: &Row, other: &Row) -> bool {
-    let has_more = |row: &Row| row.keys().any(|field| !OF_PORT.contains(&field.as_str()));
     OF_PORT
         .iter()
         .all(|field| row.get(*field) == other.get(*field))
-        && has_more(row) == has_more(other)
+        && has_more_fields(row) == has_more_fields(other)
+}
+
+fn has_more_fields(row: &Row) -> bool {
+    row.keys().any(|field| !OF_PORT.contains(&field.as_str()))
 }
 
 #[cfg(test)]

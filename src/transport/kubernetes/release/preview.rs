@@ -4,14 +4,14 @@
 use super::{
     DeployedRelease, KubernetesLink, build_upgrade_arguments, get_text, label, parse_helm_json,
 };
-use crate::kubernetes::helm::{Chart, HelmCallError, HelmProgram, QUESTION};
+use crate::kubernetes::helm::{Chart, HelmCallError, HelmOutput, HelmProgram, QUESTION};
 use railwright_base::text::one_line;
 use railwright_resource::helm_release::compare::{self, HelmReleaseChange};
-use railwright_resource::helm_release::rendered_objects::find_ambiguous_object;
+use railwright_resource::helm_release::rendered_objects::{
+    find_ambiguous_object, index_objects_by_name, parse_template_objects,
+};
 use railwright_resource::helm_release::request::{HelmReleasePreview, Release, UNINSTALLED};
 use railwright_resource::helm_release::{edits, varying};
-use railwright_resource::kubernetes_object::manifest;
-use railwright_resource::kubernetes_object::request::KubernetesRead;
 use serde_json::Value;
 use std::path::Path;
 
@@ -102,8 +102,11 @@ impl KubernetesLink {
         if let Some(reason) = find_version_conflict(release, &identity.version) {
             return Ok(HelmReleasePreview::Refused(reason));
         }
-        let (objects, hooks) = self.rendered(&told, release).await?;
-        let wanted = [objects, hooks].concat();
+        let wanted = match self.rendered(&told, release).await {
+            Ok((objects, hooks)) => [objects, hooks].concat(),
+            Err(HelmCallError::Local(reason)) => return Ok(HelmReleasePreview::Refused(reason)),
+            Err(other) => return Err(other),
+        };
         if let Some(reason) = find_ambiguous_object(&wanted) {
             return Ok(HelmReleasePreview::Refused(reason));
         }
@@ -112,7 +115,10 @@ impl KubernetesLink {
             .await?;
         let definitions = match deployed {
             Some(deployed) if deployed.installed.status != UNINSTALLED => Vec::new(),
-            _ => self.definitions(&rendering).await?,
+            _ => {
+                let new = self.new_definitions(program, release, &chart).await?;
+                compare::diff_rendered_objects(&new, &[])
+            }
         };
         Ok(match deployed {
             Some(deployed) => compare_with_deployed(
@@ -122,13 +128,9 @@ impl KubernetesLink {
                 &values,
                 (identity, content),
             ),
-            None => HelmReleasePreview::Is {
-                chart: identity.name,
-                version: identity.version,
-                content,
-                rendering: rendered.steady,
-                changes: [rendered.changes, rendered.varying, definitions].concat(),
-            },
+            None => {
+                preview_first_install(rendered, definitions, release, &values, (identity, content))
+            }
         })
     }
 
@@ -155,13 +157,51 @@ impl KubernetesLink {
         let wanted = &rendered.wanted;
         let again = self.rendered_as_first(rendering, words).await?;
         rendered.steady = (!hides).then(|| varying::digest_steady_fields(wanted, &again));
-        let (changes, mut varying) = varying::told_apart(wanted, &again, before);
+        let (mut changes, mut varying) = varying::told_apart(wanted, &again, before);
         if !varying.is_empty() {
-            let next = self.rendered_by(rendering, words).await?;
+            let ChartRendering {
+                program, release, ..
+            } = *rendering;
+            let next = self.rendered_by(program, release, words).await?;
             varying::show_words_of_this_revision(&mut varying, wanted, &next, before);
         }
+        if let Some(deployed) = deployed {
+            let goes =
+                |change: &HelmReleaseChange| !deployed.kept_by_upgrade.contains(&change.name);
+            changes.retain(goes);
+            varying.retain(goes);
+        }
+        self.add_present_objects(&mut changes, rendering.program, wanted, before)
+            .await;
         (rendered.changes, rendered.varying) = (changes, varying);
         Ok(rendered)
+    }
+
+    /// Notes which of the objects that a revision brings are on the cluster already.
+    async fn add_present_objects(
+        &self,
+        changes: &mut Vec<HelmReleaseChange>,
+        program: &HelmProgram,
+        wanted: &[Value],
+        before: &[Value],
+    ) {
+        let before = index_objects_by_name(before);
+        let mut new = index_objects_by_name(wanted);
+        new.retain(|name, _| !before.contains_key(name));
+        for (name, object) in new {
+            match self.live_objects(std::slice::from_ref(object)).await {
+                Ok(live) => {
+                    let fixes_all = program.applies_on_the_server();
+                    compare::add_present_objects(changes, &live, fixes_all);
+                }
+                Err(reason) => {
+                    let change = changes.iter_mut().find(|change| change.name == name);
+                    if let Some(change) = change {
+                        change.by = Some(format!("whether it is there is not known: {reason}"));
+                    }
+                }
+            }
+        }
     }
 
     /// Another rendering, as a first revision: what goes by the number of the revision, or by
@@ -184,62 +224,26 @@ impl KubernetesLink {
         .map(str::to_owned)
         .to_vec();
         first.push(format!("--namespace={}", rendering.release.namespace));
-        match self.rendered_by(rendering, &first).await {
-            Err(HelmCallError::Local(_)) => self.rendered_by(rendering, words).await,
+        let ChartRendering {
+            program, release, ..
+        } = *rendering;
+        match self.rendered_by(program, release, &first).await {
+            Err(HelmCallError::Local(_)) => self.rendered_by(program, release, words).await,
             rendered => rendered,
         }
     }
 
     /// The objects and hooks that Helm renders when it is called so.
-    async fn rendered_by(
+    pub(super) async fn rendered_by(
         &self,
-        rendering: &ChartRendering<'_>,
+        program: &HelmProgram,
+        release: &Release,
         words: &[String],
     ) -> Result<Vec<Value>, HelmCallError> {
-        let ChartRendering {
-            program, release, ..
-        } = *rendering;
         let values = release.values.as_bytes();
         let said = self.helm.call(program, words, values, QUESTION).await?;
         let (objects, hooks) = self.rendered(&parse_helm_json(&said)?, release).await?;
         Ok([objects, hooks].concat())
-    }
-
-    /// What the `crds/` of a chart bring, which Helm makes with a first install where they are not
-    /// there, and never changes (helm/helm: pkg/action/install.go, `installCRDs`).
-    async fn definitions(
-        &self,
-        rendering: &ChartRendering<'_>,
-    ) -> Result<Vec<HelmReleaseChange>, HelmCallError> {
-        let said = self
-            .ask(
-                rendering.program,
-                &["show", "crds", &rendering.chart.display().to_string()],
-            )
-            .await?;
-        if !said.well {
-            return Err(HelmCallError::Local(said.complaint));
-        }
-        let objects = self.objects(&said.out, rendering.release).await?;
-        if let Some(reason) = find_ambiguous_object(&objects) {
-            return Err(HelmCallError::Local(format!("below crds/: {reason}")));
-        }
-        let groups = self.groups(&objects).await;
-        let mut new = Vec::new();
-        for object in objects {
-            let is_there = match manifest::parse_object_name(&object) {
-                Some(name) => {
-                    let read = KubernetesRead::Object(name.clone());
-                    matches!(self.answered(&name, read, &groups).await, Ok(Some(_)))
-                }
-                None => false,
-            };
-            // Where nobody may look, Helm tries to make it.
-            if !is_there {
-                new.push(object);
-            }
-        }
-        Ok(compare::diff_rendered_objects(&new, &[]))
     }
 
     /// What a first install would come to where its identity may not look whether the objects of
@@ -265,11 +269,11 @@ impl KubernetesLink {
         let Some(about) = about else {
             return Ok(HelmReleasePreview::Unknown(complaint.to_owned()));
         };
-        let wanted = self.objects(&said.out, release).await?;
+        let wanted = self.printed_objects(&said, release).await?;
         if let Some(reason) = find_ambiguous_object(&wanted) {
             return Ok(HelmReleasePreview::Refused(reason));
         }
-        let again = self.objects(&again.out, release).await?;
+        let again = self.printed_objects(&again, release).await?;
         let steady = release
             .hidden
             .is_empty()
@@ -292,6 +296,16 @@ impl KubernetesLink {
         })
     }
 
+    /// The objects that `helm template` prints.
+    async fn printed_objects(
+        &self,
+        said: &HelmOutput,
+        release: &Release,
+    ) -> Result<Vec<Value>, HelmCallError> {
+        let objects = parse_template_objects(&said.out).map_err(HelmCallError::Local)?;
+        Ok(self.with_namespaces(objects, release).await)
+    }
+
     async fn build_template_arguments(&self, release: &Release, chart: &str) -> Vec<String> {
         let mut words = [
             "template",
@@ -306,6 +320,25 @@ impl KubernetesLink {
         let version = self.server.version().await;
         words.extend(version.map(|version| format!("--kube-version={version}")));
         words
+    }
+}
+
+/// What a release that is not there comes to.
+fn preview_first_install(
+    rendered: RenderedRelease,
+    definitions: Vec<HelmReleaseChange>,
+    release: &Release,
+    values: &Value,
+    (identity, content): (ChartIdentity, String),
+) -> HelmReleasePreview {
+    let mut changes = [rendered.changes, rendered.varying, definitions].concat();
+    compare::conceal_secret_changes(&mut changes, values, &release.hidden);
+    HelmReleasePreview::Is {
+        chart: identity.name,
+        version: identity.version,
+        content,
+        rendering: rendered.steady,
+        changes,
     }
 }
 
@@ -347,7 +380,11 @@ fn compare_with_deployed(
     }
 }
 
-fn build_dry_run_arguments(program: &HelmProgram, release: &Release, chart: &Path) -> Vec<String> {
+pub(super) fn build_dry_run_arguments(
+    program: &HelmProgram,
+    release: &Release,
+    chart: &Path,
+) -> Vec<String> {
     let mut words = build_upgrade_arguments(program, release, chart);
     words.extend(["--dry-run=server", "--output=json"].map(str::to_owned));
     words

@@ -2,7 +2,9 @@
 //! what they disturb.
 
 use super::body::{extract_port_name, extract_switch_system};
-use super::configuration::{DesiredPortSetting, SwitchConfiguration, SwitchPortSettings};
+use super::configuration::{
+    DesiredPortSetting, RestorableSetting, SwitchConfiguration, SwitchPortSettings,
+};
 use super::edit::{SwitchEdit, compute_switch_disruption};
 use super::{SwitchRead, SwitchSystem};
 use crate::{
@@ -19,7 +21,7 @@ const TRANSACTION: &str = "switch";
 /// What a step may do after the change has been proven.
 const SAVE: &str = "save_switch";
 
-/// What a switch says: both configurations, which all wishes of it share.
+/// Both configurations of a switch, which all its desired resources share.
 pub struct SwitchConfigurations {
     running: Result<Arc<Box<dyn SwitchConfiguration>>, String>,
     saved: Saved,
@@ -39,7 +41,7 @@ pub fn decode_running_configuration(
             of: SwitchRead::Running,
         },
         |code, out| match code {
-            0 => system.configuration(out),
+            0 => system.configuration(out).map_err(|error| error.to_string()),
             69 => Err(system.is_not_there().to_owned()),
             code => Err(format!("{} ended with status {code}", system.asked())),
         },
@@ -48,28 +50,30 @@ pub fn decode_running_configuration(
 
 /// Where all that runs is saved, both are the same text on some systems, and it is decoded once.
 fn decode_saved_configuration(system: SwitchSystem, answers: &ReadResults) -> Saved {
-    let is_what_runs = |out: &str| {
-        answers.output(&Read::Switch {
-            system,
-            of: SwitchRead::Running,
-        }) == Ok((0, out))
-    };
+    let running = answers.output(&Read::Switch {
+        system,
+        of: SwitchRead::Running,
+    });
     answers.decoded(
         &Read::Switch {
             system,
             of: SwitchRead::Saved,
         },
         |code, out| match code {
-            0 if is_what_runs(out) => decode_running_configuration(system, answers).map(Some),
-            0 => system.configuration(out).map(|saved| Some(Arc::new(saved))),
+            0 if running == Ok((0, out)) => decode_running_configuration(system, answers).map(Some),
+            0 => match system.configuration(out) {
+                Ok(saved) => Ok(Some(Arc::new(saved))),
+                Err(error) => Err(error.to_string()),
+            },
             1 => Ok(None),
             code => Err(format!("reading it ended with status {code}")),
         },
     )
 }
 
-/// The ports of which one switch says something else than the other that a wish may be judged by;
-/// nothing where it is not of single ports, or one of them says nothing that makes sense.
+/// The ports of which one switch says something else than the other, as far as a desired resource
+/// is compared with it; nothing where it is not of single ports, or one of them says nothing that
+/// makes sense.
 pub fn list_differing_ports(
     system: SwitchSystem,
     of: SwitchRead,
@@ -77,33 +81,30 @@ pub fn list_differing_ports(
     b: &ReadResults,
 ) -> Option<BTreeSet<String>> {
     match of {
-        SwitchRead::Running => decode_running_configuration(system, a).ok()?.unlike(
-            decode_running_configuration(system, b)
-                .ok()?
-                .as_ref()
-                .as_ref(),
-        ),
+        SwitchRead::Running => {
+            let one = decode_running_configuration(system, a).ok()?;
+            let other = decode_running_configuration(system, b).ok()?;
+            one.unlike(other.as_ref().as_ref())
+        }
         SwitchRead::Saved => {
-            let (one, other) = (
-                decode_saved_configuration(system, a).ok()?,
-                decode_saved_configuration(system, b).ok()?,
-            );
+            let one = decode_saved_configuration(system, a).ok()?;
+            let other = decode_saved_configuration(system, b).ok()?;
             one.as_deref()?.unlike(other.as_deref()?.as_ref())
         }
     }
 }
 
 impl SwitchConfigurations {
-    /// Both configurations.
-    pub fn of(wish: &DesiredResource, answers: &ReadResults) -> Self {
-        let system = extract_switch_system(wish);
+    /// Decodes both configurations.
+    pub fn decode(desired: &DesiredResource, answers: &ReadResults) -> Self {
+        let system = extract_switch_system(desired);
         let running = decode_running_configuration(system, answers);
         // Where nobody knows what runs nothing can be done about what is saved, which is made from
         // it.
-        let saved = running
-            .as_ref()
-            .map_err(Clone::clone)
-            .and_then(|_| decode_saved_configuration(system, answers));
+        let saved = match &running {
+            Ok(_) => decode_saved_configuration(system, answers),
+            Err(reason) => Err(reason.clone()),
+        };
         SwitchConfigurations { running, saved }
     }
 
@@ -112,28 +113,42 @@ impl SwitchConfigurations {
         self.running.as_deref().ok().map(Box::as_ref)
     }
 
-    /// An attribute in both planes: what is wanted, and how it is found in a configuration.
+    /// An attribute in both planes: what is desired, and how it is read from a configuration.
     fn attribute(
         &self,
         wanted: Reading,
-        found: impl Fn(&dyn SwitchConfiguration) -> Reading,
+        read: impl Fn(&dyn SwitchConfiguration) -> Reading,
     ) -> Attribute {
-        let unknown = |reason: &String| Reading::Unknown(reason.clone());
-        let running = self
-            .running
-            .as_deref()
-            .map_or_else(unknown, |running| found(running.as_ref()));
-        let in_saved = |saved: &Option<Arc<Box<dyn SwitchConfiguration>>>| {
-            saved
-                .as_deref()
-                .map_or(Reading::Absent, |saved| found(saved.as_ref()))
+        let running = match &self.running {
+            Ok(running) => read(running.as_ref().as_ref()),
+            Err(reason) => Reading::Unknown(reason.clone()),
         };
-        let saved = self.saved.as_deref().map_or_else(unknown, in_saved);
+        let saved = match self.saved.as_deref() {
+            Ok(Some(saved)) => read(saved.as_ref().as_ref()),
+            Ok(None) => Reading::Absent,
+            Err(reason) => Reading::Unknown(reason.clone()),
+        };
         Attribute::in_plane(Plane::Running, wanted.clone(), running).and(
             Plane::Persisted,
             wanted,
             saved,
         )
+    }
+
+    /// A setting that is put back, in both planes.
+    fn restorable_attribute(
+        &self,
+        port: &str,
+        before: &Value,
+        setting: &RestorableSetting,
+    ) -> Attribute {
+        self.attribute(setting.was.clone(), |configuration| {
+            let mut settings = configuration.kept(port, before).into_iter();
+            match settings.find(|other| other.called == setting.called) {
+                Some(other) => other.is,
+                None => Reading::Absent,
+            }
+        })
     }
 
     /// Notes whether the switch made the buffer that a paused priority needs, where that is its own
@@ -145,17 +160,15 @@ impl SwitchConfigurations {
         priority: u64,
         cable_m: u64,
     ) {
-        let made = |running: &dyn SwitchConfiguration| {
-            running
-                .port(port)
-                .map(|port| port.made_buffer(priority, cable_m))
-        };
-        let (found, never) = match &self.running {
+        let (actual, never) = match &self.running {
             Err(reason) => (Reading::Unknown(reason.clone()), None),
-            Ok(running) => made(running.as_ref().as_ref()).unwrap_or((Reading::Absent, None)),
+            Ok(running) => match running.port(port) {
+                Some(port) => port.made_buffer(priority, cable_m),
+                None => (Reading::Absent, None),
+            },
         };
         let attribute =
-            Attribute::in_plane(Plane::Running, Reading::is("there"), found).that_settles();
+            Attribute::in_plane(Plane::Running, Reading::is("there"), actual).that_settles();
         let lacks = !attribute.differences().is_empty();
         assessment
             .attributes
@@ -169,37 +182,39 @@ impl SwitchConfigurations {
     }
 }
 
-/// Judges an attribute after the other, in both planes.
+/// Compares an attribute after the other, in both planes.
 pub struct SwitchDiffBuilder<'a> {
-    wish: &'a DesiredResource,
-    said: &'a SwitchConfigurations,
+    desired: &'a DesiredResource,
+    configurations: &'a SwitchConfigurations,
     /// What came of it.
     pub assessment: Assessment,
 }
 
 impl<'a> SwitchDiffBuilder<'a> {
-    /// Nothing is judged yet.
-    pub fn new(wish: &'a DesiredResource, said: &'a SwitchConfigurations) -> Self {
+    /// Nothing is compared yet.
+    pub fn new(desired: &'a DesiredResource, configurations: &'a SwitchConfigurations) -> Self {
         SwitchDiffBuilder {
-            wish,
-            said,
+            desired,
+            configurations,
             assessment: Assessment::default(),
         }
     }
 
-    /// An attribute: what is wanted, and how it is found in a port.
+    /// An attribute: what is desired, and how it is read from a port.
     pub fn attribute(
         &mut self,
         name: &str,
         wanted: impl Into<Value>,
-        found: impl Fn(&dyn SwitchPortSettings) -> Reading,
+        read: impl Fn(&dyn SwitchPortSettings) -> Reading,
     ) {
-        let port = extract_port_name(self.wish);
-        let found = |db: &dyn SwitchConfiguration| {
-            db.port(port)
-                .map_or(Reading::Absent, |port| found(port.as_ref()))
-        };
-        let attribute = self.said.attribute(Reading::Is(wanted.into()), found);
+        let port = extract_port_name(self.desired);
+        let wanted = Reading::Is(wanted.into());
+        let attribute = self
+            .configurations
+            .attribute(wanted, |configuration| match configuration.port(port) {
+                Some(port) => read(port.as_ref()),
+                None => Reading::Absent,
+            });
         self.assessment
             .attributes
             .insert(name.to_owned(), attribute);
@@ -207,10 +222,10 @@ impl<'a> SwitchDiffBuilder<'a> {
 
     /// The actions: what runs is changed first, and saved once it is so.
     pub fn finish(mut self, wanted: &DesiredPortSetting) -> Assessment {
-        let Some(running) = self.said.running() else {
+        let Some(running) = self.configurations.running() else {
             return self.assessment;
         };
-        let port = extract_port_name(self.wish);
+        let port = extract_port_name(self.desired);
         let Some(view) = running.port(port) else {
             let known = nodeset::fold_node_set(&running.ports());
             self.assessment.refusal =
@@ -220,12 +235,12 @@ impl<'a> SwitchDiffBuilder<'a> {
         let edits = match running.edits(port, wanted) {
             Ok(edits) => edits,
             Err(why) => {
-                self.assessment.refusal = Some(why);
+                self.assessment.refusal = Some(why.to_string());
                 return self.assessment;
             }
         };
         self.assessment.before = running.before(port, wanted);
-        plan_switch_actions(&mut self.assessment, self.wish, edits, view.is_up());
+        plan_switch_actions(&mut self.assessment, self.desired, edits, view.is_up());
         self.assessment
     }
 }
@@ -233,21 +248,21 @@ impl<'a> SwitchDiffBuilder<'a> {
 /// What runs is changed first; it is saved once it has been seen to be right.
 fn plan_switch_actions(
     assessment: &mut Assessment,
-    wish: &DesiredResource,
+    desired: &DesiredResource,
     edits: Vec<SwitchEdit>,
     is_up: bool,
 ) {
-    let differs = |plane: Plane| {
-        assessment
-            .attributes
-            .values()
-            .flat_map(Attribute::differences)
-            .any(|(at, ..)| at == plane)
-    };
-    let (of_running, of_saved) = (differs(Plane::Running), differs(Plane::Persisted));
-    let system = extract_switch_system(wish);
+    let (mut of_running, mut of_saved) = (false, false);
+    for attribute in assessment.attributes.values() {
+        for (plane, ..) in attribute.differences() {
+            of_running |= plane == Plane::Running;
+            of_saved |= plane == Plane::Persisted;
+        }
+    }
+    let system = extract_switch_system(desired);
     if of_running && !edits.is_empty() {
-        let disturbance = compute_switch_disruption(system, &edits, extract_port_name(wish), is_up);
+        let disturbance =
+            compute_switch_disruption(system, &edits, extract_port_name(desired), is_up);
         assessment.disruption = disturbance.disruption;
         assessment.interrupts.extend(disturbance.interrupts);
         assessment
@@ -264,13 +279,13 @@ fn plan_switch_actions(
 }
 
 /// Puts back what is the port's own as it was before us.
-pub fn take_back(wish: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
-    let said = SwitchConfigurations::of(wish, answers);
+pub fn take_back(desired: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
+    let configurations = SwitchConfigurations::decode(desired, answers);
     let mut assessment = Assessment {
         before: before.clone(),
         ..Assessment::default()
     };
-    let running = match &said.running {
+    let running = match &configurations.running {
         Ok(running) => running.as_ref().as_ref(),
         Err(reason) => {
             let unknown = Attribute::in_plane(
@@ -282,30 +297,21 @@ pub fn take_back(wish: &DesiredResource, before: &Value, answers: &ReadResults) 
             return assessment;
         }
     };
-    let port = extract_port_name(wish);
+    let port = extract_port_name(desired);
     let Some(view) = running.port(port) else {
         assessment.residue.push(format!(
             "nothing is left of {port}: the switch has no such port any more"
         ));
         return assessment;
     };
-    for kept in running.kept(port, before) {
-        let reading = |db: &dyn SwitchConfiguration| {
-            let same = db
-                .kept(port, before)
-                .into_iter()
-                .find(|other| other.called == kept.called);
-            same.map_or(Reading::Absent, |same| same.is)
-        };
-        assessment.attributes.insert(
-            kept.called.clone(),
-            said.attribute(kept.was.clone(), reading),
-        );
+    for setting in running.kept(port, before) {
+        let attribute = configurations.restorable_attribute(port, before, &setting);
+        assessment.attributes.insert(setting.called, attribute);
     }
     assessment.residue = running.stays(before);
     plan_switch_actions(
         &mut assessment,
-        wish,
+        desired,
         running.put_back(port, before),
         view.is_up(),
     );

@@ -1,0 +1,306 @@
+//! What the `crds/` of a chart bring. Helm makes it with a first install where it is not there,
+//! never changes it, and renders the chart after it (helm/helm: pkg/action/install.go,
+//! `installCRDs`), while a dry run renders without it. So it is made here first, and the chart is
+//! rendered with it before Helm installs the rest.
+
+use super::preview::build_dry_run_arguments;
+use super::{KubernetesLink, get_text, parse_helm_json};
+use crate::kubernetes::act::{
+    KubernetesActionStop, LOOK, stop_with_failure, stop_with_refusal, stop_with_stale_precondition,
+};
+use crate::kubernetes::helm::{HelmCallError, HelmProgram};
+use crate::kubernetes::kinds;
+use crate::kubernetes::release_change::not_done;
+use crate::kubernetes::server::KubernetesRequest;
+use http::Method;
+use railwright_resource::helm_release::compare::HelmReleaseChange;
+use railwright_resource::helm_release::edits::object_of;
+use railwright_resource::helm_release::rendered_objects::{
+    find_ambiguous_object, parse_manifest_objects,
+};
+use railwright_resource::helm_release::request::{Release, ReleaseRecord, UNINSTALLED};
+use railwright_resource::helm_release::varying;
+use railwright_resource::kubernetes_object::MANAGER;
+use railwright_resource::kubernetes_object::manifest;
+use railwright_resource::kubernetes_object::request::{KubernetesRead, ObjectName};
+use railwright_system::clock;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// How often is looked whether a definition is established: as long as Helm waits.
+const ESTABLISHED_LOOKS: u32 = 120;
+
+/// Two renderings of a chart whose definitions are there.
+pub(in crate::kubernetes) struct RenderedWithDefinitions {
+    one: Vec<Value>,
+    other: Vec<Value>,
+}
+
+impl RenderedWithDefinitions {
+    /// The objects that differ from this other rendering in more than what varies. Their fields may
+    /// hold a secret, and are not told.
+    fn list_differences(&self, other: &[Value]) -> BTreeSet<String> {
+        let (steady, _) = varying::told_apart(&self.one, &self.other, other);
+        let object = |change: &HelmReleaseChange| object_of(change).to_owned();
+        steady.iter().map(object).collect()
+    }
+}
+
+impl KubernetesLink {
+    /// What the `crds/` of a chart bring that is not on the cluster.
+    pub(super) async fn new_definitions(
+        &self,
+        program: &HelmProgram,
+        release: &Release,
+        chart: &Path,
+    ) -> Result<Vec<Value>, HelmCallError> {
+        let words = ["show", "crds", &chart.display().to_string()];
+        let said = self.ask(program, &words).await?;
+        if !said.well {
+            return Err(HelmCallError::Local(said.complaint));
+        }
+        let objects = parse_manifest_objects(&said.out).map_err(HelmCallError::Local)?;
+        let objects = self.with_namespaces(objects, release).await;
+        if let Some(reason) = find_ambiguous_object(&objects) {
+            return Err(HelmCallError::Local(format!("below crds/: {reason}")));
+        }
+        let groups = self.groups(&objects).await;
+        let mut new = Vec::new();
+        for object in objects {
+            let is_there = match manifest::parse_object_name(&object) {
+                Some(name) => {
+                    let read = KubernetesRead::Object(name.clone());
+                    matches!(self.answered(&name, read, &groups).await, Ok(Some(_)))
+                }
+                None => false,
+            };
+            // Where nobody may look, Helm tries to make it.
+            if !is_there {
+                new.push(object);
+            }
+        }
+        Ok(new)
+    }
+
+    /// True where Helm makes what `crds/` brings: nothing is installed, or the history alone is
+    /// there.
+    async fn is_first_install(
+        &self,
+        program: &HelmProgram,
+        release: &Release,
+        looked_at: Option<&ReleaseRecord>,
+    ) -> Result<bool, HelmCallError> {
+        if looked_at.is_none() {
+            return Ok(true);
+        }
+        let place = format!("--namespace={}", release.namespace);
+        let words = ["status", &release.name, &place, "--output=json"];
+        let said = self.ask(program, &words).await?;
+        // One that is gone is found by its record.
+        Ok(said.well && get_text(&parse_helm_json(&said)?, "/info/status") == UNINSTALLED)
+    }
+
+    /// Makes what `crds/` brings with a first install. Stops where the chart renders something
+    /// else once it is there, which no plan has shown. Returns nothing where nothing was made.
+    pub(in crate::kubernetes) async fn make_definitions(
+        &self,
+        program: &HelmProgram,
+        release: &Release,
+        chart: &Path,
+        looked_at: Option<&ReleaseRecord>,
+    ) -> Result<Option<RenderedWithDefinitions>, KubernetesActionStop> {
+        let is_first = self.is_first_install(program, release, looked_at).await;
+        if !is_first.map_err(not_done)? {
+            return Ok(None);
+        }
+        let new = self.new_definitions(program, release, chart).await;
+        let new = new.map_err(not_done)?;
+        if new.is_empty() {
+            return Ok(None);
+        }
+        let words = build_dry_run_arguments(program, release, chart);
+        let before = self.rendered_by(program, release, &words).await;
+        let before = before.map_err(not_done)?;
+        for object in &new {
+            self.make_definition(object).await?;
+        }
+        let one = self.rendered_by(program, release, &words).await;
+        let other = self.rendered_by(program, release, &words).await;
+        let with_definitions = RenderedWithDefinitions {
+            one: one.map_err(not_done)?,
+            other: other.map_err(not_done)?,
+        };
+        let differences = with_definitions.list_differences(&before);
+        if differences.is_empty() {
+            return Ok(Some(with_definitions));
+        }
+        let made: Vec<String> = new
+            .iter()
+            .filter_map(manifest::parse_object_name)
+            .map(|name| name.to_string())
+            .collect();
+        Err(stop_with_stale_precondition(&format!(
+            "{} from crds/ is made as the plan shows, and nothing else; with it the chart renders \
+             what the plan does not show: {}; a new plan shows it",
+            made.join(", "),
+            join_names(&differences)
+        )))
+    }
+
+    async fn make_definition(&self, object: &Value) -> Result<(), KubernetesActionStop> {
+        let Some(name) = manifest::parse_object_name(object) else {
+            return Ok(());
+        };
+        let Some(resource) = self.resource(&name).await? else {
+            return Ok(());
+        };
+        let collection =
+            kinds::list_path(&name, &resource).map_err(|why| stop_with_failure(&why))?;
+        let path =
+            kinds::build_object_path(&name, &resource).map_err(|why| stop_with_failure(&why))?;
+        let call = KubernetesRequest::with(
+            Method::POST,
+            format!("{collection}?fieldManager={MANAGER}"),
+            "application/json",
+            object.to_string(),
+        );
+        let reply = self.change(&call).await?;
+        if !matches!(reply.status, 200 | 201 | 409) {
+            return Err(stop_with_refusal(&name, &resource, &reply));
+        }
+        for _ in 0..ESTABLISHED_LOOKS {
+            let found = self
+                .find(&name, &path, &resource)
+                .await?
+                .unwrap_or_default();
+            if is_established(&found) && self.is_served(&found).await {
+                return Ok(());
+            }
+            clock::sleep_for(LOOK).await;
+        }
+        Err(stop_with_failure(&format!(
+            "{name} from crds/ is made and not established; nothing else was changed"
+        )))
+    }
+
+    /// True once the server has the kinds of a definition.
+    async fn is_served(&self, definition: &Value) -> bool {
+        let versions = definition
+            .pointer("/spec/versions")
+            .and_then(Value::as_array);
+        for version in versions.into_iter().flatten() {
+            let (group, version_name) = (
+                get_text(definition, "/spec/group"),
+                get_text(version, "/name"),
+            );
+            let kind = ObjectName {
+                api_version: format!("{group}/{version_name}"),
+                kind: get_text(definition, "/spec/names/kind"),
+                namespace: None,
+                name: String::new(),
+            };
+            if version["served"] == true
+                && !matches!(
+                    self.server.kinds.is_served(&self.server, &kind).await,
+                    Ok(true)
+                )
+            {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Why a release that was just made (Helm's JSON of it) is not what it was rendered to with its
+    /// definitions there; nothing where it is.
+    pub(in crate::kubernetes) async fn find_unplanned_objects(
+        &self,
+        release: &Release,
+        made: &Value,
+        rendered: &RenderedWithDefinitions,
+    ) -> Option<String> {
+        let differences = match self.rendered(made, release).await {
+            Ok((objects, hooks)) => rendered.list_differences(&[objects, hooks].concat()),
+            Err(why) => BTreeSet::from([why.reason()]),
+        };
+        (!differences.is_empty()).then(|| {
+            format!(
+                "the release {}/{} is installed, and Helm rendered it otherwise than right before, \
+                 which no plan has shown: {}; look at `helm -n {} get manifest {}`",
+                release.namespace,
+                release.name,
+                join_names(&differences),
+                release.namespace,
+                release.name
+            )
+        })
+    }
+}
+
+fn join_names(names: &BTreeSet<String>) -> String {
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    names.join(", ")
+}
+
+/// A definition whose kind the server takes objects of; any object of another kind.
+fn is_established(object: &Value) -> bool {
+    let conditions = object
+        .pointer("/status/conditions")
+        .and_then(Value::as_array);
+    let is_it =
+        |condition: &Value| condition["type"] == "Established" && condition["status"] == "True";
+    object["kind"] != "CustomResourceDefinition"
+        || conditions.is_some_and(|conditions| conditions.iter().any(is_it))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kubernetes::tests::link;
+    use serde_json::json;
+
+    fn binding(name: &str) -> Value {
+        json!({ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": { "name": name } })
+    }
+
+    /// What Helm made beside it is named, and what varies is not.
+    #[tokio::test]
+    async fn what_a_release_has_beside_what_was_rendered_is_named() {
+        let kinds = json!({ "kind": "APIResourceList", "groupVersion": "rbac.authorization.k8s.io/v1", "resources": [] });
+        let (link, _) = link(move |_, _, _| (200, Vec::new(), kinds.to_string()));
+        let rendered = RenderedWithDefinitions {
+            one: vec![binding("a"), binding("m-1")],
+            other: vec![binding("a"), binding("m-2")],
+        };
+        let made = |objects: &[Value]| {
+            let parts: Vec<String> = objects.iter().map(Value::to_string).collect();
+            json!({ "manifest": parts.join("\n---\n") })
+        };
+        let release = Release {
+            name: "rails".to_owned(),
+            namespace: "n".to_owned(),
+            ..Release::default()
+        };
+        let as_rendered = made(&[binding("a"), binding("m-3")]);
+        let found = link.find_unplanned_objects(&release, &as_rendered, &rendered);
+        assert_eq!(found.await, None);
+        let beyond = made(&[binding("a"), binding("m-3"), binding("evil")]);
+        let found = link.find_unplanned_objects(&release, &beyond, &rendered);
+        let found = found.await.unwrap();
+        assert!(
+            found.contains("ClusterRoleBinding.rbac.authorization.k8s.io evil"),
+            "{found}"
+        );
+    }
+
+    #[test]
+    fn a_definition_is_waited_for_and_other_objects_are_not() {
+        let definition = |status: &str| json!({ "kind": "CustomResourceDefinition", "status": { "conditions": [{ "type": "Established", "status": status }] } });
+        assert!(is_established(&definition("True")) && is_established(&binding("a")));
+        assert!(!is_established(&definition("False")));
+        assert!(!is_established(
+            &json!({ "kind": "CustomResourceDefinition" })
+        ));
+    }
+}
