@@ -12,7 +12,7 @@ export RAILWRIGHT_REQUIRE_RIGS=1 INSTA_UPDATE=no CARGO_TERM_COLOR=never NO_COLOR
 log=$(mktemp)
 export RAILWRIGHT_TEST_LAB_TIMES=$log.lab
 all=$log.all
-trap 'rm -rf "$log" "$log.lab" "$log.plane" "$log.died" "$log.lock" "$all" "${logs:-}"' EXIT
+trap 'rm -rf "$log" "$log.lab" "$log.plane" "$log.lock" "$all" "${logs:-}"' EXIT
 passed=0
 failed=0
 step() {
@@ -48,7 +48,7 @@ suite() {
   read -r p f <<<"$(awk '/^test result:/ { p += $4; f += $6 } END { print p + 0, f + 0 }' "$own")"
   if [ "$ended" -eq 0 ] && grep -q '^test result:' "$own"; then
     echo "== $name: ok, $p passed, $((SECONDS - began)) s"
-    return
+    return 0
   fi
   # What several suites have to say does not come in between each other.
   {
@@ -61,18 +61,21 @@ suite() {
         grep -qE "^test $slow \.\.\. " "$own" || echo "     $slow"
       done
     fi
-    # A run that did not end well without a counted failure did not build, died, hung or ran nothing.
-    [ "$f" -gt 0 ] || echo "$name" >>"$log.died"
-    echo "   FAILED: $name, $((SECONDS - began)) s"
+    echo "   FAILED: $name, $((SECONDS - began)) s, $f of its tests"
   } 9>"$log.lock"
+  return 1
 }
-# Suites one after the other.
+# Suites one after the other; 1 where one did not end well.
 lane() {
-  local name
-  for name in "$@"; do suite "$name" 1800 --test "$name"; done
+  local name lost=0
+  for name in "$@"; do suite "$name" 1800 --test "$name" || lost=1; done
+  return $lost
 }
-logs=$(mktemp -d)
-suite "crates and program" 1200 --workspace --lib --bins
+logs=$(mktemp -d) || exit 1
+# Whoever ends this ends what it began.
+trap 'for lane in $(jobs -p); do pkill -TERM -P "$lane"; kill "$lane"; done; exit 130' INT TERM
+lost=0
+suite "crates and program" 1200 --workspace --lib --bins || lost=1
 echo "== control plane"
 began=$SECONDS
 wait "$plane" && echo "   ok, $((SECONDS - began)) s longer" || cat "$log.plane"
@@ -85,11 +88,13 @@ for main in tests/*/main.rs; do
   case " $apart " in *" $name "*) ;; *) rest+=("$name") ;; esac
 done
 lane kubernetes switches links transport &
+first=$!
 lane "${rest[@]}" &
-wait
-lane lab
+second=$!
+wait "$first" || lost=1
+wait "$second" || lost=1
+lane lab || lost=1
 cat "$logs"/* >"$all"
-[ ! -e "$log.died" ] || failed=$((failed + $(wc -l <"$log.died")))
 if [ -s "$log.lab" ]; then
   echo "== stories on the lab"
   cat "$log.lab"
@@ -97,6 +102,8 @@ fi
 read -r p f i <<<"$(awk '/^test result:/ { p += $4; f += $6; i += $8 } END { print p + 0, f + 0, i + 0 }' "$all")"
 passed=$((passed + p))
 failed=$((failed + f))
+# A suite that did not end well without a counted failure did not build, died, hung or ran nothing.
+[ "$failed" -gt 0 ] || failed=$lost
 echo
 [ "$i" -eq 0 ] || echo "$i long stories are left to make test-deep"
 echo "$passed passed, $failed failed, $i skipped"

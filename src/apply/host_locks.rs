@@ -174,6 +174,9 @@ pub(super) async fn take_lock(
                     )))
                 };
                 let grounds = held.grounds().ok_or_else(|| refused(&held))?;
+                if let Some(reason) = beyond_reach(held.fence, ours, of) {
+                    return Err(NotLocked::Unready(Unready::Unfit(reason)));
+                }
                 let stolen = context
                     .unless_interrupted(locker.steal(&line, number, grounds))
                     .await

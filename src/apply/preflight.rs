@@ -237,7 +237,7 @@ async fn after_reboot(
             || left == 0
             || !matches!(
                 one,
-                One::Unready(Unready::NotReached(_) | Unready::Unfit(_))
+                One::Unready(Unready::NotReached(_) | Unready::Unfit(_) | Unready::NotLockable(..))
             )
         {
             return one;

@@ -12,8 +12,8 @@
 //! of failures used up, what was begun on a host is finished and no further host is begun. Nothing
 //! ever waits for ever: when nothing runs and nothing may start, the rest is skipped and says why.
 //!
-//! `fate` says what becomes of a step that waits for nothing any more, `start` which of them begin,
-//! `outside` who is out of service.
+//! `step_outcome` says what becomes of a step that waits for nothing any more, `admission` which of
+//! them begin, `outside` who is out of service.
 
 mod admission;
 mod outside;

@@ -1,4 +1,4 @@
-//! `railwright drift --watch`: every host is re-checked and again, each for itself. A round
+//! `railwright drift --watch`: every host is checked again and again, each for itself. A round
 //! asks every host that is not being asked already, so that there is one connection attempt a host
 //! a round; what a host says is told when it says it, so that one that hangs delays nobody.
 

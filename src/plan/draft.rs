@@ -93,7 +93,8 @@ impl<'a> PlanDraft<'a> {
     }
 
     /// Steps that need a reboot share one, after all that they need. Everything else of the host
-    /// comes after it, so that nothing is done that the reboot would undo; what runs now is re-checked after it.
+    /// comes after it, so that nothing is done that the reboot would undo; what runs now is
+    /// re-checked after it.
     pub fn reboot(&mut self) {
         let mut causes: Vec<usize> = self.chosen.iter().copied().collect();
         causes.retain(|n| self.items[*n].causes_reboot());

@@ -186,7 +186,8 @@ fn find_all_read_results<'a>(
     (answers, unknown)
 }
 
-/// What is remembered of targets that are not in the spec any more, and why it cannot be rolled back.
+/// What is remembered of targets that are not in the spec any more, and why it cannot be rolled
+/// back.
 fn find_unreachable_records(inputs: &PlanInputs) -> Vec<UnknownFinding> {
     let mut unknown = Vec::new();
     let known: BTreeSet<&Target> = inputs.targets.iter().collect();

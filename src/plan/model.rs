@@ -159,7 +159,8 @@ pub enum NodeKind {
         guard: Option<AutomaticRollback>,
     },
     /// Resources that are as wished and not remembered so. They are looked at once more and
-    /// recorded, so that a later change of them is told as drift; what was not our doing stays when it leaves the spec.
+    /// recorded, so that a later change of them is told as drift; what was not our doing stays when
+    /// it leaves the spec.
     Adopt {
         /// The resources.
         members: Vec<Member>,

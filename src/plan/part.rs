@@ -205,7 +205,10 @@ impl TargetPlan {
             else {
                 continue;
             };
-            let mut is_changed = false;
+            let is_own = |member: &Member| own.contains_key(&member.wish.address.path[..]);
+            if !members.iter().any(is_own) {
+                continue;
+            }
             let mut wanted: Vec<&Action> = Vec::new();
             for member in members {
                 let path = &member.wish.address.path[..];
@@ -213,14 +216,11 @@ impl TargetPlan {
                     wanted.extend(&item.assessment.actions);
                     member.wish.want = Arc::clone(&item.wish.want);
                     member.found = Arc::new(build_planned_diff(item));
-                    is_changed = true;
                 } else if let Some(item) = of_model.get(path) {
                     wanted.extend(&item.assessment.actions);
                 }
             }
-            if let NodeKind::Change { actions, .. } = &mut node.kind
-                && is_changed
-            {
+            if let NodeKind::Change { actions, .. } = &mut node.kind {
                 *actions = join_actions(wanted.into_iter()).into();
             }
         }

@@ -51,7 +51,7 @@ fn describe_host_lock(lock: &HostLock) -> String {
         HostLock::Free => "free".to_owned(),
         HostLock::NotKept => NOT_KEPT.to_owned(),
         HostLock::Held(held) => format!("{}; {}", held.describe(), describe_holder_liveness(held)),
-        HostLock::Unknown { reason } => format!("INCONCLUSIVE: {reason}"),
+        HostLock::Unknown { reason } => format!("UNKNOWN: {reason}"),
     }
 }
 
@@ -179,7 +179,7 @@ mod tests {
                        ago
         n3             `x�[2J`, run r1; seen alive 2 h ago, likely dead
         n4             free
-        n5             INCONCLUSIVE: no route
+        n5             UNKNOWN: no route
 
         a holder gives a heartbeat every 60 s, and is taken for dead after 180 s without
         "##);

@@ -96,7 +96,7 @@ fn render_time_left(status: &RolloutStatus, now: Timestamp) -> String {
     let Some(left) = &status.left else {
         return match status.ending {
             Some(_) => String::new(),
-            None => "left     nobody knows: no run was ever finished here\n".to_owned(),
+            None => "left     no estimate yet (no completed run)\n".to_owned(),
         };
     };
     let words = match status.life {
@@ -521,7 +521,7 @@ mod tests {
             "{text}"
         );
         assert!(
-            text.contains("left     nobody knows")
+            text.contains("left     no estimate yet")
                 && text.ends_with("railwright rollout continue inv, or rollout abort inv\n"),
             "{text}"
         );

@@ -272,7 +272,7 @@ impl LockOutcome {
             // A number that cannot be read is higher than any of ours.
             ExecutionOutcome::Ended {
                 code: 76, stdout, ..
-            } => LockOutcome::Behind(stdout.trim().parse().unwrap_or(u64::MAX)),
+            } => LockOutcome::Behind(parse_fencing_token(&stdout)),
             ExecutionOutcome::Ended { code, stderr, .. } => {
                 LockOutcome::Impossible(describe_other_ending(code, &stderr))
             }
@@ -358,6 +358,15 @@ impl RecordOutcome {
     }
 }
 
+/// The fencing token that a host tells: none where it tells none, and the highest where it is one
+/// that cannot be read.
+fn parse_fencing_token(text: &str) -> u64 {
+    match text.trim() {
+        "" => 0,
+        text => text.parse().unwrap_or(u64::MAX),
+    }
+}
+
 impl LockReading {
     /// What a script of `Upkeep::ReadLock` printed.
     pub(super) fn parse(stdout: &str) -> Self {
@@ -370,7 +379,7 @@ impl LockReading {
             holder,
             note,
             silence_s,
-            highest: highest.trim().parse().unwrap_or_default(),
+            highest: parse_fencing_token(&highest),
         }
     }
 

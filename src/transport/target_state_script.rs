@@ -255,7 +255,7 @@ const STEAL: &str = "[ -e \"$b/lock\" ] || exit 1\n\
                      seen; [ \"$l\" = \"$h\" ] || { printf '%s\\n' \"$l\"; exit 75; }\n\
                      [ -z \"$w\" ] || [ \"$s\" -ge \"$w\" ] || \
                      { printf '%s\\n' \"$s\"; exit 77; }\n\
-                     highest; [ \"$f\" -le \"$high\" ] || put \"$f\" fence || exit 74\n\
+                     if highest; [ \"$f\" -gt \"$high\" ]; then put \"$f\" fence || exit 74; fi\n\
                      rm -f \"$b/lock\" \"$b/beat\" || exit 74\n";
 
 const READ_LOCK: &str = "[ -e \"$b/lock\" ] || exit 1\n\

@@ -127,7 +127,7 @@ fn a_run_is_watched_paused_and_let_go_on_from_another_terminal() {
     NOW: what goes on -------------------------------------------------------------------------------
      . n1  command slow   running (0 s ago)
 
-    left     nobody knows: no run was ever finished here
+    left     no estimate yet (no completed run)
     next     railwright rollout pause inv, or rollout abort inv
     --- exit 0 ---
     "##);

@@ -352,7 +352,7 @@ fn what_others_saved_stays_where_nothing_can_be_taken_back() {
          + 1)); done",
     );
     let resumed = fabric.run(&["resume", "inv"]);
-    assert!(resumed.contains("NOT ALL PUT BACK"), "{resumed}");
+    assert!(resumed.contains("NOT ALL ROLLED BACK"), "{resumed}");
     assert_eq!((fabric.applied(), fabric.startup()), (both.clone(), both));
 }
 

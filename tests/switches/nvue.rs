@@ -541,7 +541,7 @@ fn links_are_looked_at_over_nvue() {
         .fault("counters", r#"{"swp2  3 deadlock-count": 1}"#);
     let said = fabric.tells(&["verify", "fabric", "inv", "--for", "1s"]);
     assert!(
-        !said.contains("RW04") && said.contains("PFC pause frames: spine 0?   ECN-marked 0"),
+        !said.contains("RW04") && said.contains("pause frames: spine 0?   ECN-marked 0"),
         "{said}"
     );
     assert!(

@@ -276,7 +276,8 @@ impl<'a> ChangeStep<'a> {
             .then_some(more)
     }
 
-    /// Saves what was confirmed, where the target has not done so by itself. What runs is in sync, and stays whatever comes of it.
+    /// Saves what was confirmed, where the target has not done so by itself. What runs is in sync,
+    /// and stays whatever comes of it.
     async fn save_confirmed(
         &mut self,
         proven: &[ObservedMember<'a>],

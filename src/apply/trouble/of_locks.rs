@@ -196,7 +196,7 @@ pub fn lock_failed(of: &LockedTarget, reason: &str, next: &NextCommands) -> Diag
         None => (
             not_begun(&of.target.to_string()),
             format!(
-                "fix that on the host (it keeps its lock in /var/lib/railwright, which root writes \
+                "fix that on the {word} (it keeps its lock in /var/lib/railwright, which root writes \
                  with flock), then {}, or the same command again where no run began",
                 next.resume()
             ),

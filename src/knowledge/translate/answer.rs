@@ -176,8 +176,8 @@ fn merge_equal_answers(answers: impl Iterator<Item = TranslationAnswer>) -> Tran
     for answer in answers {
         let name = answer.translation.clone().unwrap_or_default();
         let known = seen.entry(name).or_default();
-        let mut recent = known.iter().take(50);
-        if let Some(at) = recent.find(|at| translation.answers[**at].same_as(&answer)) {
+        let mut first = known.iter().take(50);
+        if let Some(at) = first.find(|at| translation.answers[**at].same_as(&answer)) {
             append_commands(&mut translation.answers[*at].commands, answer.commands);
             continue;
         }

@@ -86,7 +86,7 @@ fn render_guard_event(event: &RunEvent, in_full: bool) -> Option<String> {
         }
         RunEvent::GuardFires { node, seconds } => {
             format!(
-                "{}  NOT CONFIRMED: its guard puts everything back, within {seconds} s",
+                "{}  NOT CONFIRMED: its guard rolls everything back, within {seconds} s",
                 describe_step(node)
             )
         }
@@ -109,7 +109,7 @@ fn render_guard_event(event: &RunEvent, in_full: bool) -> Option<String> {
                 format!("{}  rolled back by its guard", describe_step(node))
             }
             failed => format!(
-                "{}  NOT ALL PUT BACK by its guard: {failed}",
+                "{}  NOT ALL ROLLED BACK by its guard: {failed}",
                 describe_step(node)
             ),
         },

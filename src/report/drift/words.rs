@@ -19,7 +19,7 @@ pub fn describe_drift_reason(reason: DriftReason) -> (&'static str, &'static str
     match reason {
         DriftReason::ChangedOutside => ("changed_outside", "Changed outside"),
         DriftReason::WillBeLostAtReboot => ("will_be_lost_at_reboot", "Will be lost at reboot"),
-        DriftReason::PendingRestart => ("restart_pending", "Restart pending"),
+        DriftReason::PendingRestart => ("pending_restart", "Restart pending"),
         DriftReason::NotReady => ("not_ready", "Not ready"),
         DriftReason::NotGivenBack => ("not_given_back", "Not given back"),
         DriftReason::SpecNewer => ("spec_newer", "Spec newer than applied"),

@@ -240,7 +240,7 @@ pub fn format_counter_sums(sums: &Sums) -> String {
         .map(|(tier, sum)| format!("{} {sum}", tier.word()))
         .collect();
     format!(
-        "PFC pause frames: {}   ECN-marked {}   CNP {}   lossless drops {}",
+        "pause frames: {}   ECN-marked {}   CNP {}   drops {}",
         waits.join(", "),
         sums.marked,
         sums.notified,

@@ -160,7 +160,7 @@ pub fn format_narrowing(plan: &Plan) -> String {
 }
 
 /// What goes on with a plan of which nothing may be carried out.
-const HELD: &str = "fix what blocks it, then plan again";
+const BLOCKED: &str = "fix what blocks it, then plan again";
 
 /// The commands that bring hosts back which an earlier run left out of service, where nothing else
 /// is to be done.
@@ -204,13 +204,13 @@ pub fn render_next_commands(plan: &Plan, next: &PlanNextSteps) -> String {
             let apply = if can_go_on {
                 format!("railwright apply {file}")
             } else {
-                HELD.to_owned()
+                BLOCKED.to_owned()
             };
             format!("digest   {digest}\nnext     {apply}\n{example}")
         }
         None if next.inventory.is_empty() => format!("digest   {digest}\n"),
         None if !can_go_on => format!(
-            "digest   {digest}\nnext     {HELD}: railwright plan {}{}\n",
+            "digest   {digest}\nnext     {BLOCKED}: railwright plan {}{}\n",
             next.inventory,
             format_narrowing(plan)
         ),

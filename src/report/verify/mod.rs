@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_run_is_told_with_its_mend_and_what_passed_with_its_measure() {
+    fn what_was_not_run_is_told_with_its_fix_and_what_passed_with_its_measure() {
         let mut told = report(2);
         told.results
             .retain(|result| result.check == VerifyCheck::Latency);

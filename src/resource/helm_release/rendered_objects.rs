@@ -24,8 +24,17 @@ pub fn parse_manifest_objects(text: &str) -> Result<Vec<Value>, String> {
     for document in parse_documents(text)? {
         push_with_items(document, &mut out)?;
     }
-    match out.iter().find(|one| find_annotation(one, HOOK).is_some()) {
-        None => Ok(out),
+    refuse_hidden_hook(&out)?;
+    Ok(out)
+}
+
+/// An object with the annotation of a hook that Helm takes for none.
+fn refuse_hidden_hook(objects: &[Value]) -> Result<(), String> {
+    match objects
+        .iter()
+        .find(|one| find_annotation(one, HOOK).is_some())
+    {
+        None => Ok(()),
         Some(object) => Err(format!(
             "the chart renders {} with the annotation {HOOK} as an item of a list or below crds/: \
              Helm takes it for no hook, and would install it with the rest",
@@ -79,7 +88,12 @@ pub fn parse_template_objects(text: &str) -> Result<Vec<Value>, String> {
             )
         };
         match (words(HOOK), words(HOOK_DELETION)) {
-            (None, _) => push_with_items(document, &mut out)?,
+            (None, _) => {
+                let mut objects = Vec::new();
+                push_with_items(document, &mut objects)?;
+                refuse_hidden_hook(&objects)?;
+                out.append(&mut objects);
+            }
             (Some(events), deletions) => {
                 push_hook_objects(document, &events, &deletions.unwrap_or_default(), &mut out)?;
             }

@@ -31,7 +31,7 @@ impl ResourceKind for SwitchPort {
         if fields.get("mtu").is_none() && fields.get("up").is_none() {
             fields.error(
                 "",
-                "nothing is wished of the port",
+                "nothing is desired of the port",
                 Some("give `mtu` or `up`".to_owned()),
             );
         }

@@ -6,7 +6,6 @@ use crate::spec::hosts::Host;
 use crate::spec::load::LoadedSpec;
 use crate::spec::model::SwitchOs;
 use crate::spec::source::SourceText;
-
 use railwright_base::nodeset::fold_node_set;
 use railwright_base::suggest::find_nearest_word;
 use railwright_base::text::one_line;

@@ -200,6 +200,7 @@ fn list_unused_bond_fields(bond: &ManagementBond) -> Vec<(&'static str, &'static
     }
     unused
 }
+
 fn check_settings(checker: &mut SpecChecker<'_>, at: &str, bond: &ManagementBond) {
     for (field, modes) in list_unused_bond_fields(bond) {
         let finding = new_management_error(

@@ -124,7 +124,7 @@ fn check_rollback_timers(checker: &mut SpecChecker<'_>, spec: &Spec) {
             let finding = new_spec_error(
                 "RW0126",
                 format!("`{}` is no time for a guard", truncate_user_text(stated)),
-                &format!("nobody knows when a {whose} takes back what cut it off"),
+                &format!("nobody knows when a {whose} rolls back what cut it off"),
                 fix,
             );
             checker.find(&format!("rollout.{key}"), "here", finding);

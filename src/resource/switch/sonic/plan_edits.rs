@@ -167,7 +167,7 @@ fn add_watchdog_edits(
         Fact::Is(poll) if poll > shortest => {
             return Err(SwitchError::Conflict(format!(
                 "the watchdog of this switch looks every {poll} ms (PFC_WD|GLOBAL POLL_INTERVAL), \
-                 more seldom than the {shortest} ms that are wished: state times of at least \
+                 more seldom than the {shortest} ms that are desired: state times of at least \
                  {poll} ms, or let it look more often"
             )));
         }

@@ -13,8 +13,8 @@ const OF_PORTS: [&str; 5] = ["PORT", "PORT_QOS_MAP", "PFC_WD", "QUEUE", "BUFFER_
 /// The row of `PFC_WD` that is of the whole switch, whatever its ports are called.
 const OF_ALL: &str = "GLOBAL";
 
-/// The ports whose compared settings differ between the two; nothing where more than
-/// single ports is.
+/// The ports whose compared settings differ between the two; nothing where more than single ports
+/// differs.
 pub fn list_differing_sonic_ports(a: &ConfigDb, b: &ConfigDb) -> Option<BTreeSet<String>> {
     let ports: BTreeSet<&str> = a.port_names().into_iter().collect();
     if !ports.iter().copied().eq(b.port_names()) {
