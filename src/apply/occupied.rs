@@ -78,14 +78,7 @@ async fn confirm_no_pods(shared: &RunContext, n: usize) -> Result<(), Box<Finish
 /// The pods that would have to go from a node, in words.
 async fn pods_on(shared: &RunContext, cluster: &Target, node: &str) -> Option<String> {
     let read = Read::Kubernetes(KubernetesRead::PodsOn(node.to_owned()));
-    let answers = shared
-        .connect(&cluster.name)
-        .await
-        .ok()?
-        .reader()
-        .read(std::slice::from_ref(&read))
-        .await
-        .ok()?;
+    let answers = shared.read_once(&cluster.name, &read).await?;
     let (_, text) = answers.output(&read).ok().filter(|(code, _)| *code == 0)?;
     let mut pods: Vec<PodNow> = serde_json::from_str(text).ok()?;
     pods.retain(|pod| !pod.stays());

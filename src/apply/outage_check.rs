@@ -225,14 +225,7 @@ async fn out_by_nodes(
     cluster: &str,
 ) -> Option<BTreeMap<Target, Unavailability>> {
     let read = Read::Kubernetes(KubernetesRead::Nodes);
-    let answers = shared
-        .connect(cluster)
-        .await
-        .ok()?
-        .reader()
-        .read(std::slice::from_ref(&read))
-        .await
-        .ok()?;
+    let answers = shared.read_once(cluster, &read).await?;
     let known = read_cluster_nodes(&answers).ok()?;
     let one = |(name, host): (&String, &Target)| {
         Some((

@@ -13,7 +13,7 @@ use super::trouble::NextCommands;
 pub(super) use railwright_base::mutex::lock_ignoring_poison;
 use railwright_base::{Address, Diagnostic, Target, TargetKind};
 use railwright_plan::{AppliedResource, Member, OutageCause, Plan, PlanNode};
-use railwright_resource::Read;
+use railwright_resource::{Read, ReadResults};
 use railwright_state::journal_writer::JournalWriter;
 use railwright_state::lineage::RunPart;
 use railwright_state::run_status::{NodeStatus, StepIntent};
@@ -142,6 +142,12 @@ impl RunContext {
         Ok(connect_target(host, &self.context)
             .await?
             .writer(self.heart.fence(host)))
+    }
+
+    /// One read over a new connection; nothing where the target does not answer.
+    pub async fn read_once(&self, host: &str, read: &Read) -> Option<ReadResults> {
+        let link = self.connect(host).await.ok()?;
+        link.reader().read(std::slice::from_ref(read)).await.ok()
     }
 
     /// What its record may be now, as digests: held while another one is written.

@@ -12,8 +12,9 @@ use railwright_base::Target;
 use railwright_plan::{Plan, PlanNode, PlanSelection, UnknownFinding};
 use railwright_report as report;
 use railwright_report::apply::{Besides, RunView};
+use railwright_report::diagnostic::print_diagnostics;
 use railwright_report::document::{self, ApplyRunDocument};
-use railwright_session::{Inventory, Session, SessionRequest, SigningKeys};
+use railwright_session::{Inventory, Session, SessionRequest};
 use railwright_system::clock::Clock;
 use railwright_system::{signals, terminal};
 use railwright_transport::{Secrets, TargetContact, new_connector};
@@ -122,12 +123,7 @@ async fn load_plan_and_inventory(
     contact: TargetContact,
 ) -> Result<(Session, Plan), CommandFailure> {
     if arguments.plan.is_dir() {
-        let session = open_session(
-            &arguments.plan,
-            &SessionRequest::from_targets(contact)
-                .with_keys(SigningKeys::WhereAStepNeedsThem)
-                .to_change_targets(),
-        )?;
+        let session = open_session(&arguments.plan, &SessionRequest::to_apply(contact))?;
         check_rules(&session)?;
         let selection = PlanSelection {
             targets: resolve_reached_addresses(&session, &arguments.target)?,
@@ -143,9 +139,7 @@ async fn load_plan_and_inventory(
     })?;
     let session = open_session(
         Path::new(&plan.inventory.path),
-        &SessionRequest::from_targets(contact)
-            .with_keys(SigningKeys::WhereAStepNeedsThem)
-            .to_change_targets(),
+        &SessionRequest::to_apply(contact),
     )?;
     session.check_plan_keys(&plan)?;
     Ok((session, plan))
@@ -213,14 +207,7 @@ where
     F: Future<Output = ApplyOutcome>,
 {
     let outcome = run_with_view(plan, start).await;
-    if !outcome.problems.is_empty() {
-        let look = report::out::ScreenStyle::of_stderr();
-        report::out::print_note(&report::diagnostic::render_diagnostics(
-            &outcome.problems,
-            &inventory.loaded.sources,
-            look,
-        ));
-    }
+    print_diagnostics(&outcome.problems, &inventory.loaded.sources);
     let unknown = not_looked_at(plan);
     // What the plan could not find out leaves a run incomplete whose steps were all done.
     let ending = if outcome.ending == RunExitClass::Done && unknown > 0 {

@@ -4,8 +4,8 @@ use super::Exit;
 use railwright_base::Diagnostic;
 use railwright_knowledge::module::ModuleProblems;
 use railwright_knowledge::spec::{Problems, Sources};
-use railwright_report::diagnostic;
-use railwright_report::out::{self, ScreenStyle};
+use railwright_report::diagnostic::print_diagnostics;
+use railwright_report::out;
 use railwright_session::SessionError;
 
 /// A command that ended early.
@@ -63,13 +63,7 @@ impl CommandFailure {
     pub fn show(&self) -> Exit {
         let error = &self.error;
         for diagnostics in [&error.warnings, &error.diagnostics] {
-            if !diagnostics.is_empty() {
-                out::print_note(&diagnostic::render_diagnostics(
-                    diagnostics,
-                    &error.sources,
-                    ScreenStyle::of_stderr(),
-                ));
-            }
+            print_diagnostics(diagnostics, &error.sources);
         }
         if error.is_input {
             out::print_note(

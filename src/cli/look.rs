@@ -6,9 +6,10 @@ use railwright_base::{Diagnostic, Target, nodeset};
 use railwright_drift::compare::{Assess, DiffFunctions};
 use railwright_drift::outliers::{Outlier, Shown, collect_unmanaged_values, find_outliers};
 use railwright_drift::{DriftReport, Occasion, accept, age, compute_drift, cordons};
+use railwright_knowledge::spec::Sources;
 use railwright_plan::judge::find_read_results;
 use railwright_plan::{ClusterNodes, Unavailable};
-use railwright_report as report;
+use railwright_report::diagnostic::print_diagnostics;
 use railwright_resource::{
     DesiredResource, Observation, ReadResults, ResourceKind, diff, kind_named,
 };
@@ -22,13 +23,7 @@ pub async fn check_drift(session: &Session) -> Result<DriftReport, CommandFailur
     let observed = observe_targets(session).await?;
     let reinstalled = identity_conflict::warn_reinstalled_hosts(&observed.recognition.reinstalled);
     let told: Vec<Diagnostic> = reinstalled.into_iter().collect();
-    if !told.is_empty() {
-        report::out::print_note(&report::diagnostic::render_diagnostics(
-            &told,
-            &Default::default(),
-            report::out::ScreenStyle::of_stderr(),
-        ));
-    }
+    print_diagnostics(&told, &Sources::default());
     Ok(build_drift_report(session, &observed, &session.targets))
 }
 
@@ -158,13 +153,7 @@ pub fn mark_accepted_findings(session: &Session, report: &mut DriftReport) {
         .into_iter()
         .map(warning)
         .collect();
-    if !unmatched.is_empty() {
-        report::out::print_note(&report::diagnostic::render_diagnostics(
-            &unmatched,
-            &loaded.sources,
-            report::out::ScreenStyle::of_stderr(),
-        ));
-    }
+    print_diagnostics(&unmatched, &loaded.sources);
 }
 
 /// Puts ages on the findings and remembers them. Where that cannot be, it is said, there are no
@@ -187,10 +176,6 @@ pub fn tell_ages(session: &Session, report: &mut DriftReport) -> bool {
         .iter_mut()
         .for_each(|finding| finding.seen = None);
     report.last_known.clear();
-    report::out::print_note(&report::diagnostic::render_diagnostics(
-        &[problem],
-        &Default::default(),
-        report::out::ScreenStyle::of_stderr(),
-    ));
+    print_diagnostics(&[problem], &Sources::default());
     false
 }

@@ -6,6 +6,8 @@ use super::{CommandFailure, Exit};
 use railwright_base::text::{format_count, one_line};
 use railwright_base::{Diagnostic, TargetKind};
 use railwright_jobs::job;
+use railwright_knowledge::spec::Sources;
+use railwright_report::diagnostic::print_diagnostics;
 use railwright_report::document::{self, RbacDocument};
 use railwright_report::rbac::{Purpose, RbacRole, RbacSubject};
 use railwright_report::{self as report, out};
@@ -204,11 +206,7 @@ pub async fn run(arguments: &Rbac) -> Result<Exit, CommandFailure> {
         return Ok(Exit::Done);
     }
     let warning = not_known(&unnamed, cluster, &session.inventory.word);
-    out::print_note(&report::diagnostic::render_diagnostics(
-        &[warning],
-        &Default::default(),
-        out::ScreenStyle::of_stderr(),
-    ));
+    print_diagnostics(&[warning], &Sources::default());
     Ok(Exit::Incomplete)
 }
 

@@ -7,8 +7,9 @@ use super::subject::resolve_reached_addresses;
 use super::{CommandFailure, Exit};
 use railwright_apply::{self as apply, Decisions};
 use railwright_base::{Address, Diagnostic};
-use railwright_report as report;
-use railwright_session::{Session, SessionRequest, SigningKeys};
+use railwright_knowledge::spec::Sources;
+use railwright_report::diagnostic::print_diagnostics;
+use railwright_session::{Session, SessionRequest};
 use railwright_transport::TargetContact;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -41,12 +42,7 @@ pub struct Resume {
 /// Goes on with the newest run.
 pub async fn run(arguments: &Resume) -> Result<Exit, CommandFailure> {
     let contact = TargetContact::begin();
-    let session = open_session(
-        &arguments.inventory,
-        &SessionRequest::from_targets(contact)
-            .with_keys(SigningKeys::WhereAStepNeedsThem)
-            .to_change_targets(),
-    )?;
+    let session = open_session(&arguments.inventory, &SessionRequest::to_apply(contact))?;
     let decisions = Decisions {
         redo: parse_addresses(&session, &arguments.redo)?,
         accept: parse_addresses(&session, &arguments.accept)?,
@@ -67,11 +63,7 @@ pub async fn run(arguments: &Resume) -> Result<Exit, CommandFailure> {
     let plan = session.folder.read_plan(&run)?;
     session.check_plan_keys(&plan)?;
     if plan.spec_digest != session.inventory.loaded.digest {
-        report::out::print_note(&report::diagnostic::render_diagnostics(
-            &[report_changed_spec(&session, &run)],
-            &Default::default(),
-            report::out::ScreenStyle::of_stderr(),
-        ));
+        print_diagnostics(&[report_changed_spec(&session, &run)], &Sources::default());
     }
     Ok(
         follow_run(&plan, &session.inventory, arguments.json, |sink| {

@@ -2,11 +2,11 @@
 //! said on stderr.
 
 use super::CommandFailure;
-use railwright_base::Diagnostic;
 use railwright_base::text::format_count;
 use railwright_knowledge::spec::Sources;
 use railwright_plan::{Plan, PlanSelection};
 use railwright_report as report;
+use railwright_report::diagnostic::print_diagnostics;
 use railwright_report::progress::HostReadProgress;
 use railwright_session::{
     ObservationSource, ObservedTargets, Session, SessionError, SessionRequest,
@@ -21,7 +21,7 @@ pub fn open_session(path: &Path, request: &SessionRequest) -> Result<Session, Co
     let session = request.open(path)?;
     let sources = &session.inventory.loaded.sources;
     for warnings in [&session.inventory.warnings, &session.desired.warnings] {
-        print_warnings(warnings, sources);
+        print_diagnostics(warnings, sources);
     }
     Ok(session)
 }
@@ -33,17 +33,6 @@ pub fn open_quietly(path: &Path, request: &SessionRequest) -> Result<Session, Co
         ..error
     });
     Ok(opened?)
-}
-
-/// Says warnings on stderr; nothing where there are none.
-pub fn print_warnings(warnings: &[Diagnostic], sources: &Sources) {
-    if !warnings.is_empty() {
-        report::out::print_note(&report::diagnostic::render_diagnostics(
-            warnings,
-            sources,
-            report::out::ScreenStyle::of_stderr(),
-        ));
-    }
 }
 
 /// Refuses a spec with errors of rules; what else they find is said in a line.
@@ -69,7 +58,7 @@ pub async fn observe_targets(session: &Session) -> Result<ObservedTargets, Comma
         progress.end();
     }
     let observed = observed?;
-    print_warnings(&observed.warnings, &Sources::default());
+    print_diagnostics(&observed.warnings, &Sources::default());
     Ok(observed)
 }
 

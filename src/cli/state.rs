@@ -7,8 +7,10 @@ use super::{CommandFailure, Exit};
 use railwright_apply::{self as apply, take_over::TakeOverDecision};
 use railwright_base::text::{clean_line, one_line};
 use railwright_base::{Address, Diagnostic, Target, nodeset, quote};
+use railwright_knowledge::spec::Sources;
 use railwright_plan::{AppliedResource, Outage, Outages};
 use railwright_report as report;
+use railwright_report::diagnostic::print_diagnostics;
 use railwright_report::document::{self, StateDocument};
 use railwright_session::{SessionRequest, read_inventory, secrets};
 use railwright_state::{ClusterState, IdentityConflict, StateFolder, listing};
@@ -261,11 +263,7 @@ async fn take_over(
     if problems.is_empty() {
         return Ok(Exit::Done);
     }
-    report::out::print_note(&report::diagnostic::render_diagnostics(
-        &problems,
-        &Default::default(),
-        report::out::ScreenStyle::of_stderr(),
-    ));
+    print_diagnostics(&problems, &Sources::default());
     Ok(Exit::Incomplete)
 }
 

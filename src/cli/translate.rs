@@ -6,8 +6,8 @@ use railwright_base::text::one_line;
 use railwright_knowledge::catalog;
 use railwright_knowledge::spec::Sources;
 use railwright_knowledge::translate;
-use railwright_report::out::ScreenStyle;
-use railwright_report::{diagnostic, document, out, translation};
+use railwright_report::diagnostic::print_diagnostics;
+use railwright_report::{document, out, translation};
 use railwright_system::files;
 use std::path::{Path, PathBuf};
 
@@ -66,13 +66,7 @@ pub fn run(arguments: &Translate) -> Result<Exit, CommandFailure> {
         CommandFailure::from(problems.diagnostics).with_sources(&problems.sources)
     })?;
     let warnings = translation::build_conflict_warnings(&translated.conflicts, &catalog);
-    if !warnings.is_empty() {
-        out::print_note(&diagnostic::render_diagnostics(
-            &warnings,
-            &Sources::default(),
-            ScreenStyle::of_stderr(),
-        ));
-    }
+    print_diagnostics(&warnings, &Sources::default());
     Ok(if translated.is_understood() {
         Exit::Done
     } else {

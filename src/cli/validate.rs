@@ -8,6 +8,7 @@ use railwright_knowledge::rules::{WaivedFinding, check_rule_cases};
 use railwright_knowledge::solve;
 use railwright_knowledge::spec::Sources;
 use railwright_report::diagnostic;
+use railwright_report::diagnostic::print_diagnostics;
 use railwright_report::document::{self, SpecSummary, ValidationDocument};
 use railwright_report::knowledge;
 use railwright_report::out::{self, ScreenStyle};
@@ -100,11 +101,7 @@ fn print_valid_inventory(
 ) {
     let mut warned = String::new();
     if !warnings.is_empty() {
-        out::print_note(&diagnostic::render_diagnostics(
-            warnings,
-            sources,
-            ScreenStyle::of_stderr(),
-        ));
+        print_diagnostics(warnings, sources);
         warned = format!(" {}.", format_count(warnings.len(), "warning"));
     }
     out::print_result(knowledge::render_waived_rules(waived).trim_start());

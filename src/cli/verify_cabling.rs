@@ -3,7 +3,7 @@
 use super::{CommandFailure, Exit, cables};
 use railwright_base::Diagnostic;
 use railwright_report::cabling::{self, CablingSubject, document::CablingDocument};
-use railwright_report::out::ScreenStyle;
+use railwright_report::diagnostic::print_diagnostics;
 use railwright_report::{self as report, document};
 use railwright_session::{Inventory, read_inventory};
 use railwright_verify::CheckVerdict;
@@ -40,13 +40,7 @@ pub async fn run(arguments: &VerifyCabling) -> Result<Exit, CommandFailure> {
         return Err(no_file(&inventory.word).into());
     };
     cables::has_lldp(&inventory)?;
-    if !inventory.warnings.is_empty() {
-        report::out::print_note(&report::diagnostic::render_diagnostics(
-            &inventory.warnings,
-            &loaded.sources,
-            ScreenStyle::of_stderr(),
-        ));
-    }
+    print_diagnostics(&inventory.warnings, &loaded.sources);
     let hosts = cables::select_rail_hosts(&inventory, arguments.host.as_deref())?;
     let switches = cables::select_switches(&inventory, arguments.host.as_deref());
     let views = cables::read_neighbours(&inventory, &hosts, &switches).await;

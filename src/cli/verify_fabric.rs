@@ -4,8 +4,8 @@ use super::{CommandFailure, Exit, cables, output, recording};
 use railwright_base::{Diagnostic, Target, text};
 use railwright_knowledge::spec::Host;
 use railwright_observe::{self as observe, HostRequest};
+use railwright_report::diagnostic::print_diagnostics;
 use railwright_report::fabric::{self, FabricSubject, document::FabricDocument, svg};
-use railwright_report::out::ScreenStyle;
 use railwright_report::{self as report, document};
 use railwright_resource::counters::CounterSampleOrdinal;
 use railwright_resource::switch::SwitchRead;
@@ -86,11 +86,7 @@ pub async fn run(arguments: &VerifyFabric) -> Result<Exit, CommandFailure> {
         return Err(no_file(&inventory.word).into());
     }
     if !inventory.warnings.is_empty() && arguments.observations.is_none() {
-        report::out::print_note(&report::diagnostic::render_diagnostics(
-            &inventory.warnings,
-            &loaded.sources,
-            ScreenStyle::of_stderr(),
-        ));
+        print_diagnostics(&inventory.warnings, &loaded.sources);
     }
     let hosts = match arguments.host.as_deref() {
         Some(set) => cables::select_rail_hosts(&inventory, Some(set))?,

@@ -3,7 +3,7 @@
 //! a round; what a host says is told when it says it, so that one that hangs delays nobody.
 
 use super::drift::exit_from_drift;
-use super::session::{open_quietly, open_session, print_warnings};
+use super::session::{open_quietly, open_session};
 use super::{CommandFailure, Exit, look};
 use railwright_base::Target;
 use railwright_drift::DriftReport;
@@ -11,6 +11,7 @@ use railwright_knowledge::spec::Sources;
 use railwright_observe::{self as observe, HostRequest};
 use railwright_plan::UnknownFinding;
 use railwright_report as report;
+use railwright_report::diagnostic::print_diagnostics;
 use railwright_report::drift::watch::DriftWatchHistory;
 use railwright_resource::{Observation, TargetObservation};
 use railwright_session::{ObservationRequest, Session, SessionRequest};
@@ -191,7 +192,7 @@ impl DriftWatchSession {
                 return;
             }
         };
-        print_warnings(&observed.warnings, &Sources::default());
+        print_diagnostics(&observed.warnings, &Sources::default());
         let mut report =
             look::build_drift_report(&session, &observed, std::slice::from_ref(&target));
         railwright_drift::accept::apply_acceptances(

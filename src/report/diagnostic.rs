@@ -5,7 +5,7 @@
 mod alike;
 mod excerpt;
 
-use super::out::ScreenStyle;
+use super::out::{self, ScreenStyle};
 use super::wrap::break_words;
 use anstyle::{AnsiColor, Style};
 use excerpt::Excerpt;
@@ -17,6 +17,14 @@ use serde::Serialize;
 
 /// The most findings on one screen.
 const SHOWN_MAX: usize = 20;
+
+/// Says diagnostics on stderr; nothing where there are none.
+pub fn print_diagnostics(diagnostics: &[Diagnostic], sources: &Sources) {
+    if !diagnostics.is_empty() {
+        let look = ScreenStyle::of_stderr();
+        out::print_note(&render_diagnostics(diagnostics, sources, look));
+    }
+}
 
 /// All findings as text, at most twenty, then how many more there are.
 pub fn render_diagnostics(

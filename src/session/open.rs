@@ -63,6 +63,14 @@ impl SessionRequest {
         SessionRequest::new(ObservationSource::Live(contact))
     }
 
+    /// For work that applies a plan, which may be of a cluster alone: signing keys have to be there
+    /// where a step needs them, and an identity that may only read is refused.
+    pub fn to_apply(contact: TargetContact) -> Self {
+        SessionRequest::from_targets(contact)
+            .with_keys(SigningKeys::WhereAStepNeedsThem)
+            .to_change_targets()
+    }
+
     /// With observations from a file that `facts` wrote. Files that are not here (a repository's
     /// key) come from it too.
     pub fn from_recording(file: impl Into<PathBuf>) -> Self {

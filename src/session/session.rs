@@ -169,9 +169,4 @@ impl Session {
             )),
         }
     }
-
-    /// What looks wrong of the inventory and is allowed.
-    pub fn warnings(&self) -> impl Iterator<Item = &Diagnostic> {
-        self.inventory.warnings.iter().chain(&self.desired.warnings)
-    }
 }

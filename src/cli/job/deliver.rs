@@ -4,9 +4,10 @@
 use crate::cli::{CommandFailure, Exit};
 use railwright_base::{Diagnostic, Severity};
 use railwright_knowledge::spec::{self, LoadedSpec, Sources};
-use railwright_report::out::{self, ScreenStyle};
+use railwright_report::diagnostic::print_diagnostics;
+use railwright_report::out;
 use railwright_report::pair::{self as screen_of_pair, PairDocument};
-use railwright_report::{diagnostic, document, knowledge, workload as screen};
+use railwright_report::{document, knowledge, workload as screen};
 use railwright_session::{Inventory, Knowledge, read_inventory};
 use railwright_system::{clock, terminal};
 use railwright_workload::{
@@ -265,13 +266,7 @@ pub fn print_warnings_or_fail(
     {
         return Err(refuse_rendering(told, sources));
     }
-    if !told.is_empty() {
-        out::print_note(&diagnostic::render_diagnostics(
-            &told,
-            sources,
-            ScreenStyle::of_stderr(),
-        ));
-    }
+    print_diagnostics(&told, sources);
     Ok(())
 }
 

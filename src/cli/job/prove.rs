@@ -9,7 +9,8 @@ use railwright_base::Diagnostic;
 use railwright_base::text::one_line;
 use railwright_jobs::job::JobKind;
 use railwright_knowledge::spec::Sources;
-use railwright_report::{diagnostic, job, out};
+use railwright_report::diagnostic::print_diagnostics;
+use railwright_report::{job, out};
 use railwright_session::read_inventory;
 use railwright_verify::nccl::{self, NcclExpectations, NcclLogDecoder, Proven};
 use std::path::Path;
@@ -75,13 +76,7 @@ pub async fn run(arguments: &Prove) -> Result<Exit, CommandFailure> {
     };
     let name = arguments.said.read(of_logs).await?;
     let log = decoder.finish();
-    let note = |unknown| {
-        out::print_note(&diagnostic::render_diagnostics(
-            &[unknown],
-            &Sources::default(),
-            out::ScreenStyle::of_stderr(),
-        ))
-    };
+    let note = |unknown| print_diagnostics(&[unknown], &Sources::default());
     let expected = NcclExpectations {
         needs_gpudirect: arguments.require_gpudirect,
         traffic,

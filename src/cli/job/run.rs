@@ -14,7 +14,8 @@ use clap::Subcommand;
 use railwright_base::text::{format_count, format_duration, one_line};
 use railwright_base::{Diagnostic, nodeset, quote};
 use railwright_knowledge::spec::{Host, Sources};
-use railwright_report::{diagnostic, job, out};
+use railwright_report::diagnostic::print_diagnostics;
+use railwright_report::{job, out};
 use railwright_session::Inventory;
 use railwright_system::clock::Stopwatch;
 use railwright_system::signals::{self, wait_for_interrupts};
@@ -418,11 +419,7 @@ fn build_expectations(
         && let Err(unknown) =
             nics::set_expected_bandwidth(&mut expected, inventory, &names.iter().copied().collect())
     {
-        out::print_note(&diagnostic::render_diagnostics(
-            &[unknown],
-            &Sources::default(),
-            out::ScreenStyle::of_stderr(),
-        ));
+        print_diagnostics(&[unknown], &Sources::default());
     }
     expected
 }
