@@ -22,8 +22,8 @@ use railwright_resource::{Read, Reading, kind_named};
 use railwright_transport::{Reader, TransportError};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Rules that are told; the rest is counted.
-const TOLD: usize = 12;
+/// Rules that are named; the rest is counted.
+const NAMED_RULES: usize = 12;
 
 /// What was found out.
 pub struct AccessCheckOutcome {
@@ -44,41 +44,41 @@ pub async fn check_access_rights(
     has_record: bool,
 ) -> Result<AccessCheckOutcome, TransportError> {
     let target = &context.target(cluster);
-    let nodes: Vec<&PlanNode> = plan
+    let steps: Vec<&PlanNode> = plan
         .nodes
         .iter()
-        .filter(|node| {
-            node.target.as_ref() == Some(target) && node.held.is_none() && !done.contains(&node.id)
-        })
+        .filter(|node| node.held.is_none() && !done.contains(&node.id))
         .collect();
-    let needs: BTreeSet<(ObjectName, ApiVerb)> = nodes
-        .iter()
-        .flat_map(|node| list_required_verbs(node))
-        .collect();
-    let kinds = learn_kinds(&nodes, &needs, reader).await?;
-    let of_objects = needs
-        .iter()
-        .filter_map(|(object, verb)| Right::on(object, kinds.called(object)?, *verb));
-    let mut rights: BTreeSet<Right> = of_objects.collect();
-    rights.extend(list_member_rights(&nodes, &kinds));
-    let emptied = plan
-        .nodes
-        .iter()
-        .filter(|node| node.held.is_none() && !done.contains(&node.id));
-    rights.extend(emptied.flat_map(|node| list_node_rights(node, target)));
+    let mut on_cluster = steps.clone();
+    on_cluster.retain(|node| node.target.as_ref() == Some(target));
+    let mut needs: BTreeSet<(ObjectName, ApiVerb)> = BTreeSet::new();
+    for node in &on_cluster {
+        needs.extend(list_required_verbs(node));
+    }
+    let kinds = learn_kinds(&on_cluster, &needs, reader).await?;
+    let mut rights = list_member_rights(&on_cluster, &kinds);
+    for (object, verb) in &needs {
+        if let Some(names) = kinds.called(object) {
+            rights.extend(Right::on(object, names, *verb));
+        }
+    }
+    for node in steps {
+        rights.extend(list_node_rights(node, target));
+    }
     let access = context.hosts.get(cluster);
-    let keeps = access.and_then(|access| Some(access.cluster.as_ref()?.keeps.clone()));
-    rights.extend(of_keeper(&keeps.unwrap_or_default(), reader, has_record).await?);
-    let (lacking, open) = find_missing_rights(&rights, reader).await?;
+    let access = access.and_then(|access| access.cluster.as_ref());
+    let keeps = access.map_or("", |access| access.keeps.as_str());
+    rights.extend(list_keeper_rights(keeps, reader, has_record).await?);
+    let (lacking, unanswered) = find_missing_rights(&rights, reader).await?;
     let lacking = build_rbac_rules(lacking.into_iter().map(|right| (right, String::new())));
     Ok(AccessCheckOutcome {
         refusal: (!lacking.is_empty()).then(|| report_missing_rights(&lacking, target, plan)),
-        warning: open.map(|reason| report_unknown_rights(&reason, target)),
+        warning: unanswered.map(|reason| report_unknown_rights(&reason, target)),
     })
 }
 
 /// Asks the server how it calls the kinds of these objects. A kind that is not served comes with an
-/// earlier step; whoever may not ask is told by the steps themselves.
+/// earlier step; who may not ask learns it from the steps themselves.
 async fn learn_kinds(
     nodes: &[&PlanNode],
     needs: &BTreeSet<(ObjectName, ApiVerb)>,
@@ -108,7 +108,7 @@ fn list_member_rights(nodes: &[&PlanNode], kinds: &KnownKinds) -> BTreeSet<Right
             rights.extend(of_kind.into_iter().map(|(right, _)| right));
         }
         if member.wish.kind == "helm_release" {
-            rights.extend(of_release(member, kinds));
+            rights.extend(list_release_rights(member, kinds));
         }
     }
     rights
@@ -126,22 +126,7 @@ fn list_node_rights(node: &PlanNode, cluster: &Target) -> Vec<Right> {
 
 /// What a step does with which object. It is read before and after.
 fn list_required_verbs(node: &PlanNode) -> Vec<(ObjectName, ApiVerb)> {
-    let objects = |member: &Member| {
-        list_object_uses(&member.wish, !member.removal)
-            .into_iter()
-            .map(|one| one.object)
-    };
-    let looks = |member: &Member| {
-        list_object_uses(&member.wish, !member.removal)
-            .into_iter()
-            .filter_map(|one| Some((one.looks()?, one.object)))
-    };
-    let mut out: Vec<(ObjectName, ApiVerb)> = node
-        .members()
-        .iter()
-        .flat_map(looks)
-        .map(|(verb, object)| (object, verb))
-        .collect();
+    let mut verbs = list_read_verbs(node);
     let NodeKind::Change {
         members,
         actions,
@@ -149,95 +134,110 @@ fn list_required_verbs(node: &PlanNode) -> Vec<(ObjectName, ApiVerb)> {
         ..
     } = &node.kind
     else {
-        return out;
+        return verbs;
     };
-    out.extend(actions.iter().flat_map(of_action));
-    let patched: BTreeSet<ObjectName> = out
-        .iter()
-        .filter(|(_, verb)| *verb == ApiVerb::Patch)
-        .map(|(object, _)| object.clone())
-        .collect();
+    for action in actions.iter() {
+        verbs.extend(of_action(action));
+    }
+    let mut patched: BTreeSet<ObjectName> = BTreeSet::new();
+    for (object, verb) in &verbs {
+        if *verb == ApiVerb::Patch {
+            patched.insert(object.clone());
+        }
+    }
+    let is_later = actions.is_empty() && !announced.is_empty();
     for member in members.iter() {
-        let absent = member.differences.iter().any(|difference| {
-            difference.found == Reading::Absent && difference.attribute == "object"
-        });
-        let later = actions.is_empty() && !announced.is_empty();
         match kind_named(&member.wish.kind) {
-            Some(kind) if later => out.extend(kind.changes(&member.wish, member.removal)),
-            _ if absent => out.extend(
-                objects(member)
-                    .filter(|object| patched.contains(object))
-                    .map(|object| (object, ApiVerb::Create)),
-            ),
+            Some(kind) if is_later => verbs.extend(kind.changes(&member.wish, member.removal)),
+            _ if lacks_object(member) => {
+                for object_use in list_object_uses(&member.wish, !member.removal) {
+                    if patched.contains(&object_use.object) {
+                        verbs.push((object_use.object, ApiVerb::Create));
+                    }
+                }
+            }
             _ => (),
         }
     }
-    out
+    verbs
+}
+
+fn list_read_verbs(node: &PlanNode) -> Vec<(ObjectName, ApiVerb)> {
+    let mut verbs = Vec::new();
+    for member in node.members() {
+        for object_use in list_object_uses(&member.wish, !member.removal) {
+            if let Some(verb) = object_use.looks() {
+                verbs.push((object_use.object, verb));
+            }
+        }
+    }
+    verbs
+}
+
+fn lacks_object(member: &Member) -> bool {
+    member
+        .differences
+        .iter()
+        .any(|difference| difference.found == Reading::Absent && difference.attribute == "object")
 }
 
 /// What Helm does for a release: to its own records, and to the objects that the plan names; what
 /// goes with a release stands in the action that uninstalls it. Whatever else it touches is not
 /// known here.
-fn of_release(member: &Member, kinds: &KnownKinds) -> BTreeSet<Right> {
-    let records = rights::of_records(&member.wish, AccessLevel::Apply)
-        .into_iter()
-        .map(|(right, _)| right);
-    let of_change = |difference: &AttributeDifference| {
-        let object = rights::parse_changed_object(&difference.attribute)?;
-        let is_whole = !difference.attribute.contains(": ");
-        let verb = match (is_whole, &difference.wanted) {
-            (true, Reading::Absent) => ApiVerb::Delete,
-            (true, _) => ApiVerb::Create,
-            (false, _) => ApiVerb::Patch,
-        };
-        let right = Right::on(&object, kinds.called(&object)?, verb)?;
-        let (get, patch) = (
-            Right {
-                verb: ApiVerb::Get,
-                ..right.clone()
-            },
-            Right {
-                verb: ApiVerb::Patch,
-                ..right.clone()
-            },
-        );
-        Some(match verb {
-            // A create is a POST, whose path has no name; what was made is compared by a dry run of
-            // a patch.
-            ApiVerb::Create => vec![get, patch, right.of_all()],
-            _ => vec![get, right],
-        })
+fn list_release_rights(member: &Member, kinds: &KnownKinds) -> BTreeSet<Right> {
+    let records = rights::of_records(&member.wish, AccessLevel::Apply);
+    let mut needed: BTreeSet<Right> = records.into_iter().map(|(right, _)| right).collect();
+    if member.removal {
+        return needed;
+    }
+    let mut is_new = false;
+    for difference in &member.differences {
+        is_new |= difference.attribute == "release" && difference.found == Reading::Absent;
+        if let Some(of_change) = list_change_rights(difference, kinds) {
+            needed.extend(of_change);
+        }
+    }
+    let makes_namespace = member.wish.body.get("create_namespace");
+    if is_new && makes_namespace == Some(&serde_json::Value::Bool(true)) {
+        needed.insert(Right {
+            namespace: None,
+            group: String::new(),
+            resource: "namespaces".to_owned(),
+            name: None,
+            verb: ApiVerb::Create,
+        });
+    }
+    needed
+}
+
+/// What a change of one of a release's objects needs; nothing where its kind is not known.
+fn list_change_rights(difference: &AttributeDifference, kinds: &KnownKinds) -> Option<Vec<Right>> {
+    let object = rights::parse_changed_object(&difference.attribute)?;
+    let is_whole = !difference.attribute.contains(": ");
+    let verb = match (is_whole, &difference.wanted) {
+        (true, Reading::Absent) => ApiVerb::Delete,
+        (true, _) => ApiVerb::Create,
+        (false, _) => ApiVerb::Patch,
     };
-    let differences = if member.removal {
-        &[][..]
-    } else {
-        &member.differences[..]
+    let right = Right::on(&object, kinds.called(&object)?, verb)?;
+    let get = Right {
+        verb: ApiVerb::Get,
+        ..right.clone()
     };
-    let is_new = differences
-        .iter()
-        .any(|difference| difference.attribute == "release" && difference.found == Reading::Absent);
-    let makes_namespace = is_new
-        && member
-            .wish
-            .body
-            .get("create_namespace")
-            .and_then(serde_json::Value::as_bool)
-            == Some(true);
-    let namespace = Right {
-        namespace: None,
-        group: String::new(),
-        resource: "namespaces".to_owned(),
-        name: None,
-        verb: ApiVerb::Create,
+    if verb != ApiVerb::Create {
+        return Some(vec![get, right]);
+    }
+    // A create is a POST, whose path has no name; what was made is compared by a dry run of a
+    // patch.
+    let patch = Right {
+        verb: ApiVerb::Patch,
+        ..right.clone()
     };
-    records
-        .chain(differences.iter().filter_map(of_change).flatten())
-        .chain(makes_namespace.then_some(namespace))
-        .collect()
+    Some(vec![get, patch, right.of_all()])
 }
 
 /// The lock is taken and let go, the record written; what is there already is not made.
-async fn of_keeper(
+async fn list_keeper_rights(
     keeps: &str,
     reader: &Reader,
     has_record: bool,
@@ -274,25 +274,25 @@ async fn find_missing_rights(
 ) -> Result<(BTreeSet<Right>, Option<String>), TransportError> {
     let whole: BTreeSet<Right> = rights.iter().map(|right| right.clone().of_all()).collect();
     let of_whole = query_access_reviews(&whole, reader).await?;
-    let is_refused = |right: &&Right| of_whole.get(&(*right).clone().of_all()) == Some(&Ok(false));
-    let (named, unnamed): (BTreeSet<Right>, BTreeSet<Right>) = rights
-        .iter()
-        .filter(is_refused)
-        .cloned()
-        .partition(|right| right.name.is_some());
+    let (mut lacking, mut named) = (BTreeSet::new(), BTreeSet::new());
+    for right in rights {
+        if of_whole.get(&right.clone().of_all()) != Some(&Ok(false)) {
+            continue;
+        }
+        if right.name.is_some() {
+            named.insert(right.clone());
+        } else {
+            lacking.insert(right.clone());
+        }
+    }
     let of_named = query_access_reviews(&named, reader).await?;
-    let mut lacking = unnamed;
-    lacking.extend(
-        of_named
-            .iter()
-            .filter(|(_, allowed)| **allowed == Ok(false))
-            .map(|(right, _)| right.clone()),
-    );
-    let open = of_whole
-        .into_values()
-        .chain(of_named.into_values())
-        .find_map(Result::err);
-    Ok((lacking, open))
+    for (right, allowed) in &of_named {
+        if *allowed == Ok(false) {
+            lacking.insert(right.clone());
+        }
+    }
+    let mut answers = of_whole.into_values().chain(of_named.into_values());
+    Ok((lacking, answers.find_map(Result::err)))
 }
 
 /// Whether each is allowed; why the server did not say otherwise.
@@ -303,46 +303,50 @@ async fn query_access_reviews(
     if rights.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let question = |right: &Right| Read::Kubernetes(KubernetesRead::Access(right.clone()));
-    let reads: Vec<Read> = rights.iter().map(question).collect();
-    let answers = reader.read(&reads).await?;
-    let allowed = |right: &Right| match answers.output(&question(right))? {
-        (0, _) => Ok(true),
-        (REFUSED, _) => Ok(false),
-        (_, out) => Err(one_line(out, 200)),
-    };
-    Ok(rights
+    let questions: Vec<Read> = rights
         .iter()
-        .map(|right| (right.clone(), allowed(right)))
-        .collect())
+        .map(|right| Read::Kubernetes(KubernetesRead::Access(right.clone())))
+        .collect();
+    let answers = reader.read(&questions).await?;
+    let mut reviews = BTreeMap::new();
+    for (right, question) in rights.iter().zip(&questions) {
+        let allowed = match answers.output(question) {
+            Ok((0, _)) => Ok(true),
+            Ok((REFUSED, _)) => Ok(false),
+            Ok((_, out)) => Err(one_line(out, 200)),
+            Err(reason) => Err(reason),
+        };
+        reviews.insert(right.clone(), allowed);
+    }
+    Ok(reviews)
 }
 
 fn report_missing_rights(lacking: &[RbacRule], target: &Target, plan: &Plan) -> Diagnostic {
     let next = NextCommands::of(plan);
     let are = if lacking.len() == 1 { "is" } else { "are" };
-    let told = format!(
+    let message = format!(
         "our identity may not do all that this plan does on the cluster {}: {} {are} missing in \
          its roles",
         target.name,
         format_count(lacking.len(), "rule")
     );
-    let mut refusal = Diagnostic::error("RW0646", told)
+    let mut refusal = Diagnostic::error("RW0646", message)
         .on(target.to_string())
         .effect(
             "the run would end half way: what is allowed done, the rest refused by the API server",
         )
         .state("nothing was changed");
-    for rule in lacking.iter().take(TOLD) {
+    for rule in lacking.iter().take(NAMED_RULES) {
         let place = match &rule.namespace {
             Some(namespace) => format!("a Role in namespace {namespace}"),
             None => "a ClusterRole".to_owned(),
         };
         refusal = refusal.next(format!("add to the rules of {place}: {}", rule.line()));
     }
-    if lacking.len() > TOLD {
+    if lacking.len() > NAMED_RULES {
         refusal = refusal.next(format!(
             "and {} more",
-            format_count(lacking.len() - TOLD, "rule")
+            format_count(lacking.len() - NAMED_RULES, "rule")
         ));
     }
     refusal.next(format!(

@@ -14,7 +14,7 @@ use railwright_plan::by_hand::is_by_hand;
 use railwright_plan::{Member, OutageCause};
 use railwright_resource::Read;
 use railwright_state::{JournalEntry, NodeOutcome};
-use railwright_transport::{BoxFuture, TransportError};
+use railwright_transport::TransportError;
 
 /// Looks whether the power cycle with this number was made.
 pub(super) async fn by_hand(shared: &RunContext, n: usize) -> Finish {
@@ -88,16 +88,16 @@ async fn check_power_cycle(shared: &RunContext, n: usize, host: &str) -> Finish 
             let outcome = NodeOutcome::Unreachable {
                 reason: unready.reason(),
             };
-            let told = unready.told(&Target::host(host), &shared.next);
-            let told = match unready {
-                Unready::NotReached(_) => may_be_off(told),
-                _ => told,
+            let problem = unready.diagnostic(&Target::host(host), &shared.next);
+            let problem = match unready {
+                Unready::NotReached(_) => may_be_off(problem),
+                _ => problem,
             };
-            return Finish::told(outcome, told);
+            return Finish::with_problem(outcome, problem);
         }
     };
     if let Err(lost) = shared.heart.confirm(host, &writer).await {
-        return Finish::told(
+        return Finish::with_problem(
             NodeOutcome::LockLost {
                 reason: lost.message.clone(),
             },
@@ -109,18 +109,18 @@ async fn check_power_cycle(shared: &RunContext, n: usize, host: &str) -> Finish 
     // have proven the host since.
     let went_out = note_boot(shared, n, host, &now);
     let (members, wanted) = collect_earlier_members(shared, n);
-    let (members, wanted, was_made) = (&members, &wanted, from.is_some());
-    let look = || -> BoxFuture<'_, _> {
-        Box::pin(async move {
-            match still_open(shared, host, members, wanted).await {
+    let was_made = from.is_some();
+    let finish = wait_until_settled(shared, host, "power cycle", || {
+        Box::pin(async {
+            match still_open(shared, host, &members, &wanted).await {
                 Ok(open) => assess_power_cycle(shared, n, host, open, was_made),
                 Err(error) => Err(error.to_string()),
             }
         })
-    };
+    });
     Finish {
         went_out,
-        ..wait_until_settled(shared, host, "power cycle", look).await
+        ..finish.await
     }
 }
 
@@ -142,7 +142,7 @@ fn assess_power_cycle(
                 "it was rebooted and not switched off, so it waits for its power cycle still: \
                  {what}"
             );
-            Ok(Finish::told(
+            Ok(Finish::with_problem(
                 NodeOutcome::Held { reason },
                 only_rebooted(host, &what, &shared.next),
             ))
@@ -150,7 +150,10 @@ fn assess_power_cycle(
         Open::Differs(what) if !was_made => {
             let id = &shared.plan.nodes[n].id;
             let problem = trouble::report_stale_target(id, &what, &shared.next);
-            Ok(Finish::told(NodeOutcome::Stale { reason: what }, problem))
+            Ok(Finish::with_problem(
+                NodeOutcome::Stale { reason: what },
+                problem,
+            ))
         }
         Open::Differs(what) => Err(what),
     }
@@ -199,12 +202,9 @@ async fn still_open(
     wanted: &[Read],
 ) -> Result<Open, TransportError> {
     let answers = shared.connect(host).await?.reader().read(wanted).await?;
-    let open: Vec<ObservedMember> = list_differing_members(shared, members, &answers).collect();
-    let what = open
-        .iter()
-        .map(ObservedMember::what_differs)
-        .collect::<Vec<_>>()
-        .join("; ");
+    let open = list_differing_members(shared, members, &answers);
+    let what: Vec<String> = open.iter().map(ObservedMember::what_differs).collect();
+    let what = what.join("; ");
     Ok(match open.iter().all(ObservedMember::is_settled) {
         _ if open.is_empty() => Open::Nothing,
         true => Open::Waits(what),

@@ -16,12 +16,12 @@ use super::precondition::{ObservedMember, StepDecision, decide_step, judge_again
 use super::shared::RunContext;
 use super::trouble;
 use railwright_base::{Address, Diagnostic, Target};
-use railwright_plan::{AppliedResource, Member, PlanNode};
+use railwright_plan::{AppliedResource, PlanNode};
 use railwright_resource::ReadResults;
 use railwright_state::NodeOutcome;
 use railwright_state::journal_writer::JournalError;
 use railwright_state::run_status::StepIntent;
-use railwright_transport::{TransportError, Writer};
+use railwright_transport::{HostAccess, TransportError, Writer};
 use std::collections::BTreeSet;
 
 /// How a step ended, with what is to be remembered and said.
@@ -54,8 +54,8 @@ impl Finish {
         }
     }
 
-    /// An outcome that is told.
-    pub fn told(outcome: NodeOutcome, problem: Diagnostic) -> Self {
+    /// An outcome with a problem to report.
+    pub fn with_problem(outcome: NodeOutcome, problem: Diagnostic) -> Self {
         Finish {
             problems: vec![problem],
             ..Finish::of(outcome)
@@ -113,6 +113,11 @@ impl<'a> ChangeStep<'a> {
             begun: None,
             behind: Vec::new(),
         }
+    }
+
+    /// How its target is reached, where the inventory has it.
+    fn access(&self) -> Option<&'a HostAccess> {
+        self.shared.context.hosts.get(self.host)
     }
 
     async fn carry_out(&mut self) -> Result<Finish, Halt> {
@@ -173,20 +178,17 @@ impl<'a> ChangeStep<'a> {
 
     fn see(&self, answers: &ReadResults) -> Vec<ObservedMember<'a>> {
         let moved_by_us = self.shared.may_have_moved(self.n);
-        let prior = |member: &Member| self.shared.prior(&member.wish.address);
-        self.node
-            .members()
-            .iter()
-            .map(|member| observe_member(member, prior(member), answers, moved_by_us))
-            .collect()
+        let mut seen = Vec::new();
+        for member in self.node.members() {
+            let prior = self.shared.prior(&member.wish.address);
+            seen.push(observe_member(member, prior, answers, moved_by_us));
+        }
+        seen
     }
 
     fn unreachable(&self, error: &TransportError) -> Halt {
-        let on = self
-            .node
-            .target
-            .as_ref()
-            .map_or_else(String::new, ToString::to_string);
+        let target = self.node.target.as_ref();
+        let on = target.map(Target::to_string).unwrap_or_default();
         let problem = trouble::not_reached(on, error, &self.shared.next);
         halt_with_problem(
             NodeOutcome::Unreachable {

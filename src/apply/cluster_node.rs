@@ -32,9 +32,9 @@ impl From<JournalError> for Halt {
     }
 }
 
-/// It is over, and told.
+/// The step is over, with this problem to report.
 pub(super) fn halt_with_problem(outcome: NodeOutcome, problem: Diagnostic) -> Halt {
-    Halt::Over(Box::new(Finish::told(outcome, problem)))
+    Halt::Over(Box::new(Finish::with_problem(outcome, problem)))
 }
 
 /// A step on a node.
@@ -68,15 +68,18 @@ impl<'a> NodeStep<'a> {
 
     /// A new connection to the cluster, whose lock is ours still.
     pub async fn connect(&mut self) -> Result<(), Halt> {
-        let writer = self.shared.connect(self.cluster).await.map_err(|error| {
-            let outcome = NodeOutcome::Unreachable {
-                reason: error.one_line(),
-            };
-            halt_with_problem(
-                outcome,
-                trouble::not_reached(format!("kube/{}", self.cluster), &error, &self.shared.next),
-            )
-        })?;
+        let writer = match self.shared.connect(self.cluster).await {
+            Ok(writer) => writer,
+            Err(error) => {
+                let reason = error.one_line();
+                let cluster = format!("kube/{}", self.cluster);
+                let problem = trouble::not_reached(cluster, &error, &self.shared.next);
+                return Err(halt_with_problem(
+                    NodeOutcome::Unreachable { reason },
+                    problem,
+                ));
+            }
+        };
         if let Err(lost) = self.shared.heart.confirm(self.cluster, &writer).await {
             return Err(halt_with_problem(
                 NodeOutcome::LockLost {
@@ -203,12 +206,12 @@ impl<'a> NodeStep<'a> {
             self.n,
             Digest::of(action).short()
         );
-        writer
-            .perform(action, &token)
-            .await
-            .unwrap_or_else(|error| ExecutionOutcome::Unknown {
+        match writer.perform(action, &token).await {
+            Ok(performed) => performed,
+            Err(error) => ExecutionOutcome::Unknown {
                 reason: error.one_line(),
-            })
+            },
+        }
     }
 
     /// What the cluster refused, or did not say.

@@ -25,7 +25,7 @@ pub struct ExecutionOptions {
     pub reboot: Duration,
     /// Between two looks at a host that reboots.
     pub reboot_poll: Duration,
-    /// How long a resource may take to be as wished after its last action (a service that starts, a
+    /// How long a resource may take to be in sync after its last action (a service that starts, a
     /// link that comes up).
     pub settle: Duration,
     /// Between two looks at a resource that settles, and between two attempts to get a lost
@@ -36,7 +36,7 @@ pub struct ExecutionOptions {
     pub earlier_step: Duration,
     /// Between two looks at the clock and at what was ordered.
     pub watch: Duration,
-    /// Between two signs of life of the locks that a run holds.
+    /// Between two heartbeats of the locks that a run holds.
     pub heartbeat: Duration,
 }
 
@@ -65,7 +65,7 @@ impl ExecutionOptions {
 
 /// What a plan may do: the spec, as its modules understand it.
 pub struct DesiredSpec {
-    /// Every wish.
+    /// Every desired resource.
     pub wishes: Vec<DesiredResource>,
     /// The spec's limits.
     pub rollout: RolloutPolicy,
@@ -89,7 +89,7 @@ pub struct Context {
     /// The spec's digest now; a plan that was made from another is refused. None where there is no
     /// spec to compare.
     pub spec_digest: Option<Digest>,
-    /// What the spec wishes now. None where there is no spec to compare.
+    /// What the spec wants now. None where there is no spec to compare.
     pub wished: Option<Arc<DesiredSpec>>,
     /// How much and how long.
     pub patience: ExecutionOptions,

@@ -25,8 +25,8 @@ const STAYS: &str =
 
 const TAKEN_BACK: &str = "somebody uncordoned it while it was emptied, so pods are put on it again";
 
-/// Pods that are told by name.
-const TOLD: usize = 5;
+/// Pods that are listed by name; the rest is counted.
+const NAMED_PODS: usize = 5;
 
 /// Empties the node of the drain with this number.
 pub(super) async fn drain_node(mut step: NodeStep<'_>) -> Result<Finish, JournalError> {
@@ -35,7 +35,7 @@ pub(super) async fn drain_node(mut step: NodeStep<'_>) -> Result<Finish, Journal
             changed,
             gone: true,
             ..
-        }) => Finish::told(
+        }) => Finish::with_problem(
             NodeOutcome::Done { changed },
             report_node_gone(step.node, &step.id),
         ),
@@ -210,24 +210,25 @@ pub(super) struct NodePodsSnapshot {
 
 /// The node is read last, so that no pod was put on one that is empty.
 pub(super) async fn observe_node_pods(step: &NodeStep<'_>) -> Result<NodePodsSnapshot, String> {
-    let pods = step.pods().await?;
-    let keep: Vec<&PodNow> = pods.iter().filter(|pod| pod.keeps_devices()).collect();
-    let disturbed = (!keep.is_empty()).then(|| {
-        join_first_names(
-            keep.into_iter()
-                .map(|pod| format!("{}: {}", pod.shown(), pod.devices.join(", "))),
-        )
-    });
-    let (lost, open): (Vec<PodNow>, Vec<PodNow>) = pods
-        .into_iter()
-        .filter(|pod| !pod.stays())
-        .partition(|pod| pod.lost);
-    let lost = (!lost.is_empty()).then(|| join_first_names(lost.iter().map(PodNow::shown)));
+    let (mut open, mut lost, mut disturbed) = (Vec::new(), Vec::new(), Vec::new());
+    for pod in step.pods().await? {
+        if pod.keeps_devices() {
+            disturbed.push(format!("{}: {}", pod.shown(), pod.devices.join(", ")));
+        }
+        if pod.stays() {
+            continue;
+        }
+        if pod.lost {
+            lost.push(pod.shown());
+        } else {
+            open.push(pod);
+        }
+    }
     let now = step.now().await?;
     Ok(NodePodsSnapshot {
         open,
-        disturbed,
-        lost,
+        disturbed: (!disturbed.is_empty()).then(|| join_first_names(disturbed)),
+        lost: (!lost.is_empty()).then(|| join_first_names(lost)),
         gone: now.is_none(),
         takes_pods: now.is_some_and(|now| now.schedulable),
     })
@@ -235,31 +236,35 @@ pub(super) async fn observe_node_pods(step: &NodeStep<'_>) -> Result<NodePodsSna
 
 /// Pods that nobody allowed us to end.
 fn must_stay(open: &[PodNow], policy: &DrainPolicy) -> Option<String> {
-    let named = |pods: Vec<&PodNow>| {
-        (!pods.is_empty()).then(|| join_first_names(pods.iter().map(|pod| pod.shown())))
-    };
-    let asked = || open.iter().filter(|pod| policy.evict && !pod.ends);
-    let alone = named(
-        asked()
-            .filter(|pod| pod.owner.is_none() && !policy.evict_unmanaged)
-            .collect(),
-    );
-    let data = named(
-        asked()
-            .filter(|pod| !pod.local_data.is_empty() && !policy.delete_local_data)
-            .collect(),
-    );
-    let alone = alone.map(|pods| {
-        format!("no controller would make these pods anew (rollout.drain.evict_unmanaged): {pods}")
-    });
-    let data = data.map(|pods| {
-        format!("these pods have data on the node's disk (rollout.drain.delete_local_data): {pods}")
-    });
-    let words: Vec<String> = alone.into_iter().chain(data).collect();
+    if !policy.evict {
+        return None;
+    }
+    let (mut alone, mut data) = (Vec::new(), Vec::new());
+    for pod in open.iter().filter(|pod| !pod.ends) {
+        if pod.owner.is_none() && !policy.evict_unmanaged {
+            alone.push(pod.shown());
+        }
+        if !pod.local_data.is_empty() && !policy.delete_local_data {
+            data.push(pod.shown());
+        }
+    }
+    let mut words = Vec::new();
+    if !alone.is_empty() {
+        words.push(format!(
+            "no controller would make these pods anew (rollout.drain.evict_unmanaged): {}",
+            join_first_names(alone)
+        ));
+    }
+    if !data.is_empty() {
+        words.push(format!(
+            "these pods have data on the node's disk (rollout.drain.delete_local_data): {}",
+            join_first_names(data)
+        ));
+    }
     (!words.is_empty()).then(|| words.join("; "))
 }
 
-/// Has every pod end that was not told to; what keeps the others. The server may take seconds to
+/// Evicts every pod that is not ending; what keeps the others. The server may take seconds to
 /// refuse one.
 async fn evict_pods(step: &NodeStep<'_>, open: &[PodNow], end: &clock::Deadline) -> Kept {
     let mut kept = Kept::new();
@@ -292,27 +297,30 @@ async fn evict_pods(step: &NodeStep<'_>, open: &[PodNow], end: &clock::Deadline)
 
 /// The pods that are left, in words, with what keeps them.
 pub(super) fn describe_remaining_pods(open: &[PodNow], kept: &Kept) -> String {
-    let one = |pod: &PodNow| match kept.get(&pod.uid) {
-        Some(why) => format!("{}: {why}", pod.shown()),
-        None => pod.shown(),
-    };
     // Those that are kept first: the others go by themselves.
-    let (held, rest): (Vec<&PodNow>, Vec<&PodNow>) =
-        open.iter().partition(|pod| kept.contains_key(&pod.uid));
+    let (mut names, mut others) = (Vec::new(), Vec::new());
+    for pod in open {
+        match kept.get(&pod.uid) {
+            Some(why) => names.push(format!("{}: {why}", pod.shown())),
+            None => others.push(pod.shown()),
+        }
+    }
+    names.append(&mut others);
     let go = if open.len() == 1 { "is" } else { "are" };
     format!(
         "{} {go} on it still: {}",
         format_count(open.len(), "pod"),
-        join_first_names(held.into_iter().chain(rest).map(one))
+        join_first_names(names)
     )
 }
 
-fn join_first_names(names: impl Iterator<Item = String>) -> String {
-    let mut all: Vec<String> = names.collect();
-    let more = all.len().saturating_sub(TOLD);
-    all.truncate(TOLD);
-    all.extend((more > 0).then(|| format!("and {more} more")));
-    all.join(", ")
+fn join_first_names(mut names: Vec<String>) -> String {
+    let more = names.len().saturating_sub(NAMED_PODS);
+    names.truncate(NAMED_PODS);
+    if more > 0 {
+        names.push(format!("and {more} more"));
+    }
+    names.join(", ")
 }
 
 /// Pods are put on the node again; the state that it is in now, in words.

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 /// What a gate found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GateResult {
-    /// Errors mean that it did not pass; warnings are only told.
+    /// Errors mean that it did not pass; warnings are only shown.
     pub problems: Vec<Diagnostic>,
     /// The hosts on which something of the spec was checked.
     pub checked: BTreeSet<String>,

@@ -9,7 +9,7 @@ use railwright_base::{Diagnostic, Target, TargetKind};
 use railwright_observe::crowd;
 use railwright_state::LockHolder;
 use railwright_system::clock::{Clock, Moment, Ticker};
-use railwright_transport::{BoxFuture, Fence, TransportError, Writer};
+use railwright_transport::{Fence, TransportError, Writer};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -37,10 +37,13 @@ impl Heart {
         context: &Context,
         ready: &BTreeMap<String, HostNow>,
     ) -> Self {
-        let others = context
-            .hosts
-            .iter()
-            .map(|(name, access)| (name.clone(), access.target()));
+        let mut others = BTreeMap::new();
+        for (name, access) in &context.hosts {
+            let target = access.target();
+            if target.kind != TargetKind::Host {
+                others.insert(name.clone(), target);
+            }
+        }
         Heart {
             fences: ready
                 .iter()
@@ -50,9 +53,7 @@ impl Heart {
             clock: context.clock.clone(),
             period: context.patience.heartbeat,
             seen: Mutex::default(),
-            others: others
-                .filter(|(_, target)| target.kind != TargetKind::Host)
-                .collect(),
+            others,
         }
     }
 
@@ -112,19 +113,20 @@ impl Heart {
     /// Goes round all hosts again and again, until it is given up.
     pub async fn go_on(self: Arc<Self>, context: Context) {
         let mut ticker = Ticker::every(self.period);
-        let work = |host: String| -> BoxFuture<'_, ()> {
-            let (heart, context) = (&self, &context);
-            Box::pin(async move {
-                // A host that reboots or is lost has no heartbeat to give; its steps tell.
-                if let Ok(locker) = connect_target(&host, context).await {
-                    let _ = heart.beat(&host, &locker.writer(heart.fence(&host))).await;
-                }
-            })
-        };
         loop {
             ticker.tick().await;
-            let hosts = self.fences.keys().cloned().collect();
-            crowd::run_each_bounded(hosts, context.patience.parallel, &work).await;
+            let hosts: Vec<String> = self.fences.keys().cloned().collect();
+            crowd::run_each_bounded(hosts, context.patience.parallel, &|host| {
+                Box::pin(self.beat_host(host, &context))
+            })
+            .await;
+        }
+    }
+
+    async fn beat_host(&self, host: String, context: &Context) {
+        // A host that reboots or is lost has no heartbeat to give; its steps tell.
+        if let Ok(locker) = connect_target(&host, context).await {
+            let _ = self.beat(&host, &locker.writer(self.fence(&host))).await;
         }
     }
 }

@@ -7,7 +7,7 @@
 //! (`run_history`: what earlier parts of it and earlier runs left).
 //!
 //! During it: `turn` is the loop between the pure `scheduler` (over `steps`) and the tasks. `change`
-//! and `reboot` carry out one step each, judged by `precondition`; `by_hand` proves what a person
+//! and `reboot` carry out one step each, decided by `precondition`; `by_hand` proves what a person
 //! does; `drain` and `uncordon` (over `cluster_node`) empty a node of a Kubernetes cluster and give
 //! it back. `watch` tells the time and orders, `outage_check` who else is out of service, and
 //! `heartbeat` keeps the locks.
@@ -15,7 +15,7 @@
 //! **Whether a host may be disturbed now** is decided in four places, one after the other:
 //! `scheduler/admission` (`max_unavailable`, with what `outage_check` found), `watch` (the window),
 //! `occupied` (its node is empty), and on the host itself, where each script checks lock and fencing
-//! token (`render_lock_check` of `transport/target_state_script`). What a gate found is judged in
+//! token (`render_lock_check` of `transport/target_state_script`). What a gate found is acted on in
 //! `scheduler/step_outcome`; the gate itself is behind `gatekeeper`.
 //!
 //! After it: `status` and `estimate` say how it stands; `resume` goes on with a run that was left,

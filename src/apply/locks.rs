@@ -3,6 +3,7 @@
 use super::context::Context;
 use super::host_locks::beyond_reach;
 use super::preflight::connect_target;
+use super::shared::lock_ignoring_poison;
 use super::trouble;
 use railwright_base::Diagnostic;
 use railwright_base::text::one_line;
@@ -11,9 +12,9 @@ use railwright_state::journal_writer::JournalError;
 use railwright_state::lock::{HEARTBEAT_S, YOUNG_S};
 use railwright_state::{ClusterLock, JournalEntry, LockHolder, StateFolder};
 use railwright_system::identity::{self, ProcessIdentity, ProcessLiveness};
-use railwright_transport::{BoxFuture, Grounds, LockReading, StealOutcome};
+use railwright_transport::{Grounds, LockReading, StealOutcome};
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 /// How it stands with a host's lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -120,18 +121,16 @@ pub enum Stolen {
 /// The locks of these hosts.
 pub async fn list_host_locks(hosts: &[String], context: &Context) -> BTreeMap<String, HostLock> {
     let found = Mutex::new(BTreeMap::new());
-    let work = |host: String| -> BoxFuture<'_, ()> {
-        let found = &found;
-        Box::pin(async move {
-            let lock = read_host_lock(&host, context).await;
-            found
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .insert(host, lock);
-        })
-    };
-    crowd::run_each_bounded(hosts.to_vec(), context.patience.parallel, &work).await;
-    std::mem::take(&mut *found.lock().unwrap_or_else(PoisonError::into_inner))
+    crowd::run_each_bounded(hosts.to_vec(), context.patience.parallel, &|host| {
+        Box::pin(add_host_lock(host, context, &found))
+    })
+    .await;
+    std::mem::take(&mut *lock_ignoring_poison(&found))
+}
+
+async fn add_host_lock(host: String, context: &Context, found: &Mutex<BTreeMap<String, HostLock>>) {
+    let lock = read_host_lock(&host, context).await;
+    lock_ignoring_poison(found).insert(host, lock);
 }
 
 async fn read_host_lock(host: &str, context: &Context) -> HostLock {
@@ -174,16 +173,14 @@ pub async fn steal_locks(
         .map_err(|problem| vec![problem])?;
     let found = within_reach(list_host_locks(hosts, context).await, lock.fence, context);
     let (taken, stolen) = select_locks(found, force);
+    let mut holders: Vec<String> = from.iter().cloned().collect();
+    holders.extend(taken.values().map(|(held, _)| held.describe()));
     let entry = JournalEntry::LockStolen {
         who: identity::find_user_name(),
         machine: identity::read_machine_name(),
         reason: reason.to_owned(),
         fence: lock.fence,
-        from: from
-            .iter()
-            .cloned()
-            .chain(taken.values().map(|(held, _)| held.describe()))
-            .collect(),
+        from: holders,
         hosts: taken.keys().cloned().collect(),
     };
     // The record comes first: what is taken away is taken away for a reason that stays.
@@ -193,26 +190,24 @@ pub async fn steal_locks(
             .map_err(|problem| vec![problem])?;
     }
     let stolen = Mutex::new(stolen);
-    let work = |(host, (held, grounds)): (String, (HeldLock, Grounds))| -> BoxFuture<'_, ()> {
-        let (stolen, lock) = (&stolen, &lock);
-        Box::pin(async move {
-            let number = lock.fence.max(held.fence.saturating_add(1));
-            let one = take_one(&host, held, number, grounds, context).await;
-            stolen
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .insert(host, one);
-        })
-    };
-    crowd::run_each_bounded(
-        taken.into_iter().collect(),
-        context.patience.parallel,
-        &work,
-    )
+    let taken: Vec<(String, (HeldLock, Grounds))> = taken.into_iter().collect();
+    crowd::run_each_bounded(taken, context.patience.parallel, &|(host, selected)| {
+        Box::pin(add_stolen(host, selected, lock.fence, context, &stolen))
+    })
     .await;
-    Ok(std::mem::take(
-        &mut *stolen.lock().unwrap_or_else(PoisonError::into_inner),
-    ))
+    Ok(std::mem::take(&mut *lock_ignoring_poison(&stolen)))
+}
+
+async fn add_stolen(
+    host: String,
+    (held, grounds): (HeldLock, Grounds),
+    fence: u64,
+    context: &Context,
+    stolen: &Mutex<BTreeMap<String, Stolen>>,
+) {
+    let number = fence.max(held.fence.saturating_add(1));
+    let outcome = take_one(&host, held, number, grounds, context).await;
+    lock_ignoring_poison(stolen).insert(host, outcome);
 }
 
 /// Locks that are to be taken away, by host.
@@ -241,21 +236,18 @@ fn select_locks(
 
 /// Without the locks of hosts whose fencing number no runs came to: nothing is taken from them.
 fn within_reach(
-    found: BTreeMap<String, HostLock>,
+    mut found: BTreeMap<String, HostLock>,
     ours: u64,
     context: &Context,
 ) -> BTreeMap<String, HostLock> {
-    let one = |(host, lock): (String, HostLock)| {
-        let beyond = match &lock {
-            HostLock::Held(held) => beyond_reach(held.fence, ours, &context.locked(&host)),
-            HostLock::Free | HostLock::NotKept | HostLock::Unknown { .. } => None,
-        };
-        (
-            host,
-            beyond.map_or(lock, |reason| HostLock::Unknown { reason }),
-        )
-    };
-    found.into_iter().map(one).collect()
+    for (host, lock) in &mut found {
+        if let HostLock::Held(held) = &*lock
+            && let Some(reason) = beyond_reach(held.fence, ours, &context.locked(host))
+        {
+            *lock = HostLock::Unknown { reason };
+        }
+    }
+    found
 }
 
 async fn take_one(

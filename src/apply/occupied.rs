@@ -44,7 +44,7 @@ pub(super) async fn confirm_empty(shared: &RunContext, n: usize) -> Result<(), B
         Err(reason) => format!("whether it is still empty is not known: {reason}"),
     };
     let reason = format!("the node is not empty any more: {}", one_line(&words, 200));
-    Err(Box::new(Finish::told(
+    Err(Box::new(Finish::with_problem(
         NodeOutcome::Failed { reason },
         report_occupied_node(&step, &words),
     )))
@@ -69,7 +69,7 @@ async fn confirm_no_pods(shared: &RunContext, n: usize) -> Result<(), Box<Finish
         one_line(&pods, 200)
     );
     let problem = trouble::report_stale_target(&step.id, &reason, &shared.next);
-    Err(Box::new(Finish::told(
+    Err(Box::new(Finish::with_problem(
         NodeOutcome::Stale { reason },
         problem,
     )))

@@ -18,7 +18,7 @@ use railwright_resource::kubernetes_object::nodes::read_cluster_nodes;
 use railwright_resource::kubernetes_object::request::KubernetesRead;
 use railwright_state::TargetIdentity;
 use railwright_system::clock::{self, Moment, Stopwatch};
-use railwright_transport::{BoxFuture, TransportError};
+use railwright_transport::TransportError;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::time::Duration;
@@ -41,7 +41,7 @@ struct ExternalOutageState {
     /// Hosts whose nodes are out of service.
     of_nodes: BTreeMap<Target, Unavailability>,
     /// Power cycles by hand, by the numbers of their steps, that were made since this part of the
-    /// run began and are not told yet.
+    /// run began and are not reported yet.
     power_cycles: BTreeSet<usize>,
     /// When all hosts were asked, and after how long they are asked again. A machine that sleeps
     /// meanwhile has seen nothing.
@@ -52,11 +52,9 @@ impl Lookout {
     /// The hosts that were out of service at the last look.
     pub fn out(&self) -> BTreeMap<Target, Unavailability> {
         let seen = lock_ignoring_poison(&self.0);
-        seen.of_nodes
-            .iter()
-            .chain(&seen.silent)
-            .map(|(host, why)| (host.clone(), why.clone()))
-            .collect()
+        let mut out = seen.of_nodes.clone();
+        out.extend(seen.silent.clone());
+        out
     }
 
     /// The power cycles by hand of this run that somebody made meanwhile, once.
@@ -72,9 +70,11 @@ impl Lookout {
             // Whoever is not asked any more counts by what the run did.
             seen.silent
                 .retain(|host, _| hosts.contains_key(&*host.name));
-            let is_fresh =
-                |(at, pause): (Moment, Duration)| shared.context.clock.moment().since(at) < pause;
-            (!seen.all.is_some_and(is_fresh), seen.silent.clone())
+            let is_fresh = match seen.all {
+                Some((at, pause)) => shared.context.clock.moment().since(at) < pause,
+                None => false,
+            };
+            (!is_fresh, seen.silent.clone())
         };
         let asked = hosts
             .into_iter()
@@ -98,23 +98,25 @@ impl Lookout {
     }
 
     async fn ask(&self, shared: &RunContext, hosts: Vec<(String, Target)>) {
-        let work = |(name, host): (String, Target)| -> BoxFuture<'_, ()> {
-            Box::pin(async move {
-                let out = clock::await_with_timeout(ANSWER_LIMIT, self.look_at_host(shared, &name))
-                    .await
-                    .unwrap_or_else(|| {
-                        Some(Unavailability::Unreachable {
-                            reason: "it can be reached and answers nothing".to_owned(),
-                        })
-                    });
-                let silent = &mut lock_ignoring_poison(&self.0).silent;
-                match out {
-                    None => drop(silent.remove(&host)),
-                    Some(why) => drop(silent.insert(host, why)),
-                }
-            })
+        crowd::run_each_bounded(hosts, shared.context.patience.parallel, &|(name, host)| {
+            Box::pin(self.ask_one(shared, name, host))
+        })
+        .await;
+    }
+
+    async fn ask_one(&self, shared: &RunContext, name: String, host: Target) {
+        let look = self.look_at_host(shared, &name);
+        let out = match clock::await_with_timeout(ANSWER_LIMIT, look).await {
+            Some(out) => out,
+            None => Some(Unavailability::Unreachable {
+                reason: "it can be reached and answers nothing".to_owned(),
+            }),
         };
-        crowd::run_each_bounded(hosts, shared.context.patience.parallel, &work).await;
+        let silent = &mut lock_ignoring_poison(&self.0).silent;
+        match out {
+            None => drop(silent.remove(&host)),
+            Some(why) => drop(silent.insert(host, why)),
+        }
     }
 
     /// Whether a host is out of service by others. One that was switched off and on for this run is
@@ -149,12 +151,13 @@ impl Lookout {
 
     /// A cluster that does not say leaves what it said last.
     async fn look_at_nodes(&self, shared: &RunContext) {
-        let clusters = shared
-            .context
-            .hosts
-            .iter()
-            .filter(|(_, access)| access.target().kind == TargetKind::Kube);
-        for (cluster, _) in clusters.filter(|_| !shared.context.nodes.is_empty()) {
+        if shared.context.nodes.is_empty() {
+            return;
+        }
+        for (cluster, access) in &shared.context.hosts {
+            if access.target().kind != TargetKind::Kube {
+                continue;
+            }
             if let Some(out) = out_by_nodes(shared, cluster).await {
                 lock_ignoring_poison(&self.0).of_nodes = out;
             }
@@ -185,11 +188,13 @@ async fn ask_host(
     let facts = decode_host_facts(&answers).map_err(|reason| Unavailability::Unreachable {
         reason: one_line(&reason, 200),
     })?;
-    let held = lock
-        .ok()
-        .flatten()
-        .map(|reading| HeldLock::from_reading(reading, &shared.context.folder.process()));
-    let other = held.filter(|held| held.line != shared.heart.fence(name).holder && held.is_young());
+    let mut other = None;
+    if let Ok(Some(reading)) = lock {
+        let held = HeldLock::from_reading(reading, &shared.context.folder.process());
+        if held.line != shared.heart.fence(name).holder && held.is_young() {
+            other = Some(held);
+        }
+    }
     let (machine_id, boot_id, running) = (
         facts.machine_id.clone(),
         facts.boot(),
@@ -227,11 +232,13 @@ async fn out_by_nodes(
     let read = Read::Kubernetes(KubernetesRead::Nodes);
     let answers = shared.read_once(cluster, &read).await?;
     let known = read_cluster_nodes(&answers).ok()?;
-    let one = |(name, host): (&String, &Target)| {
-        Some((
-            host.clone(),
-            Unavailability::of_node(known.get(name)?, &shared.plan.cluster)?,
-        ))
-    };
-    Some(shared.context.nodes.iter().filter_map(one).collect())
+    let mut out = BTreeMap::new();
+    for (name, host) in &shared.context.nodes {
+        if let Some(node) = known.get(name)
+            && let Some(why) = Unavailability::of_node(node, &shared.plan.cluster)
+        {
+            out.insert(host.clone(), why);
+        }
+    }
+    Some(out)
 }

@@ -140,16 +140,10 @@ impl ApplyOutcome {
     }
 }
 
-/// The exit class of a run with these outcomes; `waits` are the steps that wait for nothing but a
-/// power cycle.
-pub fn compute_exit_class(
-    outcomes: &[(String, NodeOutcome)],
-    waits: &BTreeSet<usize>,
-    interrupted: bool,
-    problems: &[Diagnostic],
-) -> RunExitClass {
-    let of_one = |(n, (_, outcome)): (usize, &(String, NodeOutcome))| match outcome {
-        NodeOutcome::Held { .. } if waits.contains(&n) => RunExitClass::Waiting,
+/// The exit class of a run with this outcome alone.
+fn classify_outcome(outcome: &NodeOutcome, waits_for_power_cycle: bool) -> RunExitClass {
+    match outcome {
+        NodeOutcome::Held { .. } if waits_for_power_cycle => RunExitClass::Waiting,
         NodeOutcome::Skipped {
             because: Skip::Interrupted,
         } => RunExitClass::Interrupted,
@@ -162,16 +156,23 @@ pub fn compute_exit_class(
         NodeOutcome::Failed { .. } => RunExitClass::Failed,
         NodeOutcome::Done { .. } => RunExitClass::Done,
         _ => RunExitClass::Incomplete,
-    };
+    }
+}
+
+/// The exit class of a run with these outcomes; `waits` are the steps that wait for nothing but a
+/// power cycle.
+pub fn compute_exit_class(
+    outcomes: &[(String, NodeOutcome)],
+    waits: &BTreeSet<usize>,
+    interrupted: bool,
+    problems: &[Diagnostic],
+) -> RunExitClass {
     let gate_failed = outcomes.iter().any(|(id, outcome)| {
         id.starts_with("gate/") && matches!(outcome, NodeOutcome::Failed { .. })
     });
-    let mut worst = outcomes
-        .iter()
-        .enumerate()
-        .map(of_one)
-        .min()
-        .unwrap_or(RunExitClass::Done);
+    let numbered = outcomes.iter().enumerate();
+    let classes = numbered.map(|(n, (_, outcome))| classify_outcome(outcome, waits.contains(&n)));
+    let mut worst = classes.min().unwrap_or(RunExitClass::Done);
     if gate_failed {
         worst = worst.min(RunExitClass::Stopped);
     }

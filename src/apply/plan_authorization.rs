@@ -1,64 +1,52 @@
 //! A plan file is only as trustworthy as whoever could write to it, and its digest is no secret:
-//! what it does has to be what the spec wishes, what was applied earlier, and what the kinds make
+//! what it does has to be what the spec wants, what was applied earlier, and what the kinds make
 //! of both.
 
 use super::context::Context;
 use super::trouble::NextCommands;
 use railwright_base::{Address, Diagnostic};
 use railwright_plan::by_hand::is_by_hand;
-use railwright_plan::{Member, Plan, PlanNode};
+use railwright_plan::{Member, Plan};
 use railwright_resource::file::sealed;
 use railwright_resource::{DesiredResource, diff};
 use railwright_state::ClusterState;
 use railwright_transport::Secrets;
 use std::collections::BTreeMap;
 
-/// Steps that nobody wished: not in the spec as they are in the plan, or a removal of what was
-/// never applied or is wished still; and a rollout that is not the spec's.
+/// Steps that nobody asked for: not in the spec as they are in the plan, or a removal of what was
+/// never applied or is still desired; and a rollout that is not the spec's.
 pub fn find_foreign_steps(plan: &Plan, context: &Context, state: &ClusterState) -> Vec<Diagnostic> {
     let Some(spec) = &context.wished else {
         return Vec::new();
     };
-    let wishes: BTreeMap<&Address, &DesiredResource> = spec
-        .wishes
-        .iter()
-        .map(|wish| (&wish.address, wish))
-        .collect();
-    let members = plan
-        .nodes
-        .iter()
-        .filter(|node| node.held.is_none())
-        .flat_map(|node| node.members().iter().map(move |m| (node, m)));
-    let mut problems: Vec<Diagnostic> = members
-        .filter_map(|(node, member)| {
-            let what = why_foreign(
-                member,
-                wishes.get(&member.wish.address).copied(),
-                state,
-                &context.secrets,
-            )?;
-            Some(report_foreign_plan(plan, &what).on(node.id.clone()))
-        })
-        .collect();
+    let mut wishes: BTreeMap<&Address, &DesiredResource> = BTreeMap::new();
+    for wish in &spec.wishes {
+        wishes.insert(&wish.address, wish);
+    }
+    let mut problems = Vec::new();
+    for node in plan.nodes.iter().filter(|node| node.held.is_none()) {
+        for member in node.members() {
+            let wished = wishes.get(&member.wish.address).copied();
+            if let Some(what) = why_foreign(member, wished, state, &context.secrets) {
+                problems.push(report_foreign_plan(plan, &what).on(node.id.clone()));
+            }
+        }
+    }
     if plan.rollout != spec.rollout {
         problems.push(report_foreign_plan(
             plan,
             "its rollout (canary, limits) is not that of the spec",
         ));
     }
-    let above = |node: &&PlanNode| {
-        node.held.is_none() && node.disruption > spec.rollout.max_disruption && !is_by_hand(node)
-    };
-    problems.extend(plan.nodes.iter().filter(above).map(|node| {
-        report_foreign_plan(
-            plan,
-            &format!(
+    for node in plan.nodes.iter().filter(|node| node.held.is_none()) {
+        if node.disruption > spec.rollout.max_disruption && !is_by_hand(node) {
+            let what = format!(
                 "it disturbs as much as a {}, which the spec does not allow",
                 node.disruption.word()
-            ),
-        )
-        .on(node.id.clone())
-    }));
+            );
+            problems.push(report_foreign_plan(plan, &what).on(node.id.clone()));
+        }
+    }
     problems
 }
 
@@ -72,21 +60,22 @@ fn why_foreign(
     if !member.removal {
         return match wished {
             None => Some(format!("nothing in the spec wishes {address}")),
-            Some(wished) => (!is_same(&member.wish, wished))
-                .then(|| format!("the spec wishes something else of {address}")),
+            Some(wished) if is_same(&member.wish, wished) => None,
+            Some(_) => Some(format!("the spec wishes something else of {address}")),
         };
     }
-    let remembered = |wish: &DesiredResource| diff::remembered_wish(wish, secrets.redaction());
-    let applied = state
-        .last_applied
-        .resources
-        .get(address)
-        .map(|applied| remembered(&applied.wish(address)));
-    match (wished, applied) {
-        (Some(_), _) => Some(format!("it removes {address}, which the spec wishes")),
-        (None, None) => Some(format!("it removes {address}, which was never applied")),
-        (None, Some(applied)) => (!is_same(&remembered(&member.wish), &applied))
-            .then(|| format!("what was applied at {address} was something else")),
+    if wished.is_some() {
+        return Some(format!("it removes {address}, which the spec wishes"));
+    }
+    let Some(applied) = state.last_applied.resources.get(address) else {
+        return Some(format!("it removes {address}, which was never applied"));
+    };
+    let applied = diff::remembered_wish(&applied.wish(address), secrets.redaction());
+    let removed = diff::remembered_wish(&member.wish, secrets.redaction());
+    if is_same(&removed, &applied) {
+        None
+    } else {
+        Some(format!("what was applied at {address} was something else"))
     }
 }
 

@@ -1,6 +1,6 @@
 //! The digest of a plan file is no signature: what holds its steps together is held against what
 //! the steps themselves need. A host with work is proven by a gate, a reboot has a change before
-//! it, and no order that the wishes ask for is missing. Pure.
+//! it, and no order that the spec asks for is missing. Pure.
 
 use super::trouble::NextCommands;
 use railwright_base::{Address, Diagnostic, Target, TargetKind};
@@ -23,13 +23,13 @@ pub fn check_plan_graph(
     wishes: Option<&[DesiredResource]>,
     last: &LastApplied,
 ) -> Vec<Diagnostic> {
-    let hosts = HostSteps::all(plan);
-    let mut problems: Vec<Diagnostic> = hosts.iter().flat_map(HostSteps::wrong_reboots).collect();
+    let hosts = HostSteps::from_plan(plan);
+    let mut problems: Vec<Diagnostic> = hosts.iter().flat_map(HostSteps::check_reboots).collect();
     problems.extend(check_gates(plan, &hosts));
-    problems.extend(cluster_first(plan, &hosts));
+    problems.extend(check_cluster_first(plan, &hosts));
     if let Some(wishes) = wishes {
-        let wanted = RequiredOrder::of(plan, wishes, last);
-        problems.extend(hosts.iter().flat_map(|host| host.missing_order(&wanted)));
+        let wanted = RequiredOrder::from_wishes(plan, wishes, last);
+        problems.extend(hosts.iter().flat_map(|host| host.check_order(&wanted)));
     }
     problems
         .into_iter()
@@ -44,12 +44,13 @@ pub fn loosened_later(
     wishes: Option<&[DesiredResource]>,
     last: &LastApplied,
 ) -> Vec<Diagnostic> {
-    let wanted = wishes.map(|wishes| RequiredOrder::of(plan, wishes, last));
-    let hosts = HostSteps::all(plan);
-    let problems = hosts
+    let Some(wishes) = wishes else {
+        return Vec::new();
+    };
+    let wanted = RequiredOrder::from_wishes(plan, wishes, last);
+    HostSteps::from_plan(plan)
         .iter()
-        .flat_map(|host| wanted.iter().flat_map(|wanted| host.missing_order(wanted)));
-    problems
+        .flat_map(|host| host.check_order(&wanted))
         .map(|problem| problem.next(NextCommands::of(plan).anew()))
         .collect()
 }
@@ -74,44 +75,40 @@ struct HostSteps<'a> {
 }
 
 impl<'a> HostSteps<'a> {
-    fn all(plan: &'a Plan) -> Vec<Self> {
+    fn from_plan(plan: &'a Plan) -> Vec<Self> {
         let mut of_host: BTreeMap<&Target, Vec<&PlanNode>> = BTreeMap::new();
-        for node in plan
-            .nodes
-            .iter()
-            .filter(|node| node.held.is_none() && is_disruptive_node(node))
-        {
-            if let Some(target) = node
-                .target
-                .as_ref()
-                .filter(|target| target.kind == TargetKind::Host)
-            {
+        for node in &plan.nodes {
+            let Some(target) = &node.target else {
+                continue;
+            };
+            if node.held.is_none() && is_disruptive_node(node) && target.kind == TargetKind::Host {
                 of_host.entry(target).or_default().push(node);
             }
         }
-        let one = |(host, nodes): (&'a Target, Vec<&'a PlanNode>)| {
-            let number: BTreeMap<&str, usize> = nodes
-                .iter()
-                .enumerate()
-                .map(|(n, node)| (node.id.as_str(), n))
-                .collect();
-            let before = |node: &'a PlanNode| {
-                node.after
-                    .iter()
-                    .filter_map(|id| number.get(id.as_str()).copied())
-                    .collect::<Vec<_>>()
-            };
-            let edges = nodes
-                .iter()
-                .enumerate()
-                .flat_map(|(n, node)| before(node).into_iter().map(move |first| (first, n)));
-            HostSteps {
-                host,
-                graph: Graph::new(nodes.len(), edges),
-                nodes,
+        of_host
+            .into_iter()
+            .map(|(host, nodes)| HostSteps::new(host, nodes))
+            .collect()
+    }
+
+    fn new(host: &'a Target, nodes: Vec<&'a PlanNode>) -> Self {
+        let mut number: BTreeMap<&str, usize> = BTreeMap::new();
+        for (n, node) in nodes.iter().enumerate() {
+            number.insert(&node.id, n);
+        }
+        let mut edges = Vec::new();
+        for (n, node) in nodes.iter().enumerate() {
+            for id in &node.after {
+                if let Some(before) = number.get(id.as_str()) {
+                    edges.push((*before, n));
+                }
             }
-        };
-        of_host.into_iter().map(one).collect()
+        }
+        HostSteps {
+            host,
+            graph: Graph::new(nodes.len(), edges),
+            nodes,
+        }
     }
 
     fn reboots(&self) -> impl Iterator<Item = usize> {
@@ -121,88 +118,78 @@ impl<'a> HostSteps<'a> {
     /// Whether a change before it waits for the reboot is seen when its turn comes; with no change
     /// before it, none can. It also has to count as what it is, or the host would not be counted as
     /// out of service.
-    fn wrong_reboots(&self) -> Vec<Diagnostic> {
-        let wrong = |n: usize| {
-            let node = self.nodes[n];
-            let what = match self
-                .graph
-                .with_prerequisites([n])
-                .iter()
-                .any(|m| self.nodes[*m].is_change())
-            {
-                false => "no step of the host comes before its reboot",
-                true if node.disruption != Disruption::Reboot => "the reboot does not count as one",
-                true => return None,
+    fn check_reboots(&self) -> Vec<Diagnostic> {
+        let mut problems = Vec::new();
+        for n in self.reboots() {
+            let (node, before) = (self.nodes[n], self.graph.with_prerequisites([n]));
+            let what = if !before.iter().any(|m| self.nodes[*m].is_change()) {
+                "no step of the host comes before its reboot"
+            } else if node.disruption != Disruption::Reboot {
+                "the reboot does not count as one"
+            } else {
+                continue;
             };
-            Some(report_inconsistent_plan(what.to_owned()).on(node.id.clone()))
-        };
-        self.reboots().filter_map(wrong).collect()
+            problems.push(report_inconsistent_plan(what.to_owned()).on(node.id.clone()));
+        }
+        problems
     }
 
-    /// Pairs of resources that the wishes put in order and the plan does not. What comes before a
+    /// Pairs of resources that the spec puts in order and the plan does not. What comes before a
     /// reboot need not wait for what comes after it.
-    fn missing_order(&self, wanted: &RequiredOrder) -> Vec<Diagnostic> {
+    fn check_order(&self, wanted: &RequiredOrder) -> Vec<Diagnostic> {
         let Some(pairs) = wanted.pairs.get(self.host) else {
             return Vec::new();
         };
-        let mut of = BTreeMap::new();
+        let (mut step_of, mut earlier) = (BTreeMap::new(), Vec::new());
         for (n, node) in self.nodes.iter().enumerate() {
-            of.extend(
-                node.members()
-                    .iter()
-                    .map(|member| (&member.wish.address, n)),
+            earlier.push(self.graph.with_prerequisites([n]));
+            for member in node.members() {
+                step_of.insert(&member.wish.address, n);
+            }
+        }
+        let mut problems = Vec::new();
+        for (first, then) in pairs {
+            let (Some(before), Some(after)) = (step_of.get(first), step_of.get(then)) else {
+                continue;
+            };
+            if earlier[*after].contains(before)
+                || self.reboots().any(|reboot| {
+                    earlier[reboot].contains(after) && earlier[*before].contains(&reboot)
+                })
+            {
+                continue;
+            }
+            let (first, waits) = (first.within_target(), then.within_target());
+            problems.push(
+                report_inconsistent_plan(format!("{waits} does not wait for {first}"))
+                    .on(then.to_string()),
             );
         }
-        let earlier: Vec<BTreeSet<usize>> = (0..self.nodes.len())
-            .map(|n| self.graph.with_prerequisites([n]))
-            .collect();
-        let turned = |first: usize, then: usize| {
-            self.reboots()
-                .any(|r| earlier[r].contains(&then) && earlier[first].contains(&r))
-        };
-        let missing = |(first, then): &&(Address, Address)| match (of.get(first), of.get(then)) {
-            (Some(first), Some(then)) => !earlier[*then].contains(first) && !turned(*first, *then),
-            _ => false,
-        };
-        let say = |(first, then): &(Address, Address)| {
-            report_inconsistent_plan(format!(
-                "{} does not wait for {}",
-                then.within_target(),
-                first.within_target()
-            ))
-            .on(then.to_string())
-        };
-        pairs.iter().filter(missing).map(say).collect()
+        problems
     }
 }
 
 /// A host that would begin without what its cluster brings to it.
-fn cluster_first(plan: &Plan, hosts: &[HostSteps]) -> Option<Diagnostic> {
-    let first: Vec<usize> = (0..plan.nodes.len())
-        .filter(|n| is_before_hosts(&plan.nodes[*n], &kind_named))
-        .collect();
-    let graph = if first.is_empty() {
-        return None;
-    } else {
-        node_graph(&plan.nodes)
-    };
-    first.into_iter().find_map(|first| {
-        let waits = if plan.nodes[first].held.is_none() {
-            graph.with_dependants([first])
-        } else {
-            BTreeSet::new()
-        };
-        let waits: BTreeSet<&str> = waits
-            .into_iter()
-            .map(|n| plan.nodes[n].id.as_str())
-            .collect();
-        let early = hosts
-            .iter()
-            .flat_map(|host| &host.nodes)
-            .find(|node| !waits.contains(node.id.as_str()))?;
-        let what = format!("a host does not wait for {}", plan.nodes[first].id);
-        Some(report_inconsistent_plan(what).on(early.id.clone()))
-    })
+fn check_cluster_first(plan: &Plan, hosts: &[HostSteps]) -> Option<Diagnostic> {
+    let mut graph = None;
+    for (first, step) in plan.nodes.iter().enumerate() {
+        if !is_before_hosts(step, &kind_named) {
+            continue;
+        }
+        let graph = graph.get_or_insert_with(|| node_graph(&plan.nodes));
+        let mut waiting: BTreeSet<&str> = BTreeSet::new();
+        if step.held.is_none() {
+            for n in graph.with_dependants([first]) {
+                waiting.insert(&plan.nodes[n].id);
+            }
+        }
+        let mut nodes = hosts.iter().flat_map(|host| &host.nodes);
+        if let Some(early) = nodes.find(|node| !waiting.contains(node.id.as_str())) {
+            let what = format!("a host does not wait for {}", step.id);
+            return Some(report_inconsistent_plan(what).on(early.id.clone()));
+        }
+    }
+    None
 }
 
 /// A step after which its host has to be proven.
@@ -213,41 +200,36 @@ fn is_disruptive_node(node: &PlanNode) -> bool {
 /// Each host with work is named by a gate that comes after all of it and in its wave, and the waves
 /// are those that the rollout's rules make of these hosts.
 fn check_gates(plan: &Plan, hosts: &[HostSteps]) -> Vec<Diagnostic> {
-    let by_id: BTreeMap<&str, &PlanNode> = plan
-        .nodes
-        .iter()
-        .map(|node| (node.id.as_str(), node))
-        .collect();
-    let mut problems = Vec::new();
+    let mut by_id: BTreeMap<&str, &PlanNode> = BTreeMap::new();
+    for node in &plan.nodes {
+        by_id.insert(&node.id, node);
+    }
     let (mut gates, mut gate_of) = (Vec::new(), BTreeMap::new());
-    for node in plan.nodes.iter().filter(|node| node.held.is_none()) {
-        let NodeKind::Gate { hosts } = &node.kind else {
+    for node in &plan.nodes {
+        let (NodeKind::Gate { hosts }, None) = (&node.kind, &node.held) else {
             continue;
         };
-        gate_of.extend(hosts.iter().map(|host| (host.as_str(), gates.len())));
+        for host in hosts {
+            gate_of.insert(host.as_str(), gates.len());
+        }
         gates.push((node, waited_for(node, &by_id)));
     }
+    let mut problems = Vec::new();
     for host in hosts {
         let Some(gate) = gate_of.get(&*host.host.name) else {
-            problems.push(
-                report_inconsistent_plan("no gate proves the host after its steps".to_owned())
-                    .on(host.host.to_string()),
-            );
+            let what = "no gate proves the host after its steps".to_owned();
+            problems.push(report_inconsistent_plan(what).on(host.host.to_string()));
             continue;
         };
         let (gate, waited) = &gates[*gate];
-        if let Some(open) = host
-            .nodes
-            .iter()
-            .find(|node| !waited.contains(node.id.as_str()))
-        {
-            problems.push(
-                report_inconsistent_plan(format!("{} does not wait for it", gate.id))
-                    .on(open.id.clone()),
-            );
+        let mut nodes = host.nodes.iter();
+        if let Some(open) = nodes.find(|node| !waited.contains(node.id.as_str())) {
+            let what = format!("{} does not wait for it", gate.id);
+            problems.push(report_inconsistent_plan(what).on(open.id.clone()));
         }
     }
-    if problems.is_empty() && list_gate_waves(&plan.nodes) != list_gate_waves(&rolled_out(plan)) {
+    if problems.is_empty() && list_gate_waves(&plan.nodes) != list_gate_waves(&roll_out_anew(plan))
+    {
         problems.push(report_inconsistent_plan(
             "its waves are not those that the rollout's rules make of its hosts".to_owned(),
         ));
@@ -257,36 +239,37 @@ fn check_gates(plan: &Plan, hosts: &[HostSteps]) -> Vec<Diagnostic> {
 
 /// The hosts of each wave, by the gate that proves it.
 fn list_gate_waves(nodes: &[PlanNode]) -> Vec<(usize, BTreeSet<&str>)> {
-    let gates = nodes.iter().filter(|node| node.held.is_none());
-    let mut waves: Vec<(usize, BTreeSet<&str>)> = gates
-        .filter_map(|node| match &node.kind {
-            NodeKind::Gate { hosts } => {
-                Some((node.wave, hosts.iter().map(String::as_str).collect()))
-            }
-            _ => None,
-        })
-        .collect();
+    let mut waves: Vec<(usize, BTreeSet<&str>)> = Vec::new();
+    for node in nodes {
+        if let (NodeKind::Gate { hosts }, None) = (&node.kind, &node.held) {
+            waves.push((node.wave, hosts.iter().map(String::as_str).collect()));
+        }
+    }
     waves.sort();
     waves
 }
 
 /// The gates that the rules make of the same hosts in the order in which the plan takes them.
-fn rolled_out(plan: &Plan) -> Vec<PlanNode> {
+fn roll_out_anew(plan: &Plan) -> Vec<PlanNode> {
     let mut gates: Vec<&PlanNode> = plan
         .nodes
         .iter()
         .filter(|node| matches!(node.kind, NodeKind::Gate { .. }))
         .collect();
     gates.sort_by_key(|gate| gate.wave);
-    let hosts = gates.into_iter().flat_map(|gate| {
-        if let NodeKind::Gate { hosts } = &gate.kind {
-            hosts.as_slice()
-        } else {
-            &[]
-        }
-    });
+    let hosts = gates.into_iter().flat_map(PlanNode::verified);
     let targets: Vec<Target> = hosts.map(Target::host).collect();
-    let work = |target: &Target| PlanNode {
+    let mut parts: Vec<TargetPlan> = targets
+        .iter()
+        .map(|target| TargetPlan::new(target.clone(), vec![new_placeholder_step(target)]))
+        .collect();
+    let verified_first = plan.verified_first().iter().map(Target::host).collect();
+    roll_out(&mut parts, &targets, &verified_first, &plan.rollout)
+}
+
+/// Stands for all steps of a host where only its wave counts.
+fn new_placeholder_step(target: &Target) -> PlanNode {
+    PlanNode {
         id: format!("{target}/work"),
         kind: NodeKind::Reboot,
         target: Some(target.clone()),
@@ -295,13 +278,7 @@ fn rolled_out(plan: &Plan) -> Vec<PlanNode> {
         after: Vec::new(),
         wave: 0,
         held: None,
-    };
-    let mut parts: Vec<TargetPlan> = targets
-        .iter()
-        .map(|target| TargetPlan::new(target.clone(), vec![work(target)]))
-        .collect();
-    let verified_first = plan.verified_first().iter().map(Target::host).collect();
-    roll_out(&mut parts, &targets, &verified_first, &plan.rollout)
+    }
 }
 
 /// All steps that a gate waits for in its wave, however far; a barrier stands for those before it.
@@ -309,15 +286,15 @@ fn waited_for<'a>(gate: &'a PlanNode, by_id: &BTreeMap<&str, &'a PlanNode>) -> B
     let mut found: BTreeSet<&str> = BTreeSet::new();
     let mut queue = vec![gate];
     while let Some(node) = queue.pop() {
-        let before = node
-            .after
-            .iter()
-            .filter_map(|id| by_id.get(id.as_str()).copied());
-        queue.extend(
-            before
-                .filter(|node| node.wave == gate.wave || node.kind == NodeKind::Barrier)
-                .filter(|node| found.insert(&node.id)),
-        );
+        for id in &node.after {
+            let Some(&before) = by_id.get(id.as_str()) else {
+                continue;
+            };
+            let counts = before.wave == gate.wave || before.kind == NodeKind::Barrier;
+            if counts && found.insert(&before.id) {
+                queue.push(before);
+            }
+        }
     }
     found
 }
@@ -338,39 +315,51 @@ fn new_order_item(address: &Address, kind: &str, after: &[Address], removal: boo
     }
 }
 
-/// Which resource of a host has to come before which, as the wishes and the kinds have it.
+/// The desired resources of these targets by address, then their removals.
+fn list_order_items(
+    wishes: &[DesiredResource],
+    last: &LastApplied,
+    targets: &BTreeSet<&Target>,
+) -> Vec<PlanItem> {
+    let mut sorted: Vec<&DesiredResource> = wishes.iter().collect();
+    sorted.sort_by(|a, b| a.address.cmp(&b.address));
+    let mut items = Vec::new();
+    for wish in sorted {
+        if targets.contains(&wish.address.target) {
+            items.push(new_order_item(
+                &wish.address,
+                &wish.kind,
+                &wish.after,
+                false,
+            ));
+        }
+    }
+    for (address, applied) in last.not_wished(wishes) {
+        if targets.contains(&address.target) {
+            items.push(new_order_item(address, &applied.kind, &applied.after, true));
+        }
+    }
+    items
+}
+
+/// Which resource of a host has to come before which, by the spec and the kinds.
 struct RequiredOrder {
     pairs: BTreeMap<Target, Vec<(Address, Address)>>,
 }
 
 impl RequiredOrder {
-    /// Made like the plan's own order: over all wishes and removals, what is not in the plan passed
-    /// through.
-    fn of(plan: &Plan, wishes: &[DesiredResource], last: &LastApplied) -> Self {
+    /// Made like the plan's own order: over all resources and removals, and through what is not in
+    /// the plan.
+    fn from_wishes(plan: &Plan, wishes: &[DesiredResource], last: &LastApplied) -> Self {
         // Held ones with them: what needs a held step is held too, unless a reboot turned the
         // order.
-        let changes: Vec<&PlanNode> = plan.nodes.iter().filter(|node| node.is_change()).collect();
-        let targets: BTreeSet<&Target> = changes
-            .iter()
-            .filter_map(|node| node.target.as_ref())
-            .collect();
-        let mut sorted: Vec<&DesiredResource> = wishes.iter().collect();
-        sorted.sort_by(|a, b| a.address.cmp(&b.address));
-        let wished = sorted
-            .into_iter()
-            .map(|wish| new_order_item(&wish.address, &wish.kind, &wish.after, false));
-        let removals = last
-            .not_wished(wishes)
-            .map(|(address, applied)| new_order_item(address, &applied.kind, &applied.after, true));
-        let items: Vec<PlanItem> = wished
-            .chain(removals)
-            .filter(|item| targets.contains(&item.wish.address.target))
-            .collect();
-        let planned: BTreeSet<&Address> = changes
-            .iter()
-            .flat_map(|node| node.members())
-            .map(|member| &member.wish.address)
-            .collect();
+        let mut targets: BTreeSet<&Target> = BTreeSet::new();
+        let mut planned: BTreeSet<&Address> = BTreeSet::new();
+        for node in plan.nodes.iter().filter(|node| node.is_change()) {
+            targets.extend(&node.target);
+            planned.extend(node.members().iter().map(|member| &member.wish.address));
+        }
+        let items = list_order_items(wishes, last, &targets);
         let chosen: BTreeSet<usize> = (0..items.len())
             .filter(|n| planned.contains(&items[*n].wish.address))
             .collect();

@@ -3,7 +3,7 @@
 //!
 //! A resource must be as it was when the plan was made. It may have moved where the plan said so
 //! (it is disturbed or known only after another step) or where an earlier step of this run acted on
-//! the same target before it; then it is judged anew, and may only do what the plan announced.
+//! the same target before it; then it is compared anew, and may only do what the plan announced.
 
 mod seen;
 
@@ -38,32 +38,30 @@ pub fn decide_step(node: &NodeKind, seen: &[ObservedMember]) -> StepDecision {
     }
     // What is only written down has no action that could fix it.
     let adopts = matches!(node, NodeKind::Adopt { .. });
-    let moved = |s: &&ObservedMember| {
-        (adopts || !s.may_have_moved) && !s.is_settled() && !s.is_as_planned()
-    };
-    if let Some(moved) = seen.iter().find(moved) {
-        return StepDecision::Stale(format!(
-            "{} (when planned: {})",
-            moved.what_differs(),
-            describe_planned_state(moved.member)
-        ));
+    for s in seen {
+        if (adopts || !s.may_have_moved) && !s.is_settled() && !s.is_as_planned() {
+            return StepDecision::Stale(describe_move(s));
+        }
     }
     decide_actions(node, seen)
 }
 
+fn describe_move(seen: &ObservedMember) -> String {
+    format!(
+        "{} (when planned: {})",
+        seen.what_differs(),
+        describe_planned_state(seen.member)
+    )
+}
+
 /// A resource that has moved although nobody of us touched it.
 pub fn has_moved(seen: &ObservedMember) -> Option<String> {
-    (!seen.may_have_moved && !seen.is_settled() && !seen.is_as_planned()).then(|| {
-        format!(
-            "{} (when planned: {})",
-            seen.what_differs(),
-            describe_planned_state(seen.member)
-        )
-    })
+    let has_moved = !seen.may_have_moved && !seen.is_settled() && !seen.is_as_planned();
+    has_moved.then(|| describe_move(seen))
 }
 
 /// Judges a step that was begun in an earlier part of the run, or whose connection was lost on the
-/// way: as wished is done; as it was before is done again; anything else is done again where that
+/// way: in sync is done; as it was before is done again; anything else is done again where that
 /// is safe.
 pub fn judge_again(
     node: &NodeKind,
@@ -79,19 +77,10 @@ pub fn judge_again(
     if open.is_empty() {
         return StepDecision::Met;
     }
-    let was = |s: &ObservedMember| {
-        intent
-            .latest
-            .iter()
-            .find(|m| m.address == *s.address())
-            .map(|m| &m.fingerprint)
-    };
-    let untouched =
-        |s: &&ObservedMember| Some(&s.assessment.fingerprint()) == was(s) || s.is_as_planned();
-    let decided = open
+    let is_decided = open
         .iter()
-        .all(|s| redo.contains(s.address()) || untouched(s) || s.is_convergent());
-    if !decided {
+        .all(|s| redo.contains(s.address()) || is_untouched(s, intent) || s.is_convergent());
+    if !is_decided {
         let what: Vec<String> = open.iter().map(|s| s.what_differs()).collect();
         return StepDecision::Undecided(format!(
             "neither as it was nor as desired: {}",
@@ -104,6 +93,14 @@ pub fn judge_again(
         .cloned()
         .collect();
     decide_actions(node, &open)
+}
+
+/// Whether a resource is as the intent or the plan saw it.
+fn is_untouched(seen: &ObservedMember, intent: &StepIntent) -> bool {
+    let mut latest = intent.latest.iter();
+    let before = latest.find(|before| before.address == *seen.address());
+    before.is_some_and(|before| before.fingerprint == seen.assessment.fingerprint())
+        || seen.is_as_planned()
 }
 
 /// Judges a step in the middle, after some of its actions: what is still to be done, if it was
@@ -128,11 +125,10 @@ fn decide_actions(node: &NodeKind, seen: &[ObservedMember]) -> StepDecision {
         return StepDecision::Met;
     };
     let open: Vec<&ObservedMember> = seen.iter().filter(|s| !s.is_settled()).collect();
-    if let Some((s, why)) = open
-        .iter()
-        .find_map(|s| Some((s, s.assessment.refusal.as_ref()?)))
-    {
-        return StepDecision::Unannounced(format!("{}: {why}", s.address().within_target()));
+    for s in &open {
+        if let Some(why) = &s.assessment.refusal {
+            return StepDecision::Unannounced(format!("{}: {why}", s.address().within_target()));
+        }
     }
     if seen.len() == members.len()
         && seen.iter().all(ObservedMember::is_as_planned)
@@ -168,22 +164,18 @@ fn list_unannounced_actions(
     actions: &[Action],
     announced: &[String],
 ) -> Vec<String> {
-    let planned: BTreeSet<String> = actions
-        .iter()
-        .map(Action::word)
-        .chain(announced.iter().cloned())
-        .collect();
-    // What an earlier step resets takes whatever applying the same wish again takes (`*`): its kind
-    // makes that of a wish that was held against the spec, and how much it may disturb is held to
-    // the limit. For no other resource.
+    let mut planned: BTreeSet<String> = actions.iter().map(Action::word).collect();
+    planned.extend(announced.iter().cloned());
+    // What an earlier step resets takes whatever applying it once more takes (`*`): its kind makes
+    // that of the desired resource, and how much it may disturb is held to the limit. For no other
+    // resource.
     let takes_any = planned.contains("*");
-    let held = open
-        .iter()
-        .filter(|s| !(takes_any && matches!(s.member.reason, Reason::Disturbed { .. })));
-    let taken: BTreeSet<String> = held
-        .flat_map(|s| &s.assessment.actions)
-        .map(Action::word)
-        .collect();
+    let mut taken: BTreeSet<String> = BTreeSet::new();
+    for s in open {
+        if !(takes_any && matches!(s.member.reason, Reason::Disturbed { .. })) {
+            taken.extend(s.assessment.actions.iter().map(Action::word));
+        }
+    }
     taken.difference(&planned).cloned().collect()
 }
 

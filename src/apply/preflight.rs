@@ -9,15 +9,13 @@ use super::trouble::{self, NextCommands};
 use super::unready::Unready;
 use railwright_base::{Diagnostic, MachineId, Target, TargetKind};
 use railwright_observe::crowd;
-use railwright_plan::{NodeKind, Plan};
+use railwright_plan::{NodeKind, Plan, PlanNode};
 use railwright_resource::guard::Guard;
 use railwright_resource::host::{MachineIdReading, RunningMachine, decode_host_facts};
 use railwright_resource::{AnswerStatus, Read, ReadResults};
 use railwright_state::{ClusterLock, LockHolder, TargetIdentity, TargetRecord};
 use railwright_system::clock;
-use railwright_transport::{
-    BoxFuture, Fence, HostAccess, Locker, Reader, RecordReading, TransportError,
-};
+use railwright_transport::{Fence, HostAccess, Locker, Reader, RecordReading, TransportError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
@@ -68,18 +66,24 @@ struct ReadyHost {
     warnings: Vec<Diagnostic>,
 }
 
-enum One {
+enum HostReadiness {
     Ready(Box<ReadyHost>),
     Unready(Unready),
     Refused(Box<Diagnostic>),
 }
 
-impl From<NotLocked> for One {
+impl From<NotLocked> for HostReadiness {
     fn from(why: NotLocked) -> Self {
         match why {
-            NotLocked::Unready(unready) => One::Unready(unready),
-            NotLocked::Refused(refusal) => One::Refused(refusal),
+            NotLocked::Unready(unready) => HostReadiness::Unready(unready),
+            NotLocked::Refused(refusal) => HostReadiness::Refused(refusal),
         }
+    }
+}
+
+impl From<TransportError> for HostReadiness {
+    fn from(error: TransportError) -> Self {
+        HostReadiness::Unready(error.into())
     }
 }
 
@@ -116,32 +120,15 @@ pub async fn run_preflight(
     sink: &EventSink,
 ) -> Preflight {
     let found = Mutex::new(Preflight::default());
-    let work = |host: String| -> BoxFuture<'_, ()> {
-        let (found, rebooting) = (&found, wanted.rebooting.contains(&host));
-        let run = PreflightContext {
-            plan,
-            wanted: &wanted,
-            fence: lock.fence,
-        };
-        Box::pin(async move {
-            let one = match rebooting {
-                true => after_reboot(&host, context, &lock.holder, run, sink).await,
-                false => one_host(&host, context, &lock.holder, run, sink).await,
-            };
-            add_host_result(
-                &mut found.lock().unwrap_or_else(PoisonError::into_inner),
-                context,
-                &host,
-                one,
-                sink,
-            );
-        })
+    let run = PreflightContext {
+        plan,
+        wanted: &wanted,
+        fence: lock.fence,
     };
-    crowd::run_each_bounded(
-        wanted.hosts.iter().cloned().collect(),
-        context.patience.parallel,
-        &work,
-    )
+    let hosts: Vec<String> = wanted.hosts.iter().cloned().collect();
+    crowd::run_each_bounded(hosts, context.patience.parallel, &|host| {
+        Box::pin(prepare_host(host, context, &lock.holder, run, sink, &found))
+    })
     .await;
     let mut found = std::mem::take(&mut *found.lock().unwrap_or_else(PoisonError::into_inner));
     found.refusals.extend(cut_connections(plan, &found.ready));
@@ -154,16 +141,32 @@ pub async fn run_preflight(
     found
 }
 
+async fn prepare_host(
+    host: String,
+    context: &Context,
+    holder: &LockHolder,
+    run: PreflightContext<'_>,
+    sink: &EventSink,
+    found: &Mutex<Preflight>,
+) {
+    let readiness = match run.wanted.rebooting.contains(&host) {
+        true => after_reboot(&host, context, holder, run, sink).await,
+        false => check_host(&host, context, holder, run, sink).await,
+    };
+    let found = &mut found.lock().unwrap_or_else(PoisonError::into_inner);
+    add_host_result(found, context, &host, readiness, sink);
+}
+
 fn add_host_result(
     found: &mut Preflight,
     context: &Context,
     host: &str,
-    one: One,
+    readiness: HostReadiness,
     sink: &EventSink,
 ) {
     let target = context.target(host);
-    match one {
-        One::Ready(ready) => {
+    match readiness {
+        HostReadiness::Ready(ready) => {
             let ReadyHost {
                 now,
                 record,
@@ -192,10 +195,10 @@ fn add_host_result(
             found.warnings.extend(warnings);
             found.ready.insert(host, now);
         }
-        One::Unready(unready) => {
+        HostReadiness::Unready(unready) => {
             found.unready.insert(target, unready);
         }
-        One::Refused(diagnostic) => found.refusals.push(*diagnostic),
+        HostReadiness::Refused(diagnostic) => found.refusals.push(*diagnostic),
     }
 }
 
@@ -222,25 +225,27 @@ async fn after_reboot(
     holder: &LockHolder,
     run: PreflightContext<'_>,
     sink: &EventSink,
-) -> One {
+) -> HostReadiness {
     let mut left = GOES_DOWN;
     loop {
         let Some(back) = context
             .unless_interrupted(come_back(host, context, sink))
             .await
         else {
-            return One::Unready(Busy::Interrupted.into());
+            return HostReadiness::Unready(Busy::Interrupted.into());
         };
-        let one = one_host(host, context, holder, run, sink).await;
+        let readiness = check_host(host, context, holder, run, sink).await;
         left -= 1;
         if !back
             || left == 0
             || !matches!(
-                one,
-                One::Unready(Unready::NotReached(_) | Unready::Unfit(_) | Unready::NotLockable(..))
+                readiness,
+                HostReadiness::Unready(
+                    Unready::NotReached(_) | Unready::Unfit(_) | Unready::NotLockable(..)
+                )
             )
         {
-            return one;
+            return readiness;
         }
     }
 }
@@ -262,24 +267,24 @@ async fn come_back(host: &str, context: &Context, sink: &EventSink) -> bool {
         }
         false
     };
-    // Whoever is not back by then is told as not reachable.
+    // Whoever is not back by then is reported as unreachable.
     clock::await_with_timeout(patience.reboot, back)
         .await
         .unwrap_or(false)
 }
 
-async fn one_host(
+async fn check_host(
     host: &str,
     context: &Context,
     holder: &LockHolder,
     run: PreflightContext<'_>,
     sink: &EventSink,
-) -> One {
+) -> HostReadiness {
     let ready = match lock_and_read_host(host, context, holder, run, sink).await {
         Ok(ready) => ready,
-        Err(one) => return one,
+        Err(readiness) => return readiness,
     };
-    One::Ready(Box::new(ready))
+    HostReadiness::Ready(Box::new(ready))
 }
 
 async fn lock_and_read_host(
@@ -288,14 +293,12 @@ async fn lock_and_read_host(
     holder: &LockHolder,
     run: PreflightContext<'_>,
     sink: &EventSink,
-) -> Result<ReadyHost, One> {
+) -> Result<ReadyHost, HostReadiness> {
     let (locker, mut now) = identify_host(host, context).await?;
-    let before = run.wanted.machines.get(host);
-    if before
-        .zip(now.machine_id.known())
-        .is_some_and(|(before, now)| before != now)
+    if let (Some(before), Some(now)) = (run.wanted.machines.get(host), now.machine_id.known())
+        && before != now
     {
-        return Err(One::Unready(Unready::Reinstalled));
+        return Err(HostReadiness::Unready(Unready::Reinstalled));
     }
     let warning = match context.target(host).kind {
         TargetKind::Kube => check_cluster_rights(host, context, &locker, run).await?,
@@ -309,13 +312,13 @@ async fn lock_and_read_host(
     let of_run = run.wanted.run.as_deref();
     if let Err(busy) = wait_until_idle(host, &writer, context, sink, earlier, of_run, None).await {
         let _ = writer.unlock().await;
-        return Err(One::Unready(busy.into()));
+        return Err(HostReadiness::Unready(busy.into()));
     }
     let record = match read_record(&context.target(host), &locker.reader()).await {
         Ok(record) => record,
         Err(error) => {
             let _ = writer.unlock().await;
-            return Err(One::Unready(error.into()));
+            return Err(HostReadiness::Unready(error.into()));
         }
     };
     now.is_recorded_out = record.read().is_some_and(|record| record.outage.is_some());
@@ -327,17 +330,18 @@ async fn lock_and_read_host(
 }
 
 /// Reaches a host and reads who it is, unless the user asks to stop meanwhile.
-async fn identify_host(host: &str, context: &Context) -> Result<(Locker, HostNow), One> {
+async fn identify_host(host: &str, context: &Context) -> Result<(Locker, HostNow), HostReadiness> {
     let look = async {
         let locker = connect_target(host, context).await?;
         let answers = locker.reader().read(&[Read::Host]).await?;
         Ok((locker, answers))
     };
     let Some(looked) = context.unless_interrupted(look).await else {
-        return Err(One::Unready(Busy::Interrupted.into()));
+        return Err(HostReadiness::Unready(Busy::Interrupted.into()));
     };
-    let (locker, answers) = looked.map_err(|error: TransportError| One::Unready(error.into()))?;
-    let now = host_now(&context.target(host), &answers).map_err(One::Unready)?;
+    let (locker, answers) =
+        looked.map_err(|error: TransportError| HostReadiness::Unready(error.into()))?;
+    let now = host_now(&context.target(host), &answers).map_err(HostReadiness::Unready)?;
     Ok((locker, now))
 }
 
@@ -348,17 +352,14 @@ async fn check_cluster_rights(
     context: &Context,
     locker: &Locker,
     run: PreflightContext<'_>,
-) -> Result<Option<Diagnostic>, One> {
-    let unready = |error: TransportError| One::Unready(error.into());
+) -> Result<Option<Diagnostic>, HostReadiness> {
     let reader = locker.reader();
-    let recorded = reader.record().await.map_err(unready)?;
-    let has_record = matches!(recorded, RecordReading::Text(_));
+    let has_record = matches!(reader.record().await?, RecordReading::Text(_));
     let done = &run.wanted.done;
     let found =
-        access::check_access_rights(run.plan, done, cluster, context, &reader, has_record).await;
-    let found = found.map_err(unready)?;
+        access::check_access_rights(run.plan, done, cluster, context, &reader, has_record).await?;
     match found.refusal {
-        Some(refusal) => Err(One::Refused(Box::new(refusal))),
+        Some(refusal) => Err(HostReadiness::Refused(Box::new(refusal))),
         None => Ok(found.warning),
     }
 }
@@ -418,50 +419,52 @@ pub fn host_now(target: &Target, answers: &ReadResults) -> Result<HostNow, Unrea
 
 /// What can cut our own connection and cannot be put back by a guard on the host is refused.
 fn cut_connections(plan: &Plan, ready: &BTreeMap<String, HostNow>) -> Vec<Diagnostic> {
-    let cuts = |node: &railwright_plan::PlanNode| {
-        let NodeKind::Change {
-            interrupts_netdevs,
-            actions,
-            members,
-            guard,
-            ..
-        } = &node.kind
-        else {
-            return None;
-        };
-        let host = &node.target.as_ref()?.name;
-        let ours = &ready.get(&**host)?.ssh_netdevs;
-        let netdev = interrupts_netdevs
-            .iter()
-            .find(|netdev| ours.contains(*netdev));
-        if netdev.is_none() && guard.is_none() {
-            return None;
-        }
-        let word = Guard::over(actions, members.iter().map(|member| &member.wish)).err()?;
-        Some(trouble::cuts_connection(
-            &node.id,
-            host,
-            netdev.map(String::as_str),
-            &word,
-        ))
-    };
     plan.nodes
         .iter()
         .filter(|node| node.held.is_none())
-        .filter_map(cuts)
+        .filter_map(|node| find_cut_connection(node, ready))
         .collect()
 }
 
+fn find_cut_connection(node: &PlanNode, ready: &BTreeMap<String, HostNow>) -> Option<Diagnostic> {
+    let NodeKind::Change {
+        interrupts_netdevs,
+        actions,
+        members,
+        guard,
+        ..
+    } = &node.kind
+    else {
+        return None;
+    };
+    let host = &node.target.as_ref()?.name;
+    let ours = &ready.get(&**host)?.ssh_netdevs;
+    let mut netdevs = interrupts_netdevs.iter();
+    let netdev = netdevs.find(|netdev| ours.contains(*netdev));
+    if netdev.is_none() && guard.is_none() {
+        return None;
+    }
+    let word = Guard::over(actions, members.iter().map(|member| &member.wish)).err()?;
+    let netdev = netdev.map(String::as_str);
+    Some(trouble::cuts_connection(&node.id, host, netdev, &word))
+}
+
 impl Preflight {
-    /// What is told of the hosts that cannot be worked on; some of them wait for a power cycle.
-    pub fn told(&self, next: &NextCommands, power_cycled: &BTreeSet<&Target>) -> Vec<Diagnostic> {
-        let one = |(target, unready): (&Target, &Unready)| match unready {
-            Unready::NotReached(_) if power_cycled.contains(target) => {
-                may_be_off(unready.told(target, next))
-            }
-            _ => unready.told(target, next),
-        };
-        self.unready.iter().map(one).collect()
+    /// Reports the targets that cannot be worked on; some of them wait for a power cycle.
+    pub fn report_unready(
+        &self,
+        next: &NextCommands,
+        power_cycled: &BTreeSet<&Target>,
+    ) -> Vec<Diagnostic> {
+        let mut problems = Vec::new();
+        for (target, unready) in &self.unready {
+            let problem = unready.diagnostic(target, next);
+            problems.push(match unready {
+                Unready::NotReached(_) if power_cycled.contains(target) => may_be_off(problem),
+                _ => problem,
+            });
+        }
+        problems
     }
 
     /// Where no host of the plan can be reached, why: a run of it could do nothing but tell so once

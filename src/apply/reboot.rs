@@ -76,12 +76,8 @@ async fn start_reboot(
     host: &str,
     order: &mut RebootRequest,
 ) -> Result<Result<String, Box<Finish>>, JournalError> {
-    let over = |finish: Finish| Ok(Err(Box::new(finish)));
-    let earlier = shared
-        .earlier
-        .nodes
-        .get(&shared.plan.nodes[n].id)
-        .and_then(|status| status.intent.as_ref());
+    let status = shared.earlier.nodes.get(&shared.plan.nodes[n].id);
+    let earlier = status.and_then(|status| status.intent.as_ref());
     let asked_in = earlier.and_then(|intent| intent.boot_id.clone());
     order.attempt = earlier.map_or(0, |intent| intent.attempt);
     let (writer, now) = match (boot_id(shared, host).await, asked_in.clone()) {
@@ -95,25 +91,22 @@ async fn start_reboot(
             let outcome = NodeOutcome::Unreachable {
                 reason: unready.reason(),
             };
-            return over(Finish::told(
-                outcome,
-                unready.told(&Target::host(host), &shared.next),
-            ));
+            let problem = unready.diagnostic(&Target::host(host), &shared.next);
+            return Ok(Err(Box::new(Finish::with_problem(outcome, problem))));
         }
     };
     if let Err(lost) = shared.heart.confirm(host, &writer).await {
-        return over(Finish::told(
-            NodeOutcome::LockLost {
-                reason: lost.message.clone(),
-            },
-            *lost,
-        ));
+        let outcome = NodeOutcome::LockLost {
+            reason: lost.message.clone(),
+        };
+        return Ok(Err(Box::new(Finish::with_problem(outcome, *lost))));
     }
     match asked_in {
         // It has happened since.
         Some(before) if before != now => Ok(Ok(before)),
         _ if !is_needed(shared, n, &writer).await => {
-            over(Finish::of(NodeOutcome::Done { changed: false }))
+            let finish = Finish::of(NodeOutcome::Done { changed: false });
+            Ok(Err(Box::new(finish)))
         }
         _ => {
             if let Err(finish) = confirm_empty(shared, n).await {
@@ -133,9 +126,7 @@ async fn start_reboot(
 async fn is_needed(shared: &RunContext, n: usize, writer: &Writer) -> bool {
     let (members, wanted) = collect_earlier_members(shared, n);
     match writer.reader().read(&wanted).await {
-        Ok(answers) => list_differing_members(shared, &members, &answers)
-            .next()
-            .is_some(),
+        Ok(answers) => !list_differing_members(shared, &members, &answers).is_empty(),
         Err(_) => true,
     }
 }
@@ -143,23 +134,25 @@ async fn is_needed(shared: &RunContext, n: usize, writer: &Writer) -> bool {
 /// Those that are not as they are to be. What was taken back is remembered by the plan alone; where
 /// it does not say what was there before, its own step has proven it.
 pub(super) fn list_differing_members<'a>(
-    shared: &'a RunContext,
-    members: &'a [&'a Member],
-    answers: &'a ReadResults,
-) -> impl Iterator<Item = ObservedMember<'a>> {
-    let prior = |member: &Member| shared.prior(&member.wish.address);
-    let told = move |member: &&&Member| {
-        !member.removal || !member.before.is_null() || prior(member).is_some()
-    };
-    let seen = move |member: &&'a Member| observe_member(member, prior(member), answers, true);
-    members
-        .iter()
-        .filter(told)
-        .map(seen)
-        .filter(|seen| !seen.assessment.is_met())
+    shared: &RunContext,
+    members: &[&'a Member],
+    answers: &ReadResults,
+) -> Vec<ObservedMember<'a>> {
+    let mut differing = Vec::new();
+    for &member in members {
+        let prior = shared.prior(&member.wish.address);
+        if member.removal && member.before.is_null() && prior.is_none() {
+            continue;
+        }
+        let seen = observe_member(member, prior, answers, true);
+        if !seen.assessment.is_met() {
+            differing.push(seen);
+        }
+    }
+    differing
 }
 
-/// The resources that come before the reboot on its host, and what has to be read to judge them.
+/// The resources that come before the reboot on its host, and what has to be read to compare them.
 pub(super) fn collect_earlier_members(shared: &RunContext, n: usize) -> (Vec<&Member>, Vec<Read>) {
     let members: Vec<&Member> = shared
         .earlier_on_target(n)
@@ -177,7 +170,7 @@ fn finish_missed_reboot(shared: &RunContext, host: &str, answered: bool) -> Fini
     let minutes = shared.context.patience.reboot.as_secs() / 60;
     if answered {
         let problem = trouble::not_rebooted(host, minutes, &shared.next);
-        Finish::told(
+        Finish::with_problem(
             NodeOutcome::Failed {
                 reason: "the host did not reboot".to_owned(),
             },
@@ -185,7 +178,7 @@ fn finish_missed_reboot(shared: &RunContext, host: &str, answered: bool) -> Fini
         )
     } else {
         let problem = trouble::not_back(host, minutes, &shared.next);
-        Finish::told(
+        Finish::with_problem(
             NodeOutcome::Unknown {
                 reason: "the host did not come back from its reboot".to_owned(),
             },
@@ -254,11 +247,11 @@ async fn request_reboot(
             let outcome = NodeOutcome::Failed {
                 reason: format!("{host} refused to reboot (exit status {code})"),
             };
-            Ok(Err(Box::new(Finish::told(outcome, problem))))
+            Ok(Err(Box::new(Finish::with_problem(outcome, problem))))
         }
         Err(TransportError::LockLost { holder, .. }) => {
             let lost = shared.heart.lost(host, holder.as_deref());
-            Ok(Err(Box::new(Finish::told(
+            Ok(Err(Box::new(Finish::with_problem(
                 NodeOutcome::LockLost {
                     reason: lost.message.clone(),
                 },
@@ -303,8 +296,8 @@ async fn come_back(
                 let outcome = NodeOutcome::Failed {
                     reason: unready.reason(),
                 };
-                let problem = unready.told(&Target::host(host), &shared.next);
-                return Ok(Err(Box::new(Finish::told(outcome, problem))));
+                let problem = unready.diagnostic(&Target::host(host), &shared.next);
+                return Ok(Err(Box::new(Finish::with_problem(outcome, problem))));
             }
             Err(_) => *answered = 0,
         }
@@ -323,32 +316,25 @@ pub(super) async fn boot_id(shared: &RunContext, host: &str) -> Result<(Writer, 
     let (writer, answers) = look.await?;
     let now = host_now(&Target::host(host), &answers)?;
     let locked = shared.host(host).machine_id;
-    if locked
-        .known()
-        .zip(now.machine_id.known())
-        .is_some_and(|(locked, now)| locked != now)
+    if let (Some(locked), Some(now)) = (locked.known(), now.machine_id.known())
+        && locked != now
     {
         return Err(Unready::Reinstalled);
     }
-    let boot = now
-        .boot_id
-        .ok_or_else(|| Unready::Unfit("it does not say which boot it is in".to_owned()))?;
+    let Some(boot) = now.boot_id else {
+        let reason = "it does not say which boot it is in".to_owned();
+        return Err(Unready::Unfit(reason));
+    };
     Ok((writer, boot))
 }
 
-/// All that was done on the host before the reboot must be as wished now, in every plane.
+/// All that was done on the host before the reboot must be in sync now, in every plane.
 async fn verify_reboot(shared: &RunContext, n: usize, host: &str) -> Finish {
     let (members, wanted) = collect_earlier_members(shared, n);
-    let (members, wanted) = (&members, &wanted);
-    let look = || -> BoxFuture<'_, _> {
-        Box::pin(async move {
-            match find_differences(shared, host, members, wanted).await {
-                Ok(None) => Ok(Finish::of(NodeOutcome::Done { changed: true })),
-                Ok(Some(what)) | Err(what) => Err(what),
-            }
-        })
-    };
-    wait_until_settled(shared, host, "reboot", look).await
+    wait_until_settled(shared, host, "reboot", || {
+        Box::pin(look_after_reboot(shared, host, &members, &wanted))
+    })
+    .await
 }
 
 /// Looks until there is something to say of what a reboot was to bring, or patience ends with what
@@ -371,7 +357,7 @@ pub(super) async fn wait_until_settled<'a>(
         }
     }
     let problem = trouble::wrong_after_reboot(host, &last, &shared.next);
-    Finish::told(
+    Finish::with_problem(
         NodeOutcome::Failed {
             reason: format!("not as desired after the {after}: {last}"),
         },
@@ -379,18 +365,21 @@ pub(super) async fn wait_until_settled<'a>(
     )
 }
 
-async fn find_differences(
+/// One look at what was done before the reboot; an error with what differs, or why it is not known.
+async fn look_after_reboot(
     shared: &RunContext,
     host: &str,
     members: &[&Member],
     wanted: &[Read],
-) -> Result<Option<String>, String> {
+) -> Result<Finish, String> {
     let look = async { shared.connect(host).await?.reader().read(wanted).await };
     let answers = look
         .await
         .map_err(|error: TransportError| error.to_string())?;
-    let what: Vec<String> = list_differing_members(shared, members, &answers)
-        .map(|seen| seen.what_differs())
-        .collect();
-    Ok((!what.is_empty()).then(|| what.join("; ")))
+    let differing = list_differing_members(shared, members, &answers);
+    if differing.is_empty() {
+        return Ok(Finish::of(NodeOutcome::Done { changed: true }));
+    }
+    let what: Vec<String> = differing.iter().map(ObservedMember::what_differs).collect();
+    Err(what.join("; "))
 }

@@ -1,5 +1,5 @@
 //! When targets write down what was applied to them. A host does so after each of its steps, of
-//! which it has few, before it leaves service, and when a gate has judged it. A cluster may have
+//! which it has few, before it leaves service, and when a gate has checked it. A cluster may have
 //! ten thousand objects, and its record is written whole each time, as one Secret: it is written
 //! before the first step, with the kinds that are coming, now and then between, and at the end.
 //! What a crash leaves unwritten is in the journal, and is written when the run goes on.
@@ -14,7 +14,7 @@ use railwright_resource::kubernetes_object::applyset::is_member;
 use railwright_state::journal::GateFailure;
 use railwright_state::{HostRecord, JournalEntry};
 use railwright_system::clock::{self, Deadline, Stopwatch};
-use railwright_transport::{BoxFuture, RECORD_LIMIT_BYTES, RecordOutcome, TransportError, Writer};
+use railwright_transport::{RECORD_LIMIT_BYTES, RecordOutcome, TransportError, Writer};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::time::Duration;
@@ -33,34 +33,35 @@ pub(super) type Records = BTreeMap<Target, Deadline>;
 
 /// The objects of a record that are members of the cluster's set.
 pub(super) fn list_record_members(record: &HostRecord) -> Vec<String> {
-    let made = record
-        .resources
-        .iter()
-        .filter(|(_, applied)| is_member(&applied.kind, &applied.body, &applied.before));
-    made.map(|(address, _)| address.within_target()).collect()
+    let mut members = Vec::new();
+    for (address, applied) in &record.resources {
+        if is_member(&applied.kind, &applied.body, &applied.before) {
+            members.push(address.within_target());
+        }
+    }
+    members
 }
 
 /// A host would not read it again, and nobody could plan for the host any more. A cluster's record
 /// has limits of its own.
 pub(super) fn too_large(target: &Target, record: &HostRecord, json: &str) -> Option<Diagnostic> {
-    let is_read = target.kind == TargetKind::Kube
-        || (json.len() < RECORD_LIMIT_BYTES && bounded::is_of_record(json));
+    if target.kind == TargetKind::Kube
+        || (json.len() < RECORD_LIMIT_BYTES && bounded::is_of_record(json))
+    {
+        return None;
+    }
     let sizes = record.resources.iter().map(|(address, applied)| {
-        (
-            serde_json::to_string(applied).map_or(0, |json| json.len()),
-            address,
-        )
+        let json = serde_json::to_string(applied).unwrap_or_default();
+        (json.len(), address)
     });
-    let largest = sizes.filter(|_| !is_read).max();
-    largest.map(|(size, address)| {
-        trouble::record_too_large(
-            target,
-            json.len() >> 10,
-            RECORD_LIMIT_BYTES >> 10,
-            &address.to_string(),
-            size >> 10,
-        )
-    })
+    let (size, largest) = sizes.max()?;
+    Some(trouble::record_too_large(
+        target,
+        json.len() >> 10,
+        RECORD_LIMIT_BYTES >> 10,
+        &largest.to_string(),
+        size >> 10,
+    ))
 }
 
 impl RunContext {
@@ -96,15 +97,11 @@ impl RunContext {
     /// A host writes down that it leaves service, before anything is done to it: so it is known
     /// where this folder is not.
     pub(super) async fn record_leaving(&self, n: usize, writer: &Writer) {
-        let Some(host) = self.host_of(n).filter(|_| self.is_disruptive(n)) else {
+        let Some(host) = self.host_of(n) else {
             return;
         };
-        if self.note_outage(
-            &host,
-            OutageCause::Unproven {
-                node: self.plan.nodes[n].id.clone(),
-            },
-        ) {
+        let node = self.plan.nodes[n].id.clone();
+        if self.is_disruptive(n) && self.note_outage(&host, OutageCause::Unproven { node }) {
             // Whatever is in the way of it is in the way of the step too, which tells.
             let _ = self
                 .write_record(&Target::host(&host), writer, Vec::new())
@@ -119,28 +116,11 @@ impl RunContext {
         hosts: &[String],
         failure: Option<&GateFailure>,
     ) -> Vec<Diagnostic> {
-        let changed = hosts.iter().filter(|host| match failure {
-            None => {
-                let now = self.host(host);
-                lock_ignoring_poison(&self.state).end_outage(host, now.boot_id.as_deref())
-                    || now.is_recorded_out
-            }
-            Some(GateFailure { code, check }) => {
-                let cause = OutageCause::GateFailed {
-                    gate: gate.to_owned(),
-                    code: code.clone(),
-                    check: check.clone(),
-                };
-                let is_news = note_outage(
-                    &mut lock_ignoring_poison(&self.state).outages,
-                    (*host).clone(),
-                    self.outage(cause),
-                );
-                is_news || !self.host(host).is_recorded_out
-            }
-        });
+        let changed = hosts
+            .iter()
+            .filter(|host| self.note_gate_result(gate, host, failure));
         let problems = self.record_hosts(changed.cloned().collect()).await;
-        // A host that did not pass may be in no state to write anything, and that was told.
+        // A host that did not pass may be in no state to write anything, and that was reported.
         if failure.is_some() {
             Vec::new()
         } else {
@@ -148,15 +128,39 @@ impl RunContext {
         }
     }
 
+    /// Remembers what a gate found of this host. Says whether the host still has to write it down.
+    fn note_gate_result(&self, gate: &str, host: &str, failure: Option<&GateFailure>) -> bool {
+        let Some(GateFailure { code, check }) = failure else {
+            let now = self.host(host);
+            let is_news =
+                lock_ignoring_poison(&self.state).end_outage(host, now.boot_id.as_deref());
+            return is_news || now.is_recorded_out;
+        };
+        let cause = OutageCause::GateFailed {
+            gate: gate.to_owned(),
+            code: code.clone(),
+            check: check.clone(),
+        };
+        let is_news = note_outage(
+            &mut lock_ignoring_poison(&self.state).outages,
+            host.to_owned(),
+            self.outage(cause),
+        );
+        is_news || !self.host(host).is_recorded_out
+    }
+
     /// Hosts whose steps were given up write down that they are out of service, as far as they
     /// answer at once.
     pub(super) async fn record_given_up(&self, steps: Vec<usize>) -> Vec<Diagnostic> {
-        let hosts = steps
-            .into_iter()
-            .filter_map(|n| Some((self.host_of(n)?, lost_by(&self.plan.nodes[n]))));
-        let is_unsaid =
-            |(host, cause): &(String, OutageCause)| self.note_outage(host, cause.clone());
-        let hosts: Vec<String> = hosts.filter(is_unsaid).map(|(host, _)| host).collect();
+        let mut hosts = Vec::new();
+        for n in steps {
+            let Some(host) = self.host_of(n) else {
+                continue;
+            };
+            if self.note_outage(&host, lost_by(&self.plan.nodes[n])) {
+                hosts.push(host);
+            }
+        }
         clock::await_with_timeout(GIVEN_UP_LIMIT, self.record_hosts(hosts))
             .await
             .unwrap_or_default()
@@ -170,18 +174,19 @@ impl RunContext {
             .map(Target::host)
             .collect();
         let problems = Mutex::new(Vec::new());
-        let work = |target: Target| -> BoxFuture<'_, ()> {
-            let problems = &problems;
-            Box::pin(async move {
-                let problem = match self.connect(&target.name).await {
-                    Ok(writer) => self.write_record(&target, &writer, Vec::new()).await,
-                    Err(error) => Some(trouble::record_not_written(&target, &error.to_string())),
-                };
-                lock_ignoring_poison(problems).extend(problem);
-            })
-        };
-        crowd::run_each_bounded(hosts, self.context.patience.parallel, &work).await;
+        crowd::run_each_bounded(hosts, self.context.patience.parallel, &|target| {
+            Box::pin(self.record_host(target, &problems))
+        })
+        .await;
         std::mem::take(&mut *lock_ignoring_poison(&problems))
+    }
+
+    async fn record_host(&self, target: Target, problems: &Mutex<Vec<Diagnostic>>) {
+        let problem = match self.connect(&target.name).await {
+            Ok(writer) => self.write_record(&target, &writer, Vec::new()).await,
+            Err(error) => Some(trouble::record_not_written(&target, &error.to_string())),
+        };
+        lock_ignoring_poison(problems).extend(problem);
     }
 
     /// A gate without a check of a host ends no outage of it that a check began.
@@ -194,17 +199,15 @@ impl RunContext {
             return None;
         }
         let state = lock_ignoring_poison(&self.state);
-        let failed = |host: &&String| {
-            state
-                .outages
-                .get(*host)
-                .is_some_and(|outage| outage.cause.is_of_check())
-        };
-        let failed: Vec<&String> = hosts
-            .iter()
-            .filter(|host| !result.checked.contains(*host))
-            .filter(failed)
-            .collect();
+        let mut failed = Vec::new();
+        for host in hosts {
+            if let Some(outage) = state.outages.get(host)
+                && outage.cause.is_of_check()
+                && !result.checked.contains(host)
+            {
+                failed.push(host);
+            }
+        }
         (!failed.is_empty())
             .then(|| trouble::nothing_to_check(&nodeset::fold_node_set(&failed), &self.next))
     }
@@ -258,35 +261,33 @@ impl RunContext {
     }
 
     /// Clusters that this run changes, and that are reached.
-    fn clusters(&self) -> Vec<Target> {
-        let changes = self
-            .plan
-            .nodes
-            .iter()
-            .filter(|node| matches!(node.kind, NodeKind::Change { .. }));
-        let mut targets: Vec<Target> = changes
-            .filter_map(|node| node.target.clone())
-            .filter(|target| target.kind == TargetKind::Kube)
-            .collect();
-        targets.sort();
-        targets.dedup();
+    fn clusters(&self) -> BTreeSet<Target> {
+        let mut targets = BTreeSet::new();
+        for node in &self.plan.nodes {
+            if let (NodeKind::Change { .. }, Some(target)) = (&node.kind, &node.target)
+                && target.kind == TargetKind::Kube
+            {
+                targets.insert(target.clone());
+            }
+        }
         targets.retain(|target| self.is_ready(&target.name));
         targets
     }
 
     /// Objects that the run is about to make on this target.
     fn coming(&self, target: &Target) -> Vec<String> {
-        let nodes = self
-            .plan
-            .nodes
-            .iter()
-            .filter(|node| node.target.as_ref() == Some(target));
-        let members = nodes
-            .flat_map(|node| node.members())
-            .filter(|member| is_member(&member.wish.kind, &member.wish.body, &member.before));
-        members
-            .map(|member| member.wish.address.within_target())
-            .collect()
+        let mut coming = Vec::new();
+        for node in &self.plan.nodes {
+            if node.target.as_ref() != Some(target) {
+                continue;
+            }
+            for member in node.members() {
+                if is_member(&member.wish.kind, &member.wish.body, &member.before) {
+                    coming.push(member.wish.address.within_target());
+                }
+            }
+        }
+        coming
     }
 
     /// Writes it, with what is coming among the members of the cluster's set.
@@ -306,10 +307,8 @@ impl RunContext {
             &self.plan.digest,
             clock::read_current_time(),
         );
-        let members = list_record_members(&record)
-            .into_iter()
-            .chain(coming)
-            .collect();
+        let mut members = list_record_members(&record);
+        members.extend(coming);
         let (json, replaces) = (record.to_json(), may_stand.clone());
         if let Some(too_large) = too_large(target, &record, &json) {
             return Some(too_large);
@@ -319,7 +318,9 @@ impl RunContext {
             .to_owned();
         // What nobody knows of may stand there, or what was there before: also where nobody waits
         // for the end of it.
-        may_stand.extend((!replaces.is_empty()).then(|| digest.clone()));
+        if !replaces.is_empty() {
+            may_stand.insert(digest.clone());
+        }
         let written = writer.record(json, members, replaces.clone()).await;
         self.note_recorded_out(
             &target.name,

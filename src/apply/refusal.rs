@@ -66,25 +66,21 @@ pub fn of_secrets<'a>(
     secrets: &Secrets,
 ) -> Vec<Diagnostic> {
     let mut problems: BTreeMap<String, Diagnostic> = BTreeMap::new();
-    let nodes: Vec<&PlanNode> = nodes.filter(|node| node.held.is_none()).collect();
-    let wanted = nodes
-        .iter()
-        .flat_map(|node| node.members())
-        .filter(|member| !member.removal)
-        .map(|member| &member.wish);
-    for wish in wanted {
-        let named = secret::names_in(&wish.body).into_iter();
-        let missing: Vec<_> = named
-            .filter_map(|name| Some((name.to_owned(), secrets.missing(name)?)))
-            .collect();
-        if missing.is_empty() && has_other_value(wish, secrets) {
+    let nodes = nodes.filter(|node| node.held.is_none());
+    for member in nodes.flat_map(|node| node.members()) {
+        if member.removal {
+            continue;
+        }
+        let (wish, mut is_complete) = (&member.wish, true);
+        for name in secret::names_in(&wish.body) {
+            if let Some(why) = secrets.missing(name) {
+                is_complete = false;
+                problems.insert(name.to_owned(), why.state("nothing was changed"));
+            }
+        }
+        if is_complete && has_other_value(wish, secrets) {
             problems.insert(wish.address.to_string(), other_secret(plan, wish));
         }
-        problems.extend(
-            missing
-                .into_iter()
-                .map(|(name, why)| (name, why.state("nothing was changed"))),
-        );
     }
     problems.into_values().collect()
 }
@@ -127,26 +123,30 @@ pub fn of_windows<'a>(
     let waits = nodes.any(|node| {
         node.held.is_none() && plan.rollout.needs_window(node.disruption) && !is_by_hand(node)
     });
-    let closed = || {
-        matches!(
-            compute_window_state(&plan.rollout.openings(), now),
-            WindowState::Closed { .. }
-        )
-    };
-    (waits && closed()).then(|| trouble::outside_windows(&plan.rollout, now, next))
+    if !waits {
+        return None;
+    }
+    match compute_window_state(&plan.rollout.openings(), now) {
+        WindowState::Open { .. } => None,
+        WindowState::Closed { .. } => Some(trouble::outside_windows(&plan.rollout, now, next)),
+    }
 }
 
 /// The state that the plan was made against has moved on, as far as the plan works on it.
 pub fn of_state(plan: &Plan, state: &ClusterState) -> Option<Diagnostic> {
-    (state.last_applied.digest_of(&plan.targets_of_work()) != plan.state_digest).then(|| {
-        Diagnostic::error(
-            "RW0604",
-            "something was applied or forgotten after the plan was made",
-        )
-        .effect("what the plan calls new, changed or removed may no longer be so")
-        .state("nothing was changed")
-        .next(NextCommands::of(plan).anew())
-    })
+    if state.last_applied.digest_of(&plan.targets_of_work()) == plan.state_digest {
+        return None;
+    }
+    let problem = Diagnostic::error(
+        "RW0604",
+        "something was applied or forgotten after the plan was made",
+    );
+    Some(
+        problem
+            .effect("what the plan calls new, changed or removed may no longer be so")
+            .state("nothing was changed")
+            .next(NextCommands::of(plan).anew()),
+    )
 }
 
 /// The plan was made with the state of another cluster.
@@ -168,13 +168,11 @@ pub fn of_cluster(plan: &Plan, state: &ClusterState) -> Option<Diagnostic> {
 
 /// Hosts that are another machine than when the plan was made.
 pub fn of_machines(plan: &Plan, reinstalled: &BTreeMap<Target, usize>) -> Option<Diagnostic> {
-    let planned: BTreeSet<&Target> = plan.reinstalled.iter().map(|one| &one.host).collect();
-    let since = reinstalled
-        .iter()
-        .filter(|(host, _)| !planned.contains(host));
-    let problem = identity_conflict::warn_reinstalled_hosts(
-        &since.map(|(host, count)| (host.clone(), *count)).collect(),
-    )?;
+    let mut since = reinstalled.clone();
+    for planned in &plan.reinstalled {
+        since.remove(&planned.host);
+    }
+    let problem = identity_conflict::warn_reinstalled_hosts(&since)?;
     let refused = Diagnostic::error("RW0723", problem.message)
         .effect("the plan was made against what the machine before said");
     Some(
@@ -187,17 +185,12 @@ pub fn of_machines(plan: &Plan, reinstalled: &BTreeMap<Target, usize>) -> Option
 /// The names of the hosts, switches and clusters that the plan works on, and of the hosts that its
 /// gates verify.
 pub fn list_target_names(plan: &Plan) -> BTreeSet<&str> {
-    let verified = plan
-        .nodes
-        .iter()
-        .filter(|node| node.held.is_none())
-        .flat_map(PlanNode::verified)
-        .map(String::as_str);
-    plan.targets_of_work()
-        .into_iter()
-        .map(|target| &*target.name)
-        .chain(verified)
-        .collect()
+    let targets = plan.targets_of_work().into_iter();
+    let mut names: BTreeSet<&str> = targets.map(|target| &*target.name).collect();
+    for node in plan.nodes.iter().filter(|node| node.held.is_none()) {
+        names.extend(node.verified().iter().map(String::as_str));
+    }
+    names
 }
 
 fn cannot_be_done(node: &PlanNode, context: &Context, next: &NextCommands) -> Option<Diagnostic> {
@@ -228,11 +221,8 @@ fn cannot_be_done(node: &PlanNode, context: &Context, next: &NextCommands) -> Op
 }
 
 fn unknown_kind(node: &PlanNode) -> Option<String> {
-    let kind = node
-        .members()
-        .iter()
-        .map(|member| &member.wish.kind)
-        .find(|kind| kind_named(kind).is_none())?;
+    let mut kinds = node.members().iter().map(|member| &member.wish.kind);
+    let kind = kinds.find(|kind| kind_named(kind).is_none())?;
     Some(format!(
         "this railwright has no resource kind `{}`",
         railwright_base::text::one_line(kind, 40)

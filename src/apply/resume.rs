@@ -5,18 +5,18 @@ use super::context::{Context, DesiredSpec, EventSink};
 use super::host_locks::{release_dead_locks, release_host_locks};
 use super::outcome::ApplyOutcome;
 use super::preflight::{Preflight, PreflightScope, run_preflight};
-use super::run::{PreparedRun, lock_taken, recognize_hosts};
+use super::run::{PreparedRun, list_problem, lock_taken, recognize_hosts};
 use super::run_history::is_done;
 use super::shared::{Earlier, RunParts};
 use super::steps::{ScheduledStep, StepRole, build_steps};
 use super::{refusal, trouble::NextCommands};
 use railwright_base::{Address, Diagnostic};
 use railwright_plan::by_hand::release_power_cycles;
-use railwright_plan::{NodeKind, Plan, PlanNode};
+use railwright_plan::{NodeKind, Plan};
 use railwright_state::journal::Journal;
 use railwright_state::{
     ClusterIdentity, ClusterLock, ClusterState, IdentityConflict, JournalEntry, JournalWriter,
-    RunOrder, RunStatus, StateFolder, run_status,
+    NodeOutcome, RunOrder, RunStatus, StateFolder, run_status,
 };
 use railwright_system::identity;
 use std::collections::BTreeSet;
@@ -61,9 +61,8 @@ async fn prepare_resume(
     decisions: Decisions,
     sink: EventSink,
 ) -> Result<PreparedRun, Vec<Diagnostic>> {
-    let one = |problem: Diagnostic| vec![problem];
-    let lock = ClusterLock::take(&context.folder, "resume").map_err(one)?;
-    let newest = NewestRun::read(&context.folder).map_err(one)?;
+    let lock = ClusterLock::take(&context.folder, "resume").map_err(list_problem)?;
+    let newest = NewestRun::read(&context.folder).map_err(list_problem)?;
     let now = context.wished.clone();
     let context = Context {
         spec_digest: None,
@@ -71,7 +70,7 @@ async fn prepare_resume(
         ..context.clone()
     };
     let plan = newest.read_plan(&context, now.as_deref())?;
-    let steps = build_steps(&plan).map_err(one)?;
+    let steps = build_steps(&plan).map_err(list_problem)?;
     let left = list_steps_left(&steps, &newest.status);
     if !is_resumable(&steps, &newest.status) {
         // It may have died before it let its hosts go.
@@ -84,8 +83,8 @@ async fn prepare_resume(
     }
     check_decisions(&plan, &left, &newest.status, &decisions)?;
     check_steps_left(&plan, &left, &context)?;
-    let mut state =
-        state_of(&newest.status, &context.folder, &NextCommands::of(&plan)).map_err(one)?;
+    let mut state = state_of(&newest.status, &context.folder, &NextCommands::of(&plan))
+        .map_err(list_problem)?;
     let scope = build_preflight_scope(&plan, &left, &newest, &state);
     release_locks_except(&scope.hosts, &plan, &context, &lock).await;
     let mut found = run_preflight(&plan, scope, &context, &lock, &sink).await;
@@ -93,13 +92,15 @@ async fn prepare_resume(
         return Err(found.refusals);
     }
     check_identities(&mut found, &mut state, &plan, &context, &lock).await?;
-    let cluster = store_identity(&mut state, &plan, &context.folder).map_err(one)?;
-    let journal = newest.open_journal(&context.folder, &lock).map_err(one)?;
+    let cluster = store_identity(&mut state, &plan, &context.folder).map_err(list_problem)?;
+    let journal = newest
+        .open_journal(&context.folder, &lock)
+        .map_err(list_problem)?;
     let entries = vec![new_resume_entry(&decisions), lock_taken(&lock)];
     let earlier = Earlier {
         status: newest.status,
         decisions,
-        told: newest.told,
+        last_order: newest.last_order,
     };
     let parts = RunParts {
         plan,
@@ -119,7 +120,7 @@ async fn prepare_resume(
 struct NewestRun {
     name: String,
     /// The order that lay there when the cluster's lock was taken.
-    told: Option<RunOrder>,
+    last_order: Option<RunOrder>,
     journal: Journal,
     status: RunStatus,
 }
@@ -135,7 +136,7 @@ impl NewestRun {
                 &beside,
             ));
         };
-        let told = folder.read_order(&name);
+        let last_order = folder.read_order(&name);
         let journal = folder.read_journal(&name)?;
         if journal.records.is_empty() {
             return Err(report_nothing_to_resume(
@@ -146,7 +147,7 @@ impl NewestRun {
         Ok(NewestRun {
             status: run_status::fold_journal_records(&journal.records),
             name,
-            told,
+            last_order,
             journal,
         })
     }
@@ -158,7 +159,7 @@ impl NewestRun {
         now: Option<&DesiredSpec>,
     ) -> Result<Plan, Vec<Diagnostic>> {
         let reviewed = context.folder.read_plan(&self.name);
-        let mut plan = taken_up(reviewed.map_err(|problem| vec![problem])?, context)?;
+        let mut plan = taken_up(reviewed.map_err(list_problem)?, context)?;
         keep_windows_of_now(&mut plan, now);
         Ok(plan)
     }
@@ -208,15 +209,12 @@ fn check_steps_left(
     left: &BTreeSet<&str>,
     context: &Context,
 ) -> Result<(), Vec<Diagnostic>> {
-    let nodes = || {
-        plan.nodes
-            .iter()
-            .filter(|node| left.contains(node.id.as_str()))
-    };
-    let mut problems = refusal::of_secrets(plan, nodes(), &context.secrets);
+    let nodes = plan.nodes.iter();
+    let nodes = nodes.filter(|node| left.contains(node.id.as_str()));
+    let mut problems = refusal::of_secrets(plan, nodes.clone(), &context.secrets);
     problems.extend(refusal::of_windows(
         plan,
-        nodes(),
+        nodes,
         context.clock.now(),
         &NextCommands::of(plan).resume(),
     ));
@@ -338,44 +336,35 @@ fn new_resume_entry(decisions: &Decisions) -> JournalEntry {
 
 fn hosts_left(plan: &Plan, left: &BTreeSet<&str>) -> BTreeSet<String> {
     let all = refusal::list_target_names(plan);
-    let nodes = plan
-        .nodes
-        .iter()
-        .filter(|node| left.contains(node.id.as_str()));
-    let targets = nodes
-        .clone()
-        .flat_map(|node| node.target.iter().chain(node.cluster()));
-    let names = targets.map(|target| target.name.to_string());
-    // A gate may be the only thing that is left of a host: whoever passes is the machine that the
-    // run was about, and nobody else's.
-    let verified = nodes.flat_map(PlanNode::verified).cloned();
+    let mut names = BTreeSet::new();
+    for node in &plan.nodes {
+        if !left.contains(node.id.as_str()) {
+            continue;
+        }
+        for target in node.target.iter().chain(node.cluster()) {
+            names.insert(target.name.to_string());
+        }
+        // A gate may be the only thing that is left of a host: whoever passes is the machine that
+        // the run was about, and nobody else's.
+        names.extend(node.verified().iter().cloned());
+    }
+    names.retain(|name| all.contains(name.as_str()));
     names
-        .chain(verified)
-        .filter(|name| all.contains(name.as_str()))
-        .collect()
 }
 
 /// Hosts whose reboot was asked for and not seen to its end.
 fn find_rebooting_hosts(plan: &Plan, status: &RunStatus) -> BTreeSet<String> {
-    let open = |node: &&PlanNode| {
-        let of_node = status.nodes.get(&node.id);
-        of_node.is_some_and(|node| {
-            node.intent.is_some()
-                && !node
-                    .outcome
-                    .as_ref()
-                    .is_some_and(|outcome| outcome.is_done())
-        })
-    };
-    let reboots = plan
-        .nodes
-        .iter()
-        .filter(|node| node.kind == NodeKind::Reboot);
-    reboots
-        .filter(open)
-        .filter_map(|node| node.target.as_ref())
-        .map(|target| target.name.to_string())
-        .collect()
+    let mut hosts = BTreeSet::new();
+    for node in &plan.nodes {
+        if node.kind == NodeKind::Reboot
+            && let (Some(target), Some(status)) = (&node.target, status.nodes.get(&node.id))
+            && status.intent.is_some()
+            && !status.outcome.as_ref().is_some_and(NodeOutcome::is_done)
+        {
+            hosts.insert(target.name.to_string());
+        }
+    }
+    hosts
 }
 
 /// A decision is about a step that was begun and is not done.
@@ -385,40 +374,33 @@ fn check_decisions(
     status: &RunStatus,
     decisions: &Decisions,
 ) -> Result<(), Vec<Diagnostic>> {
-    let open: BTreeSet<&Address> = plan
-        .nodes
-        .iter()
-        .filter(|node| {
-            left.contains(node.id.as_str())
-                && status
-                    .nodes
-                    .get(&node.id)
-                    .is_some_and(|n| n.intent.is_some())
-        })
-        .flat_map(|node| node.members())
-        .map(|member| &member.wish.address)
-        .collect();
-    let problems: Vec<Diagnostic> = decisions
-        .redo
-        .iter()
-        .chain(&decisions.accept)
-        .filter(|address| !open.contains(address))
-        .map(|address| {
-            Diagnostic::error(
-                "RW0624",
-                format!(
-                    "{address} was not left open by the run, so there is nothing to decide about it"
-                ),
-            )
-            .state("nothing was changed")
-            .next(NextCommands::of(plan).resume())
-        })
-        .collect();
+    let mut open: BTreeSet<&Address> = BTreeSet::new();
+    for node in &plan.nodes {
+        let of_node = status.nodes.get(&node.id);
+        if left.contains(node.id.as_str()) && of_node.is_some_and(|node| node.intent.is_some()) {
+            open.extend(node.members().iter().map(|member| &member.wish.address));
+        }
+    }
+    let mut problems = Vec::new();
+    for address in decisions.redo.iter().chain(&decisions.accept) {
+        if !open.contains(address) {
+            problems.push(report_nothing_to_decide(address, plan));
+        }
+    }
     if problems.is_empty() {
         Ok(())
     } else {
         Err(problems)
     }
+}
+
+fn report_nothing_to_decide(address: &Address, plan: &Plan) -> Diagnostic {
+    Diagnostic::error(
+        "RW0624",
+        format!("{address} was not left open by the run, so there is nothing to decide about it"),
+    )
+    .state("nothing was changed")
+    .next(NextCommands::of(plan).resume())
 }
 
 fn report_nothing_to_resume(why: &str, next: &NextCommands) -> Diagnostic {

@@ -5,7 +5,9 @@ use super::locks::append_to_newest_journal;
 use super::resume::state_of;
 use super::trouble::{self, NextCommands};
 use railwright_base::Diagnostic;
-use railwright_state::{ClusterLock, ClusterState, JournalEntry, StateFolder, run_status};
+use railwright_state::{
+    ClusterLock, ClusterState, JournalEntry, RunStatus, StateFolder, run_status,
+};
 use railwright_system::identity;
 
 /// Takes these hosts as in service. Changes nothing on any of them.
@@ -21,17 +23,10 @@ pub async fn return_to_service(
 ) -> Result<(), Diagnostic> {
     let lock = ClusterLock::take(folder, "state return-to-service")?;
     let next = NextCommands::beside(folder);
-    let newest = folder
-        .newest_run()?
-        .map(|run| folder.read_journal(&run))
-        .transpose()?;
-    let run = newest
-        .map(|journal| run_status::fold_journal_records(&journal.records))
-        .filter(|run| run.sequence > 0);
-    let state = run.map_or_else(
-        || ClusterState::load(folder),
-        |run| state_of(&run, folder, &next),
-    )?;
+    let state = match read_newest_run(folder)? {
+        Some(run) if run.sequence > 0 => state_of(&run, folder, &next)?,
+        _ => ClusterState::load(folder)?,
+    };
     // Only a look tells whether one that waits for a power cycle is out of service.
     if let Some(host) = hosts
         .iter()
@@ -50,4 +45,12 @@ pub async fn return_to_service(
         return Err(trouble::return_without_journal(&next));
     }
     ClusterState::load(folder)?.store(folder)
+}
+
+fn read_newest_run(folder: &StateFolder) -> Result<Option<RunStatus>, Diagnostic> {
+    let Some(run) = folder.newest_run()? else {
+        return Ok(None);
+    };
+    let journal = folder.read_journal(&run)?;
+    Ok(Some(run_status::fold_journal_records(&journal.records)))
 }

@@ -17,7 +17,7 @@ use super::signal::Limits;
 use super::steps::{ScheduledStep, StepRole, build_steps, mark_blocked_steps};
 use super::trouble::{self, NextCommands};
 use super::turn::Turn;
-use railwright_base::{Diagnostic, Target};
+use railwright_base::Diagnostic;
 use railwright_plan::by_hand::{is_by_hand, release_power_cycles};
 use railwright_plan::{OutageCause, Plan};
 use railwright_resource::host::MachineIdReading;
@@ -28,7 +28,7 @@ use railwright_state::{
     RunStatus, StateFolder, TargetIdentity,
 };
 use railwright_system::identity;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Carries out a plan. Refusals change nothing and leave no run behind.
@@ -45,30 +45,20 @@ async fn prepare_run(
     context: &Context,
     sink: EventSink,
 ) -> Result<Option<PreparedRun>, Vec<Diagnostic>> {
-    let one = |problem: Diagnostic| vec![problem];
     check_plan(plan, context)?;
     let later = release_power_cycles(plan);
-    let mut steps = build_steps(later.as_ref().unwrap_or(plan)).map_err(one)?;
+    let mut steps = build_steps(later.as_ref().unwrap_or(plan)).map_err(list_problem)?;
     mark_blocked_steps(&mut steps, plan);
     if steps.is_empty() && plan.reinstalled.is_empty() {
         return Ok(None);
     }
-    let lock = ClusterLock::take(&context.folder, "apply").map_err(one)?;
-    let mut state = ClusterState::load(&context.folder).map_err(one)?;
-    let moved = refusal::of_state(plan, &state);
+    let lock = ClusterLock::take(&context.folder, "apply").map_err(list_problem)?;
+    let mut state = ClusterState::load(&context.folder).map_err(list_problem)?;
     let mut found = lock_targets(plan, context, &lock, &sink).await?;
-    let recognition = recognize_hosts(&mut state, plan, &found, context);
-    let mut problems = other_ground(plan, context, &state, &recognition, moved);
-    found.warnings.extend(recognition.warnings);
-    if problems.is_empty() {
-        problems = check_steps(plan, later.as_ref(), context, &state);
-    } else {
-        // What could not be read may be why.
-        problems.splice(0..0, found.told(&NextCommands::of(plan), &BTreeSet::new()));
-    }
+    let problems = find_obstacles(plan, later.as_ref(), context, &mut state, &mut found);
     let opened = match problems.is_empty() {
         false => Err(problems),
-        true => open_run_journal(plan, context, &mut state, &lock).map_err(one),
+        true => open_run_journal(plan, context, &mut state, &lock).map_err(list_problem),
     };
     let (run, cluster, journal) = match opened {
         Ok(opened) => opened,
@@ -84,7 +74,7 @@ async fn prepare_run(
     let earlier = Earlier {
         status: RunStatus::default(),
         decisions: Decisions::default(),
-        told: None,
+        last_order: None,
     };
     let parts = RunParts {
         plan: later.unwrap_or_else(|| plan.clone()),
@@ -98,6 +88,10 @@ async fn prepare_run(
     Ok(Some(PreparedRun::new(
         parts, lock, steps, earlier, found, entries,
     )))
+}
+
+pub(super) fn list_problem(problem: Diagnostic) -> Vec<Diagnostic> {
+    vec![problem]
 }
 
 /// Refuses a plan that can be seen to be unfit before any lock is taken.
@@ -148,6 +142,29 @@ async fn lock_targets(
     }
 }
 
+/// Why the plan must not be applied to these targets.
+fn find_obstacles(
+    plan: &Plan,
+    later: Option<&Plan>,
+    context: &Context,
+    state: &mut ClusterState,
+    found: &mut Preflight,
+) -> Vec<Diagnostic> {
+    let moved = refusal::of_state(plan, state);
+    let recognition = recognize_hosts(state, plan, found, context);
+    let mut problems = other_ground(plan, context, state, &recognition, moved);
+    found.warnings.extend(recognition.warnings);
+    if problems.is_empty() {
+        return check_steps(plan, later, context, state);
+    }
+    // What could not be read may be why.
+    problems.splice(
+        0..0,
+        found.report_unready(&NextCommands::of(plan), &BTreeSet::new()),
+    );
+    problems
+}
+
 /// Compares the steps and their order with what the spec and the state ask for. `later` is the plan
 /// with what power cycles keep waiting.
 fn check_steps(
@@ -157,12 +174,14 @@ fn check_steps(
     state: &ClusterState,
 ) -> Vec<Diagnostic> {
     let spec = context.wished.as_ref();
-    let wishes = spec.map(|wished| wished.wishes.as_slice());
+    let wishes = spec.map(|spec| spec.wishes.as_slice());
     let mut problems = find_foreign_steps(plan, context, state);
     problems.extend(check_plan_graph(plan, wishes, &state.last_applied));
     // What a resumed run takes up after a power cycle was reviewed with this plan, and is not
     // re-checked.
-    if let Some(later) = later.filter(|_| problems.is_empty()) {
+    if problems.is_empty()
+        && let Some(later) = later
+    {
         problems = refusal::of_steps(later, context);
         problems.extend(find_foreign_steps(later, context, state));
         problems.extend(loosened_later(later, wishes, &state.last_applied));
@@ -172,7 +191,7 @@ fn check_steps(
 
 /// Compares the targets with what is remembered of them, which holds no secret after it. A machine
 /// that the plan has seen under another name is taken for seen there: its old name may be another
-/// machine's now. The plan has told of it.
+/// machine's now. The plan has reported it.
 pub(super) fn recognize_hosts(
     state: &mut ClusterState,
     plan: &Plan,
@@ -184,34 +203,27 @@ pub(super) fn recognize_hosts(
         .values()
         .filter_map(|identity| identity.machine_id.known())
         .collect();
-    let by_plan: BTreeMap<Target, TargetIdentity> = plan
-        .renamed
-        .iter()
-        .filter(|(host, machine)| {
-            !reached.contains(machine) && !found.identities.contains_key(host)
-        })
-        .map(|(host, machine)| {
-            (
-                host.clone(),
-                TargetIdentity {
-                    machine_id: MachineIdReading::Known(machine.clone()),
-                    ..TargetIdentity::default()
-                },
-            )
-        })
-        .collect();
-    let told: BTreeSet<String> = by_plan.keys().map(Target::to_string).collect();
-    let seen = by_plan
-        .into_iter()
-        .chain(found.identities.clone())
-        .collect();
+    let (mut seen, mut by_plan) = (found.identities.clone(), BTreeSet::new());
+    for (host, machine) in &plan.renamed {
+        if reached.contains(machine) || found.identities.contains_key(host) {
+            continue;
+        }
+        by_plan.insert(host.to_string());
+        seen.insert(
+            host.clone(),
+            TargetIdentity {
+                machine_id: MachineIdReading::Known(machine.clone()),
+                ..TargetIdentity::default()
+            },
+        );
+    }
     let mut recognition = state.recognize(&plan.cluster, &seen);
-    recognition.warnings.retain(|warning| {
-        warning
-            .subject
-            .as_ref()
-            .is_none_or(|subject| !told.contains(subject))
-    });
+    recognition
+        .warnings
+        .retain(|warning| match &warning.subject {
+            Some(subject) => !by_plan.contains(subject),
+            None => true,
+        });
     state.redact_outages(context.secrets.redaction());
     recognition
 }
@@ -381,7 +393,7 @@ impl PreparedRun {
         let _ = shared.record_hosts(switched).await;
         let broken = turn.run(unreachable).await.err();
         beating.abort();
-        // Its end is waited for, so that no sign of life comes after the lock is let go.
+        // Its end is waited for, so that no heartbeat comes after the lock is let go.
         let _ = beating.await;
         if broken.is_none() {
             let given_up = turn.given_up();
@@ -438,5 +450,5 @@ fn report_unready_targets(
     let waits = scheduler
         .outcomes()
         .filter(|(step, outcome)| step.by_hand && step.held.is_none() && outcome.is_none());
-    found.told(next, &waits.filter_map(|(step, _)| step.host()).collect())
+    found.report_unready(next, &waits.filter_map(|(step, _)| step.host()).collect())
 }

@@ -21,47 +21,48 @@ fn is_begun(status: &RunStatus, step: &ScheduledStep) -> bool {
 /// so it is emptied once more before the rest of what needs it; a gate that passed a host of which
 /// a later one found something has to pass it again.
 pub(super) fn is_done(steps: &[ScheduledStep], n: usize, status: &RunStatus) -> bool {
-    let done = |step: &ScheduledStep| {
-        status
-            .nodes
-            .get(&step.id)
-            .and_then(|node| node.outcome.as_ref())
-            .is_some_and(NodeOutcome::is_done)
-    };
-    let is_used = || {
-        steps[n]
+    let step = &steps[n];
+    if !ended_well(status, step) {
+        return false;
+    }
+    match &step.role {
+        StepRole::Gate(hosts) => !hosts
+            .iter()
+            .any(|host| is_failed_by_gate_of_others(steps, status, host)),
+        _ if step.on_node == Some(OnNode::Empties) => step
             .before
             .iter()
-            .all(|m| steps[*m].held.is_some() || done(&steps[*m]))
-    };
-    match &steps[n].role {
-        StepRole::Gate(hosts) => {
-            done(&steps[n])
-                && !hosts
-                    .iter()
-                    .any(|host| is_failed_by_gate_of_others(steps, status, host))
-        }
-        _ => done(&steps[n]) && (steps[n].on_node != Some(OnNode::Empties) || is_used()),
+            .all(|m| steps[*m].held.is_some() || ended_well(status, &steps[*m])),
+        _ => true,
     }
+}
+
+fn ended_well(status: &RunStatus, step: &ScheduledStep) -> bool {
+    let node = status.nodes.get(&step.id);
+    node.and_then(|node| node.outcome.as_ref())
+        .is_some_and(NodeOutcome::is_done)
 }
 
 /// Whether a step with work was over only after another was: a gate or a barrier that was passed
 /// while the step waited was passed without its host.
 fn is_finished_after(status: &RunStatus, step: &ScheduledStep, other: &ScheduledStep) -> bool {
-    let finished = |step: &ScheduledStep| status.nodes.get(&step.id).map(|node| node.finished);
-    step.role == StepRole::Work && finished(step) > finished(other)
+    let finished = status.nodes.get(&step.id).map(|node| node.finished);
+    let other_finished = status.nodes.get(&other.id).map(|node| node.finished);
+    step.role == StepRole::Work && finished > other_finished
 }
 
 /// Whether a gate that is not about this host found something of it, and none has passed it since.
 /// Its own would pass it by itself.
 fn is_failed_by_gate_of_others(steps: &[ScheduledStep], status: &RunStatus, host: &Target) -> bool {
-    let mark = status
-        .not_passed
-        .get(&*host.name)
-        .filter(|mark| mark.sequence > status.in_service_since(&host.name));
-    let Some(OutageCause::GateFailed { gate, .. }) = mark.map(|mark| &mark.cause) else {
+    let Some(mark) = status.not_passed.get(&*host.name) else {
         return false;
     };
+    let OutageCause::GateFailed { gate, .. } = &mark.cause else {
+        return false;
+    };
+    if mark.sequence <= status.in_service_since(&host.name) {
+        return false;
+    }
     steps.iter().any(|step| {
         step.id == *gate && !matches!(&step.role, StepRole::Gate(own) if own.contains(host))
     })
@@ -74,19 +75,22 @@ pub(super) fn find_power_cycled_hosts(
     status: &RunStatus,
     ready: &BTreeMap<String, HostNow>,
 ) -> Vec<(usize, JournalEntry)> {
-    let of_step = |(n, step): (usize, &ScheduledStep)| {
-        let host = step
-            .host()
-            .filter(|_| step.by_hand && step.held.is_none())?
-            .name
-            .to_string();
-        let (from, to) = (
-            status.latest_boot(&host)?.to_owned(),
-            ready.get(&host)?.boot_id.clone()?,
-        );
-        (from != to).then_some((n, JournalEntry::Rebooted { host, from, to }))
-    };
-    steps.iter().enumerate().filter_map(of_step).collect()
+    let mut switched = Vec::new();
+    for (n, step) in steps.iter().enumerate() {
+        if step.by_hand
+            && step.held.is_none()
+            && let Some(host) = step.host()
+            && let Some(from) = status.latest_boot(&host.name)
+            && let Some(HostNow {
+                boot_id: Some(to), ..
+            }) = ready.get(&*host.name)
+            && from != to
+        {
+            let (host, from, to) = (host.name.to_string(), from.to_owned(), to.clone());
+            switched.push((n, JournalEntry::Rebooted { host, from, to }));
+        }
+    }
+    switched
 }
 
 /// What the scheduler has to know of an earlier part of the run. A gate or a barrier that was
@@ -102,52 +106,53 @@ pub(super) fn build_history(
         let step = &steps[n];
         // Whoever was switched off and on is out of service until a gate says otherwise, whatever
         // the budget says.
-        if let (Some(host), true) = (step.host().filter(|_| step.by_hand), step.held.is_none())
-            && status.rebooted_unproven(
-                &host.name,
-                ready
-                    .get(&*host.name)
-                    .and_then(|now| now.boot_id.as_deref()),
-            )
+        if step.by_hand
+            && step.held.is_none()
+            && let Some(host) = step.host()
+            && status.rebooted_unproven(&host.name, find_boot_id(ready, host))
         {
             leaves_service(&mut history, host.clone(), true);
         }
-        let whole = step.role == StepRole::Work
+        let is_whole = step.role == StepRole::Work
             || step.after.iter().all(|before| {
                 let before = &steps[*before];
                 history.done.contains(&before.id) && !is_finished_after(status, before, step)
             });
-        if whole && is_done(steps, n, status) {
+        if is_whole && is_done(steps, n, status) {
             history.done.insert(step.id.clone());
         }
-        let is_given_back =
-            step.on_node == Some(OnNode::GivesBack) && !history.done.contains(&step.id);
-        let was_emptied = || {
-            steps.iter().any(|of| {
-                of.on_node == Some(OnNode::Empties)
-                    && of.target == step.target
-                    && is_begun(status, of)
-            })
-        };
-        if let (Some(host), true) = (step.host(), is_given_back && (step.is_out || was_emptied())) {
+        let was_done = history.done.contains(&step.id);
+        let Some(host) = step.host() else { continue };
+        if step.on_node == Some(OnNode::GivesBack)
+            && !was_done
+            && (step.is_out || was_emptied(steps, status, host))
+        {
             leaves_service(&mut history, host.clone(), true);
         }
         let Some(node) = status.nodes.get(&step.id) else {
             continue;
         };
-        let since = node.out_since(step.disruptive || !history.done.contains(&step.id));
-        let Some(host) = step.host() else { continue };
+        let since = node.out_since(step.disruptive || !was_done);
         let in_service = status.in_service_since(&host.name);
         if in_service < since {
-            let is_disturbed = step.disruptive
-                && node
-                    .intent
-                    .as_ref()
-                    .is_some_and(|intent| intent.sequence > in_service);
+            let intent = node.intent.as_ref();
+            let is_disturbed =
+                step.disruptive && intent.is_some_and(|intent| intent.sequence > in_service);
             leaves_service(&mut history, host.clone(), is_disturbed);
         }
     }
     history
+}
+
+fn find_boot_id<'r>(ready: &'r BTreeMap<String, HostNow>, host: &Target) -> Option<&'r str> {
+    ready.get(&*host.name)?.boot_id.as_deref()
+}
+
+/// Whether an earlier part of the run began to empty the node that the host is.
+fn was_emptied(steps: &[ScheduledStep], status: &RunStatus, host: &Target) -> bool {
+    steps.iter().any(|step| {
+        step.on_node == Some(OnNode::Empties) && step.host() == Some(host) && is_begun(status, step)
+    })
 }
 
 /// A host counts as out of service, for certain or in doubt. What is certain stays so.
@@ -163,18 +168,19 @@ fn leaves_service(history: &mut History, host: Target, for_certain: bool) {
 /// What earlier runs left out of service counts as well, whether the plan verifies it or not, and
 /// so do the hosts that the plan refuses.
 pub(super) fn add_known_outages(history: &mut History, parts: &RunParts) {
-    let is_known = |host: &str| {
-        let access = parts.context.hosts.get(host);
-        access.is_some_and(|access| access.target().kind == TargetKind::Host)
-    };
     for (host, outage) in &parts.state.outages {
-        if is_known(host) {
+        if is_known_host(parts, host) {
             leaves_service(history, Target::host(host), !outage.cause.is_in_doubt());
         }
     }
     for host in parts.plan.refused_hosts().keys() {
-        if is_known(host) {
+        if is_known_host(parts, host) {
             history.out_of_service.insert(Target::host(host));
         }
     }
+}
+
+fn is_known_host(parts: &RunParts, host: &str) -> bool {
+    let access = parts.context.hosts.get(host);
+    access.is_some_and(|access| access.target().kind == TargetKind::Host)
 }

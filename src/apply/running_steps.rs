@@ -12,7 +12,7 @@ pub enum Busy {
     /// It was not there to be asked.
     NotAsked(TransportError),
     /// The answer is of no use.
-    NotTold(String),
+    UnclearAnswer(String),
     /// The step ran for all the time that we waited; in seconds.
     Runs(u64),
     /// A guard of another run was armed for all that time; in seconds.
@@ -33,12 +33,6 @@ pub async fn wait_until_idle(
     run: Option<&str>,
     attempt: Option<&str>,
 ) -> Result<bool, Busy> {
-    let ours = |line: &str| {
-        run.is_some_and(|run| {
-            line.strip_prefix(run)
-                .is_some_and(|rest| rest.starts_with('-'))
-        })
-    };
     let mut guarded = false;
     let poll = context.patience.settle_poll;
     let looks = limit.as_millis() / poll.as_millis().max(1);
@@ -48,12 +42,12 @@ pub async fn wait_until_idle(
             ExecutionOutcome::Ended { code: 77, .. } => guarded = false,
             ExecutionOutcome::Ended {
                 code: 78, stdout, ..
-            } if stdout.lines().all(ours) => return Ok(look > 0),
+            } if stdout.lines().all(|line| is_of_run(line, run)) => return Ok(look > 0),
             ExecutionOutcome::Ended { code: 78, .. } => guarded = true,
             ExecutionOutcome::Ended { code, stderr, .. } => {
-                return Err(Busy::NotTold(format!("exit status {code}: {stderr}")));
+                return Err(Busy::UnclearAnswer(format!("exit status {code}: {stderr}")));
             }
-            ExecutionOutcome::Unknown { reason } => return Err(Busy::NotTold(reason)),
+            ExecutionOutcome::Unknown { reason } => return Err(Busy::UnclearAnswer(reason)),
         }
         if context.is_interrupted() {
             return Err(Busy::Interrupted);
@@ -75,12 +69,18 @@ pub async fn wait_until_idle(
     })
 }
 
+/// Whether a guard's token is one of this run.
+fn is_of_run(token: &str, run: Option<&str>) -> bool {
+    let rest = run.and_then(|run| token.strip_prefix(run));
+    rest.is_some_and(|rest| rest.starts_with('-'))
+}
+
 impl Busy {
     /// In one line.
     pub fn reason(&self) -> String {
         match self {
             Busy::NotAsked(error) => error.one_line(),
-            Busy::NotTold(reason) => {
+            Busy::UnclearAnswer(reason) => {
                 format!("whether an earlier step still runs is not known: {reason}")
             }
             Busy::Runs(seconds) => {

@@ -89,20 +89,20 @@ pub struct Scheduler {
 impl Scheduler {
     /// Before the first signal.
     pub fn new(steps: Vec<ScheduledStep>, limits: Limits, history: &History) -> Self {
-        let is_done = |step: &ScheduledStep| history.done.contains(&step.id);
         let mut progress = vec![StepProgress::Waiting; steps.len()];
         let mut begun = history.out_of_service.clone();
         for (n, step) in steps.iter().enumerate() {
-            if is_done(step) {
+            if history.done.contains(&step.id) {
                 progress[n] = StepProgress::Over(NodeOutcome::Done { changed: false });
                 begun.extend(step.target.clone());
             }
         }
-        let is_open = |n: &&usize| !matches!(progress[**n], StepProgress::Over(_));
-        let waits_for = steps
-            .iter()
-            .map(|step| step.after.iter().filter(is_open).count())
-            .collect();
+        let mut waits_for = Vec::with_capacity(steps.len());
+        for step in &steps {
+            let after = step.after.iter();
+            let open = after.filter(|n| !matches!(progress[**n], StepProgress::Over(_)));
+            waits_for.push(open.count());
+        }
         let disturbed = history.out_of_service.iter();
         let mut scheduler = Scheduler {
             limits: Limits {
@@ -238,9 +238,11 @@ impl Scheduler {
                 }
             }
         }
-        let free = (0..self.steps.len())
-            .filter(|n| self.waits_for[*n] == 0 && self.progress[*n] == StepProgress::Waiting);
-        self.unblocked.extend(free.collect::<Vec<_>>());
+        for n in 0..self.steps.len() {
+            if self.waits_for[n] == 0 && self.progress[n] == StepProgress::Waiting {
+                self.unblocked.push(n);
+            }
+        }
     }
 
     fn finished(&mut self, step: usize, outcome: NodeOutcome) {
@@ -330,11 +332,11 @@ impl Scheduler {
 
     /// What needs no window goes on when nothing else is left.
     fn close(&mut self) {
-        let waits = |n: &usize| {
-            self.steps[*n].needs_window && !self.is_over(*n) && !self.running.contains(n)
-        };
-        if (0..self.steps.len()).any(|n| waits(&n)) {
-            self.stopped.get_or_insert(Skip::Window);
+        for n in 0..self.steps.len() {
+            if self.steps[n].needs_window && !self.is_over(n) && !self.running.contains(&n) {
+                self.stopped.get_or_insert(Skip::Window);
+                return;
+            }
         }
     }
 
@@ -394,13 +396,11 @@ impl Scheduler {
         if let (Some(target), true) = (&target, outcome.isolates() && !self.spared.contains_key(&n))
         {
             self.isolated.entry(target.clone()).or_insert(n);
-            let waiting = self
-                .of_target
-                .get(target)
-                .into_iter()
-                .flatten()
-                .filter(|m| self.progress[**m] == StepProgress::Ready);
-            self.unblocked.extend(waiting.copied().collect::<Vec<_>>());
+            for m in self.of_target.get(target).into_iter().flatten() {
+                if self.progress[*m] == StepProgress::Ready {
+                    self.unblocked.push(*m);
+                }
+            }
         }
         self.progress[n] = StepProgress::Over(outcome);
         for dependant in self.steps[n].before.clone() {
@@ -409,13 +409,11 @@ impl Scheduler {
             }
         }
         // What an earlier run left out of service only a gate brings back.
-        let is_ours = |target: &Target| self.disturbed.get(target).is_some_and(Option::is_some);
-        if let Some(target) =
-            target.filter(|target| !self.gated.contains(target) && is_ours(target))
-            && self
-                .of_target
-                .get(&target)
-                .is_some_and(|all| all.iter().all(|m| self.is_over(*m)))
+        if let Some(target) = target
+            && let Some(Some(_)) = self.disturbed.get(&target)
+            && !self.gated.contains(&target)
+            && let Some(steps) = self.of_target.get(&target)
+            && steps.iter().all(|m| self.is_over(*m))
         {
             self.disturbed.remove(&target);
         }

@@ -41,7 +41,7 @@ pub(super) struct Earlier {
     pub status: RunStatus,
     pub decisions: Decisions,
     /// The order that lay there when the cluster's lock was taken.
-    pub told: Option<RunOrder>,
+    pub last_order: Option<RunOrder>,
 }
 
 /// What every step of a run sees.
@@ -57,7 +57,7 @@ pub(super) struct RunContext {
     pub sink: EventSink,
     pub earlier: RunStatus,
     pub decisions: Decisions,
-    pub told: Option<RunOrder>,
+    pub last_order: Option<RunOrder>,
     pub heart: Arc<Heart>,
     pub(super) state: Mutex<ClusterState>,
     pub(super) records: Mutex<Records>,
@@ -94,15 +94,11 @@ impl RunContext {
     ) -> Self {
         let acted = find_earlier_steps(steps, &earlier.status, has_acted);
         let begun = find_earlier_steps(steps, &earlier.status, has_begun);
-        let found = |now: &HostNow| {
-            Arc::new(tokio::sync::Mutex::new(
-                now.record.iter().cloned().collect(),
-            ))
-        };
-        let recorded = ready
-            .iter()
-            .map(|(host, now)| (host.clone(), found(now)))
-            .collect();
+        let mut recorded = BTreeMap::new();
+        for (host, now) in &ready {
+            let digests = now.record.iter().cloned().collect();
+            recorded.insert(host.clone(), Arc::new(tokio::sync::Mutex::new(digests)));
+        }
         let before_on_target = steps
             .iter()
             .map(|step| step.after_on_target(steps).collect())
@@ -121,7 +117,7 @@ impl RunContext {
             sink: parts.sink,
             earlier: earlier.status,
             decisions: earlier.decisions,
-            told: earlier.told,
+            last_order: earlier.last_order,
             heart: Arc::new(heart),
             state: Mutex::new(parts.state),
             records: Mutex::default(),
@@ -167,12 +163,12 @@ impl RunContext {
             .cloned()
     }
 
-    /// What must be read to judge a member.
+    /// What must be read to compare a member.
     pub fn reads(&self, member: &Member) -> Vec<Read> {
-        let prior = member
-            .removal
-            .then(|| self.prior(&member.wish.address))
-            .flatten();
+        let prior = match member.removal {
+            true => self.prior(&member.wish.address),
+            false => None,
+        };
         collect_member_reads(member, prior.as_ref())
     }
 
@@ -200,10 +196,9 @@ impl RunContext {
     /// Whether the record of a host says that it is out of service, as far as that is known to
     /// stand there.
     pub(super) fn note_recorded_out(&self, host: &str, is_out: bool) {
-        lock_ignoring_poison(&self.hosts)
-            .get_mut(host)
-            .into_iter()
-            .for_each(|now| now.is_recorded_out = is_out);
+        if let Some(now) = lock_ignoring_poison(&self.hosts).get_mut(host) {
+            now.is_recorded_out = is_out;
+        }
     }
 
     /// Somebody ordered the run to end.
@@ -274,12 +269,11 @@ impl RunContext {
     pub fn earlier_on_target(&self, n: usize) -> BTreeSet<usize> {
         let (mut found, mut queue) = (BTreeSet::new(), vec![n]);
         while let Some(next) = queue.pop() {
-            queue.extend(
-                self.before_on_target[next]
-                    .iter()
-                    .copied()
-                    .filter(|m| found.insert(*m)),
-            );
+            for m in &self.before_on_target[next] {
+                if found.insert(*m) {
+                    queue.push(*m);
+                }
+            }
         }
         found
     }
@@ -304,11 +298,10 @@ impl RunContext {
             finish.applied.clone(),
             finish.removed.clone(),
         );
-        let host = node
-            .target
-            .as_ref()
-            .filter(|target| target.kind == TargetKind::Host)
-            .map(|target| target.name.to_string());
+        let host = match &node.target {
+            Some(target) if target.kind == TargetKind::Host => Some(target.name.to_string()),
+            _ => None,
+        };
         self.journal.note(JournalEntry::NodeFinished {
             node: node.id.clone(),
             host,

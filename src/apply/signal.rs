@@ -1,10 +1,10 @@
-//! What the scheduler is told, what it wants done, and the limits that it keeps to.
+//! The signals of the scheduler, what it wants done, and the limits that it keeps to.
 
 use railwright_base::Target;
 use railwright_state::NodeOutcome;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What the scheduler is told.
+/// What happened, for the scheduler.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Signal {
     /// Begin; these targets cannot be reached, for these reasons.

@@ -212,11 +212,10 @@ pub fn compute_rollout_status(
         let left_by_run = !seen.is_live && outages.contains_key(&*host.name);
         lost.contains(host) || seen.is_out(host) || left_by_run
     });
-    let work = || {
-        steps
-            .iter()
-            .filter(|step| step.role == StepRole::Work && step.held.is_none())
-    };
+    let work: Vec<&ScheduledStep> = steps
+        .iter()
+        .filter(|step| step.role == StepRole::Work && step.held.is_none())
+        .collect();
     RolloutStatus {
         run: run.run.clone(),
         plan: run.plan.clone(),
@@ -228,10 +227,11 @@ pub fn compute_rollout_status(
         paused_since: run.paused.clone().filter(|_| life == RunPhase::Paused),
         ending: run.ending.clone(),
         waves: list_wave_statuses(plan, &seen),
-        steps_over: work()
+        steps_over: work
+            .iter()
             .filter(|step| seen.was_begun_and_is_over(step))
             .count(),
-        steps: work().count(),
+        steps: work.len(),
         unavailable: fold_host_names(&unavailable),
         unavailable_count: unavailable.len(),
         max_unavailable: plan.rollout.max_unavailable,
@@ -250,17 +250,13 @@ impl RolloutStatus {
     /// With the hosts that runs left out of service, which count in the budget whatever this run
     /// has to do on them.
     pub fn with_left_by_runs(self, left: Vec<Unavailable>) -> Self {
-        let sets = left
-            .iter()
-            .map(|one| one.hosts.as_str())
-            .chain([self.unavailable.as_str()]);
-        let hosts: BTreeSet<String> = sets
-            .flat_map(|set| nodeset::expand_node_set(set).unwrap_or_default())
-            .collect();
-        let unavailable =
-            nodeset::fold_node_set(&hosts.iter().map(String::as_str).collect::<Vec<_>>());
+        let mut hosts: BTreeSet<String> = BTreeSet::new();
+        let sets = left.iter().map(|unavailable| unavailable.hosts.as_str());
+        for set in sets.chain([self.unavailable.as_str()]) {
+            hosts.extend(nodeset::expand_node_set(set).unwrap_or_default());
+        }
         RolloutStatus {
-            unavailable,
+            unavailable: nodeset::fold_node_set(&hosts.iter().collect::<Vec<_>>()),
             unavailable_count: hosts.len(),
             out_of_service: left,
             ..self
@@ -276,21 +272,17 @@ fn waits_s(node: &PlanNode) -> Option<u64> {
     let NodeKind::Change { actions, .. } = &node.kind else {
         return None;
     };
-    Some(
-        actions
-            .iter()
-            .map(|action| u64::from(action.waits_s()))
-            .sum(),
-    )
-    .filter(|seconds| *seconds > 0)
+    let waits_s = actions.iter().map(|action| u64::from(action.waits_s()));
+    let seconds: u64 = waits_s.sum();
+    (seconds > 0).then_some(seconds)
 }
 
-fn by_host(steps: &[ScheduledStep]) -> BTreeMap<&Target, Vec<&ScheduledStep>> {
+fn index_by_host(steps: &[ScheduledStep]) -> BTreeMap<&Target, Vec<&ScheduledStep>> {
     let mut by_host: BTreeMap<&Target, Vec<&ScheduledStep>> = BTreeMap::new();
     for step in steps {
-        step.host()
-            .into_iter()
-            .for_each(|host| by_host.entry(host).or_default().push(step));
+        if let Some(host) = step.host() {
+            by_host.entry(host).or_default().push(step);
+        }
     }
     by_host
 }
@@ -350,7 +342,7 @@ impl<'a> RunJournalView<'a> {
             run,
             waits_s,
             steps,
-            by_host: by_host(steps),
+            by_host: index_by_host(steps),
             is_over: life == RunPhase::Over,
             is_live: matches!(life, RunPhase::Running | RunPhase::Paused),
         }
@@ -361,21 +353,27 @@ impl<'a> RunJournalView<'a> {
         if self.run.ending.is_some() {
             return None;
         }
-        let is_done = |step: &ScheduledStep| match &step.role {
+        past.estimate(
+            self.steps,
+            &|step| self.is_over_for_good(step),
+            max_unavailable,
+            usize::MAX,
+        )
+    }
+
+    /// A gate that let some hosts through early is not over for good.
+    fn is_over_for_good(&self, step: &ScheduledStep) -> bool {
+        match &step.role {
             StepRole::Gate(_) => matches!(self.gate(&step.id), GateState::Passed { .. }),
             _ => self.outcome(step).is_some(),
-        };
-        past.estimate(self.steps, &is_done, max_unavailable, usize::MAX)
+        }
     }
 
     fn was_begun_and_is_over(&self, step: &ScheduledStep) -> bool {
-        let outcome = self.outcome(step);
-        outcome.is_some_and(|outcome| {
-            !matches!(
-                outcome,
-                NodeOutcome::Skipped { .. } | NodeOutcome::Held { .. }
-            )
-        })
+        !matches!(
+            self.outcome(step),
+            None | Some(NodeOutcome::Skipped { .. } | NodeOutcome::Held { .. })
+        )
     }
 
     fn hosts(&self, wanted: impl Fn(&Target) -> bool) -> BTreeSet<&'a Target> {
@@ -411,12 +409,10 @@ impl<'a> RunJournalView<'a> {
 
     fn power_cycles(&self) -> Vec<String> {
         let mut hosts: BTreeMap<usize, BTreeSet<&Target>> = BTreeMap::new();
-        for step in self
-            .steps
-            .iter()
-            .filter(|step| waits_for_power_cycle(step, self.outcome(step)) && self.is_due(step))
-        {
-            hosts.entry(step.wave).or_default().extend(step.host());
+        for step in self.steps {
+            if waits_for_power_cycle(step, self.outcome(step)) && self.is_due(step) {
+                hosts.entry(step.wave).or_default().extend(step.host());
+            }
         }
         hosts.values().map(fold_host_names).collect()
     }
@@ -432,56 +428,42 @@ impl<'a> RunJournalView<'a> {
     /// Begun and not proven since: the rule by which a resumed run counts as well. What goes on and
     /// disturbs nobody is fine as long as somebody watches it.
     fn is_out(&self, host: &Target) -> bool {
-        let by_hand =
-            |step: &ScheduledStep| step.by_hand && self.run.rebooted_unproven(&host.name, None);
         self.states(host).any(|(step, outcome)| {
-            let counts =
-                step.disruptive || !(self.is_live || outcome.is_some_and(NodeOutcome::is_done));
-            let since = self
-                .run
-                .nodes
-                .get(&step.id)
-                .map_or(0, |node| node.out_since(counts));
-            by_hand(step) || self.run.in_service_since(&host.name) < since
+            let is_done = outcome.is_some_and(NodeOutcome::is_done);
+            let counts = step.disruptive || !(self.is_live || is_done);
+            let node = self.run.nodes.get(&step.id);
+            let since = node.map_or(0, |node| node.out_since(counts));
+            self.run.in_service_since(&host.name) < since
+                || (step.by_hand && self.run.rebooted_unproven(&host.name, None))
         })
     }
 
     /// As far as this wave; a host that waits for a power cycle comes again in a later one.
     fn state(&self, host: &Target, wave: usize) -> HostState {
-        let all: Vec<(&ScheduledStep, Option<&NodeOutcome>)> = self
-            .states(host)
-            .filter(|(step, _)| step.wave <= wave)
-            .collect();
-        let any = |wanted: &dyn Fn(&ScheduledStep, Option<&NodeOutcome>) -> bool| {
-            all.iter().any(|(step, outcome)| wanted(step, *outcome))
-        };
-        let is_held = |step: &ScheduledStep, outcome: Option<&NodeOutcome>| {
-            step.held.is_some() || matches!(outcome, Some(NodeOutcome::Held { .. }))
-        };
-        let is_done = |outcome: Option<&NodeOutcome>| outcome.is_some_and(NodeOutcome::is_done);
-        let left = any(&|step, outcome| !is_done(outcome) && !is_held(step, outcome));
-        if any(&|_, outcome| outcome.is_some_and(NodeOutcome::isolates)) {
-            HostState::Failed
-        } else if any(&|step, _| self.is_open(step)) {
-            HostState::Running
-        } else if any(&waits_for_power_cycle) {
-            HostState::PowerCycle
-        } else if !left {
-            if any(&|_, outcome| is_done(outcome)) {
-                HostState::Done
-            } else {
-                HostState::Held
+        let (mut has_failed, mut is_open, mut waits_for_power) = (false, false, false);
+        let (mut is_left, mut is_begun) = (false, false);
+        for (step, outcome) in self.states(host) {
+            if step.wave > wave {
+                continue;
             }
-        } else if any(&|_, outcome| is_done(outcome)) {
-            if self.is_over {
-                HostState::PartlyDone
-            } else {
-                HostState::Running
-            }
-        } else if self.is_over {
-            HostState::Skipped
-        } else {
-            HostState::Waiting
+            let is_held = step.held.is_some() || matches!(outcome, Some(NodeOutcome::Held { .. }));
+            let is_done = outcome.is_some_and(NodeOutcome::is_done);
+            has_failed |= outcome.is_some_and(NodeOutcome::isolates);
+            is_open |= self.is_open(step);
+            waits_for_power |= waits_for_power_cycle(step, outcome);
+            is_left |= !is_done && !is_held;
+            is_begun |= is_done;
+        }
+        match (is_left, is_begun, self.is_over) {
+            _ if has_failed => HostState::Failed,
+            _ if is_open => HostState::Running,
+            _ if waits_for_power => HostState::PowerCycle,
+            (false, true, _) => HostState::Done,
+            (false, false, _) => HostState::Held,
+            (true, true, true) => HostState::PartlyDone,
+            (true, true, false) => HostState::Running,
+            (true, false, true) => HostState::Skipped,
+            (true, false, false) => HostState::Waiting,
         }
     }
 
@@ -523,52 +505,59 @@ impl<'a> RunJournalView<'a> {
     }
 
     fn active(&self) -> Vec<StepNote> {
-        let step = |step: &ScheduledStep| {
-            let since = self.run.nodes.get(&step.id)?.begun_at.clone()?;
-            let waits_s = self.waits_s.get(step.id.as_str()).copied();
-            self.is_open(step).then(|| StepNote {
-                node: step.id.clone(),
-                what: "running".to_owned(),
-                since,
-                waits_s,
-            })
-        };
-        let gates = self
-            .run
-            .gates
-            .iter()
-            .filter(|_| !self.is_over)
-            .filter_map(|(node, gate)| {
-                let since = gate.checking_since.clone()?;
-                Some(StepNote {
+        let mut notes = Vec::new();
+        for step in self.steps {
+            if let Some(node) = self.run.nodes.get(&step.id)
+                && node.is_open()
+                && let Some(since) = node.begun_at.clone()
+            {
+                notes.push(StepNote {
+                    node: step.id.clone(),
+                    what: "running".to_owned(),
+                    since,
+                    waits_s: self.waits_s.get(step.id.as_str()).copied(),
+                });
+            }
+        }
+        if self.is_over {
+            return notes;
+        }
+        for (node, gate) in &self.run.gates {
+            if let Some(since) = gate.checking_since.clone() {
+                notes.push(StepNote {
                     node: node.clone(),
                     what: "checking".to_owned(),
                     since,
                     waits_s: None,
-                })
-            });
-        self.steps.iter().filter_map(step).chain(gates).collect()
+                });
+            }
+        }
+        notes
     }
 
     fn failed(&self) -> Vec<StepNote> {
-        let note = |step: &ScheduledStep| {
-            let node = self.run.nodes.get(&step.id)?;
-            let (outcome, since) = (node.outcome.as_ref()?, node.over_at.clone()?);
-            let reason = match outcome {
-                NodeOutcome::Failed { reason }
-                | NodeOutcome::Unknown { reason }
-                | NodeOutcome::Unreachable { reason }
-                | NodeOutcome::LockLost { reason }
-                | NodeOutcome::Stale { reason } => reason,
-                _ => return None,
-            };
-            Some(StepNote {
-                node: step.id.clone(),
-                what: format!("{}: {reason}", outcome.word()),
-                since,
-                waits_s: None,
-            })
+        self.steps
+            .iter()
+            .filter_map(|step| self.describe_failure(step))
+            .collect()
+    }
+
+    fn describe_failure(&self, step: &ScheduledStep) -> Option<StepNote> {
+        let node = self.run.nodes.get(&step.id)?;
+        let (outcome, since) = (node.outcome.as_ref()?, node.over_at.clone()?);
+        let reason = match outcome {
+            NodeOutcome::Failed { reason }
+            | NodeOutcome::Unknown { reason }
+            | NodeOutcome::Unreachable { reason }
+            | NodeOutcome::LockLost { reason }
+            | NodeOutcome::Stale { reason } => reason,
+            _ => return None,
         };
-        self.steps.iter().filter_map(note).collect()
+        Some(StepNote {
+            node: step.id.clone(),
+            what: format!("{}: {reason}", outcome.word()),
+            since,
+            waits_s: None,
+        })
     }
 }

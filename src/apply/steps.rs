@@ -92,11 +92,13 @@ pub(super) fn takes_out_of_service(disruption: Disruption) -> bool {
 /// The steps of a plan, in the plan's order. A plan whose edges name nothing or run in a ring is
 /// refused.
 pub fn build_steps(plan: &Plan) -> Result<Vec<ScheduledStep>, Diagnostic> {
-    let broken = |what: String| report_broken_order(what, &NextCommands::of(plan));
     let mut number = BTreeMap::new();
     for (n, node) in plan.nodes.iter().enumerate() {
         if number.insert(node.id.as_str(), n).is_some() {
-            return Err(broken(format!("two steps are called {}", node.id)));
+            return Err(report_broken_order(
+                format!("two steps are called {}", node.id),
+                plan,
+            ));
         }
     }
     let mut steps = Vec::with_capacity(plan.nodes.len());
@@ -105,7 +107,7 @@ pub fn build_steps(plan: &Plan) -> Result<Vec<ScheduledStep>, Diagnostic> {
         for id in &node.after {
             let Some(before) = number.get(id.as_str()) else {
                 let what = format!("{} comes after {id}, which is not in the plan", node.id);
-                return Err(broken(what));
+                return Err(report_broken_order(what, plan));
             };
             after.insert(*before);
         }
@@ -116,10 +118,11 @@ pub fn build_steps(plan: &Plan) -> Result<Vec<ScheduledStep>, Diagnostic> {
     let order = sort_steps(&steps).map_err(|ring| {
         let first = ring.0.first();
         let id = first.map_or("a step", |n| plan.nodes[*n].id.as_str());
-        broken(format!("{id} waits for itself"))
+        report_broken_order(format!("{id} waits for itself"), plan)
     })?;
     if let Some((own, _)) = edges.iter().find(|(before, after)| before == after) {
-        return Err(broken(format!("{} waits for itself", plan.nodes[*own].id)));
+        let what = format!("{} waits for itself", plan.nodes[*own].id);
+        return Err(report_broken_order(what, plan));
     }
     for (before, after) in edges {
         steps[before].before.push(after);
@@ -224,12 +227,12 @@ fn is_of_cluster(node: &PlanNode) -> bool {
         .is_some_and(|target| target.kind == TargetKind::Kube)
 }
 
-fn report_broken_order(what: String, next: &NextCommands) -> Diagnostic {
+fn report_broken_order(what: String, plan: &Plan) -> Diagnostic {
     Diagnostic::error(
         "RW0605",
         format!("the plan's order cannot be followed: {what}"),
     )
     .effect("which step has to wait for which is not known")
     .state("nothing was changed")
-    .next(next.anew())
+    .next(NextCommands::of(plan).anew())
 }

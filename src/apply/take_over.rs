@@ -56,61 +56,68 @@ pub async fn take_over(
     state.cluster = decision.cluster.clone().or(state.cluster.take());
     let cluster = context.folder.identify(&mut state, None, &decision.name)?;
     let mut out = TakenOver::new();
-    let mut taken = BTreeMap::new();
+    let mut candidates = BTreeMap::new();
     for (target, conflict) in &decision.targets {
         match lock_and_read_target(target, conflict, decision, context, &lock).await {
-            Ok(one) => drop(taken.insert(target.clone(), one)),
+            Ok(candidate) => drop(candidates.insert(target.clone(), candidate)),
             Err(problem) => drop(out.insert(target.clone(), Err(problem))),
         }
     }
-    if taken.is_empty() {
+    if candidates.is_empty() {
         return Ok(out);
     }
-    for (target, one) in &mut taken {
-        // What this side remembers itself stays managed, unless another cluster brought it.
-        let is_ours = one
-            .record
-            .cluster()
-            .is_some_and(|theirs| theirs.id == cluster.id);
-        one.entry
-            .resources
-            .retain(|address| !is_ours || !state.last_applied.resources.contains_key(address));
-        state.take_over(
-            target,
-            one.record.read(),
-            one.machine.as_ref(),
-            decision.keep_record,
-            one.entry.clone(),
-        );
+    for (target, candidate) in &mut candidates {
+        note_take_over(target, candidate, &cluster, decision, &mut state);
     }
     state.store(&context.folder)?;
     // Whoever knows more than the records say did not write this.
     let by = lock.holder.part();
-    for (target, one) in &taken {
+    for (target, candidate) in &candidates {
         out.insert(
             target.clone(),
-            write_take_over_record(target, one, &cluster, &by, &mut state).await,
+            write_take_over_record(target, candidate, &cluster, &by, &mut state).await,
         );
     }
     state.store(&context.folder)?;
-    for one in taken.values() {
-        let _ = one.writer.unlock().await;
+    for candidate in candidates.values() {
+        let _ = candidate.writer.unlock().await;
     }
     Ok(out)
+}
+
+/// Takes a target over in the state. What this side remembers itself stays managed, unless another
+/// cluster brought it.
+fn note_take_over(
+    target: &Target,
+    candidate: &mut TakeOverCandidate,
+    cluster: &ClusterIdentity,
+    decision: &TakeOverDecision,
+    state: &mut ClusterState,
+) {
+    let theirs = candidate.record.cluster();
+    if theirs.is_some_and(|theirs| theirs.id == cluster.id) {
+        let ours = &state.last_applied.resources;
+        let resources = &mut candidate.entry.resources;
+        resources.retain(|address| !ours.contains_key(address));
+    }
+    state.take_over(
+        target,
+        candidate.record.read(),
+        candidate.machine.as_ref(),
+        decision.keep_record,
+        candidate.entry.clone(),
+    );
 }
 
 fn new_take_over_entry(record: &TargetRecord, decision: &TakeOverDecision) -> TakeOver {
     let at = clock::read_current_time();
     let not_managed = record.read().filter(|_| !decision.keep_record);
-    // A name of its own for each, of letters and digits alone.
-    let name = || {
-        format!(
-            "record-{}.json",
-            at.chars()
-                .filter(char::is_ascii_alphanumeric)
-                .collect::<String>()
-        )
-    };
+    let mut set_aside = None;
+    if record.read().is_none() {
+        // A name of its own for each, of letters and digits alone.
+        let time: String = at.chars().filter(char::is_ascii_alphanumeric).collect();
+        set_aside = Some(format!("record-{time}.json"));
+    }
     TakeOver {
         from: record.cluster().cloned(),
         who: identity::find_user_name(),
@@ -119,7 +126,7 @@ fn new_take_over_entry(record: &TargetRecord, decision: &TakeOverDecision) -> Ta
         resources: not_managed
             .map(|record| record.resources.keys().cloned().collect())
             .unwrap_or_default(),
-        set_aside: record.read().is_none().then(name),
+        set_aside,
         at,
     }
 }
@@ -142,7 +149,7 @@ async fn lock_and_read_target(
         .await
         .map_err(|error| error.diagnostic())?;
     let machine = host_now(target, &answers)
-        .map_err(|unready| unready.told(target, &next))?
+        .map_err(|unready| unready.diagnostic(target, &next))?
         .machine_id
         .known()
         .cloned();
@@ -156,22 +163,20 @@ async fn lock_and_read_target(
         }
         Err(error) => Err(error.diagnostic()),
     };
-    match decided {
-        Ok(record) => {
-            let entry = new_take_over_entry(&record, decision);
-            Ok(TakeOverCandidate {
-                writer,
-                replaces: replaced.into_iter().collect(),
-                record,
-                machine,
-                entry,
-            })
-        }
+    let record = match decided {
+        Ok(record) => record,
         Err(problem) => {
             let _ = writer.unlock().await;
-            Err(problem)
+            return Err(problem);
         }
-    }
+    };
+    Ok(TakeOverCandidate {
+        entry: new_take_over_entry(&record, decision),
+        writer,
+        replaces: replaced.into_iter().collect(),
+        record,
+        machine,
+    })
 }
 
 /// Why a target with this record, on this machine, is not what was decided about.
@@ -206,12 +211,12 @@ fn find_unfit_reason(
 
 async fn write_take_over_record(
     target: &Target,
-    one: &TakeOverCandidate,
+    candidate: &TakeOverCandidate,
     cluster: &ClusterIdentity,
     by: &RunPart,
     state: &mut ClusterState,
 ) -> Result<TakeOver, Diagnostic> {
-    let plan = one
+    let plan = candidate
         .record
         .read()
         .map(|record| record.plan.clone())
@@ -221,15 +226,21 @@ async fn write_take_over_record(
     if let Some(too_large) = too_large(target, &record, &json) {
         return Err(too_large);
     }
-    let written = match one.entry.set_aside.clone() {
+    let written = match candidate.entry.set_aside.clone() {
         Some(name) => {
-            one.writer
-                .record_beside(json, one.replaces.clone(), name)
+            candidate
+                .writer
+                .record_beside(json, candidate.replaces.clone(), name)
                 .await
         }
         None => {
-            one.writer
-                .record(json, list_record_members(&record), one.replaces.clone())
+            candidate
+                .writer
+                .record(
+                    json,
+                    list_record_members(&record),
+                    candidate.replaces.clone(),
+                )
                 .await
         }
     };

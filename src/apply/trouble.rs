@@ -139,7 +139,7 @@ fn describe_target_kind(node: &str) -> &'static str {
     }
 }
 
-/// What becomes of a host or switch whose step did not end well; of a cluster nothing is told.
+/// What becomes of a host or switch whose step did not end well; of a cluster nothing is said.
 fn out_of_service(node: &str) -> &'static str {
     match describe_target_kind(node) {
         "host" => "the host counts as out of service until a later run fixes it",

@@ -63,11 +63,11 @@ impl Turn {
     /// Before the first signal.
     pub fn new(shared: Arc<RunContext>, scheduler: Scheduler, problems: Vec<Diagnostic>) -> Self {
         let proven = shared.earlier.proven.keys().cloned().collect();
-        let watch = RunMonitor::of(
+        let watch = RunMonitor::new(
             &shared.context,
             &shared.plan.rollout,
             &shared.run,
-            shared.told.clone(),
+            shared.last_order.clone(),
         );
         Turn {
             shared,
@@ -218,7 +218,7 @@ impl Turn {
         trouble::report_unknown_outcome(&node.id, reason, &resources, &self.shared.next)
     }
 
-    /// What the watch saw is journalled where somebody ordered it, shown, and told to the
+    /// What the watch saw is journalled where somebody ordered it, shown, and passed to the
     /// scheduler.
     async fn noticed(&mut self, notice: Notice) -> bool {
         let (signal, because) = match notice {
@@ -332,34 +332,27 @@ impl Turn {
     /// Who is out of service by what was seen at the last look. A doubt about a host that counts by
     /// a run is nothing new.
     fn seen_out(&self) -> BTreeMap<Target, Unavailability> {
-        let is_doubt = |why: &Unavailability| match why {
-            Unavailability::LeftByRun(outage) => outage.cause.is_in_doubt(),
-            _ => false,
-        };
-        let is_known = |host: &Target, why: &Unavailability| {
-            is_doubt(why) && self.scheduler.is_out_by_run(host)
-        };
-        self.lookout
-            .out()
-            .into_iter()
-            .filter(|(host, why)| !is_known(host, why))
-            .collect()
+        let mut out = self.lookout.out();
+        out.retain(|host, why| {
+            let is_doubt =
+                matches!(why, Unavailability::LeftByRun(outage) if outage.cause.is_in_doubt());
+            !(is_doubt && self.scheduler.is_out_by_run(host))
+        });
+        out
     }
 
     /// Looks who is out of service by nobody's doing here. Whoever counts for certain already is
     /// not asked.
     fn start_look(&mut self) {
         let (shared, lookout) = (self.shared.clone(), self.lookout.clone());
-        let hosts = shared
-            .context
-            .hosts
-            .iter()
-            .map(|(name, access)| (name.clone(), access.target()));
-        let asked = hosts
-            .filter(|(_, target)| {
-                target.kind == TargetKind::Host && !self.scheduler.is_out_for_certain_by_run(target)
-            })
-            .collect();
+        let mut asked = BTreeMap::new();
+        for (name, access) in &shared.context.hosts {
+            let target = access.target();
+            if target.kind == TargetKind::Host && !self.scheduler.is_out_for_certain_by_run(&target)
+            {
+                asked.insert(name.clone(), target);
+            }
+        }
         let handle = self.tasks.spawn(async move {
             lookout.look(&shared, asked).await;
             Ok(FinishedTask::Look)
@@ -370,8 +363,8 @@ impl Turn {
     fn start_gate(&mut self, step: usize, hosts: Vec<String>) {
         let shared = self.shared.clone();
         // Whoever left service since then proves nothing about others: it may be switched off.
-        let is_in = |host: &&String| !self.scheduler.is_out(&Target::host(host.as_str()));
-        let proven: Vec<String> = self.proven.iter().filter(is_in).cloned().collect();
+        let mut proven: Vec<String> = self.proven.iter().cloned().collect();
+        proven.retain(|host| !self.scheduler.is_out(&Target::host(host.as_str())));
         shared.journal.note(JournalEntry::GateStarted {
             node: shared.plan.nodes[step].id.clone(),
             hosts: hosts.clone(),
@@ -386,11 +379,11 @@ impl Turn {
                 .problems
                 .extend(shared.proves_nothing(&hosts, &result));
             let (node, failure) = (shared.plan.nodes[step].id.clone(), result.first_failure());
-            let named = result
-                .failed
-                .iter()
-                .filter(|host| failure.is_some() && !hosts.contains(host));
-            let judged: Vec<String> = hosts.iter().chain(named).cloned().collect();
+            let mut judged = hosts.clone();
+            if failure.is_some() {
+                let named = result.failed.iter().filter(|host| !hosts.contains(host));
+                judged.extend(named.cloned());
+            }
             // Before any host knows it: what they know is known here, whenever this ends.
             shared
                 .journal

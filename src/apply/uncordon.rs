@@ -156,39 +156,42 @@ pub(super) fn stay_cordoned(
     outcomes: &[(String, NodeOutcome)],
     next: &NextCommands,
 ) -> Option<Diagnostic> {
-    let was_emptied = |target: &Option<Target>| {
-        let is_drain = |(node, (_, outcome)): (&PlanNode, &(String, NodeOutcome))| {
-            matches!(node.kind, NodeKind::Drain { .. })
-                && node.target == *target
-                && outcome.is_done()
-        };
-        nodes.iter().zip(outcomes).any(is_drain)
-    };
-    let stays = |(step, (_, outcome)): (&PlanNode, &(String, NodeOutcome))| match &step.kind {
-        NodeKind::Uncordon { node, left, .. }
-            if matches!(
-                outcome,
-                NodeOutcome::Skipped { .. } | NodeOutcome::Held { .. }
-            ) =>
+    let mut names = Vec::new();
+    for (step, (_, outcome)) in nodes.iter().zip(outcomes) {
+        if let NodeKind::Uncordon { node, left, .. } = &step.kind
+            && let NodeOutcome::Skipped { .. } | NodeOutcome::Held { .. } = outcome
+            && (*left || was_emptied(nodes, outcomes, step.target.as_ref()))
         {
-            (*left || was_emptied(&step.target)).then(|| node.clone())
+            names.push(node.clone());
         }
-        _ => None,
-    };
-    let names: Vec<String> = nodes.iter().zip(outcomes).filter_map(stays).collect();
+    }
+    if names.is_empty() {
+        return None;
+    }
     let stay = if names.len() == 1 { "stays" } else { "stay" };
-    (!names.is_empty()).then(|| {
-        Diagnostic::warning(
-            "RW0652",
-            format!("{} {stay} cordoned", nodeset::fold_node_set(&names)),
-        )
-        .effect("no pods are put there, because no gate has proven what was changed")
-        .state("the mark railwright.io/cordoned says so on the node")
-        .next(format!(
-            "fix what went wrong, then {}; or as they are: {}",
-            next.resume(),
-            by_hand(&names)
-        ))
+    let problem = Diagnostic::warning(
+        "RW0652",
+        format!("{} {stay} cordoned", nodeset::fold_node_set(&names)),
+    )
+    .effect("no pods are put there, because no gate has proven what was changed")
+    .state("the mark railwright.io/cordoned says so on the node")
+    .next(format!(
+        "fix what went wrong, then {}; or as they are: {}",
+        next.resume(),
+        by_hand(&names)
+    ));
+    Some(problem)
+}
+
+fn was_emptied(
+    nodes: &[PlanNode],
+    outcomes: &[(String, NodeOutcome)],
+    target: Option<&Target>,
+) -> bool {
+    nodes.iter().zip(outcomes).any(|(node, (_, outcome))| {
+        matches!(node.kind, NodeKind::Drain { .. })
+            && node.target.as_ref() == target
+            && outcome.is_done()
     })
 }
 
@@ -198,36 +201,36 @@ pub(super) fn may_be_cordoned(
     outcomes: &[(String, NodeOutcome)],
     next: &NextCommands,
 ) -> Option<Diagnostic> {
-    let given_up =
-        |(step, (_, outcome)): (&PlanNode, &(String, NodeOutcome))| match (&step.kind, outcome) {
-            (
-                NodeKind::Drain { node, .. } | NodeKind::Uncordon { node, .. },
-                NodeOutcome::Unknown { reason },
-            ) if reason == GIVEN_UP => Some(node.clone()),
-            _ => None,
-        };
-    let names: Vec<String> = nodes.iter().zip(outcomes).filter_map(given_up).collect();
-    (!names.is_empty()).then(|| {
-        Diagnostic::warning(
-            "RW0652",
-            format!(
-                "{} may be left cordoned: the run was given up in the middle",
-                nodeset::fold_node_set(&names)
-            ),
-        )
-        .effect(
-            "no pods are put on a node that is cordoned, and pods that were told to end are gone",
-        )
-        .state(
-            "nobody looked again; a node that this run cordoned bears the mark \
-             railwright.io/cordoned",
-        )
-        .next(format!(
-            "{} looks, goes on, and gives back what its gate proves",
-            next.resume()
-        ))
-        .next(format!("or at once, as they are: {}", by_hand(&names)))
-    })
+    let mut names = Vec::new();
+    for (step, (_, outcome)) in nodes.iter().zip(outcomes) {
+        if let NodeKind::Drain { node, .. } | NodeKind::Uncordon { node, .. } = &step.kind
+            && let NodeOutcome::Unknown { reason } = outcome
+            && reason == GIVEN_UP
+        {
+            names.push(node.clone());
+        }
+    }
+    if names.is_empty() {
+        return None;
+    }
+    let problem = Diagnostic::warning(
+        "RW0652",
+        format!(
+            "{} may be left cordoned: the run was given up in the middle",
+            nodeset::fold_node_set(&names)
+        ),
+    )
+    .effect("no pods are put on a node that is cordoned, and pods that were told to end are gone")
+    .state(
+        "nobody looked again; a node that this run cordoned bears the mark \
+         railwright.io/cordoned",
+    )
+    .next(format!(
+        "{} looks, goes on, and gives back what its gate proves",
+        next.resume()
+    ))
+    .next(format!("or at once, as they are: {}", by_hand(&names)));
+    Some(problem)
 }
 
 /// The command that gives nodes back by hand. One of many nodes is none that anybody types: it
@@ -239,15 +242,8 @@ fn by_hand(names: &[String]) -> String {
     } else {
         String::new()
     };
-    format!(
-        "kubectl uncordon {}{more}",
-        names
-            .iter()
-            .take(MOST)
-            .map(String::as_str)
-            .collect::<Vec<_>>()
-            .join(" ")
-    )
+    let first = &names[..names.len().min(MOST)];
+    format!("kubectl uncordon {}{more}", first.join(" "))
 }
 
 /// Somebody took it out of the cluster: nothing of it is cordoned any more.

@@ -31,7 +31,7 @@ impl From<Busy> for Unready {
     fn from(busy: Busy) -> Self {
         match busy {
             Busy::NotAsked(error) => Unready::NotReached(error),
-            Busy::NotTold(_) => Unready::Unfit(busy.reason()),
+            Busy::UnclearAnswer(_) => Unready::Unfit(busy.reason()),
             Busy::Runs(_) | Busy::Guarded(_) | Busy::Interrupted => Unready::Busy(busy),
         }
     }
@@ -52,7 +52,7 @@ impl Unready {
     }
 
     /// For the person on call.
-    pub fn told(&self, target: &Target, next: &NextCommands) -> Diagnostic {
+    pub fn diagnostic(&self, target: &Target, next: &NextCommands) -> Diagnostic {
         match self {
             Unready::NotReached(error) => trouble::not_reached(target.to_string(), error, next),
             Unready::Unfit(reason) => trouble::not_workable(target, reason, next),

@@ -31,27 +31,25 @@ pub(super) struct RunMonitor {
     expires: Option<Timestamp>,
     folder: StateFolder,
     run: String,
-    /// The order that was told last.
-    told: Option<RunOrder>,
+    /// The order that was followed last.
+    last_order: Option<RunOrder>,
     /// When the latest heartbeat was given.
     beat_at: Option<Moment>,
     heartbeat: Duration,
 }
 
 impl RunMonitor {
-    /// From now on. The order that was `told` before, to an earlier part of the run, is none for
-    /// this one.
-    pub fn of(
+    /// From now on. The order that an earlier part of the run has followed is none for this one.
+    pub fn new(
         context: &Context,
         policy: &RolloutPolicy,
         run: &str,
-        told: Option<RunOrder>,
+        last_order: Option<RunOrder>,
     ) -> Self {
-        let seconds =
-            |deadline: u64| SignedDuration::from_secs(i64::try_from(deadline).unwrap_or(i64::MAX));
-        let expires = policy
-            .deadline_s
-            .and_then(|deadline| context.clock.now().checked_add(seconds(deadline)).ok());
+        let expires = policy.deadline_s.and_then(|seconds| {
+            let deadline = SignedDuration::from_secs(i64::try_from(seconds).unwrap_or(i64::MAX));
+            context.clock.now().checked_add(deadline).ok()
+        });
         RunMonitor {
             ticker: Ticker::every(context.patience.watch),
             clock: context.clock.clone(),
@@ -60,7 +58,7 @@ impl RunMonitor {
             expires,
             folder: context.folder.clone(),
             run: run.to_owned(),
-            told,
+            last_order,
             beat_at: None,
             heartbeat: context.patience.heartbeat,
         }
@@ -95,9 +93,9 @@ impl RunMonitor {
         if let Some(order) = self
             .folder
             .read_order(&self.run)
-            .filter(|order| self.told.as_ref() != Some(order))
+            .filter(|order| self.last_order.as_ref() != Some(order))
         {
-            self.told = Some(order.clone());
+            self.last_order = Some(order.clone());
             notices.push(Notice::Ordered(order));
         }
         notices

@@ -64,21 +64,7 @@ pub async fn run(arguments: &Apply) -> Result<Exit, CommandFailure> {
     }
     let left = print_open_run(&session)?;
     if !plan.has_work() {
-        let held = plan.nodes.iter().filter(|node| node.held.is_some()).count();
-        if !plan.refused.is_empty() {
-            return Ok(Exit::Refused);
-        }
-        let outcome =
-            ApplyOutcome::without_work(!plan.unknown.is_empty() || held > 0 || plan.has_outages());
-        match arguments.json {
-            true => report::out::print_result(&document::render_json_document(
-                &ApplyRunDocument::of(&outcome),
-            )),
-            false => report::apply::nothing_done(held, &plan, &session.inventory.word)
-                .iter()
-                .for_each(|text| report::out::print_result(text)),
-        }
-        return Ok(exit_from_run_class(outcome.ending));
+        return Ok(end_without_work(&plan, &session, arguments.json));
     }
     // Nobody is asked for what would be refused.
     let closed = apply::refusal::of_windows(
@@ -107,6 +93,23 @@ pub async fn run(arguments: &Apply) -> Result<Exit, CommandFailure> {
         })
         .await,
     )
+}
+
+/// Prints why nothing is done.
+fn end_without_work(plan: &Plan, session: &Session, json: bool) -> Exit {
+    if !plan.refused.is_empty() {
+        return Exit::Refused;
+    }
+    let blocked = plan.nodes.iter().filter(|node| node.held.is_some()).count();
+    let is_incomplete = !plan.unknown.is_empty() || blocked > 0 || plan.has_outages();
+    let outcome = ApplyOutcome::without_work(is_incomplete);
+    if json {
+        let document = ApplyRunDocument::of(&outcome);
+        report::out::print_result(&document::render_json_document(&document));
+    } else if let Some(text) = report::apply::nothing_done(blocked, plan, &session.inventory.word) {
+        report::out::print_result(&text);
+    }
+    exit_from_run_class(outcome.ending)
 }
 
 /// What is asked before anything is changed.
@@ -208,7 +211,7 @@ where
 {
     let outcome = run_with_view(plan, start).await;
     print_diagnostics(&outcome.problems, &inventory.loaded.sources);
-    let unknown = not_looked_at(plan);
+    let unknown = count_unread(plan);
     // What the plan could not find out leaves a run incomplete whose steps were all done.
     let ending = if outcome.ending == RunExitClass::Done && unknown > 0 {
         RunExitClass::Incomplete
@@ -267,7 +270,7 @@ async fn tick_every_second(view: Arc<RunView>) {
 }
 
 /// How much the plan could not find out and no step of it looks at again.
-fn not_looked_at(plan: &Plan) -> usize {
+fn count_unread(plan: &Plan) -> usize {
     let members = plan.nodes.iter().flat_map(PlanNode::members);
     let again = members.flat_map(|member| {
         member

@@ -38,53 +38,65 @@ pub fn select_rail_hosts<'i>(
     inventory: &'i Inventory,
     set: Option<&str>,
 ) -> Result<Vec<&'i Host>, CommandFailure> {
-    let loaded = &inventory.loaded;
-    let with_rails = || loaded.reached().filter(|host| !host.netdevs.is_empty());
-    let Some(set) = set else {
-        let without: Vec<&str> = loaded.without_ssh();
-        if !without.is_empty() {
-            report::out::print_note(&format!(
-                "left out, because they have no SSH: {}",
-                one_line(&nodeset::fold_node_set(&without), 200)
-            ));
+    let mut hosts = match set {
+        Some(set) => expand_reached_hosts(inventory, set)?,
+        None => {
+            print_hosts_without_ssh(inventory);
+            inventory.loaded.reached().collect()
         }
-        let hosts: Vec<&Host> = with_rails().collect();
-        let is_nobody = hosts.is_empty() && select_switches(inventory, None).is_empty();
-        return if is_nobody {
-            Err(report_no_cable_sources(inventory).into())
-        } else {
-            Ok(hosts)
-        };
     };
-    let wrong = |why: String| {
-        Diagnostic::error(
-            "RW1011",
-            format!("{} names no hosts: {why}", one_line(set, 80)),
-        )
-        .state("no host was asked")
-        .next(hosts_to_name(
-            loaded.hosts.iter().map(|host| host.name.as_str()),
-        ))
-    };
-    let names = nodeset::expand_node_set(set).map_err(|error| wrong(error.to_string()))?;
+    hosts.retain(|host| !host.netdevs.is_empty());
+    if hosts.is_empty() && select_switches(inventory, set).is_empty() {
+        return Err(report_no_cable_sources(inventory).into());
+    }
+    Ok(hosts)
+}
+
+fn print_hosts_without_ssh(inventory: &Inventory) {
+    let without: Vec<&str> = inventory.loaded.without_ssh();
+    if !without.is_empty() {
+        report::out::print_note(&format!(
+            "left out, because they have no SSH: {}",
+            one_line(&nodeset::fold_node_set(&without), 200)
+        ));
+    }
+}
+
+fn expand_reached_hosts<'i>(
+    inventory: &'i Inventory,
+    set: &str,
+) -> Result<Vec<&'i Host>, CommandFailure> {
+    let known: Vec<&str> = list_host_names(inventory);
+    let names = nodeset::expand_node_set(set)
+        .map_err(|error| report_no_hosts(set, &known, &error.to_string()))?;
     let mut hosts = Vec::new();
     for name in &names {
-        let Some(host) = loaded.host(name) else {
-            let near = find_nearest_word(name, loaded.hosts.iter().map(|host| host.name.as_str()));
-            let near = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-            return Err(wrong(format!("{name} is not in the inventory{near}")).into());
+        let Some(host) = inventory.loaded.host(name) else {
+            let near = match find_nearest_word(name, known.iter().copied()) {
+                Some(near) => format!("; did you mean `{near}`?"),
+                None => String::new(),
+            };
+            let why = format!("{name} is not in the inventory{near}");
+            return Err(report_no_hosts(set, &known, &why).into());
         };
         if host.ssh.is_none() {
             return Err(report_host_without_ssh(name, &inventory.word).into());
         }
         hosts.push(host);
     }
-    hosts.retain(|host| !host.netdevs.is_empty());
-    if hosts.is_empty() {
-        Err(report_no_cable_sources(inventory).into())
-    } else {
-        Ok(hosts)
-    }
+    Ok(hosts)
+}
+
+fn list_host_names(inventory: &Inventory) -> Vec<&str> {
+    let hosts = inventory.loaded.hosts.iter();
+    hosts.map(|host| host.name.as_str()).collect()
+}
+
+fn report_no_hosts(set: &str, known: &[&str], why: &str) -> Diagnostic {
+    let message = format!("{} names no hosts: {why}", one_line(set, 80));
+    Diagnostic::error("RW1011", message)
+        .state("no host was asked")
+        .next(hosts_to_name(known.iter().copied()))
 }
 
 /// How hosts are named, by those that there are.
@@ -128,13 +140,13 @@ pub fn list_nics(
     } else {
         inventory.loaded.hosts.iter().collect()
     };
-    all.iter()
-        .flat_map(|host| {
-            host.netdevs
-                .iter()
-                .map(|rail| CableEnd::new(&host.name, &rail.port))
-        })
-        .collect()
+    let mut ends = Vec::new();
+    for host in all {
+        for rail in &host.netdevs {
+            ends.push(CableEnd::new(&host.name, &rail.port));
+        }
+    }
+    ends
 }
 
 /// The switches that are reached; none where only some hosts are asked.

@@ -19,12 +19,16 @@ pub fn run_below_ceiling(
         read_limit_variable(MEMORY_VARIABLE)?,
         read_limit_variable(PROCESSOR_VARIABLE)?,
     );
-    let worked = ceiling::work_below(ceiling, work).map_err(|error| super::no_threads(&error))?;
-    worked.map_err(|reached| is_reached(reached).into())
+    let worked =
+        ceiling::work_below(ceiling, work).map_err(|error| super::report_no_threads(&error))?;
+    worked.map_err(|reached| report_reached_ceiling(reached).into())
 }
 
 fn read_limit_variable(variable: &str) -> Result<Option<u64>, CommandFailure> {
-    let parse = |value: String| match value.parse() {
+    let Some(value) = environment::read_variable(variable) else {
+        return Ok(None);
+    };
+    match value.parse() {
         Ok(0) | Err(_) => {
             let message = format!(
                 "{variable} is `{}`, which is no whole number above 0",
@@ -36,12 +40,11 @@ fn read_limit_variable(variable: &str) -> Result<Option<u64>, CommandFailure> {
                     .next(format!("unset {variable}")),
             ]))
         }
-        Ok(number) => Ok(number),
-    };
-    environment::read_variable(variable).map(parse).transpose()
+        Ok(number) => Ok(Some(number)),
+    }
 }
 
-fn is_reached(reached: ReachedCeiling) -> Diagnostic {
+fn report_reached_ceiling(reached: ReachedCeiling) -> Diagnostic {
     let (taken, variable, double) = match reached {
         ReachedCeiling::Memory(mib) => (format!("{mib} MiB of memory"), MEMORY_VARIABLE, mib * 2),
         ReachedCeiling::Processor(seconds) => (

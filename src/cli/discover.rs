@@ -10,7 +10,7 @@ use railwright_session::{Inventory, read_uncabled};
 use railwright_system::files;
 use railwright_verify::cabling::discover::{DiscoveredCables, discover_cables};
 use railwright_verify::cabling::{CablingNames, Silent, Views};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Write down what is there, for a spec that does not say it yet
@@ -60,7 +60,7 @@ pub async fn run(arguments: &DiscoverArguments) -> Result<Exit, CommandFailure> 
         && !force
         && files::is_present(file)
     {
-        return Err(CommandFailure::refused(vec![is_there(file)]));
+        return Err(CommandFailure::refused(vec![report_present_file(file)]));
     }
     // A file that the spec names and that is not there yet, or is wrong, is what this is to fix.
     let inventory = Inventory {
@@ -115,33 +115,14 @@ fn deliver_cabling_table(
 
 /// Says what could not be seen; true where everything was.
 fn print_unseen_devices(inventory: &Inventory, found: &DiscoveredCables, views: &Views) -> bool {
-    let mut silent: std::collections::BTreeMap<String, Vec<&str>> =
-        std::collections::BTreeMap::new();
-    for (device, why) in views
-        .iter()
-        .filter_map(|(device, view)| Some((device, view.as_ref().err()?)))
-    {
-        let code = if let Silent::Unreached(trouble) = why {
-            format!(" ({})", trouble.code)
-        } else {
-            String::new()
-        };
-        silent
-            .entry(format!("{}{code}", why.alike()))
-            .or_default()
-            .push(device);
-    }
-    let mut lines: Vec<String> = silent
-        .into_iter()
-        .map(|(why, hosts)| format!("{}: {why}", nodeset::fold_node_set(&hosts)))
-        .collect();
+    let mut lines = describe_silent_devices(views);
     lines.extend(describe_unseen_nics(&found.unseen));
     let is_whole = lines.is_empty();
     if !is_whole {
         report::out::print_note("Not seen, so no line was written of it:");
-        lines
-            .iter()
-            .for_each(|line| report::out::print_note(&format!("  {}", one_line(line, 300))));
+        for line in &lines {
+            report::out::print_note(&format!("  {}", one_line(line, 300)));
+        }
         report::out::print_note(
             "`railwright explain RW0835` tells why a NIC hears nobody, RW0836 why a host tells \
              nothing.",
@@ -159,7 +140,26 @@ fn print_unseen_devices(inventory: &Inventory, found: &DiscoveredCables, views: 
     is_whole
 }
 
-fn is_there(file: &Path) -> Diagnostic {
+/// One line for all devices that are silent for the same reason.
+fn describe_silent_devices(views: &Views) -> Vec<String> {
+    let mut devices: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for (device, view) in views {
+        let Err(silent) = view else {
+            continue;
+        };
+        let reason = match silent {
+            Silent::Unreached(trouble) => format!("{} ({})", silent.alike(), trouble.code),
+            _ => silent.alike(),
+        };
+        devices.entry(reason).or_default().push(device);
+    }
+    let devices = devices.into_iter();
+    devices
+        .map(|(reason, names)| format!("{}: {reason}", nodeset::fold_node_set(&names)))
+        .collect()
+}
+
+fn report_present_file(file: &Path) -> Diagnostic {
     Diagnostic::error("RW1044", format!("{} is there already", file.display()))
         .effect("it may say what is wanted; what is heard is only what is")
         .state("it is as it was, and no host was asked")

@@ -51,18 +51,20 @@ pub async fn run(arguments: &DoctorArguments) -> Result<Exit, CommandFailure> {
         .as_deref()
         .map(read_inventory)
         .transpose()?;
-    let held = arguments.against.of(&arguments.said, inventory.as_ref())?;
+    let expectations = arguments.against.of(&arguments.said, inventory.as_ref())?;
     let mut doctor = Doctor::new(load_shipped_symptoms()?);
-    let feed = |piece: JobOutputPiece<'_>| match piece {
-        JobOutputPiece::Log(chunk) | JobOutputPiece::Status(chunk) => doctor.feed(chunk),
-    };
-    let name = arguments.said.read(feed).await?;
+    let name = arguments
+        .said
+        .read(|piece| match piece {
+            JobOutputPiece::Log(chunk) | JobOutputPiece::Status(chunk) => doctor.feed(chunk),
+        })
+        .await?;
     // Where nobody knows what NICs carry, bandwidth is no symptom.
-    let diagnosis = doctor.finish(|log| held.expected(&name, log, drop));
+    let diagnosis = doctor.finish(|log| expectations.expected(&name, log, drop));
     out::print_result(&if arguments.json {
         diagnosis::render_diagnosis_json(&diagnosis, &name)
     } else {
-        diagnosis::render_diagnosis_screen(&diagnosis, &name, &held.words)
+        diagnosis::render_diagnosis_screen(&diagnosis, &name, &expectations.words)
     });
     Ok(match (diagnosis.found.is_empty(), diagnosis.proof.proven) {
         (false, _) => Exit::Failed,

@@ -115,10 +115,9 @@ fn print_page(code: &str, page: &str, json: bool) -> Result<Exit, CommandFailure
 
 /// Every code with its page, by code.
 pub fn list_code_pages() -> impl Iterator<Item = (&'static str, &'static str)> {
-    let page = |file: &'static include_dir::File<'static>| {
-        Some((file.path().file_stem()?.to_str()?, file.contents_utf8()?))
-    };
-    CODES.files().filter_map(page)
+    CODES
+        .files()
+        .filter_map(|file| Some((file.path().file_stem()?.to_str()?, file.contents_utf8()?)))
 }
 
 #[cfg(test)]

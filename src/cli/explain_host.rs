@@ -7,7 +7,7 @@ use super::subject::resolve_addresses;
 use super::{CommandFailure, Exit};
 use railwright_base::suggest::find_nearest_word;
 use railwright_base::text::one_line;
-use railwright_base::{Address, Diagnostic, Target, TargetKind};
+use railwright_base::{Address, Diagnostic, Target, TargetKind, nodeset};
 use railwright_knowledge::catalog::release::HostComponent;
 use railwright_knowledge::catalog::{Catalog, CatalogRow, CatalogTable};
 use railwright_knowledge::solve::{Choice, ReleaseConstraint};
@@ -36,13 +36,13 @@ pub fn explain_target(
         .map_or((named, None), |(name, below)| (name, Some(below)));
     let (target, session) = prepare_target(sort, name, inventory)?;
     if !is_in_inventory(&session, &target) {
-        return Err(not_there(&session, &target).into());
+        return Err(report_unknown_target(&session, &target).into());
     }
     let path: Vec<&str> = below.into_iter().chain(attribute).collect();
     let path = path.join("/");
     let mut resources = explain_resources(&session, &target);
     let field = select_by_path(&mut resources, &path)
-        .map_err(|near| nothing_wished(&session, &target, &path, near))?;
+        .map_err(|near| report_unknown_resource(&session, &target, &path, near))?;
     let explanation = explain_with_resources(&session, &target, resources);
     match json {
         true => out::print_result(&document::render_json_document(
@@ -100,24 +100,29 @@ fn explain_with_resources(
     resources: Vec<ResourceExplained>,
 ) -> Explanation {
     let name = &*target.name;
-    let named = |kind: TargetKind| (target.kind == kind).then(|| name.to_owned());
-    let host = session.inventory.loaded.host(name);
-    let host = host.filter(|_| target.kind == TargetKind::Host);
     let left_out = session.desired.left_out.iter();
-    Explanation {
-        host: named(TargetKind::Host),
-        cluster: named(TargetKind::Kube),
-        switch: named(TargetKind::Switch),
-        catalogue: host
-            .map(|host| collect_host_entries(session, host))
-            .unwrap_or_default(),
-        releases: host
-            .map(|host| explain_releases(session, host))
-            .unwrap_or_default(),
+    let mut explanation = Explanation {
+        host: None,
+        cluster: None,
+        switch: None,
+        catalogue: Vec::new(),
+        releases: Vec::new(),
         resources,
         rules: explain_rules(session, name),
         left_out: left_out.filter(|one| one.host == name).cloned().collect(),
+    };
+    match target.kind {
+        TargetKind::Host => {
+            explanation.host = Some(name.to_owned());
+            if let Some(host) = session.inventory.loaded.host(name) {
+                explanation.catalogue = collect_host_entries(session, host);
+                explanation.releases = explain_releases(session, host);
+            }
+        }
+        TargetKind::Kube => explanation.cluster = Some(name.to_owned()),
+        TargetKind::Switch => explanation.switch = Some(name.to_owned()),
     }
+    explanation
 }
 
 /// The address of what is called so without its target (`node_taint nvidia.com/gpu:NoSchedule`), or
@@ -128,54 +133,42 @@ pub fn resolve_address(what: &str, inventory: &Path) -> Result<String, CommandFa
         &SessionRequest::of_spec_alone().with_keys(SigningKeys::WhereAStepNeedsThem),
     )?;
     let all = resolve_addresses(&session, &[what.to_owned()])?;
-    let wrong =
-        |message: String, next: String| Err(Diagnostic::error("RW1032", message).next(next).into());
     let (what, path) = (one_line(what, 80), &session.inventory.word);
-    match &all[..] {
-        [one] => Ok(one.clone()),
-        [] => wrong(
+    let (message, next) = match &all[..] {
+        [address] => return Ok(address.clone()),
+        [] => (
             format!("no resource is declared for `{what}`"),
             format!("railwright plan {path} shows what is declared"),
         ),
-        [first, ..] => wrong(
+        [first, ..] => (
             format!("`{what}` is on {} targets", all.len()),
             format!("name one of them: railwright explain {first} {path}"),
         ),
-    }
+    };
+    Err(Diagnostic::error("RW1032", message).next(next).into())
 }
 
-fn not_there(session: &Session, target: &Target) -> Diagnostic {
+fn report_unknown_target(session: &Session, target: &Target) -> Diagnostic {
     let inventory = &session.inventory;
     let (sort, what, near) = match target.kind {
-        TargetKind::Kube => (
-            "kube",
-            "Kubernetes cluster",
-            inventory.loaded.kubernetes_name(),
-        ),
-        TargetKind::Switch => {
-            let near = find_nearest_word(
-                &target.name,
-                inventory
-                    .loaded
-                    .switches
-                    .iter()
-                    .map(|switch| switch.name.as_str()),
-            );
-            ("switch", "switch", near)
+        TargetKind::Kube => {
+            let name = inventory.loaded.kubernetes_name();
+            ("kube", "Kubernetes cluster", name)
         }
-        _ => (
-            "host",
-            "host",
-            find_nearest_word(
-                &target.name,
-                inventory.loaded.hosts.iter().map(|host| host.name.as_str()),
-            ),
-        ),
+        TargetKind::Switch => {
+            let switches = inventory.loaded.switches.iter();
+            let names = switches.map(|switch| switch.name.as_str());
+            ("switch", "switch", find_nearest_word(&target.name, names))
+        }
+        TargetKind::Host => {
+            let names = inventory.loaded.hosts.iter().map(|host| host.name.as_str());
+            ("host", "host", find_nearest_word(&target.name, names))
+        }
     };
-    let next = near.map_or_else(
-        || format!("name a {what} of the inventory, and the inventory after it"),
-        |near| format!("did you mean `{sort}/{near}`?"),
-    );
+    let next = match near {
+        Some(near) => format!("did you mean `{sort}/{near}`?"),
+        None => format!("name a {what} of the inventory, and the inventory after it"),
+    };
     Diagnostic::error(
         "RW1032",
         format!(
@@ -187,19 +180,19 @@ fn not_there(session: &Session, target: &Target) -> Diagnostic {
     .next(next)
 }
 
-fn nothing_wished(
+fn report_unknown_resource(
     session: &Session,
     target: &Target,
     path: &str,
     near: Option<Address>,
 ) -> CommandFailure {
-    let all = || {
-        format!(
+    let next = match near {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!(
             "all of them: railwright explain {target} {}",
             session.inventory.word
-        )
+        ),
     };
-    let next = near.map_or_else(all, |near| format!("did you mean `{near}`?"));
     Diagnostic::error(
         "RW1032",
         format!(
@@ -215,28 +208,29 @@ fn nothing_wished(
 /// All resources of a target; an object of a cluster is shown as its manifest, which its body holds
 /// as a map or as a text.
 fn explain_resources(session: &Session, target: &Target) -> Vec<ResourceExplained> {
-    let desired = &session.desired;
-    let explained = |wish: &railwright_resource::DesiredResource| ResourceExplained {
-        address: wish.address.clone(),
-        wanted: kubernetes_object::manifest::parse_manifest(&wish.body)
-            .ok()
-            .filter(|_| wish.kind == "kubernetes_object")
-            .unwrap_or_else(|| wish.body.clone()),
-        because: desired
-            .why
-            .get(&wish.address)
-            .into_iter()
-            .flatten()
-            .map(ModuleReason::of)
-            .collect(),
-        places: wish.places.clone(),
-    };
-    desired
-        .wishes
-        .iter()
-        .filter(|wish| wish.address.target == *target)
-        .map(explained)
-        .collect()
+    let mut explained = Vec::new();
+    for resource in &session.desired.wishes {
+        if resource.address.target != *target {
+            continue;
+        }
+        let mut wanted = resource.body.clone();
+        if resource.kind == "kubernetes_object"
+            && let Ok(manifest) = kubernetes_object::manifest::parse_manifest(&resource.body)
+        {
+            wanted = manifest;
+        }
+        let mut because = Vec::new();
+        if let Some(reasons) = session.desired.why.get(&resource.address) {
+            because.extend(reasons.iter().map(ModuleReason::of));
+        }
+        explained.push(ResourceExplained {
+            address: resource.address.clone(),
+            wanted,
+            because,
+            places: resource.places.clone(),
+        });
+    }
+    explained
 }
 
 /// Keeps what a path names: a kind, a resource, or a field of one, which comes back. Where nothing
@@ -252,15 +246,14 @@ fn select_by_path(
         .iter()
         .map(|resource| match_resource_name(path, &resource.address))
         .collect();
-    let field = found.iter().flatten().filter_map(|about| {
-        if let About::Field(field) = about {
-            Some(field.clone())
-        } else {
-            None
+    let mut fields = Vec::new();
+    for about in &found {
+        if let Some(About::Field(field)) = about {
+            fields.push(field.clone());
         }
-    });
+    }
     // Of two names, one of which goes on with the other, the longer is meant.
-    let meant = match field.min_by_key(String::len) {
+    let meant = match fields.into_iter().min_by_key(String::len) {
         _ if found.contains(&Some(About::Itself)) => About::Itself,
         Some(field) => About::Field(field),
         None => About::Above,
@@ -327,43 +320,50 @@ fn explain_releases(session: &Session, host: &Host) -> Vec<ReleaseExplained> {
     else {
         return Vec::new();
     };
-    let wished = question.wishes.iter().flat_map(|wish| {
-        let part = wish.parts.first().filter(|(part, _)| {
-            !matches!(
-                part,
-                HostComponent::Os | HostComponent::Nic | HostComponent::Gpu
-            )
-        });
-        let value = wish
-            .said
-            .split_once(": ")
-            .map(|(_, value)| value.to_owned());
-        part.map(|(part, _)| ReleaseExplained {
+    let mut releases = Vec::new();
+    for fixed in &question.wishes {
+        let Some((part, _)) = fixed.parts.first() else {
+            continue;
+        };
+        if let HostComponent::Os | HostComponent::Nic | HostComponent::Gpu = part {
+            continue;
+        }
+        let value = fixed.said.split_once(": ");
+        releases.push(ReleaseExplained {
             part: part.key(),
-            release: value,
-            place: loaded.place(&wish.path),
+            release: value.map(|(_, value)| value.to_owned()),
+            place: loaded.place(&fixed.path),
             row: None,
             source: None,
             because: Vec::new(),
-        })
-    });
-    let chosen = question.asked.iter().map(|part| {
-        let choice = answer.choices.iter().find(|choice| choice.part == *part);
-        ReleaseExplained {
+        });
+    }
+    for part in &question.asked {
+        let mut explained = ReleaseExplained {
             part: part.key(),
-            release: choice.map(|choice| choice.known.release.clone()),
+            release: None,
             place: None,
-            row: choice.map(|choice| choice.known.place.clone()),
-            source: choice.map(|choice| choice.known.source.clone()),
-            because: choice.map(explain_choice).unwrap_or_default(),
+            row: None,
+            source: None,
+            because: Vec::new(),
+        };
+        if let Some(choice) = answer.choices.iter().find(|choice| choice.part == *part) {
+            explained.release = Some(choice.known.release.clone());
+            explained.row = Some(choice.known.place.clone());
+            explained.source = Some(choice.known.source.clone());
+            explained.because = explain_choice(choice);
         }
-    });
-    wished.chain(chosen).collect()
+        releases.push(explained);
+    }
+    releases
+}
+
+fn describe_constraint(constraint: &ReleaseConstraint) -> String {
+    format!("{} ({})", constraint.says, constraint.place)
 }
 
 /// Why a release was chosen, and why not a newer one.
 fn explain_choice(choice: &Choice) -> Vec<String> {
-    let said = |fact: &ReleaseConstraint| format!("{} ({})", fact.says, fact.place);
     let mut because = Vec::new();
     for (part, release) in &choice.known.brings {
         because.push(format!(
@@ -371,9 +371,12 @@ fn explain_choice(choice: &Choice) -> Vec<String> {
             part.with(release)
         ));
     }
-    because.extend(choice.because.iter().map(said));
-    for fact in &choice.against {
-        because.push(format!("not a newer one: {}", said(fact)));
+    because.extend(choice.because.iter().map(describe_constraint));
+    for constraint in &choice.against {
+        because.push(format!(
+            "not a newer one: {}",
+            describe_constraint(constraint)
+        ));
     }
     because
 }
@@ -396,29 +399,26 @@ fn explain_entry<R: CatalogRow + Serialize>(
 
 fn explain_rules(session: &Session, name: &str) -> Vec<RuleExplained> {
     let judgement = &session.judgement;
-    let found = judgement
-        .findings
-        .iter()
-        .filter(|finding| finding.hosts.iter().any(|host| host == name))
-        .map(|finding| RuleExplained {
-            code: finding.diagnostic.code.to_string(),
-            message: finding.diagnostic.message.clone(),
-            waived: false,
-        });
-    let names = |nodes: &Option<String>| {
-        nodes
-            .as_deref()
-            .and_then(|nodes| railwright_base::nodeset::expand_node_set(nodes).ok())
-            .unwrap_or_default()
-    };
-    let waived = judgement
-        .waived
-        .iter()
-        .filter(|waived| names(&waived.nodes).iter().any(|host| host == name));
-    let waived = waived.map(|one| RuleExplained {
-        code: one.code.clone(),
-        message: one.message.clone(),
-        waived: true,
-    });
-    found.chain(waived).collect()
+    let mut explained = Vec::new();
+    for finding in &judgement.findings {
+        if finding.hosts.iter().any(|host| host == name) {
+            explained.push(RuleExplained {
+                code: finding.diagnostic.code.to_string(),
+                message: finding.diagnostic.message.clone(),
+                waived: false,
+            });
+        }
+    }
+    for finding in &judgement.waived {
+        let nodes = finding.nodes.as_deref().unwrap_or_default();
+        let hosts = nodeset::expand_node_set(nodes).unwrap_or_default();
+        if hosts.iter().any(|host| host == name) {
+            explained.push(RuleExplained {
+                code: finding.code.clone(),
+                message: finding.message.clone(),
+                waived: true,
+            });
+        }
+    }
+    explained
 }

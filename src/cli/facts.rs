@@ -7,6 +7,7 @@ use railwright_base::{Diagnostic, nodeset, quote};
 use railwright_plan::UnknownFinding;
 use railwright_plan::judge::find_read_results;
 use railwright_report as report;
+use railwright_resource::Observation;
 use railwright_session::{Inventory, SessionRequest, SigningKeys};
 use railwright_transport::TargetContact;
 use std::path::{Path, PathBuf};
@@ -41,29 +42,7 @@ pub async fn run(arguments: &Facts) -> Result<Exit, CommandFailure> {
         .keys()
         .filter_map(|target| find_read_results(&observation, target).err())
         .collect();
-    let none_answered = !silent.is_empty() && silent.len() == observation.targets.len();
-    match &arguments.output {
-        // What was recorded earlier is worth more than the news that nobody answers.
-        Some(file) if none_answered => {
-            report::out::print_note(&report::unread::render_unknown_findings(&silent));
-            return Err(CommandFailure::with_exit(
-                Exit::Incomplete,
-                report_no_answers(&arguments.inventory, file),
-            ));
-        }
-        Some(file) => {
-            recording::write_recording(file, &observation)?;
-            report::out::print_note(&format!(
-                "{} of {} recorded in {}",
-                observation.targets.len() - silent.len(),
-                format_count(observation.targets.len(), "host"),
-                file.display()
-            ));
-        }
-        None => report::out::print_result(&report::document::render_json_document(
-            &observation.redacted(),
-        )),
-    }
+    deliver_observation(arguments, &observation, &silent)?;
     let without_ssh = session.inventory.loaded.without_ssh();
     if !without_ssh.is_empty() {
         report::out::print_note(&format!(
@@ -79,6 +58,36 @@ pub async fn run(arguments: &Facts) -> Result<Exit, CommandFailure> {
         report::unread::render_unknown_findings(&silent).trim_end()
     ));
     Ok(Exit::Incomplete)
+}
+
+/// Records an observation in a file, or prints it where there is none.
+fn deliver_observation(
+    arguments: &Facts,
+    observation: &Observation,
+    silent: &[UnknownFinding],
+) -> Result<(), CommandFailure> {
+    let Some(file) = &arguments.output else {
+        let document = report::document::render_json_document(&observation.redacted());
+        report::out::print_result(&document);
+        return Ok(());
+    };
+    let hosts = observation.targets.len();
+    // What was recorded earlier is worth more than the news that nobody answers.
+    if !silent.is_empty() && silent.len() == hosts {
+        report::out::print_note(&report::unread::render_unknown_findings(silent));
+        return Err(CommandFailure::with_exit(
+            Exit::Incomplete,
+            report_no_answers(&arguments.inventory, file),
+        ));
+    }
+    recording::write_recording(file, observation)?;
+    report::out::print_note(&format!(
+        "{} of {} recorded in {}",
+        hosts - silent.len(),
+        format_count(hosts, "host"),
+        file.display()
+    ));
+    Ok(())
 }
 
 fn report_no_answers(inventory: &Path, file: &Path) -> Diagnostic {

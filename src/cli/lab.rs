@@ -82,7 +82,7 @@ enum LabCommand {
 
 /// Runs the command.
 pub fn run(arguments: Lab) -> Exit {
-    match carry_out(arguments.verb) {
+    match run_lab_command(arguments.verb) {
         Ok(exit) => exit,
         Err(diagnostic) => {
             print_diagnostic(&diagnostic);
@@ -96,7 +96,7 @@ pub fn run(arguments: Lab) -> Exit {
     }
 }
 
-fn carry_out(verb: LabCommand) -> lab::Result<Exit> {
+fn run_lab_command(verb: LabCommand) -> lab::Result<Exit> {
     let folder = LabFolder::from_environment()?;
     match verb {
         LabCommand::Up {

@@ -108,16 +108,15 @@ async fn run_lock_steal(
     let stolen = locks::steal_locks(&hosts, reason, force, &context)
         .await
         .map_err(CommandFailure::refused)?;
-    let any = |wanted: fn(&Stolen) -> bool| stolen.values().any(wanted);
-    let (young, unknown) = (
-        any(|one| matches!(one, Stolen::Young(_))),
-        any(|one| matches!(one, Stolen::Unknown { .. })),
-    );
+    let mut outcomes = stolen.values();
+    let has_young = outcomes.any(|outcome| matches!(outcome, Stolen::Young(_)));
+    let mut outcomes = stolen.values();
+    let has_unknown = outcomes.any(|outcome| matches!(outcome, Stolen::Unknown { .. }));
     report::out::print_result(&report::locks::render_steal_outcomes(
         &key_by_display_name(stolen, &context),
         &quote::quote_path(inventory),
     ));
-    Ok(match (young, unknown) {
+    Ok(match (has_young, has_unknown) {
         (true, _) => Exit::Refused,
         (false, true) => Exit::Incomplete,
         (false, false) => Exit::Done,
@@ -126,11 +125,13 @@ async fn run_lock_steal(
 
 /// By the names that screens have: a host's own, a cluster's with what it is.
 fn key_by_display_name<T>(found: BTreeMap<String, T>, context: &Context) -> BTreeMap<String, T> {
-    let name = |name: String| match context.target(&name) {
-        cluster if cluster.kind == TargetKind::Kube => cluster.to_string(),
-        _ => name,
-    };
-    found.into_iter().map(|(of, one)| (name(of), one)).collect()
+    let mut by_display_name = BTreeMap::new();
+    for (name, value) in found {
+        let target = context.target(&name);
+        let is_cluster = target.kind == TargetKind::Kube;
+        by_display_name.insert(if is_cluster { target.to_string() } else { name }, value);
+    }
+    by_display_name
 }
 
 fn expand_lock_hosts(
@@ -138,27 +139,28 @@ fn expand_lock_hosts(
     context: &Context,
     session: &Session,
 ) -> Result<Vec<String>, CommandFailure> {
-    let wrong = |why: String| {
-        Diagnostic::error(
-            "RW1011",
-            format!(
-                "{} names no hosts: {why}",
-                railwright_base::text::one_line(set, 80)
-            ),
-        )
+    let names = nodeset::expand_node_set(set)
+        .map_err(|error| report_no_lock_hosts(set, context, &error.to_string()))?;
+    for name in &names {
+        if context.hosts.contains_key(name) {
+            continue;
+        }
+        if session.inventory.loaded.host(name).is_some() {
+            return Err(report_host_without_ssh(name, &session.inventory.word).into());
+        }
+        let why = format!("{name} is not in the inventory");
+        return Err(report_no_lock_hosts(set, context, &why).into());
+    }
+    Ok(names)
+}
+
+fn report_no_lock_hosts(set: &str, context: &Context, why: &str) -> Diagnostic {
+    let shown = railwright_base::text::one_line(set, 80);
+    Diagnostic::error("RW1011", format!("{shown} names no hosts: {why}"))
         .state("nothing was taken away")
         .next(super::cables::hosts_to_name(
             context.hosts.keys().map(String::as_str),
         ))
-    };
-    let names = nodeset::expand_node_set(set).map_err(|error| wrong(error.to_string()))?;
-    match names.iter().find(|name| !context.hosts.contains_key(*name)) {
-        Some(apart) if session.inventory.loaded.host(apart).is_some() => {
-            Err(report_host_without_ssh(apart, &session.inventory.word).into())
-        }
-        Some(unknown) => Err(wrong(format!("{unknown} is not in the inventory")).into()),
-        None => Ok(names),
-    }
 }
 
 /// Of secrets only the passwords of switches: a lock holds none.

@@ -3,15 +3,15 @@
 use super::CommandFailure;
 use super::session::observe_targets;
 use railwright_base::{Diagnostic, Target, nodeset};
-use railwright_drift::compare::{Assess, DiffFunctions};
+use railwright_drift::compare::DiffFunctions;
 use railwright_drift::outliers::{Outlier, Shown, collect_unmanaged_values, find_outliers};
 use railwright_drift::{DriftReport, Occasion, accept, age, compute_drift, cordons};
-use railwright_knowledge::spec::Sources;
+use railwright_knowledge::spec::{LoadedSpec, Sources};
 use railwright_plan::judge::find_read_results;
 use railwright_plan::{ClusterNodes, Unavailable};
 use railwright_report::diagnostic::print_diagnostics;
 use railwright_resource::{
-    DesiredResource, Observation, ReadResults, ResourceKind, diff, kind_named,
+    Assessment, DesiredResource, Observation, ReadResults, ResourceKind, diff, kind_named,
 };
 use railwright_session::{ObservedTargets, Session};
 use railwright_state::identity_conflict;
@@ -22,8 +22,8 @@ use std::collections::BTreeMap;
 pub async fn check_drift(session: &Session) -> Result<DriftReport, CommandFailure> {
     let observed = observe_targets(session).await?;
     let reinstalled = identity_conflict::warn_reinstalled_hosts(&observed.recognition.reinstalled);
-    let told: Vec<Diagnostic> = reinstalled.into_iter().collect();
-    print_diagnostics(&told, &Sources::default());
+    let warnings: Vec<Diagnostic> = reinstalled.into_iter().collect();
+    print_diagnostics(&warnings, &Sources::default());
     Ok(build_drift_report(session, &observed, &session.targets))
 }
 
@@ -45,14 +45,6 @@ pub fn build_drift_report(
             silent.insert(target.clone(), unknown);
         }
     }
-    let assess = |wish: &DesiredResource| {
-        find_kind_and_answers(observation, wish)
-            .map(|(kind, answers)| diff::diff_resource(kind, wish, answers))
-    };
-    let left = |applied: &DesiredResource, wish: &DesiredResource| {
-        find_kind_and_answers(observation, applied)
-            .map(|(kind, answers)| diff::diff_left(kind, applied, wish, answers))
-    };
     let occasion = Occasion {
         cluster: session.inventory.loaded.spec.cluster.clone(),
         inventory: session.inventory.origin.clone(),
@@ -63,8 +55,11 @@ pub fn build_drift_report(
         wishes,
         &silent,
         DiffFunctions {
-            assess: &assess,
-            left: &left,
+            assess: &|resource| diff_observed(observation, resource),
+            left: &|applied, desired| {
+                let (kind, answers) = find_kind_and_answers(observation, applied)?;
+                Ok(diff::diff_left(kind, applied, desired, answers))
+            },
         },
         &state.last_applied,
     );
@@ -74,13 +69,22 @@ pub fn build_drift_report(
     {
         cordons::add_cordon_findings(&mut report, &nodes, &found.answers.redacted());
     }
-    let is_looked_at = |host: &String| targets.contains(&Target::host(host));
-    report.out_of_service =
-        Unavailable::left_by_runs(state.outages.iter().filter(|(host, _)| is_looked_at(host)));
+    let outages = state.outages.iter();
+    report.out_of_service = Unavailable::left_by_runs(
+        outages.filter(|(host, _)| targets.contains(&Target::host(host))),
+    );
     report.waived = session.judgement.waived.clone();
     report.no_ssh = nodeset::fold_node_set(&session.inventory.loaded.without_ssh());
-    report.outliers = odd_ones(session, observation, wishes, &assess);
+    report.outliers = find_host_outliers(session, observation, wishes);
     report
+}
+
+fn diff_observed(
+    observation: &Observation,
+    resource: &DesiredResource,
+) -> Result<Assessment, String> {
+    let (kind, answers) = find_kind_and_answers(observation, resource)?;
+    Ok(diff::diff_resource(kind, resource, answers))
 }
 
 /// The kind of a resource, and what its target answered; an error tells which of both is missing.
@@ -98,84 +102,82 @@ fn find_kind_and_answers<'o>(
 }
 
 /// The outliers of every node group, among its hosts that answered.
-fn odd_ones(
+fn find_host_outliers(
     session: &Session,
     observation: &Observation,
-    wishes: &[DesiredResource],
-    assess: Assess<'_>,
+    resources: &[DesiredResource],
 ) -> Vec<Outlier> {
     let loaded = &session.inventory.loaded;
-    let mut of_host: BTreeMap<&str, Vec<&DesiredResource>> = BTreeMap::new();
-    for wish in wishes {
-        of_host
-            .entry(&wish.address.target.name)
-            .or_default()
-            .push(wish);
+    let mut by_host: BTreeMap<&str, Vec<&DesiredResource>> = BTreeMap::new();
+    for resource in resources {
+        let of_host = by_host.entry(&resource.address.target.name).or_default();
+        of_host.push(resource);
     }
-    let mut classes: BTreeMap<usize, BTreeMap<&str, Shown>> = BTreeMap::new();
+    let mut groups: BTreeMap<usize, BTreeMap<&str, Shown>> = BTreeMap::new();
     for host in &loaded.hosts {
-        let Some(found) = observation
-            .targets
-            .get(&Target::host(&host.name))
-            .filter(|found| found.problem.is_none())
-        else {
+        let Some(found) = observation.targets.get(&Target::host(&host.name)) else {
             continue;
         };
-        let wishes = of_host.get(host.name.as_str()).into_iter().flatten();
-        let judged = wishes.filter_map(|wish| Some((*wish, assess(wish).ok()?)));
-        classes.entry(host.group).or_default().insert(
-            &host.name,
-            collect_unmanaged_values(&found.answers.redacted(), judged),
-        );
+        if found.problem.is_some() {
+            continue;
+        }
+        let resources = by_host.get(host.name.as_str()).into_iter().flatten();
+        let diffs = resources
+            .filter_map(|resource| Some((*resource, diff_observed(observation, resource).ok()?)));
+        let values = collect_unmanaged_values(&found.answers.redacted(), diffs);
+        groups
+            .entry(host.group)
+            .or_default()
+            .insert(&host.name, values);
     }
-    classes
-        .into_iter()
-        .flat_map(|(group, hosts)| find_outliers(&loaded.spec.nodes[group].name, &hosts))
-        .collect()
+    let mut outliers = Vec::new();
+    for (group, hosts) in groups {
+        outliers.extend(find_outliers(&loaded.spec.nodes[group].name, &hosts));
+    }
+    outliers
 }
 
 /// Marks what the spec accepts; an acceptance that is about nothing is a warning.
 pub fn mark_accepted_findings(session: &Session, report: &mut DriftReport) {
     let loaded = &session.inventory.loaded;
-    let warning = |index: usize| {
-        let warning = Diagnostic::warning("RW0502", "this acceptance matches no drift")
-            .effect(
-                "what it was written for is fixed, or it names another attribute than its author \
-                 meant",
-            )
-            .next("remove it, or name the attribute as `drift` shows it");
-        match loaded.label(&format!("drift.accept[{index}]"), "nothing is found here") {
-            Some(label) => warning.labelled(label),
-            None => warning,
-        }
-    };
-    let unmatched: Vec<Diagnostic> = accept::apply_acceptances(report, &loaded.spec.drift.accept)
-        .into_iter()
-        .map(warning)
+    let unmatched = accept::apply_acceptances(report, &loaded.spec.drift.accept).into_iter();
+    let warnings: Vec<Diagnostic> = unmatched
+        .map(|index| report_unmatched_acceptance(loaded, index))
         .collect();
-    print_diagnostics(&unmatched, &loaded.sources);
+    print_diagnostics(&warnings, &loaded.sources);
+}
+
+fn report_unmatched_acceptance(loaded: &LoadedSpec, index: usize) -> Diagnostic {
+    let warning = Diagnostic::warning("RW0502", "this acceptance matches no drift")
+        .effect(
+            "what it was written for is fixed, or it names another attribute than its author meant",
+        )
+        .next("remove it, or name the attribute as `drift` shows it");
+    match loaded.label(&format!("drift.accept[{index}]"), "nothing is found here") {
+        Some(label) => warning.labelled(label),
+        None => warning,
+    }
 }
 
 /// Puts ages on the findings and remembers them. Where that cannot be, it is said, there are no
 /// ages, and nothing else changes; false then.
 pub fn tell_ages(session: &Session, report: &mut DriftReport) -> bool {
-    let aged = |report: &mut DriftReport| -> Result<(), Diagnostic> {
-        let known = Sightings::load(&session.folder)?;
-        let next = age::set_finding_ages(report, &known);
-        if next == known {
-            Ok(())
-        } else {
-            next.store(&session.folder)
-        }
-    };
-    let Err(problem) = aged(report) else {
+    let Err(problem) = update_sightings(session, report) else {
         return true;
     };
-    report
-        .findings
-        .iter_mut()
-        .for_each(|finding| finding.seen = None);
+    for finding in &mut report.findings {
+        finding.seen = None;
+    }
     report.last_known.clear();
     print_diagnostics(&[problem], &Sources::default());
     false
+}
+
+fn update_sightings(session: &Session, report: &mut DriftReport) -> Result<(), Diagnostic> {
+    let known = Sightings::load(&session.folder)?;
+    let next = age::set_finding_ages(report, &known);
+    if next == known {
+        return Ok(());
+    }
+    next.store(&session.folder)
 }

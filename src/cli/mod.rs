@@ -148,13 +148,13 @@ fn block_on_runtime(
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-        .map_err(|error| no_threads(&error))?;
+        .map_err(|error| report_no_threads(&error))?;
     let result = runtime.block_on(work);
     runtime.shutdown_timeout(std::time::Duration::from_secs(1));
     result
 }
 
-fn no_threads(error: &std::io::Error) -> CommandFailure {
+fn report_no_threads(error: &std::io::Error) -> CommandFailure {
     Diagnostic::error("RW1015", format!("no threads could be started: {error}"))
         .state("nothing was changed")
         .next("check limits: ulimit -u")

@@ -6,7 +6,7 @@ use super::job::deliver::{JobRenderContext, print_warnings_or_fail};
 use super::job::nics;
 use railwright_base::text::{format_count, one_line};
 use railwright_base::{Diagnostic, nodeset};
-use railwright_knowledge::spec::model::{GpuSpec, NcclTests};
+use railwright_knowledge::spec::model::NcclTests;
 use railwright_knowledge::spec::{Sources, nccl};
 use railwright_session::Inventory;
 use railwright_transport::HostAccess;
@@ -30,47 +30,44 @@ pub struct Nccl {
 impl Nccl {
     /// Those that the gate of the spec asks for; nothing where it asks for none.
     pub fn of_gate(inventory: &Inventory) -> Result<Option<Nccl>, CommandFailure> {
-        let gate = inventory
-            .loaded
-            .spec
-            .rollout
-            .gate
-            .as_ref()
-            .and_then(|gate| gate.nccl.clone());
-        gate.map(|tests| Nccl::of(inventory, tests)).transpose()
+        let Some(gate) = &inventory.loaded.spec.rollout.gate else {
+            return Ok(None);
+        };
+        match gate.nccl.clone() {
+            Some(tests) => Ok(Some(Nccl::of(inventory, tests)?)),
+            None => Ok(None),
+        }
     }
 
     /// Tests of this inventory, where it has two hosts that can run them. Nobody is asked.
     pub fn of(inventory: &Inventory, tests: NcclTests) -> Result<Nccl, CommandFailure> {
-        let catalog = inventory.knowledge.catalog.clone();
-        // What else a spec has for GPUs, NCCL does not know.
-        let is_fit = |gpu: &GpuSpec| {
-            catalog
-                .gpu
-                .get(&gpu.model)
-                .is_some_and(|row| row.vendor == "nvidia")
-        };
         let loaded = &inventory.loaded;
-        let sorts = nccl::group_hosts_by_gpu(&loaded.spec, &loaded.hosts, is_fit);
-        let sorts: Vec<Vec<String>> = sorts
-            .into_values()
-            .map(|hosts| hosts.iter().map(|host| host.name.clone()).collect())
-            .collect();
-        let made = Nccl {
+        let groups = nccl::group_hosts_by_gpu(&loaded.spec, &loaded.hosts, |gpu| {
+            // What else a spec has for GPUs, NCCL does not know.
+            let row = inventory.knowledge.catalog.gpu.get(&gpu.model);
+            row.is_some_and(|row| row.vendor == "nvidia")
+        });
+        let mut sorts: Vec<Vec<String>> = Vec::new();
+        for hosts in groups.into_values() {
+            sorts.push(hosts.iter().map(|host| host.name.clone()).collect());
+        }
+        let runnable = Nccl {
             ground: JobRenderContext::of(inventory.clone()),
             tests,
             sorts,
         };
-        let mut pairs = made.sorts.iter().filter(|hosts| hosts.len() > 1).peekable();
-        if pairs.peek().is_none() {
-            return Err(report_no_nccl_hosts(&made.sorts, &inventory.word).into());
+        if runnable.sorts.iter().all(|hosts| hosts.len() < 2) {
+            return Err(report_no_nccl_hosts(&runnable.sorts, &inventory.word).into());
         }
-        // What cannot be made of any of them is said before anything is begun.
-        for hosts in pairs {
-            let (parts, sources) = made.made(&made.accesses(inventory, hosts))?;
-            print_warnings_or_fail(parts.warnings, &sources)?;
+        // What cannot be rendered for any of them is reported before anything is begun.
+        for hosts in &runnable.sorts {
+            if hosts.len() > 1 {
+                let accesses = runnable.list_accesses(inventory, hosts);
+                let (parts, sources) = runnable.render_job(&accesses)?;
+                print_warnings_or_fail(parts.warnings, &sources)?;
+            }
         }
-        Ok(made)
+        Ok(runnable)
     }
 
     /// What is to be done for a wave, with those that are through; for all hosts where nobody is.
@@ -78,17 +75,17 @@ impl Nccl {
         let Some(inventory) = self.ground.inventory() else {
             return Ok(Vec::new());
         };
-        let work = |hosts: Vec<String>| match hosts.as_slice() {
-            [alone] => Ok(NcclWork::Alone {
-                host: alone.clone(),
-                why: self.why_alone(alone),
-            }),
-            hosts => Ok(NcclWork::Run(Box::new(self.run(inventory, hosts)?))),
-        };
-        group_wave_hosts(&self.sorts, wave, done)
-            .into_iter()
-            .map(work)
-            .collect()
+        let mut works = Vec::new();
+        for hosts in group_wave_hosts(&self.sorts, wave, done) {
+            works.push(match hosts.as_slice() {
+                [alone] => NcclWork::Alone {
+                    host: alone.clone(),
+                    why: self.explain_alone(alone),
+                },
+                hosts => NcclWork::Run(Box::new(self.build_run(inventory, hosts)?)),
+            });
+        }
+        Ok(works)
     }
 
     /// The hosts that can have a part in them.
@@ -96,13 +93,10 @@ impl Nccl {
         self.sorts.concat()
     }
 
-    fn why_alone(&self, host: &str) -> String {
-        let others = self
-            .sorts
-            .iter()
-            .find(|sort| sort.iter().any(|name| name == host))
-            .map_or(0, |sort| sort.len().saturating_sub(1));
-        match others {
+    fn explain_alone(&self, host: &str) -> String {
+        let mut sorts = self.sorts.iter();
+        let sort = sorts.find(|sort| sort.iter().any(|name| name == host));
+        match sort.map_or(0, |sort| sort.len().saturating_sub(1)) {
             0 => "no other host of the spec has GPUs of the same model and number".to_owned(),
             others => {
                 let others = format_count(others, "other host");
@@ -116,19 +110,19 @@ impl Nccl {
 
     /// The hosts, this machine first where it is one of them: mpirun starts there without a login,
     /// and no other host can log in to it.
-    fn accesses(&self, inventory: &Inventory, hosts: &[String]) -> Vec<HostAccess> {
-        let access = |name: &String| {
-            inventory
-                .loaded
-                .host(name)
-                .and_then(|host| inventory.access(host))
-        };
-        let mut accesses: Vec<HostAccess> = hosts.iter().filter_map(access).collect();
+    fn list_accesses(&self, inventory: &Inventory, hosts: &[String]) -> Vec<HostAccess> {
+        let mut accesses: Vec<HostAccess> = hosts
+            .iter()
+            .filter_map(|name| inventory.access(inventory.loaded.host(name)?))
+            .collect();
         accesses.sort_by_key(|access| !access.local);
         accesses
     }
 
-    fn made(&self, accesses: &[HostAccess]) -> Result<(HostJobParts, Sources), CommandFailure> {
+    fn render_job(
+        &self,
+        accesses: &[HostAccess],
+    ) -> Result<(HostJobParts, Sources), CommandFailure> {
         let words = self.tests.words();
         let test = NcclTest {
             program: words.program.to_owned(),
@@ -156,12 +150,16 @@ impl Nccl {
             [("job.program", format!("--program={}", words.program))],
         );
         self.ground
-            .made(&asked, |inputs| on_hosts(inputs, &job, &asked))
+            .render(&asked, |inputs| on_hosts(inputs, &job, &asked))
     }
 
-    fn run(&self, inventory: &Inventory, hosts: &[String]) -> Result<NcclRun, CommandFailure> {
-        let accesses = self.accesses(inventory, hosts);
-        let (made, _) = self.made(&accesses)?;
+    fn build_run(
+        &self,
+        inventory: &Inventory,
+        hosts: &[String],
+    ) -> Result<NcclRun, CommandFailure> {
+        let accesses = self.list_accesses(inventory, hosts);
+        let (rendered, _) = self.render_job(&accesses)?;
         let (shown, path) = (nodeset::fold_node_set(hosts), one_line(&inventory.word, 80));
         let words = format!(
             "--log FILE, with -o FILE of railwright job run nccl-test -i {path} --on {shown}"
@@ -173,10 +171,10 @@ impl Nccl {
         let named: BTreeSet<&str> = hosts.iter().map(String::as_str).collect();
         // What they carry may be unknown: then the bandwidth is shown and not judged.
         nics::set_expected_bandwidth(&mut expected, inventory, &named).ok();
-        let ranks = made.gpus.saturating_mul(hosts.len() as u32);
+        let ranks = rendered.gpus.saturating_mul(hosts.len() as u32);
         let limit_s = self.tests.limit_s().unwrap_or(nccl::LIMIT_S);
         Ok(NcclRun {
-            parts: accesses.into_iter().zip(made.parts).collect(),
+            parts: accesses.into_iter().zip(rendered.parts).collect(),
             ranks,
             limit_s,
             expected,

@@ -14,12 +14,12 @@ pub fn can_be_written<'f>(
     all: impl IntoIterator<Item = &'f PathBuf>,
 ) -> Result<(), CommandFailure> {
     for file in all {
-        files::can_write(file).map_err(|error| no_place(file, &error))?;
+        files::can_write(file).map_err(|error| report_unwritable_place(file, &error))?;
     }
     Ok(())
 }
 
-fn no_place(file: &Path, error: &io::Error) -> Diagnostic {
+fn report_unwritable_place(file: &Path, error: &io::Error) -> Diagnostic {
     let state = "no host was contacted, and nothing was written";
     match error.kind() {
         io::ErrorKind::IsADirectory => {

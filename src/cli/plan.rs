@@ -4,7 +4,7 @@ use super::session::{check_rules, make_plan, open_session, print_open_run};
 use super::subject::resolve_reached_addresses;
 use super::{CommandFailure, Exit, output, plan_file, rollout};
 use railwright_base::quote;
-use railwright_plan::PlanSelection;
+use railwright_plan::{Plan, PlanNode, PlanSelection};
 use railwright_report as report;
 use railwright_session::{Inventory, ObservationSource, SessionRequest, SigningKeys};
 use railwright_transport::TargetContact;
@@ -59,19 +59,18 @@ pub async fn run(arguments: &PlanArguments) -> Result<Exit, CommandFailure> {
         excludes: resolve_reached_addresses(&session, &arguments.exclude)?,
     };
     let plan = make_plan(&session, selection).await?;
-    let written = arguments
-        .output
-        .as_ref()
-        .map_or(Ok(()), |file| plan_file::write_plan(file, &plan));
+    let written = match &arguments.output {
+        Some(file) => plan_file::write_plan(file, &plan),
+        None => Ok(()),
+    };
     if arguments.json {
         report::out::print_result(&report::document::render_json_document(&plan));
     } else {
         let next = report::plan::PlanNextSteps {
-            file: arguments
-                .output
-                .as_ref()
-                .filter(|_| written.is_ok())
-                .map(|file| quote::quote_path(file)),
+            file: match &arguments.output {
+                Some(file) if written.is_ok() => Some(quote::quote_path(file)),
+                _ => None,
+            },
             inventory: quote::quote_path(&arguments.inventory),
             time: rollout::render_time_estimate(&session, &plan)?,
         };
@@ -79,19 +78,19 @@ pub async fn run(arguments: &PlanArguments) -> Result<Exit, CommandFailure> {
     }
     written?;
     print_open_run(&session)?;
-    let changes = plan
-        .nodes
-        .iter()
-        .any(railwright_plan::PlanNode::is_to_be_agreed);
+    Ok(exit_from_plan(&plan, arguments.detailed_exitcode))
+}
+
+fn exit_from_plan(plan: &Plan, is_detailed: bool) -> Exit {
     if !plan.refused.is_empty() {
-        return Ok(Exit::Refused);
+        return Exit::Refused;
     }
-    let incomplete = !plan.unknown.is_empty()
-        || plan.has_outages()
-        || plan.nodes.iter().any(|n| n.held.is_some());
-    Ok(match (arguments.detailed_exitcode && changes, incomplete) {
-        (true, _) => Exit::Changes,
-        (false, true) => Exit::Incomplete,
-        (false, false) => Exit::Done,
-    })
+    if is_detailed && plan.nodes.iter().any(PlanNode::is_to_be_agreed) {
+        return Exit::Changes;
+    }
+    let has_blocked = plan.nodes.iter().any(|node| node.held.is_some());
+    if !plan.unknown.is_empty() || plan.has_outages() || has_blocked {
+        return Exit::Incomplete;
+    }
+    Exit::Done
 }

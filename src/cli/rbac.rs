@@ -84,7 +84,7 @@ impl RbacRoleArgument {
         self.level().map_or(Purpose::Jobs, Purpose::from)
     }
 
-    /// How far it goes with what the inventory wishes; nothing where it is for something else.
+    /// How far it goes with the resources of the inventory; nothing where it is for something else.
     fn level(self) -> Option<AccessLevel> {
         match self {
             RbacRoleArgument::Observe => Some(AccessLevel::Observe),
@@ -103,9 +103,10 @@ fn parse_subject_name(text: &str) -> Result<String, String> {
 }
 
 fn parse_service_account(text: &str) -> Result<RbacSubject, String> {
-    let is_name = |text: &str| manifest::is_subdomain(text);
     match text.split_once('/') {
-        Some((namespace, name)) if is_name(namespace) && is_name(name) => {
+        Some((namespace, name))
+            if manifest::is_subdomain(namespace) && manifest::is_subdomain(name) =>
+        {
             Ok(RbacSubject::ServiceAccount {
                 namespace: namespace.to_owned(),
                 name: name.to_owned(),
@@ -121,9 +122,18 @@ impl Rbac {
         user.or_else(|| self.group.clone().map(|name| RbacSubject::Group { name }))
             .or_else(|| self.service_account.clone())
     }
-}
 
-impl Rbac {
+    /// Refuses a role for a subject that is not given one.
+    fn check_subject(&self, runs_programs: bool) -> Result<(), CommandFailure> {
+        let (Some(subject), Some(role)) = (self.subject(), self.role) else {
+            return Ok(());
+        };
+        match subject.reserved(role.purpose(), runs_programs) {
+            Some(reason) => Err(report_reserved_subject(&reason).into()),
+            None => Ok(()),
+        }
+    }
+
     fn print(&self, cluster: &str, session: &Session, roles: &[RbacRole]) {
         match self.json {
             true => out::print_result(&document::render_json_document(&RbacDocument::of(
@@ -138,8 +148,8 @@ impl Rbac {
     }
 }
 
-/// The role of somebody who submits jobs, which takes nothing of what the inventory wishes.
-fn of_jobs(arguments: &Rbac, session: &Session) -> RbacRole {
+/// The role of somebody who submits jobs, which needs none of the inventory's resources.
+fn build_jobs_role(arguments: &Rbac, session: &Session) -> RbacRole {
     let (namespace, spec) = (&arguments.namespace, &session.inventory.loaded.spec);
     let name = format!(
         "{}-{}",
@@ -161,32 +171,24 @@ fn of_jobs(arguments: &Rbac, session: &Session) -> RbacRole {
 
 /// Prints the roles; exits with 3 where rules are left out because a kind is not known.
 pub async fn run(arguments: &Rbac) -> Result<Exit, CommandFailure> {
-    let given = arguments.subject().zip(arguments.role);
-    let refused = |runs_programs: bool| {
-        let reason = given
-            .as_ref()
-            .and_then(|(subject, role)| subject.reserved(role.purpose(), runs_programs));
-        reason.map_or(Ok(()), |reason| {
-            Err(CommandFailure::from(report_reserved_subject(&reason)))
-        })
-    };
-    refused(false)?;
+    arguments.check_subject(false)?;
     let session = open_session(
         &arguments.inventory,
         &SessionRequest::of_spec_alone().with_keys(SigningKeys::WhereAStepNeedsThem),
     )?;
     let Some(cluster) = session.inventory.loaded.kubernetes_name() else {
-        return Err(no_cluster(&session).into());
+        return Err(report_no_cluster(&session).into());
     };
-    let levels = arguments.role.map_or_else(
-        || AccessLevel::ALL.to_vec(),
-        |word| word.level().into_iter().collect(),
-    );
+    let levels: Vec<AccessLevel> = match arguments.role {
+        Some(role) => role.level().into_iter().collect(),
+        None => AccessLevel::ALL.to_vec(),
+    };
     if levels.is_empty() {
-        arguments.print(cluster, &session, &[of_jobs(arguments, &session)]);
+        let role = build_jobs_role(arguments, &session);
+        arguments.print(cluster, &session, &[role]);
         return Ok(Exit::Done);
     }
-    let uses = of_inventory(&session)?;
+    let uses = collect_object_uses(&session)?;
     let (kinds, unnamed) = resolve_kinds(&session, &uses).await?;
     let releases = collect_helm_releases(&session)?;
     let inputs = RoleInputs {
@@ -200,12 +202,12 @@ pub async fn run(arguments: &Rbac) -> Result<Exit, CommandFailure> {
         .into_iter()
         .map(|level| inputs.build_role(level, arguments.subject()))
         .collect();
-    refused(roles.iter().any(RbacRole::runs_programs))?;
+    arguments.check_subject(roles.iter().any(RbacRole::runs_programs))?;
     arguments.print(cluster, &session, &roles);
     if unnamed.is_empty() {
         return Ok(Exit::Done);
     }
-    let warning = not_known(&unnamed, cluster, &session.inventory.word);
+    let warning = report_unknown_kinds(&unnamed, cluster, &session.inventory.word);
     print_diagnostics(&[warning], &Sources::default());
     Ok(Exit::Incomplete)
 }
@@ -224,7 +226,7 @@ fn report_reserved_subject(reason: &str) -> Diagnostic {
         .next("or leave it out: each role then comes with a service account of its own")
 }
 
-fn no_cluster(session: &Session) -> Diagnostic {
+fn report_no_cluster(session: &Session) -> Diagnostic {
     Diagnostic::error(
         "RW1037",
         format!(
@@ -239,40 +241,38 @@ fn no_cluster(session: &Session) -> Diagnostic {
     )
 }
 
-/// What is wished, and what was applied and is wished no longer.
-fn of_inventory(session: &Session) -> Result<Vec<ObjectUse>, CommandFailure> {
-    let is_ours = |wish: &&DesiredResource| wish.address.target.kind == TargetKind::Kube;
-    let wished: Vec<&DesiredResource> = session.desired.wishes.iter().filter(is_ours).collect();
-    let named: BTreeSet<_> = wished.iter().map(|wish| &wish.address).collect();
+/// Objects that are desired, and those that were applied and are desired no longer.
+fn collect_object_uses(session: &Session) -> Result<Vec<ObjectUse>, CommandFailure> {
     let last = ClusterState::load(&session.folder)?.last_applied;
-    let gone = last
-        .resources
-        .iter()
-        .filter(|(address, _)| address.target.kind == TargetKind::Kube && !named.contains(address));
-    let gone = gone.flat_map(|(address, applied)| list_object_uses(&applied.wish(address), false));
-    Ok(wished
-        .iter()
-        .flat_map(|wish| list_object_uses(wish, true))
-        .chain(gone)
-        .collect())
+    let (mut uses, mut desired) = (Vec::new(), BTreeSet::new());
+    for resource in &session.desired.wishes {
+        if resource.address.target.kind == TargetKind::Kube {
+            uses.extend(list_object_uses(resource, true));
+            desired.insert(&resource.address);
+        }
+    }
+    for (address, applied) in &last.resources {
+        if address.target.kind == TargetKind::Kube && !desired.contains(address) {
+            uses.extend(list_object_uses(&applied.wish(address), false));
+        }
+    }
+    Ok(uses)
 }
 
-/// The releases of Helm that are wished, and those that were applied and are wished no longer.
+/// The releases of Helm that are desired, and those that were applied and are desired no longer.
 fn collect_helm_releases(session: &Session) -> Result<Vec<DesiredResource>, CommandFailure> {
-    let is_release = |kind: &str| kind == "helm_release";
-    let wished = session
-        .desired
-        .wishes
-        .iter()
-        .filter(|wish| is_release(&wish.kind))
-        .cloned();
     let last = ClusterState::load(&session.folder)?.last_applied;
-    let gone = last
-        .not_wished(&session.desired.wishes)
-        .filter(|(_, applied)| is_release(&applied.kind));
-    Ok(wished
-        .chain(gone.map(|(address, applied)| applied.wish(address)))
-        .collect())
+    let desired = session.desired.wishes.iter();
+    let mut releases: Vec<DesiredResource> = desired
+        .filter(|resource| resource.kind == "helm_release")
+        .cloned()
+        .collect();
+    for (address, applied) in last.not_wished(&session.desired.wishes) {
+        if applied.kind == "helm_release" {
+            releases.push(applied.wish(address));
+        }
+    }
+    Ok(releases)
 }
 
 /// A kind of which no rule can be written yet.
@@ -310,7 +310,7 @@ async fn resolve_kinds(
         .inventory
         .accesses()
         .find(|access| access.cluster.is_some());
-    let access = access.ok_or_else(|| no_cluster(session))?;
+    let access = access.ok_or_else(|| report_no_cluster(session))?;
     let answered = match new_connector(TargetContact::begin()).connect(&access).await {
         Ok(link) => Reader::new(link).read(&questions).await,
         Err(error) => Err(error),
@@ -325,16 +325,12 @@ async fn resolve_kinds(
             unnamed.insert(object.kind_and_group(), reason);
         }
     }
-    Ok((
-        kinds,
-        unnamed
-            .into_iter()
-            .map(|(kind, reason)| UnresolvedKind { kind, reason })
-            .collect(),
-    ))
+    let unnamed = unnamed.into_iter();
+    let unresolved = unnamed.map(|(kind, reason)| UnresolvedKind { kind, reason });
+    Ok((kinds, unresolved.collect()))
 }
 
-fn not_known(unnamed: &[UnresolvedKind], cluster: &str, inventory: &str) -> Diagnostic {
+fn report_unknown_kinds(unnamed: &[UnresolvedKind], cluster: &str, inventory: &str) -> Diagnostic {
     let some: Vec<String> = unnamed
         .iter()
         .take(4)

@@ -37,8 +37,8 @@ impl RoleInputs<'_> {
             }
         }
         rights.extend(of_keeper(cluster, level));
-        rights.extend(of_drains(self.session, level));
-        rights.extend(of_probes(self.session));
+        rights.extend(collect_drain_rights(self.session, level));
+        rights.extend(list_probe_rights(self.session));
         for release in self.releases {
             rights.extend(of_records(release, level));
         }
@@ -68,14 +68,14 @@ impl RoleInputs<'_> {
             .iter()
             .filter_map(|rule| rule.namespace.as_ref())
             .collect();
-        let is_namespace = |one: &&ObjectUse| {
-            one.object.kind_and_group() == "Namespace.core" && places.contains(&one.object.name)
-        };
-        self.uses
-            .iter()
-            .filter(is_namespace)
-            .map(|one| self.note_namespace(one))
-            .collect()
+        let mut notes = Vec::new();
+        for object_use in self.uses {
+            let object = &object_use.object;
+            if object.kind_and_group() == "Namespace.core" && places.contains(&object.name) {
+                notes.push(self.note_namespace(object_use));
+            }
+        }
+        notes
     }
 
     fn note_namespace(&self, namespace: &ObjectUse) -> String {
@@ -96,79 +96,73 @@ impl RoleInputs<'_> {
     }
 
     fn note_unpoliced_objects(&self) -> Vec<String> {
-        let is_unpoliced = |one: &&ObjectUse| {
-            let called = self.kinds.called(&one.object);
-            called.is_some_and(|called| one.is_unpoliced(called))
-        };
-        let note = |one: &ObjectUse| {
-            format!(
-                "{} is compared field by field: no policy could hold its preview to a dry run",
-                one.object
-            )
-        };
-        self.uses.iter().filter(is_unpoliced).map(note).collect()
+        let mut notes = Vec::new();
+        for object_use in self.uses {
+            let called = self.kinds.called(&object_use.object);
+            if called.is_some_and(|called| object_use.is_unpoliced(called)) {
+                notes.push(format!(
+                    "{} is compared field by field: no policy could hold its preview to a dry run",
+                    object_use.object
+                ));
+            }
+        }
+        notes
     }
 }
 
 /// What a chart renders to is known to Helm alone.
 fn note_helm_releases(session: &Session) -> Vec<String> {
-    let note = |wish: &DesiredResource| {
-        format!(
+    let mut notes = Vec::new();
+    for resource in &session.desired.wishes {
+        if resource.kind != "helm_release" {
+            continue;
+        }
+        notes.push(format!(
             "the release {} of Helm needs more: all that its chart makes, which only Helm knows; a \
              run asks for what its plan names of it, and prints the rules that are missing. Its \
              revisions are Secrets whose names no rule can hold: the role reads every Secret of \
              namespace {}",
-            one_line(wish.text("name").unwrap_or_default(), 60),
-            one_line(wish.text("namespace").unwrap_or_default(), 60)
-        )
-    };
-    let wishes = session.desired.wishes.iter();
-    wishes
-        .filter(|wish| wish.kind == "helm_release")
-        .map(note)
-        .collect()
+            one_line(resource.text("name").unwrap_or_default(), 60),
+            one_line(resource.text("namespace").unwrap_or_default(), 60)
+        ));
+    }
+    notes
 }
 
 fn note_exec_rights(rules: &[RbacRule]) -> Vec<String> {
-    let places: BTreeSet<&String> = rules
-        .iter()
-        .filter(|rule| rule.resource == EXEC)
-        .filter_map(|rule| rule.namespace.as_ref())
-        .collect();
-    let note = |namespace: &String| {
-        format!(
+    let rules = rules.iter().filter(|rule| rule.resource == EXEC);
+    let namespaces: BTreeSet<&String> = rules.filter_map(|rule| rule.namespace.as_ref()).collect();
+    let mut notes = Vec::new();
+    for namespace in namespaces {
+        notes.push(format!(
             "{EXEC} is a strong right: whoever has it may run anything in the pods of namespace \
              {}, with all that those may do on their nodes. It is for the probes of nodes without \
              SSH, and in that namespace alone; without it they are unknown",
             one_line(namespace, 60)
-        )
-    };
-    places.into_iter().map(note).collect()
+        ));
+    }
+    notes
 }
 
 /// What the nodes of the spec's hosts take, where a rollout empties them and where it only gives
 /// back what an earlier one left.
-fn of_drains(session: &Session, level: AccessLevel) -> Vec<(Right, String)> {
-    let empties = session.rollout().drain.is_some();
-    let of_host = |node: &str| {
-        if empties {
-            of_drain(node)
-        } else {
-            of_uncordon(node)
-        }
-    };
-    let hosts = session
-        .inventory
-        .loaded
-        .reached()
-        .filter(|_| level == AccessLevel::Apply);
-    std::iter::once(of_nodes())
-        .chain(hosts.flat_map(|host| of_host(&host.node)))
-        .collect()
+fn collect_drain_rights(session: &Session, level: AccessLevel) -> Vec<(Right, String)> {
+    let mut rights = vec![of_nodes()];
+    if level != AccessLevel::Apply {
+        return rights;
+    }
+    let drains = session.rollout().drain.is_some();
+    for host in session.inventory.loaded.reached() {
+        rights.extend(match drains {
+            true => of_drain(&host.node),
+            false => of_uncordon(&host.node),
+        });
+    }
+    rights
 }
 
 /// What is asked besides objects, at every level: a plan asks it, and drift.
-fn of_probes(session: &Session) -> impl Iterator<Item = (Right, String)> {
+fn list_probe_rights(session: &Session) -> impl Iterator<Item = (Right, String)> {
     session
         .desired
         .wishes

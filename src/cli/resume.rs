@@ -96,19 +96,14 @@ fn parse_addresses(
     session: &Session,
     texts: &[String],
 ) -> Result<BTreeSet<Address>, CommandFailure> {
-    let whole = |text: String| {
-        text.parse().map_err(|error| {
-            let what = format!(
-                "{} is no resource: {error}",
-                railwright_base::text::one_line(&text, 80)
-            );
-            Diagnostic::error("RW1011", what)
+    let mut addresses = BTreeSet::new();
+    for text in resolve_reached_addresses(session, texts)? {
+        let address = text.parse::<Address>().map_err(|error| {
+            let shown = railwright_base::text::one_line(&text, 80);
+            Diagnostic::error("RW1011", format!("{shown} is no resource: {error}"))
                 .state("nothing was changed")
-                .into()
-        })
-    };
-    resolve_reached_addresses(session, texts)?
-        .into_iter()
-        .map(whole)
-        .collect()
+        })?;
+        addresses.insert(address);
+    }
+    Ok(addresses)
 }

@@ -113,7 +113,7 @@ fn show_rollout_status(
         Some(run) => runs.iter().find(|known| *known == run),
     };
     let Some(chosen) = chosen else {
-        return Err(no_run(inventory, run, &runs).into());
+        return Err(report_no_run(inventory, run, &runs).into());
     };
     let journal = folder.read_journal(chosen)?;
     let run = run_status::fold_journal_records(&journal.records);
@@ -169,7 +169,7 @@ pub fn render_time_estimate(session: &Session, plan: &Plan) -> Result<String, Co
     Ok(report::rollout::render_estimate_line(estimate.as_ref()))
 }
 
-fn no_run(inventory: &Path, run: Option<&str>, runs: &[String]) -> Diagnostic {
+fn report_no_run(inventory: &Path, run: Option<&str>, runs: &[String]) -> Diagnostic {
     let what = match run {
         None => "no run was ever begun here".to_owned(),
         Some(run) => format!("there is no run {} here", one_line(run, 40)),

@@ -112,7 +112,7 @@ impl Gatekeeper for Gate {
                     failed: report.failed_alone(),
                 };
             }
-            // What it could not prove, because nobody is there to run with, is told and stops
+            // What it could not prove, because nobody is there to run with, is reported and stops
             // nothing.
             GateResult {
                 problems: report.diagnostics(),

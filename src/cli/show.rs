@@ -60,17 +60,17 @@ fn resolve_plan_addresses(plan: &Plan, text: &str) -> Result<Vec<String>, Comman
         .filter_map(|node| node.target.clone())
         .collect();
     let targets: Vec<Target> = targets.into_iter().collect();
-    let members = || plan.nodes.iter().flat_map(|node| node.members());
-    let resources = || -> Result<BTreeSet<String>, Diagnostic> {
-        Ok(members()
-            .map(|member| member.wish.address.to_string())
-            .collect())
-    };
     subject::resolve_subjects(
         &[text.to_owned()],
         &KnownSubjects {
             targets: &targets,
-            resources: &resources,
+            resources: &|| Ok(list_plan_resources(plan)),
         },
     )
+}
+
+fn list_plan_resources(plan: &Plan) -> BTreeSet<String> {
+    let members = plan.nodes.iter().flat_map(|node| node.members());
+    let addresses = members.map(|member| member.wish.address.to_string());
+    addresses.collect()
 }

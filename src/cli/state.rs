@@ -4,11 +4,12 @@ use super::session::{observe_targets, open_session};
 use super::subject::resolve_reached_addresses;
 use super::subject::{self, KnownSubjects};
 use super::{CommandFailure, Exit};
-use railwright_apply::{self as apply, take_over::TakeOverDecision};
+use railwright_apply as apply;
+use railwright_apply::take_over::{TakeOverDecision, TakenOver};
 use railwright_base::text::{clean_line, one_line};
 use railwright_base::{Address, Diagnostic, Target, nodeset, quote};
 use railwright_knowledge::spec::Sources;
-use railwright_plan::{AppliedResource, Outage, Outages};
+use railwright_plan::{AppliedResource, Outages};
 use railwright_report as report;
 use railwright_report::diagnostic::print_diagnostics;
 use railwright_report::document::{self, StateDocument};
@@ -115,7 +116,7 @@ pub async fn run(arguments: &StateArguments) -> Result<Exit, CommandFailure> {
         StateCommand::Forget {
             inventory,
             addresses,
-        } => forget(inventory, addresses)?,
+        } => forget_resources(inventory, addresses)?,
         StateCommand::TakeOver {
             inventory,
             targets,
@@ -137,7 +138,7 @@ fn print_state(state: &ClusterState, under: &[String], json: bool) -> Result<(),
     report::out::print_result(&if json {
         document::render_json_document(&StateDocument::of(found, outages, &taken))
     } else {
-        out_of_service(&outages)
+        render_outage_lines(&outages)
             + &render_applied_lines(found)
             + &report::take_over::render_recorded_take_overs(&taken)
     });
@@ -145,7 +146,7 @@ fn print_state(state: &ClusterState, under: &[String], json: bool) -> Result<(),
 }
 
 /// Drops what is remembered of these resources; an error of one leaves all as they are.
-fn forget(inventory: &Path, addresses: &[String]) -> Result<(), CommandFailure> {
+fn forget_resources(inventory: &Path, addresses: &[String]) -> Result<(), CommandFailure> {
     let folder = find_state_folder(inventory)?;
     let state = ClusterState::load(&folder)?;
     let addresses: Vec<Address> = with_applied_addresses(&state, |known| {
@@ -184,14 +185,14 @@ async fn return_to_service(
             "say in --reason why it may take jobs although no gate has passed it",
         )]));
     }
-    let wrong = |why: String| {
-        let what = format!("{} names no hosts: {why}", one_line(hosts, 80));
-        Diagnostic::error("RW1011", what)
-            .state("nothing was changed")
-            .next(format_list_command(inventory))
-    };
-    let names = nodeset::expand_node_set(hosts.strip_prefix("host/").unwrap_or(hosts))
-        .map_err(|error| wrong(error.to_string()))?;
+    let names = nodeset::expand_node_set(hosts.strip_prefix("host/").unwrap_or(hosts)).map_err(
+        |error| {
+            let what = format!("{} names no hosts: {error}", one_line(hosts, 80));
+            Diagnostic::error("RW1011", what)
+                .state("nothing was changed")
+                .next(format_list_command(inventory))
+        },
+    )?;
     apply::return_to_service(&find_state_folder(inventory)?, &names, reason)
         .await
         .map_err(|problem| CommandFailure::refused(vec![problem]))?;
@@ -202,14 +203,14 @@ async fn return_to_service(
     Ok(())
 }
 
-fn out_of_service(outages: &Outages) -> String {
-    let line = |(host, outage): (&String, &Outage)| {
-        clean_line(&format!(
-            "host/{host}  OUT OF SERVICE  {}",
-            outage.details()
-        )) + "\n"
-    };
-    outages.iter().map(line).collect()
+fn render_outage_lines(outages: &Outages) -> String {
+    let mut text = String::new();
+    for (host, outage) in outages {
+        let line = format!("host/{host}  OUT OF SERVICE  {}", outage.details());
+        text += &clean_line(&line);
+        text.push('\n');
+    }
+    text
 }
 
 async fn take_over(
@@ -253,18 +254,23 @@ async fn take_over(
     let taken = apply::take_over::take_over(&decision, &context)
         .await
         .map_err(|problem| CommandFailure::refused(vec![problem]))?;
-    report::out::print_result(&report::take_over::render_take_over_results(
+    Ok(print_take_over_results(
         &taken,
         keep_record,
         &session.inventory.word,
-    ));
+    ))
+}
+
+fn print_take_over_results(taken: &TakenOver, keep_record: bool, inventory: &str) -> Exit {
+    let text = report::take_over::render_take_over_results(taken, keep_record, inventory);
+    report::out::print_result(&text);
     let errors = taken.values().filter_map(|one| one.as_ref().err());
     let problems: Vec<Diagnostic> = errors.cloned().collect();
     if problems.is_empty() {
-        return Ok(Exit::Done);
+        return Exit::Done;
     }
     print_diagnostics(&problems, &Sources::default());
-    Ok(Exit::Incomplete)
+    Exit::Incomplete
 }
 
 /// The targets of these names that answer as another cluster's; an error is the first name that
@@ -298,18 +304,18 @@ fn refuse_take_over(name: &str, inventory: &str) -> CommandFailure {
 }
 
 fn render_applied_lines(found: Vec<(&Address, &AppliedResource)>) -> String {
-    let line = |(address, applied): (&Address, &AppliedResource)| {
+    let mut text = String::new();
+    for (address, applied) in found {
         let unfinished = if applied.unfinished {
             "  begun, and did not come through"
         } else {
             ""
         };
-        clean_line(&format!(
-            "{address}  {}  {}{unfinished}",
-            applied.at, applied.run
-        )) + "\n"
-    };
-    found.into_iter().map(line).collect()
+        let (at, run) = (&applied.at, &applied.run);
+        text += &clean_line(&format!("{address}  {at}  {run}{unfinished}"));
+        text.push('\n');
+    }
+    text
 }
 
 fn find_state_folder(path: &Path) -> Result<StateFolder, CommandFailure> {
@@ -326,24 +332,14 @@ fn with_applied_addresses<T>(
     state: &ClusterState,
     use_it: impl FnOnce(&KnownSubjects) -> Result<T, CommandFailure>,
 ) -> Result<T, CommandFailure> {
-    let targets: BTreeSet<Target> = state
-        .last_applied
-        .resources
+    let applied = &state.last_applied.resources;
+    let targets: BTreeSet<Target> = applied
         .keys()
         .map(|address| address.target.clone())
         .collect();
-    let targets: Vec<Target> = targets.into_iter().collect();
-    let resources = || -> Result<BTreeSet<String>, Diagnostic> {
-        Ok(state
-            .last_applied
-            .resources
-            .keys()
-            .map(ToString::to_string)
-            .collect())
-    };
     use_it(&KnownSubjects {
-        targets: &targets,
-        resources: &resources,
+        targets: &targets.into_iter().collect::<Vec<_>>(),
+        resources: &|| Ok(applied.keys().map(ToString::to_string).collect()),
     })
 }
 
@@ -353,11 +349,17 @@ fn resolve_address_prefixes(
     state: &ClusterState,
     under: &[String],
 ) -> Result<Vec<String>, CommandFailure> {
-    let as_it_is = |text: &String| {
-        matches!(text.split('/').next(), Some("host" | "kube" | "switch"))
-            && !text.contains(['[', ',', ' '])
-    };
-    let (plain, named): (Vec<String>, Vec<String>) = under.iter().cloned().partition(as_it_is);
-    let named = with_applied_addresses(state, |known| subject::resolve_subjects(&named, known))?;
-    Ok(plain.into_iter().chain(named).collect())
+    let (mut prefixes, mut names) = (Vec::new(), Vec::new());
+    for text in under {
+        let begins_as_address = matches!(text.split('/').next(), Some("host" | "kube" | "switch"));
+        if begins_as_address && !text.contains(['[', ',', ' ']) {
+            prefixes.push(text.clone());
+        } else {
+            names.push(text.clone());
+        }
+    }
+    prefixes.extend(with_applied_addresses(state, |known| {
+        subject::resolve_subjects(&names, known)
+    })?);
+    Ok(prefixes)
 }

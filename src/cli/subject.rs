@@ -20,6 +20,18 @@ pub struct KnownSubjects<'a> {
     pub resources: &'a dyn Fn() -> Result<BTreeSet<String>, Diagnostic>,
 }
 
+impl KnownSubjects<'_> {
+    fn list_names(&self, kind: TargetKind) -> BTreeSet<&str> {
+        let targets = self.targets.iter().filter(|target| target.kind == kind);
+        targets.map(|target| &*target.name).collect()
+    }
+
+    fn has_target(&self, kind: TargetKind, name: &str) -> bool {
+        let mut targets = self.targets.iter();
+        targets.any(|target| target.kind == kind && &*target.name == name)
+    }
+}
+
 /// The addresses of these texts of a command line, of targets that railwright reaches.
 pub fn resolve_reached_addresses(
     session: &Session,
@@ -46,21 +58,21 @@ pub fn resolve_addresses(
     session: &Session,
     texts: &[String],
 ) -> Result<Vec<String>, CommandFailure> {
-    let resources = || -> Result<BTreeSet<String>, Diagnostic> {
-        let state = ClusterState::load(&session.folder)?;
-        let desired = session.desired.wishes.iter().map(|wish| &wish.address);
-        Ok(desired
-            .chain(state.last_applied.resources.keys())
-            .map(ToString::to_string)
-            .collect())
-    };
     resolve_subjects(
         texts,
         &KnownSubjects {
             targets: &session.targets,
-            resources: &resources,
+            resources: &|| list_known_addresses(session),
         },
     )
+}
+
+/// The addresses of all resources that are desired or were applied.
+fn list_known_addresses(session: &Session) -> Result<BTreeSet<String>, Diagnostic> {
+    let state = ClusterState::load(&session.folder)?;
+    let desired = session.desired.wishes.iter().map(|wish| &wish.address);
+    let applied = state.last_applied.resources.keys();
+    Ok(desired.chain(applied).map(ToString::to_string).collect())
 }
 
 /// Somebody names a host that nobody may log in to.
@@ -92,13 +104,13 @@ pub fn resolve_subjects(
 ) -> Result<Vec<String>, CommandFailure> {
     let mut out = Vec::new();
     for text in texts {
-        let objects = of_clusters(text, known)?;
+        let objects = resolve_cluster_subject(text, known)?;
         if !objects.is_empty() {
             out.extend(objects);
             continue;
         }
-        match parse_subject(text.trim(), known.targets).map_err(|why| no_address(text, &why))? {
-            ParsedSubject::Here(addresses) => out.extend(names_unfolded(addresses, known)?),
+        match parse_subject(text.trim(), known).map_err(|why| report_no_address(text, &why))? {
+            ParsedSubject::Here(addresses) => out.extend(unfold_names(addresses, known)?),
             ParsedSubject::Everywhere(within) => out.extend(expand_to_all_targets(&within, known)?),
         }
     }
@@ -107,60 +119,53 @@ pub fn resolve_subjects(
 
 /// A cluster by its name alone, and its resources in all the ways in which they are called, with or
 /// without the cluster before.
-fn of_clusters(text: &str, known: &KnownSubjects) -> Result<Vec<String>, CommandFailure> {
-    let said = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let has = |kind: TargetKind, name: &str| {
-        known
-            .targets
-            .iter()
-            .any(|target| target.kind == kind && &*target.name == name)
-    };
-    if has(TargetKind::Kube, &said) && !has(TargetKind::Host, &said) {
-        return Ok(vec![Target::kube(&said).to_string()]);
+fn resolve_cluster_subject(
+    text: &str,
+    known: &KnownSubjects,
+) -> Result<Vec<String>, CommandFailure> {
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if known.has_target(TargetKind::Kube, &words) && !known.has_target(TargetKind::Host, &words) {
+        return Ok(vec![Target::kube(&words).to_string()]);
     }
-    let (cluster, below) = match said.strip_prefix("kube/") {
-        Some(named) => named
-            .split_once(['/', ' '])
-            .map_or((None, ""), |(cluster, below)| (Some(cluster), below)),
-        None => match said.split_once(' ') {
-            Some((cluster, below)) if has(TargetKind::Kube, cluster) => (Some(cluster), below),
-            _ => (None, said.as_str()),
-        },
-    };
-    let of_others = ["host/", "switch/"]
-        .iter()
-        .any(|other| said.starts_with(other));
-    if of_others
-        || !below.contains(['/', ' ']) && cluster.is_none()
-        || !known
-            .targets
-            .iter()
-            .any(|target| target.kind == TargetKind::Kube)
-    {
+    let (cluster, below) = split_cluster(&words, known);
+    let is_of_others = words.starts_with("host/") || words.starts_with("switch/");
+    let names_resource = cluster.is_some() || below.contains(['/', ' ']);
+    if is_of_others || !names_resource || known.list_names(TargetKind::Kube).is_empty() {
         return Ok(Vec::new());
     }
-    let there = (known.resources)()?;
-    let objects = there
-        .iter()
-        .filter_map(|address| address.parse::<Address>().ok())
-        .filter(|a| a.target.kind == TargetKind::Kube);
-    let objects = objects.filter(|a| cluster.is_none_or(|cluster| *a.target.name == *cluster));
-    let about: Vec<(Address, About)> = objects
-        .filter_map(|a| match_resource_name(below, &a).map(|about| (a, about)))
-        .collect();
-    let of = |meant: &About| {
-        about
-            .iter()
-            .filter(|(_, about)| about == meant)
-            .map(|(a, _)| a.to_string())
-            .collect::<Vec<_>>()
-    };
-    let one = of(&About::Itself);
-    Ok(if one.is_empty() && cluster.is_some() {
-        of(&About::Above)
-    } else {
-        one
-    })
+    let (mut exact, mut inside) = (Vec::new(), Vec::new());
+    for address in (known.resources)()? {
+        let Ok(parsed) = address.parse::<Address>() else {
+            continue;
+        };
+        let target = &parsed.target;
+        if target.kind != TargetKind::Kube || cluster.is_some_and(|name| *target.name != *name) {
+            continue;
+        }
+        match match_resource_name(below, &parsed) {
+            Some(About::Itself) => exact.push(parsed.to_string()),
+            Some(About::Above) => inside.push(parsed.to_string()),
+            Some(About::Field(_)) | None => {}
+        }
+    }
+    if exact.is_empty() && cluster.is_some() {
+        return Ok(inside);
+    }
+    Ok(exact)
+}
+
+/// The cluster that these words begin with, and what is said below it.
+fn split_cluster<'w>(words: &'w str, known: &KnownSubjects) -> (Option<&'w str>, &'w str) {
+    if let Some(named) = words.strip_prefix("kube/") {
+        return match named.split_once(['/', ' ']) {
+            Some((cluster, below)) => (Some(cluster), below),
+            None => (None, ""),
+        };
+    }
+    match words.split_once(' ') {
+        Some((name, below)) if known.has_target(TargetKind::Kube, name) => (Some(name), below),
+        _ => (None, words),
+    }
 }
 
 /// The one address that a text stands for.
@@ -169,18 +174,21 @@ pub fn resolve_single_address(
     known: &KnownSubjects,
 ) -> Result<Address, CommandFailure> {
     match resolve_subjects(&[text.to_owned()], known)?.as_slice() {
-        [one] => Ok(one
+        [address] => Ok(address
             .parse::<Address>()
-            .map_err(|error| no_address(text, &error.to_string()))?),
-        all => Err(no_address(
+            .map_err(|error| report_no_address(text, &error.to_string()))?),
+        addresses => Err(report_no_address(
             text,
-            &format!("it stands for {}", format_count(all.len(), "resource")),
+            &format!(
+                "it stands for {}",
+                format_count(addresses.len(), "resource")
+            ),
         )
         .into()),
     }
 }
 
-fn no_address(text: &str, why: &str) -> Diagnostic {
+fn report_no_address(text: &str, why: &str) -> Diagnostic {
     Diagnostic::error(
         "RW1011",
         format!("{} is no address: {why}", one_line(text, 80)),
@@ -202,52 +210,55 @@ fn expand_to_all_targets(
     within: &str,
     known: &KnownSubjects,
 ) -> Result<Vec<String>, CommandFailure> {
-    let of = within
-        .split('/')
-        .next()
-        .and_then(kind_named)
-        .map_or(TargetKind::Host, |kind| kind.target_kind());
-    let targets = known.targets.iter().filter(|target| target.kind == of);
-    let all: Vec<String> = targets.map(|target| format!("{target}/{within}")).collect();
-    let all = names_unfolded(all, known)?;
-    let there = (known.resources)()?;
-    let some: Vec<String> = all
-        .iter()
-        .filter(|address| there.contains(*address))
-        .cloned()
-        .collect();
-    Ok(if some.is_empty() { all } else { some })
+    let kind = kind_named(within.split('/').next().unwrap_or_default());
+    let target_kind = kind.map_or(TargetKind::Host, |kind| kind.target_kind());
+    let mut possible = Vec::new();
+    for target in known.targets {
+        if target.kind == target_kind {
+            possible.push(format!("{target}/{within}"));
+        }
+    }
+    let possible = unfold_names(possible, known)?;
+    let existing = (known.resources)()?;
+    let mut found = possible.clone();
+    found.retain(|address| existing.contains(address));
+    Ok(if found.is_empty() { possible } else { found })
 }
 
 /// Resources whose names count on are one entry of a screen (`link ens[0-7]f0np0`): all of them,
 /// unless one is called just so.
-fn names_unfolded(
+fn unfold_names(
     addresses: Vec<String>,
     known: &KnownSubjects,
 ) -> Result<Vec<String>, CommandFailure> {
-    let is_folded = |address: &String| {
-        address
-            .splitn(3, '/')
-            .nth(2)
-            .is_some_and(|within| within.contains('['))
-    };
-    if !addresses.iter().any(is_folded) {
+    if !addresses.iter().any(|address| is_folded(address)) {
         return Ok(addresses);
     }
-    let there = (known.resources)()?;
-    let unfold = |address: String| match address.parse::<Address>() {
-        Ok(folded) if is_folded(&address) && !there.contains(&address) => {
-            match nodeset::expand_node_set(folded.name()) {
-                Ok(names) => names
-                    .iter()
-                    .map(|name| folded.renamed(name).to_string())
-                    .collect(),
-                Err(_) => vec![address],
-            }
+    let existing = (known.resources)()?;
+    let mut unfolded = Vec::new();
+    for address in addresses {
+        match unfold_name(&address) {
+            Some(several) if !existing.contains(&address) => unfolded.extend(several),
+            _ => unfolded.push(address),
         }
-        _ => vec![address],
-    };
-    Ok(addresses.into_iter().flat_map(unfold).collect())
+    }
+    Ok(unfolded)
+}
+
+fn is_folded(address: &str) -> bool {
+    let within_target = address.splitn(3, '/').nth(2);
+    within_target.is_some_and(|within| within.contains('['))
+}
+
+/// The addresses that a folded one stands for; nothing for one that is not folded.
+fn unfold_name(address: &str) -> Option<Vec<String>> {
+    if !is_folded(address) {
+        return None;
+    }
+    let folded = address.parse::<Address>().ok()?;
+    let names = nodeset::expand_node_set(folded.name()).ok()?;
+    let addresses = names.iter().map(|name| folded.renamed(name).to_string());
+    Some(addresses.collect())
 }
 
 enum ParsedSubject {
@@ -256,8 +267,7 @@ enum ParsedSubject {
     Everywhere(String),
 }
 
-fn parse_subject(text: &str, targets: &[Target]) -> Result<ParsedSubject, String> {
-    let said = |error: &dyn std::fmt::Display| error.to_string();
+fn parse_subject(text: &str, known: &KnownSubjects) -> Result<ParsedSubject, String> {
     let begins = text.split('/').next().unwrap_or_default();
     if text.contains('/')
         && (matches!(begins, "host" | "kube")
@@ -268,49 +278,36 @@ fn parse_subject(text: &str, targets: &[Target]) -> Result<ParsedSubject, String
     // The screens print switches with their kind, and what is on them after a space.
     let of_switch = text.strip_prefix("switch/");
     let text = of_switch.unwrap_or(text);
-    let (first, rest) = text
-        .split_once(char::is_whitespace)
-        .map_or((text, ""), |(first, rest)| (first, rest.trim()));
     if is_resource(text) {
         return Ok(ParsedSubject::Everywhere(format_resource_path(text)));
     }
+    let (first, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     if first.contains('/') {
-        return Err(first
-            .parse::<Target>()
-            .err()
-            .map_or_else(String::new, |error| said(&error)));
+        return Err(match first.parse::<Target>() {
+            Ok(_) => String::new(),
+            Err(error) => error.to_string(),
+        });
     }
-    let names = nodeset::expand_node_set(first).map_err(|error| said(&error))?;
-    let below = if rest.is_empty() {
-        String::new()
-    } else {
-        format!("/{}", format_resource_path(rest))
+    let names = nodeset::expand_node_set(first).map_err(|error| error.to_string())?;
+    let below = match rest.trim() {
+        "" => String::new(),
+        rest => format!("/{}", format_resource_path(rest)),
     };
     // A name that only a switch has is that switch's.
-    let of = |kind: TargetKind| {
-        targets
-            .iter()
-            .filter(move |target| target.kind == kind)
-            .map(|target| &*target.name)
-            .collect()
-    };
-    let (hosts, switches): (BTreeSet<&str>, BTreeSet<&str>) =
-        (of(TargetKind::Host), of(TargetKind::Switch));
-    let is_switch =
-        |name: &str| of_switch.is_some() || switches.contains(name) && !hosts.contains(name);
-    let called = |name: &String| {
-        if is_switch(name) {
-            Target::switch(name)
+    let hosts = known.list_names(TargetKind::Host);
+    let switches = known.list_names(TargetKind::Switch);
+    let mut addresses = Vec::new();
+    for name in names {
+        let only_a_switch_has_it =
+            switches.contains(name.as_str()) && !hosts.contains(name.as_str());
+        let target = if of_switch.is_some() || only_a_switch_has_it {
+            Target::switch(&name)
         } else {
-            Target::host(name)
-        }
-    };
-    Ok(ParsedSubject::Here(
-        names
-            .iter()
-            .map(|name| format!("{}{below}", called(name)))
-            .collect(),
-    ))
+            Target::host(&name)
+        };
+        addresses.push(format!("{target}{below}"));
+    }
+    Ok(ParsedSubject::Here(addresses))
 }
 
 /// `link ens4` or `link/ens4`: begins with the name of a kind.
@@ -323,45 +320,39 @@ fn is_resource(text: &str) -> bool {
 fn format_resource_path(text: &str) -> String {
     match text.split_once(char::is_whitespace) {
         Some((kind, name)) => Address::host("x", kind, name.trim()).within_target(),
-        None => one_name(text),
+        None => escape_resource_name(text),
     }
 }
 
 /// On a host a resource has one name, so further slashes are part of it.
-fn one_name(text: &str) -> String {
-    text.split_once('/').map_or_else(
-        || text.to_owned(),
-        |(kind, name)| format!("{kind}/{}", name.replace('/', "%2F")),
-    )
+fn escape_resource_name(text: &str) -> String {
+    match text.split_once('/') {
+        Some((kind, name)) => format!("{kind}/{}", name.replace('/', "%2F")),
+        None => text.to_owned(),
+    }
 }
 
 fn expand_addresses(text: &str) -> Result<Vec<String>, String> {
     let mut parts = text.splitn(3, '/');
-    let (kind, name, rest) = (
-        parts.next().unwrap_or_default(),
-        parts.next().unwrap_or_default(),
-        parts.next(),
-    );
-    let one = |name: String| match rest {
-        None => format!("{kind}/{name}")
-            .parse::<Target>()
-            .map(|target| target.to_string()),
-        Some(rest) => {
-            let rest = if kind == "host" {
-                one_name(rest)
-            } else {
-                rest.to_owned()
-            };
-            format!("{kind}/{name}/{rest}")
-                .parse::<Address>()
-                .map(|address| address.to_string())
-        }
+    let kind = parts.next().unwrap_or_default();
+    let names = parts.next().unwrap_or_default();
+    let rest = match parts.next() {
+        Some(rest) if kind == "host" => Some(escape_resource_name(rest)),
+        rest => rest.map(str::to_owned),
     };
-    let names = nodeset::expand_node_set(name).map_err(|error| error.to_string())?;
-    names
-        .into_iter()
-        .map(|name| one(name).map_err(|error| error.to_string()))
-        .collect()
+    let mut addresses = Vec::new();
+    for name in nodeset::expand_node_set(names).map_err(|error| error.to_string())? {
+        let address = match &rest {
+            None => format!("{kind}/{name}")
+                .parse::<Target>()
+                .map(|target| target.to_string()),
+            Some(rest) => format!("{kind}/{name}/{rest}")
+                .parse::<Address>()
+                .map(|address| address.to_string()),
+        };
+        addresses.push(address.map_err(|error| error.to_string())?);
+    }
+    Ok(addresses)
 }
 
 #[cfg(test)]

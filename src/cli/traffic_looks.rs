@@ -1,13 +1,13 @@
 //! Looks at the counters of rails, one after the other, and what passed between them.
 
 use railwright_base::Target;
-use railwright_knowledge::spec::{Host, Rail};
+use railwright_knowledge::spec::Host;
 use railwright_observe::{self as observe, HostRequest};
 use railwright_resource::traffic::RailTrafficSample;
 use railwright_resource::{Fact, Read, TargetObservation};
 use railwright_session::Inventory;
 use railwright_system::clock;
-use railwright_transport::{Connector, HostAccess};
+use railwright_transport::Connector;
 use railwright_verify::flow::{Flow, Look};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -28,23 +28,26 @@ pub fn build_traffic_requests(
     hosts: &[&Host],
     rails: Option<&BTreeSet<u32>>,
 ) -> Vec<HostRequest> {
-    let is_asked = |rail: &&Rail| rails.is_none_or(|rails| rails.contains(&rail.rail));
-    let of = |access: HostAccess| {
-        let host = hosts.iter().find(|host| {
-            !access.switch && access.cluster.is_none() && *host.name == *access.name
-        })?;
-        let netdevs: Vec<String> = host
-            .netdevs
-            .iter()
-            .filter(is_asked)
-            .map(|rail| rail.netdev.clone())
-            .collect();
-        (!netdevs.is_empty()).then(|| HostRequest {
-            access,
-            reads: vec![Read::RailTraffic { netdevs }],
-        })
-    };
-    inventory.accesses().filter_map(of).collect()
+    let mut requests = Vec::new();
+    for access in inventory.accesses() {
+        if access.switch || access.cluster.is_some() {
+            continue;
+        }
+        let Some(host) = hosts.iter().find(|host| *host.name == *access.name) else {
+            continue;
+        };
+        let mut netdevs = Vec::new();
+        for rail in &host.netdevs {
+            if rails.is_none_or(|rails| rails.contains(&rail.rail)) {
+                netdevs.push(rail.netdev.clone());
+            }
+        }
+        if !netdevs.is_empty() {
+            let reads = vec![Read::RailTraffic { netdevs }];
+            requests.push(HostRequest { access, reads });
+        }
+    }
+    requests
 }
 
 /// A look that is not the first of all its hosts.
@@ -153,17 +156,12 @@ impl<'a> Looks<'a> {
 }
 
 fn list_requested_netdevs(request: &HostRequest) -> &[String] {
-    request
-        .reads
-        .iter()
-        .find_map(|read| {
-            if let Read::RailTraffic { netdevs } = read {
-                Some(netdevs.as_slice())
-            } else {
-                None
-            }
-        })
-        .unwrap_or_default()
+    for read in &request.reads {
+        if let Read::RailTraffic { netdevs } = read {
+            return netdevs;
+        }
+    }
+    &[]
 }
 
 /// What a host counted; why it did not.

@@ -49,8 +49,10 @@ pub fn run(arguments: &Validate) -> Exit {
         }
     };
     let sources = read.knowledge.sources(&read.loaded.sources);
-    let is_error = |diagnostic: &Diagnostic| diagnostic.severity == Severity::Error;
-    if found.iter().any(is_error) {
+    let has_errors = found
+        .iter()
+        .any(|diagnostic| diagnostic.severity == Severity::Error);
+    if has_errors {
         return print_validation_errors(&shown, &found, &sources, json);
     }
     if json {

@@ -1,7 +1,6 @@
 //! What is to be proven, from the spec.
 
-use railwright_knowledge::catalog::Catalog;
-use railwright_knowledge::spec::model::{FabricKind, GpuDirectPath, GpuSpec};
+use railwright_knowledge::spec::model::{FabricKind, GpuDirectPath};
 use railwright_knowledge::spec::{Host, Rail};
 use railwright_session::Session;
 use railwright_verify::{
@@ -52,58 +51,57 @@ pub fn build_verify_request(session: &Session) -> VerifyRequest {
 
 /// Nothing for a host that is not reached.
 fn build_verify_host(session: &Session, host: &Host) -> Option<VerifyHost> {
-    let spec = &session.inventory.loaded.spec;
-    let catalog = &*session.inventory.knowledge.catalog;
-    let access = session.inventory.access(host)?;
-    let rail = |rail: &Rail| {
-        let row = catalog.nic.get(&rail.model);
-        ExpectedRail {
-            rail: rail.rail,
-            netdev: rail.netdev.clone(),
-            port: rail.port.clone(),
-            address: rail.address.clone(),
-            mtu: spec.fabric.mtu,
-            mtu_max: row.and_then(|row| row.mtu_max),
-            driver: row.map(|row| row.driver.clone()),
-        }
-    };
-    let gpu = spec
-        .nodes
-        .get(host.group)
-        .and_then(|group| group.gpu.as_ref());
+    let rails = host.netdevs.iter();
     Some(VerifyHost {
-        access,
-        rails: host.netdevs.iter().map(rail).collect(),
-        gpus: gpu.and_then(|gpu| expected_gpus(catalog, gpu)),
+        access: session.inventory.access(host)?,
+        rails: rails
+            .map(|rail| build_expected_rail(session, rail))
+            .collect(),
+        gpus: build_expected_gpus(session, host),
         checks: collect_module_checks(session, &host.name),
     })
 }
 
-fn collect_module_checks(session: &Session, host: &str) -> Vec<ModuleCheck> {
-    let checks = session.desired.checks.iter();
-    checks
-        .filter(|check| check.host == host)
-        .map(|check| ModuleCheck {
-            id: check.name.clone(),
-            run: check.run.clone(),
-            expect: check.expect.clone(),
-        })
-        .collect()
+fn build_expected_rail(session: &Session, rail: &Rail) -> ExpectedRail {
+    let row = session.inventory.knowledge.catalog.nic.get(&rail.model);
+    ExpectedRail {
+        rail: rail.rail,
+        netdev: rail.netdev.clone(),
+        port: rail.port.clone(),
+        address: rail.address.clone(),
+        mtu: session.inventory.loaded.spec.fabric.mtu,
+        mtu_max: row.and_then(|row| row.mtu_max),
+        driver: row.map(|row| row.driver.clone()),
+    }
 }
 
-/// NVIDIA's GPUs; what else a spec has is a stand-in, and nothing of it is on a PCI bus.
-fn expected_gpus(catalog: &Catalog, gpu: &GpuSpec) -> Option<ExpectedGpus> {
-    let row = catalog
-        .gpu
-        .get(&gpu.model)
-        .filter(|row| row.vendor == "nvidia")?;
+fn collect_module_checks(session: &Session, host: &str) -> Vec<ModuleCheck> {
+    let mut checks = Vec::new();
+    for check in &session.desired.checks {
+        if check.host == host {
+            checks.push(ModuleCheck {
+                id: check.name.clone(),
+                run: check.run.clone(),
+                expect: check.expect.clone(),
+            });
+        }
+    }
+    checks
+}
+
+/// NVIDIA's GPUs; what else a spec has is a fake, and nothing of it is on a PCI bus.
+fn build_expected_gpus(session: &Session, host: &Host) -> Option<ExpectedGpus> {
+    let group = session.inventory.loaded.spec.nodes.get(host.group)?;
+    let gpu = group.gpu.as_ref()?;
+    let row = session.inventory.knowledge.catalog.gpu.get(&gpu.model)?;
+    if row.vendor != "nvidia" {
+        return None;
+    }
+    let direct = gpu.direct.as_ref();
     Some(ExpectedGpus {
         model: row.name.clone(),
         count: gpu.count as usize,
         driver: gpu.driver.clone(),
-        dmabuf: gpu
-            .direct
-            .as_ref()
-            .map(|direct| direct.path == GpuDirectPath::Dmabuf),
+        dmabuf: direct.map(|direct| direct.path == GpuDirectPath::Dmabuf),
     })
 }

@@ -48,7 +48,7 @@ enum VerifyCommand {
     Fabric(VerifyFabric),
 }
 
-fn nothing_to_prove(hosts: &str, inventory: &str) -> Diagnostic {
+fn report_nothing_to_prove(hosts: &str, inventory: &str) -> Diagnostic {
     Diagnostic::error(
         "RW1042",
         format!("no host can be proven: {} have no SSH", one_line(hosts, 80)),
@@ -65,7 +65,7 @@ fn nothing_to_prove(hosts: &str, inventory: &str) -> Diagnostic {
 }
 
 /// What has no host has nothing that test traffic could be started on.
-fn no_host(has_switches: bool, inventory: &str) -> Diagnostic {
+fn report_no_host(has_switches: bool, inventory: &str) -> Diagnostic {
     let error = Diagnostic::error("RW1042", "no host can be proven: the spec has none")
         .state("nothing was started");
     match has_switches {
@@ -184,10 +184,10 @@ fn check_hosts_to_prove(session: &Session, is_none: bool) -> Result<(), CommandF
     let without_ssh = loaded.without_ssh();
     let hosts = nodeset::fold_node_set(&without_ssh);
     if is_none && without_ssh.is_empty() {
-        return Err(no_host(loaded.managed_switches().next().is_some(), path).into());
+        return Err(report_no_host(loaded.managed_switches().next().is_some(), path).into());
     }
     if is_none {
-        return Err(nothing_to_prove(&hosts, path).into());
+        return Err(report_nothing_to_prove(&hosts, path).into());
     }
     if !without_ssh.is_empty() {
         report::out::print_note(&format!(

@@ -37,7 +37,7 @@ pub async fn run(arguments: &VerifyCabling) -> Result<Exit, CommandFailure> {
     };
     let loaded = &inventory.loaded;
     let Some(cabling) = &loaded.cabling else {
-        return Err(no_file(&inventory.word).into());
+        return Err(report_no_cabling_file(&inventory.word).into());
     };
     cables::has_lldp(&inventory)?;
     print_diagnostics(&inventory.warnings, &loaded.sources);
@@ -76,7 +76,7 @@ pub async fn run(arguments: &VerifyCabling) -> Result<Exit, CommandFailure> {
     })
 }
 
-fn no_file(inventory: &str) -> Diagnostic {
+fn report_no_cabling_file(inventory: &str) -> Diagnostic {
     Diagnostic::error(
         "RW1043",
         "the spec names no cabling file, so there is nothing to compare with",

@@ -8,11 +8,11 @@ use railwright_report::diagnostic::print_diagnostics;
 use railwright_report::fabric::{self, FabricSubject, document::FabricDocument, svg};
 use railwright_report::{self as report, document};
 use railwright_resource::counters::CounterSampleOrdinal;
-use railwright_resource::switch::SwitchRead;
-use railwright_resource::{Observation, Read};
+use railwright_resource::switch::{SwitchRead, SwitchSystem};
+use railwright_resource::{Observation, Read, ReadResults};
 use railwright_session::{Inventory, read_inventory, read_recording, secrets};
 use railwright_system::{clock, files};
-use railwright_transport::{Connector, HostAccess, TargetContact};
+use railwright_transport::{Connector, TargetContact};
 use railwright_verify::CheckVerdict;
 use railwright_verify::fabric::{
     DesiredFabricSettings, Devices, FabricDevice, FabricLink, check_fabric_links, list_fabric_links,
@@ -67,15 +67,13 @@ fn parse_counter_duration(text: &str) -> Result<u64, String> {
 /// Looks.
 pub async fn run(arguments: &VerifyFabric) -> Result<Exit, CommandFailure> {
     output::can_be_written([&arguments.svg, &arguments.record].into_iter().flatten())?;
-    let written = [&arguments.svg, &arguments.record].into_iter().flatten();
-    if let Some(file) = written
-        .into_iter()
-        .find(|file| !arguments.force && files::is_present(file))
-    {
-        return Err(CommandFailure::refused(vec![is_there(file)]));
+    for file in [&arguments.svg, &arguments.record].into_iter().flatten() {
+        if !arguments.force && files::is_present(file) {
+            return Err(CommandFailure::refused(vec![report_present_file(file)]));
+        }
     }
     if arguments.svg.is_some() && arguments.svg == arguments.record {
-        return Err(CommandFailure::refused(vec![one_file()]));
+        return Err(CommandFailure::refused(vec![report_same_file()]));
     }
     let inventory = Inventory {
         read_as: arguments.read_as.clone(),
@@ -83,7 +81,7 @@ pub async fn run(arguments: &VerifyFabric) -> Result<Exit, CommandFailure> {
     };
     let loaded = &inventory.loaded;
     if loaded.cabling.is_none() {
-        return Err(no_file(&inventory.word).into());
+        return Err(report_no_cabling_file(&inventory.word).into());
     }
     if !inventory.warnings.is_empty() && arguments.observations.is_none() {
         print_diagnostics(&inventory.warnings, &loaded.sources);
@@ -127,31 +125,24 @@ fn print_fabric_report(
         wanted: &wanted,
         report: &report,
     };
-    let noted = |file: &Path, written: Result<(), CommandFailure>, what: &str| {
-        written.inspect(|()| report::out::print_note(&format!("{what} {}", file.display())))
+    let recorded = match &arguments.record {
+        Some(file) => recording::write_recording(file, observation)
+            .inspect(|()| print_written_note("what was read is in", file)),
+        None => Ok(()),
     };
-    let recorded = arguments.record.as_ref().map(|file| {
-        noted(
-            file,
-            recording::write_recording(file, observation),
-            "what was read is in",
-        )
-    });
-    let drawn = arguments.svg.as_ref().map(|file| {
-        noted(
-            file,
-            output::write_output(file, &svg::render_fabric_svg(&subject), 0o644),
-            "the fabric is drawn in",
-        )
-    });
+    let drawn = match &arguments.svg {
+        Some(file) => output::write_output(file, &svg::render_fabric_svg(&subject), 0o644)
+            .inspect(|()| print_written_note("the fabric is drawn in", file)),
+        None => Ok(()),
+    };
     let text = match arguments.json {
         true => document::render_json_document(&FabricDocument::of(&subject)),
         false => fabric::render_fabric_screen(&subject),
     };
     report::out::print_result(&text);
-    match (recorded.unwrap_or(Ok(())), drawn.unwrap_or(Ok(()))) {
-        (Err(one), Err(other)) => return Err(other.after(one)),
-        (one, other) => one.and(other)?,
+    match (recorded, drawn) {
+        (Err(unrecorded), Err(undrawn)) => return Err(undrawn.after(unrecorded)),
+        (recorded, drawn) => recorded.and(drawn)?,
     }
     Ok(match report.verdict() {
         CheckVerdict::Failed => Exit::Failed,
@@ -160,43 +151,44 @@ fn print_fabric_report(
     })
 }
 
+fn print_written_note(what: &str, file: &Path) {
+    report::out::print_note(&format!("{what} {}", file.display()));
+}
+
 /// What was asked and answered of each device, by its name.
 fn collect_devices(inventory: &Inventory, observation: &Observation) -> Devices {
-    let loaded = &inventory.loaded;
-    let silent = |target: &Target| match observation.targets.get(target) {
-        None => Some("it was not asked, or is not in the observation".to_owned()),
-        Some(found) => found
-            .problem
-            .as_ref()
-            .map(|trouble| format!("{} ({})", trouble.alike, trouble.code)),
-    };
-    let answers = |target: &Target| {
-        observation
-            .targets
-            .get(target)
-            .map(|found| found.answers.clone())
-            .unwrap_or_default()
-    };
-    let device = |target: &Target, made: &dyn Fn() -> FabricDevice| {
-        (
-            target.name.to_string(),
-            silent(target).map_or_else(made, FabricDevice::Silent),
-        )
-    };
     let mut devices = Devices::new();
-    for host in loaded.reached() {
-        let target = Target::host(&host.name);
-        devices.extend([device(&target, &|| FabricDevice::Host(answers(&target)))]);
-    }
-    for switch in loaded.managed_switches() {
-        let target = Target::switch(&switch.name);
-        let made = || match inventory.system_of(&switch.name) {
-            Some(system) => FabricDevice::Switch(system, answers(&target)),
-            None => FabricDevice::Silent("this railwright cannot read its system".to_owned()),
+    for host in inventory.loaded.reached() {
+        let device = match find_device_answers(observation, &Target::host(&host.name)) {
+            Ok(answers) => FabricDevice::Host(answers),
+            Err(why) => FabricDevice::Silent(why),
         };
-        devices.extend([device(&target, &made)]);
+        devices.insert(host.name.clone(), device);
+    }
+    for switch in inventory.loaded.managed_switches() {
+        let answers = find_device_answers(observation, &Target::switch(&switch.name));
+        let device = match (answers, inventory.system_of(&switch.name)) {
+            (Err(why), _) => FabricDevice::Silent(why),
+            (Ok(answers), Some(system)) => FabricDevice::Switch(system, answers),
+            (Ok(_), None) => {
+                FabricDevice::Silent("this railwright cannot read its system".to_owned())
+            }
+        };
+        devices.insert(switch.name.clone(), device);
     }
     devices
+}
+
+/// What a device answered; an error says why nothing came from it.
+fn find_device_answers(observation: &Observation, target: &Target) -> Result<ReadResults, String> {
+    let found = observation
+        .targets
+        .get(target)
+        .ok_or("it was not asked, or is not in the observation")?;
+    match &found.problem {
+        Some(trouble) => Err(format!("{} ({})", trouble.alike, trouble.code)),
+        None => Ok(found.answers.clone()),
+    }
 }
 
 /// Reads all ends, and their counters twice. Changes nothing on any of them.
@@ -206,37 +198,26 @@ async fn read_link_ends(
     links: &[FabricLink],
     seconds: u64,
 ) -> Observation {
-    let requests = |sample: CounterSampleOrdinal, counts: bool| {
-        build_link_requests(inventory, hosts, links, sample, counts)
-    };
+    let sample = CounterSampleOrdinal::First;
+    let first = build_link_requests(inventory, hosts, links, sample, seconds > 0);
     let connector = secrets::connector_to_look(inventory, TargetContact::begin());
-    let mut observation = observe_with_progress(
-        &*connector,
-        requests(CounterSampleOrdinal::First, seconds > 0),
-    )
-    .await;
-    let is_anybody_there = observation
-        .targets
-        .values()
-        .any(|found| found.problem.is_none());
-    if seconds > 0 && is_anybody_there {
-        report::out::print_note(&format!("counters are looked at for {seconds} s"));
-        clock::sleep_for(Duration::from_secs(seconds)).await;
-        // What did not answer is not asked again.
-        let answered = |request: &HostRequest| {
-            observation
-                .targets
-                .get(&request.access.target())
-                .is_some_and(|found| found.problem.is_none())
-        };
-        let again: Vec<HostRequest> = requests(CounterSampleOrdinal::Second, true)
-            .into_iter()
-            .filter(answered)
-            .collect();
-        for (target, more) in observe_with_progress(&*connector, again).await.targets {
-            if let Some(found) = observation.targets.get_mut(&target) {
-                found.answers.merge(more.answers);
-            }
+    let mut observation = observe_with_progress(&*connector, first).await;
+    let mut targets = observation.targets.values();
+    if seconds == 0 || targets.all(|found| found.problem.is_some()) {
+        return observation;
+    }
+    report::out::print_note(&format!("counters are looked at for {seconds} s"));
+    clock::sleep_for(Duration::from_secs(seconds)).await;
+    let sample = CounterSampleOrdinal::Second;
+    let mut second = build_link_requests(inventory, hosts, links, sample, true);
+    // What did not answer is not asked again.
+    second.retain(|request| {
+        let found = observation.targets.get(&request.access.target());
+        found.is_some_and(|found| found.problem.is_none())
+    });
+    for (target, more) in observe_with_progress(&*connector, second).await.targets {
+        if let Some(found) = observation.targets.get_mut(&target) {
+            found.answers.merge(more.answers);
         }
     }
     observation
@@ -273,51 +254,69 @@ fn build_link_requests(
             .insert(end.port.clone());
     }
     let asked: BTreeSet<&str> = hosts.iter().map(|host| host.name.as_str()).collect();
-    let request = |access: HostAccess| {
-        let ports: Vec<String> = ports.get(&*access.name)?.iter().cloned().collect();
-        let mut reads = Vec::new();
-        if access.switch {
-            let system = inventory.system_of(&access.name)?;
-            reads.extend(
-                (sample == CounterSampleOrdinal::First).then_some(Read::Switch {
-                    system,
-                    of: SwitchRead::Running,
-                }),
-            );
-            reads.extend(counts.then_some(Read::SwitchCounters {
-                system,
-                ports,
-                sample,
-            }));
-        } else if asked.contains(&*access.name) {
-            for netdev in ports
-                .iter()
-                .filter(|_| sample == CounterSampleOrdinal::First)
-            {
-                reads.extend([
-                    Read::Link {
-                        netdev: netdev.clone(),
-                    },
-                    Read::LinkQos {
-                        netdev: netdev.clone(),
-                    },
-                ]);
+    let mut requests = Vec::new();
+    for access in inventory.accesses() {
+        let Some(ports) = ports.get(&*access.name) else {
+            continue;
+        };
+        let ports: Vec<String> = ports.iter().cloned().collect();
+        let reads = if access.cluster.is_some() {
+            Vec::new()
+        } else if access.switch {
+            match inventory.system_of(&access.name) {
+                Some(system) => list_switch_reads(system, ports, sample, counts),
+                None => Vec::new(),
             }
-            reads.extend(counts.then_some(Read::LinkCounters {
-                netdevs: ports,
-                sample,
-            }));
+        } else if asked.contains(&*access.name) {
+            list_host_reads(ports, sample, counts)
+        } else {
+            Vec::new()
+        };
+        if !reads.is_empty() {
+            requests.push(HostRequest { access, reads });
         }
-        (!reads.is_empty()).then_some(HostRequest { access, reads })
-    };
-    inventory
-        .accesses()
-        .filter(|access| access.cluster.is_none())
-        .filter_map(request)
-        .collect()
+    }
+    requests
 }
 
-fn no_file(inventory: &str) -> Diagnostic {
+fn list_switch_reads(
+    system: SwitchSystem,
+    ports: Vec<String>,
+    sample: CounterSampleOrdinal,
+    counts: bool,
+) -> Vec<Read> {
+    let mut reads = Vec::new();
+    if sample == CounterSampleOrdinal::First {
+        let of = SwitchRead::Running;
+        reads.push(Read::Switch { system, of });
+    }
+    if counts {
+        reads.push(Read::SwitchCounters {
+            system,
+            ports,
+            sample,
+        });
+    }
+    reads
+}
+
+fn list_host_reads(netdevs: Vec<String>, sample: CounterSampleOrdinal, counts: bool) -> Vec<Read> {
+    let mut reads = Vec::new();
+    if sample == CounterSampleOrdinal::First {
+        for netdev in netdevs.iter().cloned() {
+            reads.push(Read::Link {
+                netdev: netdev.clone(),
+            });
+            reads.push(Read::LinkQos { netdev });
+        }
+    }
+    if counts {
+        reads.push(Read::LinkCounters { netdevs, sample });
+    }
+    reads
+}
+
+fn report_no_cabling_file(inventory: &str) -> Diagnostic {
     Diagnostic::error(
         "RW1043",
         "the spec names no cabling file, so nobody knows which ends belong together",
@@ -331,14 +330,14 @@ fn no_file(inventory: &str) -> Diagnostic {
     .next("then write `cabling: cabling.csv` in the spec")
 }
 
-fn one_file() -> Diagnostic {
+fn report_same_file() -> Diagnostic {
     Diagnostic::error("RW1046", "the picture and the recording are to be one file")
         .effect("the one would be written over the other")
         .state("nothing was written, and no host was contacted")
         .next("name two files")
 }
 
-fn is_there(file: &Path) -> Diagnostic {
+fn report_present_file(file: &Path) -> Diagnostic {
     Diagnostic::error("RW1046", format!("{} is there already", file.display()))
         .effect("it may be the picture or the recording of another day")
         .state("it is as it was, and no host was contacted")

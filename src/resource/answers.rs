@@ -181,12 +181,11 @@ impl ReadResults {
     /// Whether some answer, as it was said, holds a secret. What a kind makes of one that does not
     /// may hold it still.
     fn hold_a_secret(&self) -> bool {
-        let found = || {
-            self.answers
-                .values()
-                .any(|answer| self.secrets.redaction.finds_in(&answer.out))
-        };
-        *self.secrets.found.get_or_init(found)
+        let redaction = &self.secrets.redaction;
+        *self.secrets.found.get_or_init(|| {
+            let mut answers = self.answers.values();
+            answers.any(|answer| redaction.finds_in(&answer.out))
+        })
     }
 
     /// Without the secrets, for whoever shows or writes down the answers themselves: a file that

@@ -222,6 +222,14 @@ impl Assessment {
         self.known_after.is_none() && self.attributes.values().all(|a| a.differences().is_empty())
     }
 
+    /// True when some attribute differs in this plane.
+    pub fn differs_in(&self, plane: Plane) -> bool {
+        self.attributes.values().any(|attribute| {
+            let differences = attribute.differences();
+            differences.iter().any(|(other, ..)| *other == plane)
+        })
+    }
+
     /// True when some judged plane could not be found out.
     pub fn has_unknown(&self) -> bool {
         self.attributes.values().any(|a| {

@@ -204,6 +204,16 @@ pub fn scalar_text(value: &Value) -> Option<String> {
     }
 }
 
+/// A text field, where it is a text.
+pub fn read_text_field<'v>(body: &'v Value, field: &str) -> Option<&'v str> {
+    body.get(field).and_then(Value::as_str)
+}
+
+/// The text at a JSON pointer, where it is a text.
+pub fn read_text_at<'v>(value: &'v Value, pointer: &str) -> Option<&'v str> {
+    value.pointer(pointer).and_then(Value::as_str)
+}
+
 /// A boolean field.
 pub fn read_flag_field(body: &Value, field: &str) -> Option<bool> {
     body.get(field).and_then(Value::as_bool)

@@ -10,6 +10,7 @@ use super::{
     Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading,
     ResourceKind,
 };
+use crate::body::read_text_field;
 use railwright_base::TargetKind;
 use serde_json::Value;
 
@@ -26,7 +27,7 @@ impl ResourceKind for ConsoleStep {
     }
 
     fn address_name(&self, body: &Value) -> Option<String> {
-        body.get("name").and_then(Value::as_str).map(str::to_owned)
+        read_text_field(body, "name").map(str::to_owned)
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
@@ -147,20 +148,15 @@ fn insert_step_attribute(assessment: &mut Assessment, wanted: Reading, found: Re
 /// What a person has to do, with every setting as the spec has it.
 fn by_hand(wish: &DesiredResource) -> String {
     let says = wish.text("says").unwrap_or_default();
-    let settings = wish
-        .body
-        .get("settings")
-        .and_then(Value::as_object)
-        .into_iter()
-        .flatten();
-    let shown = |value: &Value| {
-        value
-            .as_str()
-            .map_or_else(|| value.to_string(), str::to_owned)
-    };
-    let settings: Vec<String> = settings
-        .map(|(name, value)| format!("{name} = {}", shown(value)))
-        .collect();
+    let mut settings = Vec::new();
+    if let Some(Value::Object(map)) = wish.body.get("settings") {
+        for (name, value) in map {
+            settings.push(match value {
+                Value::String(text) => format!("{name} = {text}"),
+                value => format!("{name} = {value}"),
+            });
+        }
+    }
     let with = if settings.is_empty() {
         String::new()
     } else {

@@ -181,14 +181,10 @@ fn redact_attribute(attribute: &mut Attribute, redaction: &Redaction) {
     for (plane, actual) in found.iter() {
         // What is equal stays equal.
         let is_whole = wanted.get(plane) == Some(actual);
-        let replace = |text: &str| {
-            if is_whole {
-                redaction.replace(text)
-            } else {
-                redaction.replace_shortened(text)
-            }
-        };
-        let reading = redact_reading(actual, redaction, &replace);
+        let reading = redact_reading(actual, redaction, &|text| match is_whole {
+            true => redaction.replace(text),
+            false => redaction.replace_shortened(text),
+        });
         attribute.found.set(plane, reading);
     }
     redact_all(&mut attribute.by, redaction);

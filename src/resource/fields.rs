@@ -161,9 +161,10 @@ impl<'a> Fields<'a> {
 /// What the kernel takes as an interface name (`IFNAMSIZ` is 16 with the end mark), less what no
 /// shell, udev rule or file name of ours should have to carry.
 pub fn is_netdev(name: &str) -> bool {
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '@');
     (1..=15).contains(&name.len())
-        && name.chars().all(plain)
+        && name
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '@'))
         && !name.starts_with('-')
         && name != "."
         && name != ".."

@@ -201,21 +201,22 @@ impl PersistenceUnit {
     /// Writes the files that differ.
     pub fn write(&self, kept: &PersistenceUnitFiles) -> Vec<Action> {
         let mut actions = Vec::new();
-        let mut put = |path: String, mode: &str, wanted: &str, found: &Option<String>| {
-            if found.as_deref() != Some(wanted) {
-                let (owner, group) = ("root".to_owned(), "root".to_owned());
+        let script = self.script.clone();
+        for (path, mode, content, found) in [
+            (self.script_path(), "0755", script, &kept.script),
+            (self.unit_path(), "0644", self.unit(), &kept.unit),
+            (self.rule_path(), "0644", self.rule(), &kept.rule),
+        ] {
+            if found.as_ref() != Some(&content) {
                 actions.push(Action::WriteFile {
                     path,
-                    content: wanted.to_owned(),
+                    content,
                     mode: mode.to_owned(),
-                    owner,
-                    group,
+                    owner: "root".to_owned(),
+                    group: "root".to_owned(),
                 });
             }
-        };
-        put(self.script_path(), "0755", &self.script, &kept.script);
-        put(self.unit_path(), "0644", &self.unit(), &kept.unit);
-        put(self.rule_path(), "0644", &self.rule(), &kept.rule);
+        }
         if kept.unit != Some(self.unit()) {
             actions.push(Action::ReloadSystemd);
         }

@@ -91,11 +91,13 @@ pub fn render_read_program(reads: &[Read], root: &str, nonce: &str) -> String {
     let (mut quick, other): (Vec<_>, Vec<_>) = once.partition(|read| read.is_quick());
     // A manager that hangs is then in nobody's way.
     quick.sort_by_key(|read| matches!(read, Read::LinkManager { .. }));
-    let section = |read: &Read| (border_key(read), read.limit_s(), read.script());
     let shared = shared::render_shared_queries(&quick);
     render_program_frame(
-        (&shared, &quick.into_iter().map(section).collect::<Vec<_>>()),
-        other.into_iter().map(section),
+        (
+            &shared,
+            &quick.into_iter().map(render_section).collect::<Vec<_>>(),
+        ),
+        other.into_iter().map(render_section),
         root,
         nonce,
     )
@@ -129,6 +131,10 @@ pub fn render_for_others(reads: &[Read], root: &str, nonce: &str) -> String {
 
 /// A read in a program: its key, time limit in seconds and script.
 type Asked = (String, u32, String);
+
+fn render_section(read: &Read) -> Asked {
+    (border_key(read), read.limit_s(), read.script())
+}
 
 /// The program around quick reads, with what they share, and others.
 fn render_program_frame(

@@ -161,19 +161,24 @@ const FOLDED: [TargetKind; 2] = [TargetKind::Host, TargetKind::Switch];
 
 /// Hosts as one node-set, switches as another, every other target by itself.
 fn fold_target_names(targets: &[&Target]) -> impl Iterator<Item = String> {
-    let folded = FOLDED.iter().filter_map(|kind| {
-        let names: Vec<&str> = targets
-            .iter()
-            .filter(|target| target.kind == *kind)
-            .map(|target| &*target.name)
-            .collect();
-        (!names.is_empty()).then(|| format!("{}/{}", kind.word(), nodeset::fold_node_set(&names)))
-    });
-    let others = targets
-        .iter()
-        .filter(|target| !FOLDED.contains(&target.kind))
-        .map(ToString::to_string);
-    folded.chain(others).collect::<Vec<_>>().into_iter()
+    let mut folded = Vec::new();
+    for kind in FOLDED {
+        let of_kind = targets.iter().filter(|target| target.kind == kind);
+        let names: Vec<&str> = of_kind.map(|target| &*target.name).collect();
+        if !names.is_empty() {
+            folded.push(format!(
+                "{}/{}",
+                kind.word(),
+                nodeset::fold_node_set(&names)
+            ));
+        }
+    }
+    for target in targets {
+        if !FOLDED.contains(&target.kind) {
+            folded.push(target.to_string());
+        }
+    }
+    folded.into_iter()
 }
 
 /// What the targets of a file say, unfolded, beyond this many bytes is refused: a small file can

@@ -56,33 +56,30 @@ const OF_ROOT: [&str; 13] = [
 impl RootAccessNeed {
     /// The exact commands that a line of sudoers may name for it.
     pub fn commands(&self) -> Vec<Vec<String>> {
-        let words = |all: &[&str]| {
-            all.iter()
-                .map(|word| (*word).to_owned())
-                .collect::<Vec<_>>()
-        };
-        let all = match self {
-            RootAccessNeed::Content(path) => vec![words(&["/usr/bin/cat", path])],
-            RootAccessNeed::File(path) => vec![
-                words(&["/usr/bin/cat", path]),
-                words(&["/usr/bin/stat", "-c", STAT_FORMAT, path]),
-            ],
-            RootAccessNeed::Program(places, arguments) => places
-                .iter()
-                .map(|place| {
-                    std::iter::once((*place).to_owned())
-                        .chain(arguments.iter().cloned())
-                        .collect()
-                })
-                .collect(),
+        let mut commands: Vec<Vec<String>> = Vec::new();
+        match self {
+            RootAccessNeed::Content(path) => {
+                commands.push(["/usr/bin/cat", path.as_str()].map(str::to_owned).into());
+            }
+            RootAccessNeed::File(path) => {
+                commands.push(["/usr/bin/cat", path.as_str()].map(str::to_owned).into());
+                let stat = ["/usr/bin/stat", "-c", STAT_FORMAT, path.as_str()];
+                commands.push(stat.map(str::to_owned).into());
+            }
+            RootAccessNeed::Program(places, arguments) => {
+                for place in *places {
+                    let mut command = vec![(*place).to_owned()];
+                    command.extend_from_slice(arguments);
+                    commands.push(command);
+                }
+            }
             RootAccessNeed::Secret(_)
             | RootAccessNeed::Folder(..)
             | RootAccessNeed::Sight(_)
-            | RootAccessNeed::Root(_) => Vec::new(),
-        };
-        all.into_iter()
-            .filter(|command| is_exact(command))
-            .collect()
+            | RootAccessNeed::Root(_) => {}
+        }
+        commands.retain(|command| is_exact(command));
+        commands
     }
 
     /// Says so before the section begins, where what it looks at cannot be seen at all.
@@ -109,14 +106,16 @@ impl RootAccessNeed {
 /// sudo compares words joined by spaces, with wildcards: only a word in which nothing has a meaning
 /// of its own is exact.
 fn is_exact(command: &[String]) -> bool {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@%:".contains(c);
-    command
-        .iter()
-        .all(|word| !word.is_empty() && word.chars().all(plain))
-        && command
-            .iter()
-            .skip(1)
-            .all(|word| !word.starts_with('/') || is_in_folder_of_root(word))
+    for (at, word) in command.iter().enumerate() {
+        let is_plain = word
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "/._-+@%:".contains(c));
+        let is_safe = at == 0 || !word.starts_with('/') || is_in_folder_of_root(word);
+        if word.is_empty() || !is_plain || !is_safe {
+            return false;
+        }
+    }
+    true
 }
 
 fn is_in_folder_of_root(path: &str) -> bool {

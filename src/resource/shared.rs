@@ -26,15 +26,20 @@ pub fn render_shared_queries(reads: &[&Read]) -> String {
     for (topic, names) in reads.iter().filter_map(|read| find_shared_topic(read)) {
         wanted.entry(topic).or_default().extend(names);
     }
-    let several = wanted.into_iter().filter(|(_, names)| names.len() > 1);
-    let script = |(topic, names): (SharedQueryTopic, Vec<&str>)| match topic {
-        SharedQueryTopic::Files => file::script::shared_script(&names),
-        SharedQueryTopic::Sysctls => sysctl::script::shared_script(&names),
-        SharedQueryTopic::Links => link::state::SHARED.to_owned(),
-        SharedQueryTopic::Packages => package::script::shared_script(&names),
-        SharedQueryTopic::Managers => link::owner::shared_script(&names),
-    };
-    several.map(script).collect()
+    let mut script = String::new();
+    for (topic, names) in wanted {
+        if names.len() < 2 {
+            continue;
+        }
+        script.push_str(&match topic {
+            SharedQueryTopic::Files => file::script::shared_script(&names),
+            SharedQueryTopic::Sysctls => sysctl::script::shared_script(&names),
+            SharedQueryTopic::Links => link::state::SHARED.to_owned(),
+            SharedQueryTopic::Packages => package::script::shared_script(&names),
+            SharedQueryTopic::Managers => link::owner::shared_script(&names),
+        });
+    }
+    script
 }
 
 /// What a read is about, and the names that it asks of that.

@@ -159,18 +159,17 @@ impl RailTrafficSample {
                 name.as_ref().and_then(|name| sample.rails.get_mut(name)),
             ) {
                 ("uptime", None) => {
-                    sample.uptime_s = rest
-                        .trim()
-                        .parse()
-                        .ok()
-                        .filter(|seconds: &f64| seconds.is_finite() && *seconds >= 0.0)
+                    sample.uptime_s = match rest.trim().parse::<f64>() {
+                        Ok(seconds) if seconds.is_finite() && seconds >= 0.0 => Some(seconds),
+                        _ => None,
+                    };
                 }
                 ("port", _) => {
                     name = (sample.rails.len() < RAILS_MAX).then(|| one_line(rest, 64));
-                    sample.rails.extend(
-                        name.iter()
-                            .map(|name| (name.clone(), RailTrafficCounters::default())),
-                    );
+                    if let Some(name) = &name {
+                        let counters = RailTrafficCounters::default();
+                        sample.rails.insert(name.clone(), counters);
+                    }
                 }
                 ("absent", Some(rail)) => rail.is_absent = true,
                 (counter, Some(rail))
@@ -178,13 +177,12 @@ impl RailTrafficSample {
                         .iter()
                         .any(|row| [row.received, row.sent].contains(&counter)) =>
                 {
-                    let value = rest.trim().parse().ok();
+                    let value = rest.trim().parse::<u64>().ok();
                     // Ports of one device, and devices of one netdev, are one rail.
-                    let sum = match rail.counts.get(counter) {
-                        Some(known) => known
-                            .zip(value)
-                            .map(|(known, value): (u64, u64)| known.wrapping_add(value)),
-                        None => value,
+                    let sum = match (rail.counts.get(counter), value) {
+                        (None, value) => value,
+                        (Some(Some(known)), Some(value)) => Some(known.wrapping_add(value)),
+                        (Some(_), _) => None,
                     };
                     rail.counts.insert(counter.to_owned(), sum);
                 }
@@ -209,10 +207,12 @@ impl RailTrafficSample {
             Some(seconds) if seconds < 0.0 => Err("it was started anew".to_owned()),
             Some(seconds) if seconds < 0.01 => Err("no time passed between the looks".to_owned()),
             Some(seconds) => {
-                let of = |(name, rail): (&String, &RailTrafficCounters)| {
-                    (name.clone(), rail.since(earlier.rails.get(name), seconds))
-                };
-                Ok(self.rails.iter().map(of).collect())
+                let mut rates = BTreeMap::new();
+                for (name, rail) in &self.rails {
+                    let rate = rail.since(earlier.rails.get(name), seconds);
+                    rates.insert(name.clone(), rate);
+                }
+                Ok(rates)
             }
         }
     }
@@ -237,25 +237,33 @@ impl RailTrafficCounters {
         }) else {
             return Fact::Unknown("no RDMA device on it counts what passes".to_owned());
         };
-        let rose = |name: &str| match (earlier.counts.get(name), self.counts.get(name)) {
+        let received = self.count_rise(earlier, row.received);
+        let sent = self.count_rise(earlier, row.sent);
+        match (received, sent) {
+            (Ok(received), Ok(sent)) => Fact::Is(RailTrafficRates {
+                received: compute_rate(row.unit, received, seconds),
+                sent: compute_rate(row.unit, sent, seconds),
+            }),
+            (Err(why), _) | (_, Err(why)) => Fact::Unknown(why.to_owned()),
+        }
+    }
+
+    fn count_rise(&self, earlier: &RailTrafficCounters, name: &str) -> Result<u64, &'static str> {
+        match (earlier.counts.get(name), self.counts.get(name)) {
             (Some(Some(earlier)), Some(Some(now))) => now
                 .checked_sub(*earlier)
-                .ok_or_else(|| "a counter was set back between the looks".to_owned()),
-            (None, _) => Err("a counter came between the looks".to_owned()),
-            _ => Err("a counter is no number".to_owned()),
-        };
-        let rate = |rose: u64| match row.unit {
-            TrafficCounterUnit::Word => Rate::GigabitsPerSecond(rose as f64 * 32.0 / seconds / 1e9),
-            TrafficCounterUnit::Byte => Rate::GigabitsPerSecond(rose as f64 * 8.0 / seconds / 1e9),
-            TrafficCounterUnit::Packet => Rate::PacketsPerSecond(rose as f64 / seconds),
-        };
-        match (rose(row.received), rose(row.sent)) {
-            (Ok(received), Ok(sent)) => Fact::Is(RailTrafficRates {
-                received: rate(received),
-                sent: rate(sent),
-            }),
-            (Err(why), _) | (_, Err(why)) => Fact::Unknown(why),
+                .ok_or("a counter was set back between the looks"),
+            (None, _) => Err("a counter came between the looks"),
+            _ => Err("a counter is no number"),
         }
+    }
+}
+
+fn compute_rate(unit: TrafficCounterUnit, rise: u64, seconds: f64) -> Rate {
+    match unit {
+        TrafficCounterUnit::Word => Rate::GigabitsPerSecond(rise as f64 * 32.0 / seconds / 1e9),
+        TrafficCounterUnit::Byte => Rate::GigabitsPerSecond(rise as f64 * 8.0 / seconds / 1e9),
+        TrafficCounterUnit::Packet => Rate::PacketsPerSecond(rise as f64 / seconds),
     }
 }
 

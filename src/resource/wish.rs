@@ -1,5 +1,6 @@
 //! One typed wish on one target, as a module made it from the spec.
 
+use crate::body::read_text_field;
 use railwright_base::{Address, Digest, SourceLocation};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -158,6 +159,6 @@ impl DesiredResource {
 
     /// A text field of the body.
     pub fn text(&self, field: &str) -> Option<&str> {
-        self.body.get(field).and_then(Value::as_str)
+        read_text_field(&self.body, field)
     }
 }

@@ -3,7 +3,6 @@
 use super::ClusterState;
 use super::run_outages::OutageMark;
 use super::run_status::RunStatus;
-use railwright_base::MachineId;
 use railwright_plan::note_outage;
 use std::collections::BTreeMap;
 
@@ -28,34 +27,27 @@ impl RunStatus {
     /// Takes over which machines the hosts are, and which of them are out of service.
     fn absorb_host_service(&self, state: &mut ClusterState, earlier: &RunStatus) {
         let after = earlier.sequence;
-        for (host, (machine, _)) in self
-            .machines
-            .iter()
-            .filter(|(_, (_, sequence))| *sequence > after)
-        {
-            state.settle_machine(host, machine);
+        for (host, (machine, sequence)) in &self.machines {
+            if *sequence > after {
+                state.settle_machine(host, machine);
+            }
         }
-        for (host, sequence) in self
-            .proven
-            .iter()
-            .filter(|(_, sequence)| **sequence > after)
-        {
-            state.end_outage(host, self.boot_at(host, *sequence));
+        for (host, sequence) in &self.proven {
+            if *sequence > after {
+                state.end_outage(host, self.boot_at(host, *sequence));
+            }
         }
-        for (host, _) in self
-            .returned
-            .iter()
-            .filter(|(_, sequence)| **sequence > after)
-        {
-            state.return_to_service(host);
+        for (host, sequence) in &self.returned {
+            if *sequence > after {
+                state.return_to_service(host);
+            }
         }
         let outages = self.outages();
         self.forget_ended(earlier, &outages, state);
-        for (host, mark) in outages
-            .into_iter()
-            .filter(|(_, mark)| mark.sequence > after)
-        {
-            note_outage(&mut state.outages, host.to_owned(), mark.outage(&self.run));
+        for (host, mark) in outages {
+            if mark.sequence > after {
+                note_outage(&mut state.outages, host.to_owned(), mark.outage(&self.run));
+            }
         }
     }
 
@@ -73,23 +65,15 @@ impl RunStatus {
 
     /// Takes over what was written to the hosts' own records, and which hosts' records are behind.
     fn absorb_host_records(&self, state: &mut ClusterState, after: u64) {
-        for (host, written) in self
-            .host_records
-            .iter()
-            .filter(|(_, written)| written.sequence > after)
-        {
-            state
-                .lineages
-                .entry(host.clone())
-                .or_default()
-                .add(written.write.clone());
+        for (host, written) in &self.host_records {
+            if written.sequence > after {
+                let lineage = state.lineages.entry(host.clone()).or_default();
+                lineage.add(written.write.clone());
+            }
         }
         for host in self.behind(after) {
-            state
-                .lineages
-                .entry(host)
-                .or_default()
-                .note_behind(&self.by());
+            let lineage = state.lineages.entry(host).or_default();
+            lineage.note_behind(&self.by());
         }
     }
 
@@ -102,20 +86,19 @@ impl RunStatus {
         outages: &BTreeMap<&str, OutageMark>,
         state: &mut ClusterState,
     ) {
-        for (host, mark) in earlier
-            .outages()
-            .into_iter()
-            .filter(|(host, _)| !outages.contains_key(host))
-        {
+        for (host, mark) in earlier.outages() {
+            if outages.contains_key(host) {
+                continue;
+            }
             let ended = mark.outage(&self.run);
             let machine = earlier.machines.get(host).map(|(machine, _)| machine);
-            let is_of_machine = |of: Option<&MachineId>| machine.is_some() && of == machine;
             state.outages.retain(|name, outage| {
-                *outage != ended || name != host && !is_of_machine(state.machines.get(name))
+                let is_of_machine = machine.is_some() && state.machines.get(name) == machine;
+                *outage != ended || name != host && !is_of_machine
             });
             state
                 .machine_outages
-                .retain(|of, outage| *outage != ended || !is_of_machine(Some(of)));
+                .retain(|of, outage| *outage != ended || Some(of) != machine);
         }
     }
 }

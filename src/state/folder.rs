@@ -93,15 +93,16 @@ impl StateFolder {
 
     /// Makes the folder, hidden from git.
     pub fn prepare(&self) -> Result<(), Diagnostic> {
-        let make = || -> io::Result<()> {
-            files::make_private_folder(&self.root.join("runs"))?;
-            let hidden = self.root.join(".gitignore");
-            if !hidden.exists() {
-                files::write_new(&hidden, b"*\n", 0o600)?;
-            }
-            Ok(())
-        };
-        make().map_err(|error| self.unusable(&error))
+        self.make_folder().map_err(|error| self.unusable(&error))
+    }
+
+    fn make_folder(&self) -> io::Result<()> {
+        files::make_private_folder(&self.root.join("runs"))?;
+        let hidden = self.root.join(".gitignore");
+        if !hidden.exists() {
+            files::write_new(&hidden, b"*\n", 0o600)?;
+        }
+        Ok(())
     }
 
     /// The identity of the cluster: what the state remembers, else this id that a plan was made
@@ -138,18 +139,20 @@ impl StateFolder {
             return Ok(key);
         }
         self.prepare()?;
-        let make = || -> io::Result<bool> {
-            let fresh = format!("{}{}", clock::generate_nonce()?, clock::generate_nonce()?);
-            files::write_new(&self.root.join(SEAL_KEY), fresh.as_bytes(), 0o600)
-        };
-        make().map_err(|error| self.unusable(&error))?;
-        let gone = || {
-            self.unusable(&io::Error::new(
+        self.write_seal_key()
+            .map_err(|error| self.unusable(&error))?;
+        match self.seal_key()? {
+            Some(key) => Ok(key),
+            None => Err(self.unusable(&io::Error::new(
                 io::ErrorKind::NotFound,
                 "the file `seal-key` is gone again",
-            ))
-        };
-        self.seal_key()?.ok_or_else(gone)
+            ))),
+        }
+    }
+
+    fn write_seal_key(&self) -> io::Result<bool> {
+        let fresh = format!("{}{}", clock::generate_nonce()?, clock::generate_nonce()?);
+        files::write_new(&self.root.join(SEAL_KEY), fresh.as_bytes(), 0o600)
     }
 
     /// The highest fencing number given out; 0 when there was none.
@@ -168,23 +171,18 @@ impl StateFolder {
 
     /// A fencing number that nobody was given before.
     pub fn next_fence(&self) -> Result<u64, Diagnostic> {
-        let last = || {
-            self.unusable(&io::Error::new(
-                io::ErrorKind::InvalidData,
-                "the file `fence` holds no number that can be raised",
-            ))
-        };
         // An older copy of the folder may have been put over a newer one.
         let latest_run = self
             .newest_run()?
             .and_then(|name| run_number(&name))
             .unwrap_or_default();
-        self.raise_fence(
-            self.fence()?
-                .max(latest_run)
-                .checked_add(1)
-                .ok_or_else(last)?,
-        )
+        match self.fence()?.max(latest_run).checked_add(1) {
+            Some(next) => self.raise_fence(next),
+            None => Err(self.unusable(&io::Error::new(
+                io::ErrorKind::InvalidData,
+                "the file `fence` holds no number that can be raised",
+            ))),
+        }
     }
 
     /// Remembers a fencing number before it is used; it never goes down.
@@ -230,20 +228,18 @@ impl StateFolder {
 
     /// Makes the journal of a new run, with a copy of its plan beside it.
     pub fn begin_run(&self, run: &str, plan: &Plan) -> Result<Box<dyn JournalStore>, Diagnostic> {
-        let begin = || -> io::Result<Box<dyn JournalStore>> {
-            let folder = self.run_folder(run);
-            files::make_private_folder(&folder)?;
-            files::write_atomic(
-                &folder.join("plan.json"),
-                &railwright_plan::file::serialize_plan(plan),
-                0o600,
-            )?;
-            Ok(Box::new(AppendFile::open(
-                &folder.join("journal.jsonl"),
-                None,
-            )?))
-        };
-        begin().map_err(|error| self.unusable(&error))
+        match self.make_run_folder(run, plan) {
+            Ok(journal) => Ok(Box::new(journal)),
+            Err(error) => Err(self.unusable(&error)),
+        }
+    }
+
+    fn make_run_folder(&self, run: &str, plan: &Plan) -> io::Result<AppendFile> {
+        let folder = self.run_folder(run);
+        files::make_private_folder(&folder)?;
+        let plan = railwright_plan::file::serialize_plan(plan);
+        files::write_atomic(&folder.join("plan.json"), &plan, 0o600)?;
+        AppendFile::open(&folder.join("journal.jsonl"), None)
     }
 
     /// The plan of a run, as it was begun.

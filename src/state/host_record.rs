@@ -224,16 +224,10 @@ fn parse_host_record(target: &Target, json: &str) -> Result<(HostRecord, Option<
     if written == *target {
         return Ok((record, None));
     }
-    let renamed = |(address, applied)| {
-        (
-            Address {
-                target: target.clone(),
-                ..address
-            },
-            applied,
-        )
-    };
-    record.resources = record.resources.into_iter().map(renamed).collect();
+    for (mut address, applied) in std::mem::take(&mut record.resources) {
+        address.target = target.clone();
+        record.resources.insert(address, applied);
+    }
     let former_name = std::mem::replace(&mut record.host, target.name.to_string());
     Ok((record, Some(former_name)))
 }

@@ -95,10 +95,10 @@ impl IdentityConflict {
     pub fn words(&self) -> String {
         match self {
             IdentityConflict::OtherCluster { theirs, name, ours } => {
-                let ours = ours.as_ref().map_or_else(
-                    || "has no id yet".to_owned(),
-                    |id| format!("has the id {id}"),
-                );
+                let ours = match ours {
+                    Some(id) => format!("has the id {id}"),
+                    None => "has no id yet".to_owned(),
+                };
                 let name = one_line(name, 60);
                 format!(
                     "belongs to the cluster {}, which applied to it last; `{name}` of this \
@@ -107,11 +107,8 @@ impl IdentityConflict {
                 )
             }
             IdentityConflict::SeveralClusters { theirs, ids } => {
-                let others: Vec<String> = ids
-                    .iter()
-                    .filter(|id| **id != theirs.id)
-                    .map(ToString::to_string)
-                    .collect();
+                let others = ids.iter().filter(|id| **id != theirs.id);
+                let others: Vec<String> = others.map(ToString::to_string).collect();
                 let others = others.join(", ");
                 format!(
                     "belongs to the cluster {}, and other targets of this inventory to the same \
@@ -122,10 +119,12 @@ impl IdentityConflict {
             IdentityConflict::UnreadableRecord {
                 cluster, reason, ..
             } => {
-                let of = cluster
-                    .as_ref()
-                    .map(|cluster| format!(" of the cluster {}", format_cluster_identity(cluster)))
-                    .unwrap_or_default();
+                let of = match cluster {
+                    Some(cluster) => {
+                        format!(" of the cluster {}", format_cluster_identity(cluster))
+                    }
+                    None => String::new(),
+                };
                 format!(
                     "keeps a record{of} that cannot be read: {}",
                     one_line(reason, 200)
@@ -217,19 +216,19 @@ impl IdentityConflict {
                 .1
                 .insert(target.clone());
         }
-        let one =
-            |(words, (conflict, targets)): (String, (&IdentityConflict, BTreeSet<Target>))| {
-                let shown = format_target_set(&targets);
-                let refusal = Diagnostic::error(conflict.code(), format!("{shown} {words}"))
-                    .on(shown)
-                    .effect(conflict.effect())
-                    .state("nothing was changed on any target");
-                conflict
-                    .next(&targets, inventory)
-                    .into_iter()
-                    .fold(refusal, Diagnostic::next)
-            };
-        alike.into_iter().map(one).collect()
+        let mut refusals = Vec::new();
+        for (words, (conflict, targets)) in alike {
+            let shown = format_target_set(&targets);
+            let mut refusal = Diagnostic::error(conflict.code(), format!("{shown} {words}"))
+                .on(shown)
+                .effect(conflict.effect())
+                .state("nothing was changed on any target");
+            for next in conflict.next(&targets, inventory) {
+                refusal = refusal.next(next);
+            }
+            refusals.push(refusal);
+        }
+        refusals
     }
 
     fn effect(&self) -> &'static str {
@@ -342,7 +341,7 @@ pub(super) fn warn_cluster_renamed(before: &str, cluster: &ClusterIdentity) -> D
 }
 
 /// The target had another name when its record was written, on this machine.
-pub(super) fn renamed_target(target: &Target, former_name: &str) -> Diagnostic {
+pub(super) fn warn_renamed_target(target: &Target, former_name: &str) -> Diagnostic {
     let (former_name, kind) = (one_line(former_name, 80), target.kind.word());
     let told = Diagnostic::warning(
         "RW0737",
@@ -379,7 +378,7 @@ pub(super) fn warn_cloned_machine_id(machine: &MachineId, hosts: &str) -> Diagno
 }
 
 /// A record that was written on another machine, and came with its image or its disk.
-pub(super) fn record_of_another_machine(
+pub(super) fn warn_foreign_record(
     target: &Target,
     of_record: &MachineId,
     now: &MachineId,
@@ -401,7 +400,7 @@ pub(super) fn record_of_another_machine(
 }
 
 /// A target keeps an older record than it is known to have kept.
-pub(super) fn put_back(target: &Target, record: &HostRecord) -> Diagnostic {
+pub(super) fn warn_put_back(target: &Target, record: &HostRecord) -> Diagnostic {
     let (run, at) = (one_line(&record.run, 40), one_line(&record.at, 40));
     Diagnostic::warning(
         "RW0739",

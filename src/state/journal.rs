@@ -127,8 +127,8 @@ pub fn parse_journal(file: &str, bytes: &[u8]) -> Result<Journal, Diagnostic> {
                 journal.sound_bytes += line.len() as u64;
             }
             None if !whole => break,
-            None if lines.peek().is_none() => return Err(broken_end(file, number + 1)),
-            None => return Err(new_broken_seal_error(file, number + 1)),
+            None if lines.peek().is_none() => return Err(report_broken_end(file, number + 1)),
+            None => return Err(report_broken_seal(file, number + 1)),
         }
     }
     Ok(journal)
@@ -141,7 +141,7 @@ fn check_first(file: &str, record: &Record) -> Result<(), Diagnostic> {
         ..
     } = &record.entry
     else {
-        return Err(new_broken_seal_error(file, 1));
+        return Err(report_broken_seal(file, 1));
     };
     if format_version.split('.').next() == FORMAT_VERSION.split('.').next() {
         return Ok(());
@@ -156,8 +156,8 @@ fn check_first(file: &str, record: &Record) -> Result<(), Diagnostic> {
     .next(format!("use railwright {tool} or newer")))
 }
 
-fn new_broken_seal_error(file: &str, line: usize) -> Diagnostic {
-    broken_line(
+fn report_broken_seal(file: &str, line: usize) -> Diagnostic {
+    report_broken_line(
         file,
         format!("line {line} of the journal does not carry the seal that it was written with"),
     )
@@ -165,16 +165,16 @@ fn new_broken_seal_error(file: &str, line: usize) -> Diagnostic {
 
 /// A write that was cut short leaves no newline, so this is none: dropping the line could hide what
 /// was done in its name.
-fn broken_end(file: &str, line: usize) -> Diagnostic {
+fn report_broken_end(file: &str, line: usize) -> Diagnostic {
     let what =
         "the last line of the journal was written whole and does not carry its seal any more";
-    broken_line(
+    report_broken_line(
         file,
         format!("{what} (line {line}): it is not a write that was cut short"),
     )
 }
 
-fn broken_line(file: &str, message: String) -> Diagnostic {
+fn report_broken_line(file: &str, message: String) -> Diagnostic {
     Diagnostic::error("RW0705", message)
         .on(file)
         .effect("which steps of the run took effect cannot be told from it")

@@ -95,14 +95,16 @@ impl JournalWriter {
             JournalWriterBackend::Here(pen) => return lock_journal_pen(pen).write([entry], true),
         };
         let (reply, answer) = oneshot::channel();
-        let gone = || JournalError::NotWritten("its writer is gone".to_owned());
-        sender
-            .send(JournalWriteRequest {
-                entry,
-                durable: Some(reply),
-            })
-            .map_err(|_| gone())?;
-        answer.await.map_err(|_| gone())?
+        let request = JournalWriteRequest {
+            entry,
+            durable: Some(reply),
+        };
+        // Without a writer the reply is dropped with the request, so there is no answer either.
+        drop(sender.send(request));
+        match answer.await {
+            Ok(written) => written,
+            Err(_) => Err(JournalError::NotWritten("its writer is gone".to_owned())),
+        }
     }
 
     /// Appends a record that becomes durable with the next commit. Only for what a re-reading of

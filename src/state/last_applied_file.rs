@@ -43,7 +43,7 @@ pub struct ClusterState {
     /// otherwise.
     #[serde(default)]
     pub outages: Outages,
-    /// The same by machine, which may get another name, or none for a while: only a gate that the
+    /// Outages by machine, which may get another name, or none for a while: only a gate that the
     /// machine passes ends one.
     #[serde(default)]
     pub machine_outages: BTreeMap<MachineId, Outage>,
@@ -79,48 +79,55 @@ impl ClusterState {
             Err(error) if error.kind() == io::ErrorKind::NotFound => ClusterState::default(),
             Err(error) => return Err(folder.unusable(&error)),
         };
-        if let Some(run) = folder.newest_run()? {
-            let records = folder.read_journal(&run)?.records;
-            let status = run_status::fold_journal_records(&records);
-            let sequence = status.sequence;
-            if let Some(known) = state
-                .known_sequence(&status)
-                .filter(|known| sequence > *known)
-            {
-                let earlier = run_status::fold_journal_records(
-                    &records[..records.partition_point(|record| record.sequence <= known)],
-                );
-                let mut begun = status.begun();
-                begun.retain(|address, _| !state.last_applied.resources.contains_key(address));
-                // Without its plan nobody can tell any more what it was about. It may be large.
-                let is_asked = status.power_cycles
-                    || !begun.is_empty()
-                    || !state.awaited_power_cycles.is_empty();
-                let plan = is_asked.then(|| folder.read_plan(&run).ok()).flatten();
-                status.absorb_into(&mut state, &earlier);
-                plan.iter()
-                    .for_each(|plan| state.await_power_cycles(&status, plan, known));
-                plan.iter()
-                    .for_each(|plan| state.remember_begun(&status.run, &begun, plan));
-                state.absorbed = Some(JournalPosition {
-                    run: status.run,
-                    sequence,
-                });
-            }
+        let Some(run) = folder.newest_run()? else {
+            return Ok(state);
+        };
+        let records = folder.read_journal(&run)?.records;
+        let status = run_status::fold_journal_records(&records);
+        if let Some(known) = state.known_sequence(&status)
+            && status.sequence > known
+        {
+            let known_records = records.partition_point(|record| record.sequence <= known);
+            let earlier = run_status::fold_journal_records(&records[..known_records]);
+            state.absorb_run(folder, status, &earlier, known);
         }
         Ok(state)
+    }
+
+    /// Puts the newest run over the state, which knows it as far as the record `known`.
+    fn absorb_run(
+        &mut self,
+        folder: &StateFolder,
+        status: RunStatus,
+        earlier: &RunStatus,
+        known: u64,
+    ) {
+        let mut begun = status.begun();
+        begun.retain(|address, _| !self.last_applied.resources.contains_key(address));
+        // Without its plan nobody can tell any more what it was about. It may be large.
+        let mut plan = None;
+        if status.power_cycles || !begun.is_empty() || !self.awaited_power_cycles.is_empty() {
+            plan = folder.read_plan(&status.run).ok();
+        }
+        status.absorb_into(self, earlier);
+        if let Some(plan) = plan {
+            self.await_power_cycles(&status, &plan, known);
+            self.remember_begun(&status.run, &begun, &plan);
+        }
+        self.absorbed = Some(JournalPosition {
+            run: status.run,
+            sequence: status.sequence,
+        });
     }
 
     /// The last record of a run's journal that the state knows. Nothing where it has gone beyond
     /// that run without it: the newest was moved away, and what stands in the older journal from
     /// now on would never be read.
     pub fn known_sequence(&self, run: &RunStatus) -> Option<u64> {
-        let known = self
-            .absorbed
-            .as_ref()
-            .filter(|absorbed| absorbed.run == run.run)
-            .map(|absorbed| absorbed.sequence);
-        known.or_else(|| (self.serial <= run.state_serial).then_some(0))
+        match &self.absorbed {
+            Some(absorbed) if absorbed.run == run.run => Some(absorbed.sequence),
+            _ => (self.serial <= run.state_serial).then_some(0),
+        }
     }
 
     /// Remembers what a run had under way when it ended and nothing is remembered of, so that it is
@@ -132,35 +139,32 @@ impl ClusterState {
         begun: &BTreeMap<Address, (Value, String)>,
         plan: &Plan,
     ) {
-        let members = plan
-            .nodes
-            .iter()
-            .flat_map(PlanNode::members)
-            .filter(|member| !member.removal);
-        for (member, (before, at)) in
-            members.filter_map(|member| Some((member, begun.get(&member.wish.address)?)))
-        {
-            let unfinished =
-                || AppliedResource::unfinished(&member.wish, before.clone(), run, at.clone());
-            self.last_applied
-                .resources
-                .entry(member.wish.address.clone())
-                .or_insert_with(unfinished);
+        for member in plan.nodes.iter().flat_map(PlanNode::members) {
+            let resource = &member.wish;
+            if let Some((before, at)) = begun.get(&resource.address)
+                && !member.removal
+            {
+                let remembered = self.last_applied.resources.entry(resource.address.clone());
+                remembered.or_insert_with(|| {
+                    AppliedResource::unfinished(resource, before.clone(), run, at.clone())
+                });
+            }
         }
     }
 
     /// Writes the state, the file before it kept as `state.previous.json`.
     pub fn store(&mut self, folder: &StateFolder) -> Result<(), Diagnostic> {
         self.serial += 1;
-        let path = folder.path().join("state.json");
-        let write = || -> io::Result<()> {
-            let text = render_state_file(self)?;
-            if let Ok(previous) = folder.read("state.json", FILE_LIMIT_BYTES) {
-                files::write_atomic(&folder.path().join("state.previous.json"), &previous, 0o600)?;
-            }
-            files::write_atomic(&path, text.as_bytes(), 0o600)
-        };
-        write().map_err(|error| folder.unusable(&error))
+        self.write_files(folder)
+            .map_err(|error| folder.unusable(&error))
+    }
+
+    fn write_files(&self, folder: &StateFolder) -> io::Result<()> {
+        let text = render_state_file(self)?;
+        if let Ok(previous) = folder.read("state.json", FILE_LIMIT_BYTES) {
+            files::write_atomic(&folder.path().join("state.previous.json"), &previous, 0o600)?;
+        }
+        files::write_atomic(&folder.path().join("state.json"), text.as_bytes(), 0o600)
     }
 
     /// The identity of the cluster: what is remembered, else this id that a plan was made with,
@@ -173,11 +177,12 @@ impl ClusterState {
         if let Some(cluster) = &self.cluster {
             return Ok(cluster.clone());
         }
-        let made = || clock::generate_nonce()?.parse().map_err(io::Error::other);
-        let cluster = ClusterIdentity {
-            id: planned.cloned().map_or_else(made, Ok)?,
-            name: name.to_owned(),
+        let id = match planned {
+            Some(id) => id.clone(),
+            None => clock::generate_nonce()?.parse().map_err(io::Error::other)?,
         };
+        let name = name.to_owned();
+        let cluster = ClusterIdentity { id, name };
         self.cluster = Some(cluster.clone());
         Ok(cluster)
     }
@@ -206,26 +211,20 @@ impl ClusterState {
         self.last_applied
             .resources
             .retain(|address, _| *address.target.name != record.host);
-        let slice = record
-            .resources
-            .iter()
-            .filter(|(address, _)| *address.target.name == record.host);
-        self.last_applied
-            .resources
-            .extend(slice.map(|(address, applied)| (address.clone(), applied.clone())));
-        self.lineages.insert(record.host.clone(), record.lineage());
-        self.machines.extend(
-            record
-                .machine
-                .clone()
-                .map(|machine| (record.host.clone(), machine)),
-        );
-        self.taken_over.extend(
-            record
-                .taken_over
-                .clone()
-                .map(|taken| (record.host.clone(), taken)),
-        );
+        let resources = &mut self.last_applied.resources;
+        for (address, applied) in &record.resources {
+            if *address.target.name == record.host {
+                resources.insert(address.clone(), applied.clone());
+            }
+        }
+        let host = &record.host;
+        self.lineages.insert(host.clone(), record.lineage());
+        if let Some(machine) = &record.machine {
+            self.machines.insert(host.clone(), machine.clone());
+        }
+        if let Some(taken_over) = &record.taken_over {
+            self.taken_over.insert(host.clone(), taken_over.clone());
+        }
         self.note_outage_of(record);
         true
     }
@@ -309,27 +308,26 @@ fn render_state_file(state: &ClusterState) -> io::Result<String> {
 }
 
 fn parse_state_file(folder: &StateFolder, bytes: &[u8]) -> Result<ClusterState, Diagnostic> {
-    let corrupt = |what: &str| new_corrupt_state_error(folder, what);
-    let mut value: Value =
-        serde_json::from_slice(bytes).map_err(|error| corrupt(&error.to_string()))?;
-    let format = value
-        .get("format_version")
-        .and_then(Value::as_str)
-        .ok_or_else(|| corrupt("it has no format_version"))?;
+    let mut value: Value = serde_json::from_slice(bytes)
+        .map_err(|error| report_corrupt_state(folder, &error.to_string()))?;
+    let Some(format) = value.get("format_version").and_then(Value::as_str) else {
+        return Err(report_corrupt_state(folder, "it has no format_version"));
+    };
     if format.split('.').next() != FORMAT_VERSION.split('.').next() {
-        return Err(of_another_format(folder, format));
+        return Err(report_other_format(folder, format));
     }
-    let content = value
-        .get_mut("state")
-        .map(Value::take)
-        .ok_or_else(|| corrupt("it holds no state"))?;
+    let Some(content) = value.get_mut("state").map(Value::take) else {
+        return Err(report_corrupt_state(folder, "it holds no state"));
+    };
     if value.get("checksum").and_then(Value::as_str) != Some(Digest::of(&content).as_str()) {
-        return Err(corrupt("its checksum does not fit its content"));
+        let what = "its checksum does not fit its content";
+        return Err(report_corrupt_state(folder, what));
     }
-    serde_json::from_value(content).map_err(|error| corrupt(&error.to_string()))
+    serde_json::from_value(content)
+        .map_err(|error| report_corrupt_state(folder, &error.to_string()))
 }
 
-fn new_corrupt_state_error(folder: &StateFolder, what: &str) -> Diagnostic {
+fn report_corrupt_state(folder: &StateFolder, what: &str) -> Diagnostic {
     let path = folder.path().display();
     Diagnostic::error(
         "RW0701",
@@ -349,7 +347,7 @@ fn new_corrupt_state_error(folder: &StateFolder, what: &str) -> Diagnostic {
     )
 }
 
-fn of_another_format(folder: &StateFolder, format: &str) -> Diagnostic {
+fn report_other_format(folder: &StateFolder, format: &str) -> Diagnostic {
     Diagnostic::error(
         "RW0702",
         format!("the state file has format {format}, this railwright reads {FORMAT_VERSION}"),

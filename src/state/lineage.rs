@@ -180,9 +180,9 @@ impl Lineage {
 
     /// Whether whoever wrote this knew all that is remembered with that write.
     fn knows(&self, remembered: &LatestWrite) -> bool {
-        let is_later =
-            |own: &LatestWrite| own.by == remembered.by && own.serial > remembered.serial;
-        self.0.iter().any(is_later) || !remembered.is_behind && self.has(remembered)
+        let mut writes = self.0.iter();
+        let is_later = writes.any(|own| own.by == remembered.by && own.serial > remembered.serial);
+        is_later || !remembered.is_behind && self.has(remembered)
     }
 
     fn has(&self, write: &LatestWrite) -> bool {

@@ -14,34 +14,17 @@ pub fn list_remembered_resources<'a>(
     state: &'a ClusterState,
     under: &[String],
 ) -> Vec<(&'a Address, &'a AppliedResource)> {
-    let wanted = |address: &Address| {
-        under.is_empty()
-            || under
-                .iter()
-                .any(|prefix| is_under(&address.to_string(), prefix))
-    };
-    state
-        .last_applied
-        .resources
-        .iter()
-        .filter(|(address, _)| wanted(address))
+    let resources = state.last_applied.resources.iter();
+    resources
+        .filter(|(address, _)| is_under_any(&address.to_string(), under))
         .collect()
 }
 
 /// The hosts that runs left out of service, of those whose addresses begin with one of these texts.
 pub fn list_outages(state: &ClusterState, under: &[String]) -> Outages {
-    let is_meant = |host: &String| {
-        under.is_empty()
-            || under
-                .iter()
-                .any(|prefix| is_under(&format!("host/{host}"), prefix))
-    };
-    state
-        .outages
-        .iter()
-        .filter(|(host, _)| is_meant(host))
-        .map(|(host, outage)| (host.clone(), outage.clone()))
-        .collect()
+    let mut outages = state.outages.clone();
+    outages.retain(|host, _| is_under_any(&format!("host/{host}"), under));
+    outages
 }
 
 /// Targets that were taken over from another cluster, as far as these beginnings of addresses are
@@ -50,21 +33,25 @@ pub fn taken_over<'a>(
     state: &'a ClusterState,
     under: &[String],
 ) -> BTreeMap<&'a str, &'a TakeOver> {
-    let of_target = |taken: &TakeOver, name: &str| {
-        let about = |prefix: &String| prefix.split('/').nth(1).is_none_or(|named| named == name);
-        under.is_empty()
-            || under.iter().any(about)
-            || taken
-                .resources
-                .iter()
-                .any(|address| under.contains(&address.to_string()))
-    };
-    state
-        .taken_over
-        .iter()
-        .filter(|(name, taken)| of_target(taken, name))
-        .map(|(name, taken)| (name.as_str(), taken))
-        .collect()
+    let mut selected = BTreeMap::new();
+    for (name, take_over) in &state.taken_over {
+        let is_named = under
+            .iter()
+            .any(|prefix| prefix.split('/').nth(1).is_none_or(|named| named == name));
+        let mut resources = take_over.resources.iter();
+        if under.is_empty()
+            || is_named
+            || resources.any(|address| under.contains(&address.to_string()))
+        {
+            selected.insert(name.as_str(), take_over);
+        }
+    }
+    selected
+}
+
+/// Whether an address begins with one of these texts; so does every one where there is none.
+fn is_under_any(address: &str, prefixes: &[String]) -> bool {
+    prefixes.is_empty() || prefixes.iter().any(|prefix| is_under(address, prefix))
 }
 
 fn is_under(address: &str, prefix: &str) -> bool {
@@ -82,7 +69,7 @@ pub fn find_remembered_resource<'a>(
         .last_applied
         .resources
         .get(address)
-        .ok_or_else(|| not_remembered(address))
+        .ok_or_else(|| report_not_remembered(address))
 }
 
 /// Forgets resources without touching any target: they stay as they are and are no longer ours.
@@ -102,17 +89,15 @@ pub fn forget_resources(
     let by = lock.holder.part();
     for address in addresses {
         state.last_applied.resources.remove(address);
-        state
-            .lineages
-            .get_mut(&*address.target.name)
-            .into_iter()
-            .for_each(|lineage| lineage.note_behind(&by));
+        if let Some(lineage) = state.lineages.get_mut(&*address.target.name) {
+            lineage.note_behind(&by);
+        }
     }
     state.store(folder)?;
     Ok(state)
 }
 
-fn not_remembered(address: &Address) -> Diagnostic {
+fn report_not_remembered(address: &Address) -> Diagnostic {
     Diagnostic::error("RW0708", format!("nothing is remembered of {address}"))
         .effect("it was never applied from here, or it was removed")
         .state("nothing was changed")

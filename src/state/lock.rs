@@ -139,7 +139,7 @@ impl ClusterLock {
             .map_err(|error| folder.unusable(&error))?
         {
             LockAttempt::Taken(file) => Self::taken(folder, file, holder),
-            LockAttempt::Held(line) => Err(new_lock_held_error(folder, &line)),
+            LockAttempt::Held(line) => Err(report_held_lock(folder, &line)),
         }
     }
 
@@ -162,35 +162,21 @@ impl ClusterLock {
     ) -> Result<(Self, Option<String>), Diagnostic> {
         folder.prepare()?;
         let (path, holder) = (lock_path(folder), LockHolder::here(folder, command)?);
-        let unusable = |error| folder.unusable(&error);
-        let line = match LockFile::try_take(&path, &holder.line()).map_err(unusable)? {
+        let attempt = LockFile::try_take(&path, &holder.line());
+        let line = match attempt.map_err(|error| folder.unusable(&error))? {
             LockAttempt::Taken(file) => return Ok((Self::taken(folder, file, holder)?, None)),
             LockAttempt::Held(line) => line,
         };
         let other = LockHolder::parse(&line);
-        let from = other
-            .as_ref()
-            .map_or_else(|| one_line(&line, 120), LockHolder::describe);
+        let from = match &other {
+            Some(other) => other.describe(),
+            None => one_line(&line, 120),
+        };
         if !force {
-            let life = other.as_ref().map_or(ProcessLiveness::Unknown, |other| {
-                other.life(&folder.process())
-            });
-            let silence_s = LocalLock::silence_s(folder);
-            match life {
-                ProcessLiveness::Dead => (),
-                ProcessLiveness::Unknown
-                    if silence_s.is_some_and(|silence_s| silence_s >= YOUNG_S) => {}
-                life => {
-                    return Err(not_taken(
-                        folder,
-                        &from,
-                        other.as_ref().filter(|_| life == ProcessLiveness::Alive),
-                        silence_s,
-                    ));
-                }
-            }
+            check_holder_is_gone(folder, &from, other.as_ref())?;
         }
-        match LockFile::take_over(&path, &holder.line(), &line).map_err(unusable)? {
+        let attempt = LockFile::take_over(&path, &holder.line(), &line);
+        match attempt.map_err(|error| folder.unusable(&error))? {
             LockAttempt::Taken(file) => Ok((Self::taken(folder, file, holder)?, Some(from))),
             // It went, or went to another one, a moment ago.
             LockAttempt::Held(_) => Ok((Self::take(folder, command)?, Some(from))),
@@ -214,6 +200,28 @@ impl ClusterLock {
     pub fn is_held(folder: &StateFolder) -> Result<bool, Diagnostic> {
         LockFile::is_held(&lock_path(folder)).map_err(|error| folder.unusable(&error))
     }
+}
+
+/// An error where the holder may live: its process does, or its latest heartbeat is not old.
+fn check_holder_is_gone(
+    folder: &StateFolder,
+    shown: &str,
+    holder: Option<&LockHolder>,
+) -> Result<(), Diagnostic> {
+    let life = match holder {
+        Some(holder) => holder.life(&folder.process()),
+        None => ProcessLiveness::Unknown,
+    };
+    let silence_s = LocalLock::silence_s(folder);
+    let lives = match life {
+        ProcessLiveness::Dead => return Ok(()),
+        ProcessLiveness::Unknown if silence_s.is_some_and(|silence_s| silence_s >= YOUNG_S) => {
+            return Ok(());
+        }
+        ProcessLiveness::Unknown => None,
+        ProcessLiveness::Alive => holder,
+    };
+    Err(report_lock_not_taken(folder, shown, lives, silence_s))
 }
 
 /// The lock on this side, for those who only look.
@@ -280,7 +288,7 @@ fn read_lock_heartbeat(folder: &StateFolder) -> String {
 }
 
 /// `lives` is the holder whose process was found on this machine.
-fn not_taken(
+fn report_lock_not_taken(
     folder: &StateFolder,
     holder: &str,
     lives: Option<&LockHolder>,
@@ -318,7 +326,7 @@ fn not_taken(
     }
 }
 
-fn new_lock_held_error(folder: &StateFolder, line: &str) -> Diagnostic {
+fn report_held_lock(folder: &StateFolder, line: &str) -> Diagnostic {
     let who = LockHolder::parse(line).map_or_else(
         || "another railwright, which did not say who it is".to_owned(),
         |holder| holder.describe(),

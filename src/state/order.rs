@@ -2,7 +2,7 @@
 //! no signal: whoever may write to the state folder may order.
 
 use super::folder::{StateFolder, below_runs};
-use super::journal::{JournalEntry, Record};
+use super::journal::JournalEntry;
 use super::lock::ClusterLock;
 use super::run_status;
 use railwright_base::Diagnostic;
@@ -59,37 +59,34 @@ impl StateFolder {
 
     /// Leaves an order for the run that goes on here; gives back the run's name.
     pub fn order(&self, order: OrderKind) -> Result<String, Diagnostic> {
-        let run = self.live_run()?.ok_or_else(|| nothing_runs(self, order))?;
+        let run = self
+            .live_run()?
+            .ok_or_else(|| report_no_live_run(self, order))?;
         // A run looks at the latest order only, and one that ends does not go on: what comes after
         // an abort would undo it.
-        if order != OrderKind::Abort && self.is_told_to_abort(&run)? {
-            return Err(is_aborted(self, order, &run));
+        if order != OrderKind::Abort && self.has_abort_order(&run)? {
+            return Err(report_aborted_run(self, order, &run));
         }
-        let order = || -> std::io::Result<RunOrder> {
-            let (who, machine, at) = (
-                identity::find_user_name(),
-                identity::read_machine_name(),
-                clock::read_current_time(),
-            );
-            Ok(RunOrder {
-                order,
-                who,
-                machine,
-                at,
-                nonce: clock::generate_nonce()?,
-            })
-        };
-        let write = || -> std::io::Result<()> {
-            let bytes = serde_json::to_vec(&order()?)?;
-            files::write_atomic(&self.run_folder(&run).join("order.json"), &bytes, 0o600)
-        };
-        write().map_err(|error| self.unusable(&error))?;
+        self.write_order(&run, order)
+            .map_err(|error| self.unusable(&error))?;
         Ok(run)
     }
 
-    /// Told since it was begun or gone on with the last time, taken or not; an earlier order is
-    /// done with.
-    fn is_told_to_abort(&self, run: &str) -> Result<bool, Diagnostic> {
+    fn write_order(&self, run: &str, order: OrderKind) -> std::io::Result<()> {
+        let order = RunOrder {
+            order,
+            who: identity::find_user_name(),
+            machine: identity::read_machine_name(),
+            at: clock::read_current_time(),
+            nonce: clock::generate_nonce()?,
+        };
+        let bytes = serde_json::to_vec(&order)?;
+        files::write_atomic(&self.run_folder(run).join("order.json"), &bytes, 0o600)
+    }
+
+    /// Ordered since it was begun or resumed the last time, taken or not; an earlier order is done
+    /// with.
+    fn has_abort_order(&self, run: &str) -> Result<bool, Diagnostic> {
         let Some(RunOrder {
             order: OrderKind::Abort,
             at,
@@ -98,29 +95,21 @@ impl StateFolder {
         else {
             return Ok(false);
         };
-        let records = self.read_journal(run)?.records;
-        let is_begun = |record: &&Record| {
-            matches!(
-                record.entry,
-                JournalEntry::RunStarted { .. } | JournalEntry::RunResumed { .. }
-            )
-        };
-        let is_taken = |record: &Record| {
-            matches!(
-                record.entry,
+        let (mut begun_at, mut taken_since, mut taken_ever) = (None, false, false);
+        for record in self.read_journal(run)?.records {
+            match record.entry {
+                JournalEntry::RunStarted { .. } | JournalEntry::RunResumed { .. } => {
+                    (begun_at, taken_since) = (Some(record.at), false);
+                }
                 JournalEntry::Ordered {
                     order: OrderKind::Abort,
                     ..
-                }
-            )
-        };
-        let begun = records.iter().rev().find(is_begun);
-        let taken = records
-            .iter()
-            .rev()
-            .take_while(|record| !is_begun(record))
-            .any(is_taken);
-        Ok(taken || (begun.is_some_and(|begun| begun.at <= at) && !records.iter().any(is_taken)))
+                } => (taken_since, taken_ever) = (true, true),
+                _ => {}
+            }
+        }
+        let is_waiting = !taken_ever && begun_at.is_some_and(|begun_at| begun_at <= at);
+        Ok(taken_since || is_waiting)
     }
 
     /// The run that goes on here at this moment. The lock may be that of another run, or of another
@@ -130,22 +119,20 @@ impl StateFolder {
             return Ok(None);
         };
         let records = self.read_journal(&run)?.records;
-        let over = run_status::fold_journal_records(&records).ending.is_some();
-        let number = |record: &Record| {
+        let is_over = run_status::fold_journal_records(&records).ending.is_some();
+        let mut taken = None;
+        for record in &records {
             if let JournalEntry::LockTaken { fence, .. } = record.entry {
-                Some(fence)
-            } else {
-                None
+                taken = Some(fence);
             }
-        };
-        let is_latest = records.iter().rev().find_map(number) == Some(self.fence()?);
-        Ok(Some(run)
-            .filter(|_| !over && is_latest)
-            .filter(|_| ClusterLock::is_held(self).unwrap_or(false)))
+        }
+        let is_latest = taken == Some(self.fence()?);
+        let goes_on = !is_over && is_latest && ClusterLock::is_held(self).unwrap_or(false);
+        Ok(goes_on.then_some(run))
     }
 }
 
-fn is_aborted(folder: &StateFolder, order: OrderKind, run: &str) -> Diagnostic {
+fn report_aborted_run(folder: &StateFolder, order: OrderKind, run: &str) -> Diagnostic {
     Diagnostic::error(
         "RW0710",
         format!(
@@ -159,7 +146,7 @@ fn is_aborted(folder: &StateFolder, order: OrderKind, run: &str) -> Diagnostic {
     .next("railwright resume INVENTORY goes on with it once it has ended")
 }
 
-fn nothing_runs(folder: &StateFolder, order: OrderKind) -> Diagnostic {
+fn report_no_live_run(folder: &StateFolder, order: OrderKind) -> Diagnostic {
     let inventory = folder
         .path()
         .parent()

@@ -18,26 +18,22 @@ impl ClusterState {
         }
         let names = self.names_of_machines(seen);
         for (name, outage) in self.outages.clone() {
-            let Some(machine) = self
-                .machines
-                .get(&name)
-                .filter(|machine| !self.cloned.contains(machine))
-            else {
+            let Some(machine) = self.machines.get(&name) else {
                 continue;
             };
+            if self.cloned.contains(machine) {
+                continue;
+            }
             note_outage(&mut self.machine_outages, machine.clone(), outage);
-            if names
-                .get(machine)
-                .is_some_and(|target| *target.name != *name)
-            {
+            let target = names.get(machine);
+            if target.is_some_and(|target| *target.name != *name) {
                 self.outages.remove(&name);
             }
         }
-        for (target, outage) in names
-            .iter()
-            .filter_map(|(machine, target)| Some((target, self.machine_outages.get(*machine)?)))
-        {
-            note_outage(&mut self.outages, target.name.to_string(), outage.clone());
+        for (machine, target) in names {
+            if let Some(outage) = self.machine_outages.get(machine) {
+                note_outage(&mut self.outages, target.name.to_string(), outage.clone());
+            }
         }
     }
 
@@ -51,18 +47,21 @@ impl ClusterState {
         identity: &TargetIdentity,
         run: &str,
     ) -> Option<Outage> {
-        let is_of_others = |outage: &Outage| outage.run != run;
         let machine = identity.machine_id.known();
-        let recorded = || self.outage_of_record(host, identity.record.read()?, machine);
-        let of_machine = || {
-            self.machine_outages
-                .get(machine.filter(|machine| !self.cloned.contains(machine))?)
-                .cloned()
-        };
-        let power_cycled = || self.power_cycled(host, machine, identity.boot_id.as_deref());
-        recorded()
-            .or_else(|| of_machine().filter(is_of_others))
-            .or_else(|| power_cycled().filter(is_of_others))
+        if let Some(record) = identity.record.read()
+            && let Some(outage) = self.outage_of_record(host, record, machine)
+        {
+            return Some(outage);
+        }
+        if let Some(machine) = machine
+            && !self.cloned.contains(machine)
+            && let Some(outage) = self.machine_outages.get(machine)
+            && outage.run != run
+        {
+            return Some(outage.clone());
+        }
+        let outage = self.power_cycled(host, machine, identity.boot_id.as_deref())?;
+        (outage.run != run).then_some(outage)
     }
 
     /// The outage in a host's record, where a run that this side knows nothing of wrote it.
@@ -74,31 +73,33 @@ impl ClusterState {
     ) -> Option<Outage> {
         let is_known =
             !are_two(now, self.machines.get(host)) && self.descent(record) == Descent::Known;
-        let is_ours = self
-            .cluster
-            .as_ref()
-            .is_some_and(|ours| ours.id == record.cluster.id)
-            && !record.is_of_another(now);
-        record.outage.clone().filter(|_| is_ours && !is_known)
+        if is_known || record.is_of_another(now) {
+            return None;
+        }
+        match &self.cluster {
+            Some(ours) if ours.id == record.cluster.id => record.outage.clone(),
+            _ => None,
+        }
     }
 
     /// A gate passed whoever has this name now, in this boot, where that is known. Says whether it
     /// was out of service.
     pub fn end_outage(&mut self, host: &str, boot: Option<&str>) -> bool {
-        let machine = self.machines.get(host);
-        machine
-            .into_iter()
-            .for_each(|machine| drop(self.machine_outages.remove(machine)));
+        if let Some(machine) = self.machines.get(host) {
+            self.machine_outages.remove(machine);
+        }
         self.wait_on(host, boot);
         self.outages.remove(host).is_some()
     }
 
     /// What checks said once, without values that are secrets now: it may come onto any screen.
     pub fn redact_outages(&mut self, redaction: Option<&Redaction>) {
-        self.outages
-            .values_mut()
-            .chain(self.machine_outages.values_mut())
-            .for_each(|outage| outage.redact(redaction));
+        for outage in self.outages.values_mut() {
+            outage.redact(redaction);
+        }
+        for outage in self.machine_outages.values_mut() {
+            outage.redact(redaction);
+        }
     }
 
     /// Somebody decided that whoever has this name now is in service, and waits for nothing.

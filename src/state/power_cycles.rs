@@ -6,7 +6,7 @@ use super::recognition::{TargetIdentity, are_two};
 use super::run_status::RunStatus;
 use railwright_base::{Address, Digest, MachineId, Target};
 use railwright_plan::by_hand::{asks_nothing_of, changes_before_power_cycles};
-use railwright_plan::{Member, Outage, OutageCause, Plan, PlanNode};
+use railwright_plan::{Outage, OutageCause, Plan, PlanNode};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,7 +25,7 @@ pub struct AwaitedPowerCycle {
     pub machine: Option<MachineId>,
     /// Since when, RFC 3339.
     pub since: String,
-    /// What takes effect with it, with the digest of what was wished; without one where it was
+    /// What takes effect with it, with the digest of what was desired; without one where it was
     /// taken back.
     pub resources: BTreeMap<Address, Option<Digest>>,
 }
@@ -51,48 +51,41 @@ impl AwaitedPowerCycle {
 
 impl RunStatus {
     fn due_power_cycles(&self, plan: &Plan) -> Vec<DueInRun> {
-        let due = |(n, changes): (usize, Vec<&PlanNode>)| {
-            let (node, host) = (&plan.nodes[n], &*plan.nodes[n].target.as_ref()?.name);
-            let last = self.last_done(changes.iter().map(|change| change.id.as_str()))?;
-            let passed = self
-                .proven
-                .get(host)
-                .copied()
-                .unwrap_or_default()
-                .max(last.finished);
-            let effect = changes
-                .iter()
-                .flat_map(|change| change.members())
-                .filter(|member| member.needs_power_cycle);
-            let wish = |member: &Member| {
-                (
-                    member.wish.address.clone(),
-                    (!member.removal).then(|| member.wish.digest()),
-                )
-            };
-            let awaited = AwaitedPowerCycle {
-                host: host.to_owned(),
-                run: self.run.clone(),
-                boot_id: self.boot_at(host, passed)?.to_owned(),
-                machine: self.machines.get(host).map(|(machine, _)| machine.clone()),
-                since: last.over_at.clone()?,
-                resources: effect.map(wish).collect(),
-            };
-            let is_returned = self
-                .returned
-                .get(host)
-                .is_some_and(|returned| *returned > last.finished);
-            let is_done = is_returned || self.last_done([node.id.as_str()].into_iter()).is_some();
-            Some(DueInRun {
-                awaited,
-                is_done,
-                sequence: passed,
-            })
+        let mut due = Vec::new();
+        for (n, changes) in changes_before_power_cycles(&plan.nodes) {
+            due.extend(self.due_power_cycle(&plan.nodes[n], &changes));
+        }
+        due
+    }
+
+    /// Nothing while one of the changes before it is not done.
+    fn due_power_cycle(&self, node: &PlanNode, changes: &[&PlanNode]) -> Option<DueInRun> {
+        let host = &*node.target.as_ref()?.name;
+        let last = self.last_done(changes.iter().map(|change| change.id.as_str()))?;
+        let proven = self.proven.get(host).copied().unwrap_or_default();
+        let returned = self.returned.get(host).copied().unwrap_or_default();
+        let sequence = proven.max(last.finished);
+        let mut resources = BTreeMap::new();
+        for member in changes.iter().flat_map(|change| change.members()) {
+            if member.needs_power_cycle {
+                let digest = (!member.removal).then(|| member.wish.digest());
+                resources.insert(member.wish.address.clone(), digest);
+            }
+        }
+        let awaited = AwaitedPowerCycle {
+            host: host.to_owned(),
+            run: self.run.clone(),
+            boot_id: self.boot_at(host, sequence)?.to_owned(),
+            machine: self.machines.get(host).map(|(machine, _)| machine.clone()),
+            since: last.over_at.clone()?,
+            resources,
         };
-        changes_before_power_cycles(&plan.nodes)
-            .into_iter()
-            .filter_map(due)
-            .collect()
+        let is_made = self.last_done([node.id.as_str()].into_iter()).is_some();
+        Some(DueInRun {
+            awaited,
+            is_done: returned > last.finished || is_made,
+            sequence,
+        })
     }
 }
 
@@ -103,47 +96,55 @@ impl ClusterState {
     /// waited for.
     pub(super) fn await_power_cycles(&mut self, run: &RunStatus, plan: &Plan, known: u64) {
         let due = run.due_power_cycles(plan);
-        let passed: Vec<&String> = run
-            .proven
-            .iter()
-            .filter(|(_, sequence)| **sequence > known)
-            .map(|(host, _)| host)
-            .collect();
-        let is_in_effect = |(address, wished): (&Address, &Option<Digest>)| {
-            let applied = self
-                .last_applied
-                .applied(address)
-                .map(|applied| &applied.digest);
-            wished.is_some() && applied == wished.as_ref() && asks_nothing_of(plan, address)
-        };
-        let is_over = |of: &AwaitedPowerCycle| {
+        let (mut before, mut others) = (Vec::new(), Vec::new());
+        for awaited in std::mem::take(&mut self.awaited_power_cycles) {
             let is_due = due
                 .iter()
-                .any(|due| of.is_of(&due.awaited.host, due.awaited.machine.as_ref()));
-            let is_passed = || {
-                passed
-                    .iter()
-                    .any(|host| of.is_of(host, self.machines.get(*host)))
-            };
-            of.run == run.run
-                || is_due
-                || is_passed() && !of.resources.is_empty() && of.resources.iter().all(is_in_effect)
-        };
-        let (before, others) = std::mem::take(&mut self.awaited_power_cycles)
-            .into_iter()
-            .partition::<Vec<_>, _>(is_over);
-        self.awaited_power_cycles = others;
-        for DueInRun {
-            awaited, sequence, ..
-        } in due.into_iter().filter(|due| !due.is_done)
-        {
-            // What was seen of it since is not in the journal.
-            let same = |of: &&AwaitedPowerCycle| {
-                sequence <= known && of.run == awaited.run && of.host == awaited.host
-            };
-            self.awaited_power_cycles
-                .push(before.iter().find(same).cloned().unwrap_or(awaited));
+                .any(|due| awaited.is_of(&due.awaited.host, due.awaited.machine.as_ref()));
+            let is_passed = self.is_passed_by(run, &awaited, known);
+            if awaited.run == run.run || is_due || is_passed && self.is_in_effect(&awaited, plan) {
+                before.push(awaited);
+            } else {
+                others.push(awaited);
+            }
         }
+        self.awaited_power_cycles = others;
+        for due in due {
+            if due.is_done {
+                continue;
+            }
+            let (awaited, is_known) = (due.awaited, due.sequence <= known);
+            // What was seen of it since is not in the journal.
+            let same = before.iter().find(|earlier| {
+                is_known && earlier.run == awaited.run && earlier.host == awaited.host
+            });
+            let same = same.cloned();
+            self.awaited_power_cycles.push(same.unwrap_or(awaited));
+        }
+    }
+
+    /// Whether a gate of this run passed the host after the record `known`.
+    fn is_passed_by(&self, run: &RunStatus, awaited: &AwaitedPowerCycle, known: u64) -> bool {
+        let mut proven = run.proven.iter();
+        proven.any(|(host, sequence)| {
+            *sequence > known && awaited.is_of(host, self.machines.get(host))
+        })
+    }
+
+    /// Whether all that takes effect with the power cycle is applied, and the plan asks nothing of
+    /// it.
+    fn is_in_effect(&self, awaited: &AwaitedPowerCycle, plan: &Plan) -> bool {
+        for (address, desired) in &awaited.resources {
+            let applied = self.last_applied.applied(address);
+            let is_applied = match (applied, desired) {
+                (Some(applied), Some(desired)) => applied.digest == *desired,
+                _ => false,
+            };
+            if !is_applied || !asks_nothing_of(plan, address) {
+                return false;
+            }
+        }
+        !awaited.resources.is_empty()
     }
 
     /// Whoever waits for a power cycle by hand and is in another boot is out of service.
@@ -154,12 +155,11 @@ impl ClusterState {
             .collect();
         for (target, identity) in seen {
             let (name, machine) = (&*target.name, identity.machine_id.known());
+            let boot = identity.boot_id.as_deref();
             // One that was installed anew while it was off has its name alone; one that got another
             // name is seen under that.
-            let is_gone = |of: &MachineId| !machines.contains(of);
-            if let Some(outage) =
-                self.power_cycle_of(name, machine, identity.boot_id.as_deref(), is_gone)
-            {
+            let outage = self.power_cycle_outage(name, machine, boot, |of| !machines.contains(of));
+            if let Some(outage) = outage {
                 self.outages.entry(name.to_owned()).or_insert(outage);
             }
         }
@@ -173,23 +173,23 @@ impl ClusterState {
         machine: Option<&MachineId>,
         boot: Option<&str>,
     ) -> Option<Outage> {
-        self.power_cycle_of(host, machine, boot, |_| true)
+        self.power_cycle_outage(host, machine, boot, |_| true)
     }
 
-    fn power_cycle_of(
+    fn power_cycle_outage(
         &self,
         host: &str,
         machine: Option<&MachineId>,
         boot: Option<&str>,
         is_gone: impl Fn(&MachineId) -> bool,
     ) -> Option<Outage> {
-        let awaited = &self.awaited_power_cycles[self.awaited(host, machine, is_gone)?];
-        boot.filter(|now| *now != awaited.boot_id)?;
-        let cause = OutageCause::Unproven {
-            node: format!("{}/reboot", Target::host(host)),
-        };
+        let awaited = &self.awaited_power_cycles[self.find_awaited(host, machine, is_gone)?];
+        if boot? == awaited.boot_id {
+            return None;
+        }
+        let node = format!("{}/reboot", Target::host(host));
         Some(Outage {
-            cause,
+            cause: OutageCause::Unproven { node },
             since: awaited.since.clone(),
             run: awaited.run.clone(),
         })
@@ -197,49 +197,55 @@ impl ClusterState {
 
     /// Whether a host of this name waits for a power cycle by hand.
     pub fn awaits_power_cycle(&self, host: &str) -> bool {
-        self.awaited(host, self.machines.get(host), |_| true)
+        self.find_awaited(host, self.machines.get(host), |_| true)
             .is_some()
     }
 
     /// A gate passed the host in this boot: it waits on in that one, where it is known.
     pub(super) fn wait_on(&mut self, host: &str, boot: Option<&str>) {
         let machine = self.machines.get(host).cloned();
-        if let (Some(n), Some(boot)) = (self.awaited(host, machine.as_ref(), |_| true), boot) {
+        let awaited = self.find_awaited(host, machine.as_ref(), |_| true);
+        if let (Some(n), Some(boot)) = (awaited, boot) {
             let awaited = &mut self.awaited_power_cycles[n];
-            (awaited.boot_id, awaited.machine) =
-                (boot.to_owned(), machine.or(awaited.machine.take()));
+            awaited.boot_id = boot.to_owned();
+            awaited.machine = machine.or(awaited.machine.take());
         }
     }
 
     /// Somebody decided that the host is in service as it is.
     pub(super) fn wait_no_more(&mut self, host: &str) {
-        while let Some(n) = self.awaited(host, self.machines.get(host), |_| true) {
+        while let Some(n) = self.find_awaited(host, self.machines.get(host), |_| true) {
             self.awaited_power_cycles.remove(n);
         }
     }
 
     /// What a machine waits for, whatever its name is now; by the name where one of the two is not
     /// known, is that of several, or where the machine that waits is gone and no other host's.
-    fn awaited(
+    fn find_awaited(
         &self,
         host: &str,
         machine: Option<&MachineId>,
         is_gone: impl Fn(&MachineId) -> bool,
     ) -> Option<usize> {
         let machine = machine.filter(|machine| !self.cloned.contains(machine));
-        let is_elsewhere = |of: &MachineId| {
-            self.machines
-                .iter()
-                .any(|(name, known)| known == of && name != host)
-        };
-        let is_left_by =
-            |of: &MachineId| are_two(Some(of), machine) && is_gone(of) && !is_elsewhere(of);
-        let by_name = |awaited: &AwaitedPowerCycle| {
-            awaited.host == host && awaited.machine.as_ref().is_none_or(is_left_by)
-        };
-        let position =
-            |is: &dyn Fn(&AwaitedPowerCycle) -> bool| self.awaited_power_cycles.iter().position(is);
-        position(&|awaited| awaited.is_of(host, machine)).or_else(|| position(&by_name))
+        let mut awaited = self.awaited_power_cycles.iter();
+        if let Some(n) = awaited.position(|awaited| awaited.is_of(host, machine)) {
+            return Some(n);
+        }
+        for (n, awaited) in self.awaited_power_cycles.iter().enumerate() {
+            if awaited.host != host {
+                continue;
+            }
+            let Some(then) = &awaited.machine else {
+                return Some(n);
+            };
+            let mut machines = self.machines.iter();
+            let is_elsewhere = machines.any(|(name, known)| known == then && name != host);
+            if are_two(Some(then), machine) && is_gone(then) && !is_elsewhere {
+                return Some(n);
+            }
+        }
+        None
     }
 }
 

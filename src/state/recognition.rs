@@ -101,45 +101,36 @@ impl ClusterState {
             conflicts: same_machines(seen),
             ..Recognition::default()
         };
-        let cloned = cloned_machines(seen);
-        found.warnings.extend(cloned.iter().map(|(id, names)| {
-            super::identity_conflict::warn_cloned_machine_id(id, &nodeset::fold_node_set(names))
-        }));
-        found.warnings.extend(self.renamed(name));
-        self.cloned.extend(cloned.into_keys().cloned());
+        for (id, names) in cloned_machines(seen) {
+            let names = nodeset::fold_node_set(&names);
+            let warning = super::identity_conflict::warn_cloned_machine_id(id, &names);
+            found.warnings.push(warning);
+            self.cloned.insert(id.clone());
+        }
+        found.warnings.extend(self.rename_cluster(name));
         self.follow_outages(seen);
         self.note_power_cycles(seen);
         let renames = self.follow_renames(seen);
         found.merged = !renames.former.is_empty();
-        found.warnings.extend(
-            renames
-                .former
-                .iter()
-                .map(|(target, former)| super::identity_conflict::renamed_target(target, former)),
-        );
+        for (target, former) in &renames.former {
+            let warning = super::identity_conflict::warn_renamed_target(target, former);
+            found.warnings.push(warning);
+            if let Some(identity) = seen.get(target)
+                && let Some(machine) = identity.machine_id.known()
+            {
+                found.renamed.insert(target.clone(), machine.clone());
+            }
+        }
         found.reinstalled.extend(renames.set_aside);
-        let machine = |target: &Target| {
-            Some((
-                target.clone(),
-                seen.get(target)?.machine_id.known()?.clone(),
-            ))
-        };
-        found.renamed = renames.former.keys().filter_map(machine).collect();
         let several = self.take_over_id(name, seen);
         for (target, identity) in seen {
-            if let Some(conflict) = self
-                .conflict(identity, name, &several)
-                .or_else(|| self.fork(target, identity))
-            {
+            let conflict = self.find_cluster_conflict(identity, name, &several);
+            if let Some(conflict) = conflict.or_else(|| self.find_fork(target, identity)) {
                 found.conflicts.entry(target.clone()).or_insert(conflict);
             }
             if !found.conflicts.contains_key(target) {
-                self.remember(
-                    target,
-                    identity,
-                    renames.former.contains_key(target),
-                    &mut found,
-                );
+                let is_renamed = renames.former.contains_key(target);
+                self.remember(target, identity, is_renamed, &mut found);
             }
         }
         found
@@ -170,7 +161,7 @@ impl ClusterState {
         BTreeSet::new()
     }
 
-    fn conflict(
+    fn find_cluster_conflict(
         &self,
         identity: &TargetIdentity,
         name: &str,
@@ -197,7 +188,7 @@ impl ClusterState {
     }
 
     /// The record was written by somebody who did not know what is remembered here of this machine.
-    fn fork(&self, target: &Target, identity: &TargetIdentity) -> Option<IdentityConflict> {
+    fn find_fork(&self, target: &Target, identity: &TargetIdentity) -> Option<IdentityConflict> {
         let record = identity.record.read()?;
         let (now, known) = (
             identity.machine_id.known(),
@@ -218,7 +209,7 @@ impl ClusterState {
     }
 
     /// The cluster has another name in the spec than when it was last written down.
-    fn renamed(&mut self, name: &str) -> Option<Diagnostic> {
+    fn rename_cluster(&mut self, name: &str) -> Option<Diagnostic> {
         let ours = self.cluster.as_mut().filter(|ours| ours.name != name)?;
         let before = std::mem::replace(&mut ours.name, name.to_owned());
         Some(super::identity_conflict::warn_cluster_renamed(
@@ -234,19 +225,17 @@ impl ClusterState {
         found: &mut Recognition,
     ) {
         let now = identity.machine_id.known();
-        if let Some(machine) = now.filter(|now| self.was_given_an_id(target, now, &identity.record))
-        {
-            self.machines
-                .insert(target.name.to_string(), machine.clone());
-            return;
-        }
         if let Some(machine) = now {
-            let set_aside = self
-                .settle_machine(&target.name, machine)
-                .filter(|count| *count > 0);
-            found
-                .reinstalled
-                .extend(set_aside.map(|count| (target.clone(), count)));
+            if self.was_given_an_id(target, machine, &identity.record) {
+                let name = target.name.to_string();
+                self.machines.insert(name, machine.clone());
+                return;
+            }
+            if let Some(count) = self.settle_machine(&target.name, machine)
+                && count > 0
+            {
+                found.reinstalled.insert(target.clone(), count);
+            }
         }
         let TargetRecord::Read {
             record,
@@ -255,27 +244,27 @@ impl ClusterState {
         else {
             return;
         };
-        match (now, &record.machine) {
-            (Some(now), Some(of_record)) if now != of_record => {
-                found
-                    .warnings
-                    .push(super::identity_conflict::record_of_another_machine(
-                        target, of_record, now,
-                    ));
-            }
-            _ => {
-                let put_back = self.descent(record) == Descent::PutBack;
-                found
-                    .warnings
-                    .extend(put_back.then(|| super::identity_conflict::put_back(target, record)));
-                let is_news = self.merge(record);
-                found.merged |= is_news || put_back;
-                let former_name = former_name.as_ref().filter(|_| is_news && !is_renamed);
-                found.warnings.extend(
-                    former_name.map(|name| super::identity_conflict::renamed_target(target, name)),
-                );
-            }
+        let warnings = &mut found.warnings;
+        if let (Some(now), Some(of_record)) = (now, &record.machine)
+            && now != of_record
+        {
+            warnings.push(super::identity_conflict::warn_foreign_record(
+                target, of_record, now,
+            ));
+            return;
         }
+        let is_put_back = self.descent(record) == Descent::PutBack;
+        if is_put_back {
+            warnings.push(super::identity_conflict::warn_put_back(target, record));
+        }
+        let is_news = self.merge(record);
+        if let Some(name) = former_name
+            && is_news
+            && !is_renamed
+        {
+            warnings.push(super::identity_conflict::warn_renamed_target(target, name));
+        }
+        found.merged |= is_news || is_put_back;
     }
 
     /// One of several with one machine-id got another one, as RW0724 says: it keeps the record that
@@ -298,8 +287,8 @@ impl ClusterState {
         target: &Target,
         identity: &TargetIdentity,
     ) -> Option<IdentityConflict> {
-        self.conflict(identity, name, &BTreeSet::new())
-            .or_else(|| self.fork(target, identity))
+        self.find_cluster_conflict(identity, name, &BTreeSet::new())
+            .or_else(|| self.find_fork(target, identity))
     }
 
     /// The target is this cluster's from now on. What its record holds, where that could be read,
@@ -393,40 +382,41 @@ fn find_unreadable_record(identity: &TargetIdentity, name: &str) -> Option<Ident
 /// Targets that are one running machine under several names.
 fn same_machines(seen: &BTreeMap<Target, TargetIdentity>) -> BTreeMap<Target, IdentityConflict> {
     let mut names: BTreeMap<&RunningMachine, BTreeSet<&Target>> = BTreeMap::new();
-    for (target, machine) in seen
-        .iter()
-        .filter_map(|(target, identity)| Some((target, identity.running.as_ref()?)))
-    {
-        names.entry(machine).or_default().insert(target);
+    for (target, identity) in seen {
+        if let Some(machine) = &identity.running {
+            names.entry(machine).or_default().insert(target);
+        }
     }
-    let mut out = BTreeMap::new();
-    for (machine, targets) in names.into_iter().filter(|(_, targets)| targets.len() > 1) {
-        let names: BTreeSet<Target> = targets.into_iter().cloned().collect();
+    let mut conflicts = BTreeMap::new();
+    for (machine, targets) in names {
+        if targets.len() < 2 {
+            continue;
+        }
         let conflict = IdentityConflict::SameMachine {
             machine: machine.clone(),
-            names: names.clone(),
+            names: targets.iter().map(|target| (*target).clone()).collect(),
         };
-        out.extend(names.into_iter().map(|target| (target, conflict.clone())));
+        for target in targets {
+            conflicts.insert(target.clone(), conflict.clone());
+        }
     }
-    out
+    conflicts
 }
 
 /// Ids that several running machines have, with the names of the hosts: they were made of one image
 /// with its machine-id, and are told apart by their boots alone.
 fn cloned_machines(seen: &BTreeMap<Target, TargetIdentity>) -> BTreeMap<&MachineId, Vec<&str>> {
     let mut hosts: BTreeMap<&MachineId, (BTreeSet<&RunningMachine>, Vec<&str>)> = BTreeMap::new();
-    for (target, running) in seen
-        .iter()
-        .filter_map(|(target, identity)| Some((target, identity.running.as_ref()?)))
-    {
-        if target.kind == TargetKind::Host {
-            let of_id = hosts.entry(&running.machine_id).or_default();
-            of_id.0.insert(running);
-            of_id.1.push(&target.name);
+    for (target, identity) in seen {
+        if let Some(running) = &identity.running
+            && target.kind == TargetKind::Host
+        {
+            let (machines, names) = hosts.entry(&running.machine_id).or_default();
+            machines.insert(running);
+            names.push(&target.name);
         }
     }
-    let cloned = hosts
-        .into_iter()
-        .filter(|(_, (machines, _))| machines.len() > 1);
-    cloned.map(|(id, (_, names))| (id, names)).collect()
+    hosts.retain(|_, (machines, _)| machines.len() > 1);
+    let hosts = hosts.into_iter();
+    hosts.map(|(id, (_, names))| (id, names)).collect()
 }

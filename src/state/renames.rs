@@ -4,7 +4,6 @@
 use super::ClusterState;
 use super::recognition::TargetIdentity;
 use railwright_base::{Address, MachineId, Target, TargetKind};
-use railwright_plan::AppliedResource;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What came of following the machines.
@@ -22,24 +21,21 @@ impl ClusterState {
         &self,
         seen: &'a BTreeMap<Target, TargetIdentity>,
     ) -> BTreeMap<&'a MachineId, &'a Target> {
-        let mut names: BTreeMap<&MachineId, BTreeSet<&Target>> = BTreeMap::new();
-        for (target, machine) in seen
-            .iter()
-            .filter_map(|(target, identity)| Some((target, identity.machine_id.known()?)))
-        {
-            names.entry(machine).or_default().insert(target);
+        let mut targets: BTreeMap<&MachineId, Vec<&Target>> = BTreeMap::new();
+        for (target, identity) in seen {
+            if let Some(machine) = identity.machine_id.known()
+                && !self.cloned.contains(machine)
+            {
+                targets.entry(machine).or_default().push(target);
+            }
         }
-        let one = |(machine, names): (_, BTreeSet<&'a Target>)| {
-            Some((
-                machine,
-                names.first().copied().filter(|_| names.len() == 1)?,
-            ))
-        };
+        let mut names = BTreeMap::new();
+        for (machine, targets) in targets {
+            if let [target] = targets[..] {
+                names.insert(machine, target);
+            }
+        }
         names
-            .into_iter()
-            .filter(|(machine, _)| !self.cloned.contains(*machine))
-            .filter_map(one)
-            .collect()
     }
 
     /// Moves what is remembered of machines that are seen under another name than before, what no
@@ -51,29 +47,28 @@ impl ClusterState {
             return Renames::default();
         }
         let mut moves = former.clone();
-        moves.extend(self.displaced(&former, seen));
+        moves.extend(self.find_displaced(&former, seen));
         let new_names: BTreeMap<&str, &Target> = moves
             .iter()
             .map(|(target, former)| (former.as_str(), target))
             .collect();
-        let (moved, kept): (BTreeMap<Address, AppliedResource>, _) =
-            std::mem::take(&mut self.last_applied.resources)
-                .into_iter()
-                .partition(|(address, _)| find_new_target(address, &new_names).is_some());
+        let (mut moved, mut kept) = (Vec::new(), BTreeMap::new());
+        for (address, applied) in std::mem::take(&mut self.last_applied.resources) {
+            if find_new_target(&address, &new_names).is_some() {
+                moved.push((address, applied));
+            } else {
+                kept.insert(address, applied);
+            }
+        }
         self.last_applied.resources = kept;
         let set_aside = self.move_host_memory(&moves);
-        let rename = |address: Address| match find_new_target(&address, &new_names) {
-            Some(target) => Address {
-                target: target.clone(),
-                ..address
-            },
-            None => address,
-        };
-        let renamed = moved.into_iter().map(|(address, applied)| {
-            let after = applied.after.into_iter().map(rename).collect();
-            (rename(address), AppliedResource { after, ..applied })
-        });
-        self.last_applied.resources.extend(renamed);
+        for (mut address, mut applied) in moved {
+            for before in &mut applied.after {
+                rename_target(before, &new_names);
+            }
+            rename_target(&mut address, &new_names);
+            self.last_applied.resources.insert(address, applied);
+        }
         Renames { former, set_aside }
     }
 
@@ -83,12 +78,10 @@ impl ClusterState {
         seen: &BTreeMap<Target, TargetIdentity>,
     ) -> BTreeMap<Target, String> {
         let mut names_before: BTreeMap<&MachineId, Vec<&String>> = BTreeMap::new();
-        for (name, machine) in self
-            .machines
-            .iter()
-            .filter(|(name, _)| self.lineages.contains_key(*name))
-        {
-            names_before.entry(machine).or_default().push(name);
+        for (name, machine) in &self.machines {
+            if self.lineages.contains_key(name) {
+                names_before.entry(machine).or_default().push(name);
+            }
         }
         let mut former_names = BTreeMap::new();
         for (machine, target) in self.names_of_machines(seen) {
@@ -106,27 +99,28 @@ impl ClusterState {
     /// Moves what is remembered of hosts, but for their resources, from the former name of each
     /// target to its own. Returns how many resources of other machines are set aside there.
     fn move_host_memory(&mut self, moves: &BTreeMap<Target, String>) -> BTreeMap<Target, usize> {
-        let take_slice = |former: &String| {
-            (
-                self.lineages.remove(former),
-                self.taken_over.remove(former),
-                self.machines.get(former).cloned(),
-            )
-        };
         // Two hosts may swap their names: all is taken before anything is put down.
-        let slices: Vec<_> = moves.values().map(take_slice).collect();
+        let mut slices = Vec::new();
+        for (target, former) in moves {
+            let lineage = self.lineages.remove(former);
+            let taken_over = self.taken_over.remove(former);
+            let machine = self.machines.get(former).cloned();
+            slices.push((target, lineage, taken_over, machine));
+        }
         let mut set_aside = BTreeMap::new();
-        for (target, (lineage, taken_over, machine)) in moves.keys().zip(slices) {
-            let count = machine
-                .and_then(|machine| self.settle_machine(&target.name, &machine))
-                .unwrap_or_default();
-            if count > 0 {
+        for (target, lineage, taken_over, machine) in slices {
+            if let Some(machine) = machine
+                && let Some(count) = self.settle_machine(&target.name, &machine)
+                && count > 0
+            {
                 set_aside.insert(target.clone(), count);
             }
-            self.lineages
-                .extend(lineage.map(|lineage| (target.name.to_string(), lineage)));
-            self.taken_over
-                .extend(taken_over.map(|taken_over| (target.name.to_string(), taken_over)));
+            if let Some(lineage) = lineage {
+                self.lineages.insert(target.name.to_string(), lineage);
+            }
+            if let Some(taken_over) = taken_over {
+                self.taken_over.insert(target.name.to_string(), taken_over);
+            }
         }
         set_aside
     }
@@ -134,35 +128,40 @@ impl ClusterState {
     /// Where the memory of a machine goes whose name another one has now, while it is not seen
     /// itself: under the name that came free, as when two hosts swap their names and only one of
     /// them is looked at. Whoever is seen under that name later has its own, or is new.
-    fn displaced(
+    fn find_displaced(
         &self,
         former: &BTreeMap<Target, String>,
         seen: &BTreeMap<Target, TargetIdentity>,
     ) -> BTreeMap<Target, String> {
         let goes_on: BTreeSet<&String> = former.values().collect();
-        let is_left = |target: &&Target| {
+        let mut displaced = BTreeMap::new();
+        for target in former.keys() {
             let name = target.name.to_string();
-            let machine = self
-                .machines
-                .get(&name)
-                .filter(|_| !goes_on.contains(&name) && self.lineages.contains_key(&name));
-            machine.is_some_and(|machine| !self.cloned.contains(machine))
-        };
-        let free_name = |target: &Target| {
-            let mut free = Target::host(former.get(target)?);
+            let Some(machine) = self.machines.get(&name) else {
+                continue;
+            };
+            if goes_on.contains(&name)
+                || !self.lineages.contains_key(&name)
+                || self.cloned.contains(machine)
+            {
+                continue;
+            }
+            let mut free = target.clone();
             while let Some(before) = former.get(&free) {
                 free = Target::host(before);
             }
-            Some(free).filter(|free| {
-                seen.get(free)
-                    .is_none_or(|identity| identity.machine_id.known().is_none())
-            })
-        };
-        former
-            .keys()
-            .filter(is_left)
-            .filter_map(|target| Some((free_name(target)?, target.name.to_string())))
-            .collect()
+            let identity = seen.get(&free);
+            if identity.is_none_or(|identity| identity.machine_id.known().is_none()) {
+                displaced.insert(free, name);
+            }
+        }
+        displaced
+    }
+}
+
+fn rename_target(address: &mut Address, new_names: &BTreeMap<&str, &Target>) {
+    if let Some(target) = find_new_target(address, new_names) {
+        address.target = target.clone();
     }
 }
 

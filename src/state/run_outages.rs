@@ -26,6 +26,11 @@ impl OutageMark {
         }
     }
 
+    /// Of two marks the one with the higher rank says more, or is later.
+    fn rank(&self) -> (u8, u64) {
+        (self.cause.weight(), self.sequence)
+    }
+
     /// The outage as it is remembered of a run.
     pub fn outage(&self, run: &str) -> Outage {
         Outage {
@@ -40,27 +45,26 @@ impl RunStatus {
     /// The record since which a host is in service again, by a gate or by somebody's decision; 0
     /// where none says so.
     pub fn in_service_since(&self, host: &str) -> u64 {
-        let of = |all: &BTreeMap<String, u64>| all.get(host).copied().unwrap_or_default();
-        of(&self.proven).max(of(&self.returned))
+        let proven = self.proven.get(host).copied().unwrap_or_default();
+        let returned = self.returned.get(host).copied().unwrap_or_default();
+        proven.max(returned)
     }
 
     /// The hosts that the run left out of service, as far as it goes: begun and not proven since,
     /// failed, not passed by a gate. Each with the latest of the marks that say most of it.
     pub fn outages(&self) -> BTreeMap<&str, OutageMark> {
-        let of_hosts = self
-            .not_passed
-            .iter()
-            .chain(&self.rebooted)
-            .map(|(host, mark)| (host.as_str(), mark.clone()));
+        let mut marks: Vec<(&str, OutageMark)> =
+            self.nodes.iter().filter_map(mark_of_node).collect();
+        for (host, mark) in self.not_passed.iter().chain(&self.rebooted) {
+            marks.push((host, mark.clone()));
+        }
         let mut outages: BTreeMap<&str, OutageMark> = BTreeMap::new();
-        for (host, mark) in self.nodes.iter().filter_map(mark_of_node).chain(of_hosts) {
-            let is_out = mark.sequence > self.in_service_since(host);
-            let rank = |mark: &OutageMark| (mark.cause.weight(), mark.sequence);
-            if is_out
-                && outages
-                    .get(host)
-                    .is_none_or(|other| rank(other) < rank(&mark))
-            {
+        for (host, mark) in marks {
+            if mark.sequence <= self.in_service_since(host) {
+                continue;
+            }
+            let other = outages.get(host);
+            if other.is_none_or(|other| other.rank() < mark.rank()) {
                 outages.insert(host, mark);
             }
         }
@@ -70,11 +74,10 @@ impl RunStatus {
     /// Whether a host was found in another boot than before, this one or an earlier one that was
     /// seen, and no gate has proven it since.
     pub fn rebooted_unproven(&self, host: &str, now: Option<&str>) -> bool {
-        let Some((latest, since)) = self.boots.get(host).and_then(|boots| boots.last()) else {
+        let Some([earlier @ .., (latest, since)]) = self.boots.get(host).map(Vec::as_slice) else {
             return false;
         };
-        let is_first = self.boots.get(host).is_some_and(|boots| boots.len() == 1);
-        let unproven = !is_first && self.in_service_since(host) < *since;
+        let unproven = !earlier.is_empty() && self.in_service_since(host) < *since;
         unproven || now.is_some_and(|now| now != latest)
     }
 }

@@ -86,12 +86,10 @@ impl NodeStatus {
         if self.left_as_it_was {
             return 0;
         }
-        let begun = self
-            .intent
-            .as_ref()
-            .filter(|_| counts)
-            .map_or(0, |intent| intent.sequence);
-        begun.max(self.lost)
+        match &self.intent {
+            Some(intent) if counts => intent.sequence.max(self.lost),
+            _ => self.lost,
+        }
     }
 
     fn finish(&mut self, record: &Record, host: Option<String>, outcome: NodeOutcome) {
@@ -197,26 +195,28 @@ impl RunStatus {
     /// The hosts and clusters of which the journal says more after this record than was written to
     /// them since. A switch keeps none.
     pub fn behind(&self, after: u64) -> BTreeSet<String> {
-        // The resources of a node are those of one target.
-        let ended = self.nodes.values().filter_map(|node| {
-            let address = node
-                .applied
-                .first()
-                .map(|(address, _)| address)
-                .or(node.removed.first())?;
-            Some((&address.target, node.finished))
-        });
-        let begun = self.begun();
-        let begun = begun.keys().map(|address| (&address.target, self.sequence));
-        let known = |target: &Target| {
-            self.host_records
-                .get(&*target.name)
-                .map_or(0, |written| written.sequence)
-        };
-        let behind = ended.chain(begun).filter(|(target, at)| {
-            target.kind != TargetKind::Switch && *at > known(target).max(after)
-        });
-        behind.map(|(target, _)| target.name.to_string()).collect()
+        let mut behind = BTreeSet::new();
+        for node in self.nodes.values() {
+            // The resources of a node are those of one target.
+            let applied = node.applied.first().map(|(address, _)| address);
+            if let Some(address) = applied.or(node.removed.first())
+                && self.is_behind(&address.target, node.finished, after)
+            {
+                behind.insert(address.target.name.to_string());
+            }
+        }
+        for address in self.begun().into_keys() {
+            if self.is_behind(&address.target, self.sequence, after) {
+                behind.insert(address.target.name.to_string());
+            }
+        }
+        behind
+    }
+
+    fn is_behind(&self, target: &Target, sequence: u64, after: u64) -> bool {
+        let written = self.host_records.get(&*target.name);
+        let written = written.map_or(0, |written| written.sequence);
+        target.kind != TargetKind::Switch && sequence > written.max(after)
     }
 
     /// How many steps were begun of which nobody knows how they ended.
@@ -227,37 +227,38 @@ impl RunStatus {
             .count()
     }
 
-    /// The resources that were other than wished when a step of theirs was begun of which nobody
+    /// The resources that differed from the spec when a step of theirs was begun of which nobody
     /// knows how it ended: what was there before, and when. A step that ended says itself what it
     /// left.
     pub fn begun(&self) -> BTreeMap<Address, (Value, String)> {
-        let open = self.nodes.values().filter(|node| node.ended_unknown());
-        let of_node = |node: &NodeStatus| {
-            let at = node.begun_at.clone().unwrap_or_default();
-            let differed = node
-                .intent
-                .iter()
-                .flat_map(|intent| &intent.first)
-                .filter(|member| !member.met);
-            differed
-                .map(move |member| (member.address.clone(), (member.before.clone(), at.clone())))
-                .collect::<Vec<_>>()
-        };
-        open.flat_map(of_node).collect()
+        let mut begun = BTreeMap::new();
+        for node in self.nodes.values() {
+            if let Some(intent) = &node.intent
+                && node.ended_unknown()
+            {
+                let at = node.begun_at.clone().unwrap_or_default();
+                for member in intent.first.iter().filter(|member| !member.met) {
+                    let before = (member.before.clone(), at.clone());
+                    begun.insert(member.address.clone(), before);
+                }
+            }
+        }
+        begun
     }
 
     /// The one of these steps that was done last; nothing where one of them is not done.
     pub fn last_done<'a>(&self, steps: impl Iterator<Item = &'a str>) -> Option<&NodeStatus> {
-        let done = |id: &str| {
-            self.nodes
-                .get(id)
-                .filter(|node| node.outcome.as_ref().is_some_and(NodeOutcome::is_done))
-        };
-        steps
-            .map(done)
-            .collect::<Option<Vec<_>>>()?
-            .into_iter()
-            .max_by_key(|node| node.finished)
+        let mut last: Option<&NodeStatus> = None;
+        for id in steps {
+            let node = self.nodes.get(id)?;
+            if !node.outcome.as_ref()?.is_done() {
+                return None;
+            }
+            if last.is_none_or(|last| last.finished <= node.finished) {
+                last = Some(node);
+            }
+        }
+        last
     }
 
     /// The boot that a host was in when this record was written, as far as it was seen.
@@ -275,7 +276,7 @@ impl RunStatus {
         self.boots.get(host)?.last().map(|(boot, _)| boot.as_str())
     }
 
-    fn of_start(record: &Record) -> Self {
+    fn from_start(record: &Record) -> Self {
         let JournalEntry::RunStarted {
             run,
             cluster,
@@ -290,54 +291,48 @@ impl RunStatus {
         else {
             return RunStatus::default();
         };
-        let (cluster, started_at) = (Some(cluster), record.at.clone());
-        let told = RunStatus {
+        RunStatus {
             run,
-            cluster,
+            cluster: Some(cluster),
             plan,
             inventory,
             who,
             machine,
-            started_at,
+            started_at: record.at.clone(),
             state_serial,
             power_cycles,
-            ..RunStatus::default()
-        };
-        RunStatus {
             sequence: 1,
-            ..told
+            ..RunStatus::default()
         }
     }
 
-    fn seen_in(&mut self, host: String, boot: String, sequence: u64) {
+    fn note_boot(&mut self, host: String, boot: String, sequence: u64) {
         let boots = self.boots.entry(host).or_default();
         if boots.last().is_none_or(|(latest, _)| *latest != boot) {
             boots.push((boot, sequence));
         }
     }
 
-    fn gate_checked(
+    fn note_gate_check(
         &mut self,
         record: &Record,
         gate: String,
         hosts: Vec<String>,
         failure: Option<GateFailure>,
     ) {
-        match failure {
-            None => self
-                .proven
-                .extend(hosts.into_iter().map(|host| (host, record.sequence))),
-            Some(GateFailure { code, check }) => {
-                let mark = OutageMark::new(record, OutageCause::GateFailed { gate, code, check });
-                let stays = |host: &String| {
-                    self.not_passed
-                        .get(host)
-                        .is_some_and(|before| before.sequence > self.in_service_since(host))
-                };
-                let noted = |host: &String| mark.cause.is_of_check() || !stays(host);
-                let hosts: Vec<String> = hosts.into_iter().filter(noted).collect();
-                self.not_passed
-                    .extend(hosts.into_iter().map(|host| (host, mark.clone())));
+        let Some(GateFailure { code, check }) = failure else {
+            for host in hosts {
+                self.proven.insert(host, record.sequence);
+            }
+            return;
+        };
+        let mark = OutageMark::new(record, OutageCause::GateFailed { gate, code, check });
+        for host in hosts {
+            let since = self.in_service_since(&host);
+            let before = self.not_passed.get(&host);
+            let stays_out = before.is_some_and(|before| before.sequence > since);
+            if mark.cause.is_of_check() || !stays_out {
+                self.not_passed.insert(host, mark.clone());
             }
         }
     }
@@ -355,7 +350,7 @@ pub fn fold_journal_records(records: &[Record]) -> RunStatus {
 
 fn apply_journal_record(status: &mut RunStatus, record: &Record) {
     match record.entry.clone() {
-        JournalEntry::RunStarted { .. } => *status = RunStatus::of_start(record),
+        JournalEntry::RunStarted { .. } => *status = RunStatus::from_start(record),
         JournalEntry::RunResumed { .. } => (status.ending, status.paused) = (None, None),
         JournalEntry::Ordered { order, .. } => {
             status.paused = (order == OrderKind::Pause).then(|| record.at.clone())
@@ -394,10 +389,10 @@ fn apply_step_entry(status: &mut RunStatus, record: &Record, entry: JournalEntry
         } => {
             let node = status.nodes.entry(node).or_default();
             (node.host, node.disruptive, node.left_as_it_was) = (host, disruptive, false);
-            let first = node
-                .intent
-                .take()
-                .map_or_else(|| members.clone(), |earlier| earlier.first);
+            let first = match node.intent.take() {
+                Some(earlier) => earlier.first,
+                None => members.clone(),
+            };
             node.intent = Some(StepIntent {
                 attempt,
                 token,
@@ -442,7 +437,7 @@ fn apply_gate_entry(status: &mut RunStatus, record: &Record, entry: JournalEntry
             let gate = status.gates.entry(node.clone()).or_default();
             (gate.checking_since, gate.checked) =
                 (None, Some((failure.is_none(), record.at.clone())));
-            status.gate_checked(record, node, hosts, failure);
+            status.note_gate_check(record, node, hosts, failure);
         }
         _ => {}
     }
@@ -451,9 +446,11 @@ fn apply_gate_entry(status: &mut RunStatus, record: &Record, entry: JournalEntry
 /// Does nothing with an entry that is not about a host by itself.
 fn apply_host_entry(status: &mut RunStatus, record: &Record, entry: JournalEntry) {
     match entry {
-        JournalEntry::ReturnedToService { hosts, .. } => status
-            .returned
-            .extend(hosts.into_iter().map(|host| (host, record.sequence))),
+        JournalEntry::ReturnedToService { hosts, .. } => {
+            for host in hosts {
+                status.returned.insert(host, record.sequence);
+            }
+        }
         JournalEntry::HostRecordWritten { host, serial } => {
             status.note_host_record(host, serial, WriteStatus::Done, record.sequence);
         }
@@ -465,11 +462,12 @@ fn apply_host_entry(status: &mut RunStatus, record: &Record, entry: JournalEntry
             boot_id,
             machine_id,
         } => {
-            status
-                .machines
-                .extend(machine_id.map(|machine| (host.clone(), (machine, record.sequence))));
+            if let Some(machine) = machine_id {
+                let machine = (machine, record.sequence);
+                status.machines.insert(host.clone(), machine);
+            }
             if let Some(boot) = boot_id {
-                status.seen_in(host, boot, record.sequence);
+                status.note_boot(host, boot, record.sequence);
             }
         }
         JournalEntry::Rebooted { host, to: boot, .. } => {
@@ -480,7 +478,7 @@ fn apply_host_entry(status: &mut RunStatus, record: &Record, entry: JournalEntry
                 },
             );
             status.rebooted.insert(host.clone(), mark);
-            status.seen_in(host, boot, record.sequence);
+            status.note_boot(host, boot, record.sequence);
         }
         _ => {}
     }

@@ -55,12 +55,12 @@ impl Sightings {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Ok(Sightings::default());
             }
-            Err(error) => return Err(new_unusable_file_warning(folder, &error.to_string())),
+            Err(error) => return Err(warn_unusable_file(folder, &error.to_string())),
         };
         let document: SightingsDocument = serde_json::from_slice(&bytes)
-            .map_err(|error| new_unusable_file_warning(folder, &error.to_string()))?;
+            .map_err(|error| warn_unusable_file(folder, &error.to_string()))?;
         if document.format_version.split('.').next() != FORMAT_VERSION.split('.').next() {
-            return Err(new_unusable_file_warning(
+            return Err(warn_unusable_file(
                 folder,
                 &format!(
                     "it has format {}, this railwright reads {FORMAT_VERSION}",
@@ -78,27 +78,32 @@ impl Sightings {
 
     /// Writes them: the old file or the new one is there, never a part.
     pub fn store(&self, folder: &StateFolder) -> Result<(), Diagnostic> {
-        let line = |((address, plane), sighting): (&(Address, Plane), &Sighting)| SightingLine {
-            address: address.clone(),
-            plane: *plane,
-            sighting: sighting.clone(),
-        };
-        let document = SightingsDocument {
-            format_version: FORMAT_VERSION.to_owned(),
-            findings: self.by_attribute.iter().map(line).collect(),
-        };
-        let write = || -> io::Result<()> {
-            let text = serde_json::to_string_pretty(&document)?;
-            files::write_atomic(&folder.path().join(FILE), text.as_bytes(), 0o600)
-        };
         folder
             .prepare()
-            .map_err(|problem| new_unusable_file_warning(folder, &problem.message))?;
-        write().map_err(|error| new_unusable_file_warning(folder, &error.to_string()))
+            .map_err(|problem| warn_unusable_file(folder, &problem.message))?;
+        self.write_file(folder)
+            .map_err(|error| warn_unusable_file(folder, &error.to_string()))
+    }
+
+    fn write_file(&self, folder: &StateFolder) -> io::Result<()> {
+        let mut findings = Vec::new();
+        for ((address, plane), sighting) in &self.by_attribute {
+            findings.push(SightingLine {
+                address: address.clone(),
+                plane: *plane,
+                sighting: sighting.clone(),
+            });
+        }
+        let document = SightingsDocument {
+            format_version: FORMAT_VERSION.to_owned(),
+            findings,
+        };
+        let text = serde_json::to_string_pretty(&document)?;
+        files::write_atomic(&folder.path().join(FILE), text.as_bytes(), 0o600)
     }
 }
 
-fn new_unusable_file_warning(folder: &StateFolder, why: &str) -> Diagnostic {
+fn warn_unusable_file(folder: &StateFolder, why: &str) -> Diagnostic {
     Diagnostic::warning(
         "RW0501",
         format!(

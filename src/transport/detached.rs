@@ -50,26 +50,18 @@ pub async fn perform_detached_action(
         ShellEnd::Exit(0) => {}
         ShellEnd::Exit(_) => return Ok(started.performed(limit)),
         _ => {
-            return Ok(ExecutionOutcome::Unknown {
-                reason: format!(
-                    "{}; {}",
-                    started.end.doubt(limit).unwrap_or_default(),
-                    on_its_own(&token)
-                ),
-            });
+            let doubt = started.end.doubt(limit).unwrap_or_default();
+            return Ok(new_running_outcome(&doubt, &token));
         }
     }
     // The host's own limit comes first; ours only ends the watching.
     let patience = Duration::from_secs(u64::from(limit_s) + 120);
     match tokio::time::timeout(patience, watch_detached_action(shell, &token)).await {
         Ok(performed) => performed,
-        Err(_) => Ok(ExecutionOutcome::Unknown {
-            reason: format!(
-                "it did not end within {} s; {}",
-                patience.as_secs(),
-                on_its_own(&token)
-            ),
-        }),
+        Err(_) => {
+            let doubt = format!("it did not end within {} s", patience.as_secs());
+            Ok(new_running_outcome(&doubt, &token))
+        }
     }
 }
 
@@ -79,19 +71,14 @@ async fn watch_detached_action(
     shell: &dyn Shell,
     token: &str,
 ) -> Result<ExecutionOutcome, TransportError> {
-    let unknown = |reason: String| {
-        Ok(ExecutionOutcome::Unknown {
-            reason: format!("{reason}; {}", on_its_own(token)),
-        })
-    };
     let limit = Duration::from_secs(WATCH_S * 3);
     loop {
         let called = match run_framed_script(shell, &watch_script(token, FOLDER), limit).await {
             Ok(called) => called,
-            Err(error) => return unknown(error.to_string()),
+            Err(error) => return Ok(new_running_outcome(&error.to_string(), token)),
         };
         if let Some(doubt) = called.end.doubt(limit) {
-            return unknown(doubt);
+            return Ok(new_running_outcome(&doubt, token));
         }
         let text = String::from_utf8_lossy(&called.stdout).into_owned();
         let (line, output) = text.split_once('\n').unwrap_or((&text, ""));
@@ -106,7 +93,10 @@ async fn watch_detached_action(
                         .to_owned(),
                 });
             }
-            _ => return unknown(format!("the host answered {:?}", one_line(line, 80))),
+            _ => {
+                let doubt = format!("the host answered {:?}", one_line(line, 80));
+                return Ok(new_running_outcome(&doubt, token));
+            }
         }
     }
 }
@@ -135,14 +125,21 @@ fn parse_exit_status(code: &str, stdout: &str, stderr: String) -> ExecutionOutco
 /// How `timeout` ends an action: with 124, or with 137 when it had to kill it.
 const AT_ITS_LIMIT: &str = "the host ended it at its time limit";
 
-fn on_its_own(token: &str) -> String {
-    format!("it goes on by itself on the host as railwright-{token} and will be found again")
+/// The outcome of an action that goes on by itself, for this reason unwatched.
+fn new_running_outcome(reason: &str, token: &str) -> ExecutionOutcome {
+    ExecutionOutcome::Unknown {
+        reason: format!(
+            "{reason}; it goes on by itself on the host as railwright-{token} and will be found \
+             again"
+        ),
+    }
 }
 
 /// A token that is fit for a unit's name and a folder.
 pub(super) fn sanitize_token(token: &str) -> String {
-    let fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-    if !token.is_empty() && token.len() <= 64 && token.chars().all(fine) {
+    let mut characters = token.chars();
+    let is_plain = characters.all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
+    if !token.is_empty() && token.len() <= 64 && is_plain {
         return token.to_owned();
     }
     Digest::of_bytes(token.as_bytes()).as_str()[..32].to_owned()

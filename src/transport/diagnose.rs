@@ -61,7 +61,6 @@ impl TransportError {
 
     /// The trouble in words that are identical on all targets that have it.
     fn describe_without_target(&self) -> String {
-        let with_reason = |words: &str, reason: &str| format!("{words}{}", one_line(reason, 120));
         match self {
             TransportError::Unreachable { reason, .. } => with_reason("not reachable: ", reason),
             TransportError::HostKeyUnknown { .. } => "the host key is not known".to_owned(),
@@ -154,34 +153,42 @@ impl TransportError {
             .or_else(|| self.diagnose_connection())
             .or_else(|| self.diagnose_host_key())
             .or_else(|| self.diagnose_rights());
-        known
-            .or_else(|| self.diagnose_cluster())
-            .unwrap_or_else(|| {
-                Diagnostic::error("RW0410", self.one_line())
-                    .next("fix this on the machine that runs railwright")
-            })
+        match known.or_else(|| self.diagnose_cluster()) {
+            Some(diagnostic) => diagnostic,
+            None => self
+                .new_diagnostic("RW0410")
+                .next("fix this on the machine that runs railwright"),
+        }
+    }
+
+    /// The beginning of each of its diagnostics.
+    pub(super) fn new_diagnostic(&self, code: &'static str) -> Diagnostic {
+        Diagnostic::error(code, self.one_line())
     }
 
     /// Nothing where it is no trouble of the connection to a host or of the lock there.
     fn diagnose_connection(&self) -> Option<Diagnostic> {
-        let error = |code| Diagnostic::error(code, self.one_line());
         Some(match self {
             TransportError::Unreachable { address, .. } => {
-                describe_unreachable_host(error("RW0401"), address)
+                describe_unreachable_host(self.new_diagnostic("RW0401"), address)
             }
-            TransportError::LockLost { .. } => error("RW0631")
+            TransportError::LockLost { .. } => self
+                .new_diagnostic("RW0631")
                 .effect("somebody took this run for dead and may be changing it now")
                 .next("find out who has it: railwright lock list INVENTORY"),
-            TransportError::Lost { .. } => error("RW0408")
+            TransportError::Lost { .. } => self
+                .new_diagnostic("RW0408")
                 .effect("what the host was asked last has no answer")
                 .next("see that the host and the way to it are up"),
-            TransportError::TimedOut { .. } => error("RW0409")
+            TransportError::TimedOut { .. } => self
+                .new_diagnostic("RW0409")
                 .effect(
                     "something on the host hangs: a dead network file system, a driver that waits, \
                      no memory",
                 )
                 .next("look at the host (uptime, dmesg)"),
-            TransportError::NoDescriptors { .. } => error("RW0423")
+            TransportError::NoDescriptors { .. } => self
+                .new_diagnostic("RW0423")
                 .effect(
                     "the host was not asked, so nothing is known of it; nothing is wrong with it \
                      or its keys",
@@ -193,29 +200,30 @@ impl TransportError {
 
     /// Nothing where it is no trouble of a host's key or certificate.
     fn diagnose_host_key(&self) -> Option<Diagnostic> {
-        let error = |code| Diagnostic::error(code, self.one_line());
         Some(match self {
             TransportError::HostKeyUnknown {
                 known_hosts,
                 line,
                 malformed,
                 ..
-            } => unknown_key(error("RW0402"), known_hosts, line, malformed),
+            } => unknown_key(self.new_diagnostic("RW0402"), known_hosts, line, malformed),
             TransportError::HostKeyChanged {
                 host,
                 known_hosts,
                 line,
                 ..
-            } => changed_key(error("RW0403"), host, known_hosts, *line),
+            } => changed_key(self.new_diagnostic("RW0403"), host, known_hosts, *line),
             TransportError::HostKeyRevoked {
                 known_hosts, line, ..
-            } => error("RW0404")
+            } => self
+                .new_diagnostic("RW0404")
                 .effect("whoever answers there holds a key that was declared stolen or retired")
                 .next(format!(
                     "give the host new keys (ssh-keygen -A), then pin them beside line {line} of \
                      {known_hosts}"
                 )),
-            TransportError::HostCertificateRefused { .. } => error("RW0405")
+            TransportError::HostCertificateRefused { .. } => self
+                .new_diagnostic("RW0405")
                 .effect(
                     "an authority that you trust for this host signed the certificate, but not for \
                      this host or this time",
@@ -230,12 +238,12 @@ impl TransportError {
 
     /// Nothing where it is no trouble of what our identity may do on a host.
     fn diagnose_rights(&self) -> Option<Diagnostic> {
-        let error = |code| Diagnostic::error(code, self.one_line());
         Some(match self {
             TransportError::AuthenticationFailed { user, tried, .. } => {
-                refused_keys(error("RW0406"), user, tried)
+                refused_keys(self.new_diagnostic("RW0406"), user, tried)
             }
-            TransportError::SudoRefused { user, .. } => error("RW0407")
+            TransportError::SudoRefused { user, .. } => self
+                .new_diagnostic("RW0407")
                 .effect(format!(
                     "{user} may log in but cannot read or change the system"
                 ))
@@ -247,7 +255,8 @@ impl TransportError {
                     "or only look, without any shell as root: plan, drift and facts with --read-as \
                      USER, and what `railwright sudoers` prints",
                 ),
-            TransportError::ReadOnly { .. } => error("RW0411")
+            TransportError::ReadOnly { .. } => self
+                .new_diagnostic("RW0411")
                 .effect(
                     "this identity is for plan, drift and facts; it can neither lock nor change a \
                      host",
@@ -265,29 +274,34 @@ impl TransportError {
 
     /// Nothing where it is no trouble of the API server of a cluster or of our access to it.
     fn diagnose_cluster(&self) -> Option<Diagnostic> {
-        let error = |code| Diagnostic::error(code, self.one_line());
         Some(match self {
-            TransportError::ServerUnreachable { .. } => error("RW0413")
+            TransportError::ServerUnreachable { .. } => self
+                .new_diagnostic("RW0413")
                 .effect("the cluster's objects are unknown, and nothing can be changed there")
                 .next(
                     "see what another client says: kubectl version (with the same kubeconfig and \
                      context)",
                 )
                 .next("check the address in the kubeconfig, a VPN, and HTTPS_PROXY and NO_PROXY"),
-            TransportError::ServerNotTrusted { .. } => error("RW0414")
+            TransportError::ServerNotTrusted { .. } => self
+                .new_diagnostic("RW0414")
                 .effect("whoever answers there could be anyone, so it was told nothing")
                 .next(
                     "take a fresh kubeconfig from the cluster's administrator or console: its \
                      certificate-authority-data must be the cluster's own",
                 ),
-            TransportError::IdentityRefused { .. } => error("RW0415")
+            TransportError::IdentityRefused { .. } => self
+                .new_diagnostic("RW0415")
                 .effect("the server lets us neither read nor change anything")
                 .next(
                     "log in again, or take a fresh kubeconfig; then see who you are: kubectl auth \
                      whoami",
                 ),
-            TransportError::RecordUnread { secret, .. } => unread_record(error("RW0416"), secret),
-            TransportError::NoIdentity { .. } => error("RW0410")
+            TransportError::RecordUnread { secret, .. } => {
+                unread_record(self.new_diagnostic("RW0416"), secret)
+            }
+            TransportError::NoIdentity { .. } => self
+                .new_diagnostic("RW0410")
                 .next(
                     "fix this on the machine that runs railwright, or name another: \
                      kubernetes.kubeconfig and kubernetes.context in the spec",
@@ -299,6 +313,10 @@ impl TransportError {
             _ => return None,
         })
     }
+}
+
+fn with_reason(words: &str, reason: &str) -> String {
+    format!("{words}{}", one_line(reason, 120))
 }
 
 fn describe_unreachable_host(diagnostic: Diagnostic, address: &str) -> Diagnostic {

@@ -21,22 +21,24 @@ impl Connector for LocalConnector {
         access: &'a HostAccess,
     ) -> BoxFuture<'a, Result<Arc<dyn HostLink>, TransportError>> {
         Box::pin(async move {
-            let whoami = |question: &str| -> Result<String, TransportError> {
-                let output = process::run_program("id", &[question]).map_err(|error| {
-                    TransportError::Local {
-                        reason: format!("id: {error}"),
-                    }
-                })?;
-                Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
-            };
             let shell = LocalShell {
                 host: access.name.clone(),
-                user: whoami("-un")?,
-                root: whoami("-u")? == "0",
+                user: query_own_identity("-un")?,
+                root: query_own_identity("-u")? == "0",
                 read_only: access.read_only,
             };
             Ok(Arc::new(ShellLink::new(shell)) as Arc<dyn HostLink>)
         })
+    }
+}
+
+/// What `id` answers with this option.
+fn query_own_identity(option: &str) -> Result<String, TransportError> {
+    match process::run_program("id", &[option]) {
+        Ok(output) => Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned()),
+        Err(error) => Err(TransportError::Local {
+            reason: format!("id: {error}"),
+        }),
     }
 }
 

@@ -15,19 +15,20 @@ use railwright_resource::{Action, Read, ReadResults};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// What is known of the secrets that the wishes name. It has no `Debug`.
+/// What is known of the secrets that the resources name. It has no `Debug`.
 pub struct Secrets {
     key: Option<SealKey>,
     values: BTreeMap<String, String>,
     missing: BTreeMap<String, Diagnostic>,
-    /// By host, the names that its wishes hold: no host is ever sent another.
+    /// By host, the names that its resources hold: no host is ever sent another.
     of_host: BTreeMap<String, BTreeSet<String>>,
     redaction: Arc<Redaction>,
 }
 
 impl Secrets {
     /// These secrets by name, each with its value or why it cannot be had; the key may be missing
-    /// where nothing is sealed. `of_host` says which of them the wishes of each host hold.
+    /// where nothing is sealed. `of_host` says which of them the resources of each host
+    /// hold.
     pub fn new(
         key: Option<SealKey>,
         found: BTreeMap<String, Result<String, Diagnostic>>,
@@ -67,10 +68,27 @@ impl Secrets {
 
     /// Why this secret cannot be had; nothing when it can.
     pub fn missing(&self, name: &str) -> Option<Diagnostic> {
-        let unknown =
-            || Diagnostic::error("RW1016", format!("the secret `{name}` is not in the spec"));
-        (!self.values.contains_key(name))
-            .then(|| self.missing.get(name).cloned().unwrap_or_else(unknown))
+        if self.values.contains_key(name) {
+            return None;
+        }
+        Some(match self.missing.get(name) {
+            Some(missing) => missing.clone(),
+            None => Diagnostic::error("RW1016", format!("the secret `{name}` is not in the spec")),
+        })
+    }
+
+    /// Whether the resources of this host hold the secret.
+    fn is_of_host(&self, host: &str, name: &str) -> bool {
+        let names = self.of_host.get(host);
+        names.is_some_and(|names| names.contains(name))
+    }
+
+    /// The secret, as far as the resources of this host hold it.
+    fn find_for_host(&self, host: &str, name: &str) -> Option<String> {
+        match self.is_of_host(host, name) {
+            true => self.values.get(name).cloned(),
+            false => None,
+        }
     }
 
     /// A text with its secrets; why it cannot be made as the error. The result is compared or sent,
@@ -81,15 +99,10 @@ impl Secrets {
     }
 
     /// An action may hold a mark that came from the host itself (its record, a file that was taken
-    /// over): it gets what the spec wishes there, and nothing of another host.
+    /// over): it gets what the spec declares there, and nothing of another host.
     fn fill_action(&self, host: &str, action: &Action) -> Result<Action, String> {
-        let wished = |name: &str| {
-            self.of_host
-                .get(host)
-                .is_some_and(|names| names.contains(name))
-        };
-        let find = |name: &str| self.values.get(name).filter(|_| wished(name)).cloned();
-        action.filled(find).map_err(|name| match wished(&name) {
+        let filled = action.filled(|name| self.find_for_host(host, name));
+        filled.map_err(|name| match self.is_of_host(host, &name) {
             true => self.why(&name),
             false => format!(
                 "no wish of {host} holds the secret `{}`",
@@ -105,12 +118,7 @@ impl Secrets {
         let Read::HelmRelease(release) = read else {
             return read.clone();
         };
-        let wished = |name: &str| {
-            self.of_host
-                .get(host)
-                .is_some_and(|names| names.contains(name))
-        };
-        let filled = release.filled(|name| self.values.get(name).filter(|_| wished(name)).cloned());
+        let filled = release.filled(|name| self.find_for_host(host, name));
         Read::HelmRelease(Box::new(
             filled.unwrap_or_else(|_| release.without_values()),
         ))
@@ -149,7 +157,6 @@ impl Secrets {
     }
 
     fn keep_out(&self, performed: ExecutionOutcome) -> ExecutionOutcome {
-        let redact = |text: String| self.redaction.apply(&text);
         match performed {
             ExecutionOutcome::Ended {
                 code,
@@ -157,11 +164,11 @@ impl Secrets {
                 stderr,
             } => ExecutionOutcome::Ended {
                 code,
-                stdout: redact(stdout),
-                stderr: redact(stderr),
+                stdout: self.redaction.apply(&stdout),
+                stderr: self.redaction.apply(&stderr),
             },
             ExecutionOutcome::Unknown { reason } => ExecutionOutcome::Unknown {
-                reason: redact(reason),
+                reason: self.redaction.apply(&reason),
             },
         }
     }

@@ -371,15 +371,17 @@ impl LockReading {
     /// What a script of `Upkeep::ReadLock` printed.
     pub(super) fn parse(stdout: &str) -> Self {
         let mut lines = stdout.split('\n');
-        let mut line = || lines.next().unwrap_or_default().to_owned();
-        let (holder, note, silence, highest) = (line(), line(), line(), line());
+        let holder = lines.next().unwrap_or_default();
+        let note = lines.next().unwrap_or_default();
+        let silence = lines.next().unwrap_or_default();
+        let highest = lines.next().unwrap_or_default();
         // One that cannot be read, or lies in the future, is no silence.
         let silence_s = silence.trim().parse().unwrap_or_default();
         LockReading {
-            holder,
-            note,
+            holder: holder.to_owned(),
+            note: note.to_owned(),
             silence_s,
-            highest: parse_fencing_token(&highest),
+            highest: parse_fencing_token(highest),
         }
     }
 

@@ -80,8 +80,7 @@ fn script_in(upkeep: &Upkeep, folder: &str, nonce: &str) -> String {
 }
 
 fn write_script(write: &FencedWrite, fence: &Fence, folder: &str, nonce: &str) -> String {
-    let under_mutex = |body: &str| format!("{}{body}", render_lock_check(fence, folder, nonce));
-    match write {
+    let body = match write {
         FencedWrite::Record {
             json,
             replaces,
@@ -93,30 +92,28 @@ fn write_script(write: &FencedWrite, fence: &Fence, folder: &str, nonce: &str) -
             } else {
                 replaces.iter().cloned().collect::<Vec<_>>().join(" ")
             };
-            let aside = set_aside
-                .as_ref()
-                .map(|name| format!("aside={}\n{SET_ASIDE}", quote_for_shell(name)));
-            let (aside, or_back) = aside.map_or(("".to_owned(), ""), |aside| (aside, PUT_BACK));
+            let (aside, or_back) = match set_aside {
+                Some(name) => {
+                    let name = quote_for_shell(name);
+                    (format!("aside={name}\n{SET_ASIDE}"), PUT_BACK)
+                }
+                None => (String::new(), ""),
+            };
             // Nobody overwrites a record that another one has written.
-            under_mutex(&format!(
+            format!(
                 "d=$(digest) || exit 74\n\
                  case {} in ' any '|*\" $d \"*) ;; *) exit {RECORD_MOVED} ;; esac\n\
                  {aside}put {} record.json || {{ {or_back}exit 74; }}\n",
                 quote_for_shell(&format!(" {replaces} ")),
                 quote_for_shell(json)
-            ))
+            )
         }
-        FencedWrite::Unlock => under_mutex("rm -f \"$b/lock\" \"$b/beat\" || exit 74\n"),
-        FencedWrite::Beat { note } => under_mutex(&format!(
-            "k={}\n{BEAT}",
-            quote_for_shell(&Fence::new(note, 0).holder)
-        )),
-        FencedWrite::Disarm { token } => {
-            under_mutex(&guard::render_disarm_script(&sanitize_token(token)))
+        FencedWrite::Unlock => "rm -f \"$b/lock\" \"$b/beat\" || exit 74\n".to_owned(),
+        FencedWrite::Beat { note } => {
+            format!("k={}\n{BEAT}", quote_for_shell(&Fence::new(note, 0).holder))
         }
-        FencedWrite::Fire { token } => {
-            under_mutex(&guard::render_rollback_now_script(&sanitize_token(token)))
-        }
+        FencedWrite::Disarm { token } => guard::render_disarm_script(&sanitize_token(token)),
+        FencedWrite::Fire { token } => guard::render_rollback_now_script(&sanitize_token(token)),
         // What takes a while holds `step` instead: whoever takes the lock over waits for it as for
         // any step.
         FencedWrite::Arm {
@@ -129,10 +126,13 @@ fn write_script(write: &FencedWrite, fence: &Fence, folder: &str, nonce: &str) -
                 quote_for_shell(folder),
                 guard::render_arm_script(&sanitize_token(token), guard, *seconds)
             );
-            step::render_exclusive_step(&body, folder, fence, nonce)
+            return step::render_exclusive_step(&body, folder, fence, nonce);
         }
-        FencedWrite::ServerReads => step::render_exclusive_step(SERVER_READS, folder, fence, nonce),
-    }
+        FencedWrite::ServerReads => {
+            return step::render_exclusive_step(SERVER_READS, folder, fence, nonce);
+        }
+    };
+    format!("{}{body}", render_lock_check(fence, folder, nonce))
 }
 
 /// What a writer shows, as `$h` and `$f`; and `lost LINE`, which ends the script because another

@@ -51,13 +51,12 @@ impl Pytorch {
     pub fn with_dashboard(mut self, is_asked_for: bool) -> Pytorch {
         self.tensorboard = self.tensorboard.filter(|_| is_asked_for);
         if let Some(board) = &mut self.tensorboard {
-            let or = |text: &mut String, default: &str| {
-                if text.is_empty() {
-                    default.clone_into(text);
-                }
-            };
-            or(&mut board.image, TENSORBOARD);
-            or(&mut board.logdir, LOGDIR);
+            if board.image.is_empty() {
+                TENSORBOARD.clone_into(&mut board.image);
+            }
+            if board.logdir.is_empty() {
+                LOGDIR.clone_into(&mut board.logdir);
+            }
         }
         self
     }

@@ -65,43 +65,38 @@ impl RequestPlaces {
     /// A workload of the spec. What it does not say itself is at its name, but for what the spec
     /// says of all pods on Container Compute Service.
     pub(super) fn of_spec(loaded: &LoadedSpec, index: usize) -> RequestPlaces {
-        let at = |field: &str| loaded.label(&format!("workloads[{index}].{field}"), "");
-        let of_all = |path: &str| path.starts_with("jobs.") && loaded.place(path).is_some();
-        let fields = FIELDS.into_iter().filter_map(|(path, field)| {
-            let own = at(field).or_else(|| if of_all(path) { None } else { at("name") });
-            Some((path.to_owned(), own?))
-        });
-        let names = loaded
-            .spec
-            .workloads
-            .get(index)
-            .into_iter()
-            .flat_map(|workload| workload.environment.keys());
-        let variables = names.filter_map(|name| {
-            Some((
-                format!("jobs.environment.{name}"),
-                at(&format!("environment[\"{name}\"]"))?,
-            ))
-        });
-        RequestPlaces {
-            line: None,
-            places: fields.chain(variables).collect(),
+        let workload = format!("workloads[{index}]");
+        let mut places = BTreeMap::new();
+        for (path, field) in FIELDS {
+            let mut label = loaded.label(&format!("{workload}.{field}"), "");
+            let is_of_all = path.starts_with("jobs.") && loaded.place(path).is_some();
+            if label.is_none() && !is_of_all {
+                label = loaded.label(&format!("{workload}.name"), "");
+            }
+            places.extend(label.map(|label| (path.to_owned(), label)));
         }
+        if let Some(declared) = loaded.spec.workloads.get(index) {
+            for name in declared.environment.keys() {
+                let label = loaded.label(&format!("{workload}.environment[\"{name}\"]"), "");
+                places.extend(label.map(|label| (format!("jobs.environment.{name}"), label)));
+            }
+        }
+        RequestPlaces { line: None, places }
     }
 
     fn in_line(line: Arc<SourceText>, places: BTreeMap<String, Range<usize>>) -> RequestPlaces {
-        let label = |span: Range<usize>| Label {
-            file: line.name().to_owned(),
-            span,
-            text: String::new(),
-        };
-        let places = places
-            .into_iter()
-            .map(|(path, span)| (path, label(span)))
-            .collect();
+        let mut labels = BTreeMap::new();
+        for (path, span) in places {
+            let label = Label {
+                file: line.name().to_owned(),
+                span,
+                text: String::new(),
+            };
+            labels.insert(path, label);
+        }
         RequestPlaces {
             line: Some(line),
-            places,
+            places: labels,
         }
     }
 
@@ -135,9 +130,10 @@ impl RequestPlaces {
 
     /// A diagnostic with a caret at a path, as far as something is said of it.
     pub(super) fn at(&self, diagnostic: Diagnostic, path: &str, text: &str) -> Diagnostic {
-        self.label(path, text)
-            .into_iter()
-            .fold(diagnostic, Diagnostic::labelled)
+        match self.label(path, text) {
+            Some(label) => diagnostic.labelled(label),
+            None => diagnostic,
+        }
     }
 
     /// All places, as carets.

@@ -30,14 +30,10 @@ pub(super) fn check_job_request(request: &JobRequest, asked: &RequestPlaces) -> 
             checking.test(job);
         }
         JobRequest::Acs(job) => {
-            for (path, name) in job
-                .app
-                .iter()
-                .map(|app| ("job.app", app))
-                .chain([("job.container", &job.container)])
-            {
-                checking.label(path, name);
+            if let Some(app) = &job.app {
+                checking.label("job.app", app);
             }
+            checking.label("job.container", &job.container);
         }
         JobRequest::Ray(job) => checking.ray_version(job),
         JobRequest::Perftest(job) => checking.device(job),
@@ -106,7 +102,9 @@ impl Checking<'_> {
         }
         self.check_variable_names(pods);
         for (path, text) in [("job.cpu", &pods.cpu), ("job.memory", &pods.memory)] {
-            text.iter().for_each(|text| self.amount(path, text));
+            if let Some(text) = text {
+                self.amount(path, text);
+            }
         }
         self.resource("job.gpu_resource", &pods.gpu_resource);
         if let Devices::Said(devices) = &pods.devices {
@@ -156,19 +154,8 @@ impl Checking<'_> {
     /// A network by its name, with its namespace before it and an interface behind it, or several
     /// of them (k8snetworkplumbingwg, multi-network specification, 4.1.2.1).
     fn network(&mut self, pods: &Pods) {
-        let is_one = |text: &str| {
-            let (text, interface) = text
-                .split_once('@')
-                .map_or((text, None), |(text, interface)| (text, Some(interface)));
-            let (namespace, name) = text
-                .split_once('/')
-                .map_or((None, text), |(namespace, name)| (Some(namespace), name));
-            namespace.is_none_or(is_label) && is_subdomain(name) && interface.is_none_or(is_netdev)
-        };
-        if let Some(text) = pods
-            .network
-            .as_deref()
-            .filter(|text| !text.split(',').all(is_one))
+        if let Some(text) = pods.network.as_deref()
+            && !text.split(',').all(is_network)
         {
             let message = format!("`{}` cannot be a network", one_line(text, 80));
             self.wrong(
@@ -182,13 +169,9 @@ impl Checking<'_> {
 
     /// A name of libibverbs.
     fn device(&mut self, job: &Perftest) {
-        let is_device = |text: &str| {
-            !text.is_empty()
-                && text
-                    .chars()
-                    .all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c))
-        };
-        if let Some(text) = job.device.as_ref().filter(|text| !is_device(text)) {
+        if let Some(text) = &job.device
+            && !is_plain_word(text, "_-.")
+        {
             let message = format!("`{}` cannot be an RDMA device", one_line(text, 60));
             self.wrong(
                 "job.rdma_device",
@@ -208,10 +191,10 @@ impl Checking<'_> {
             turns: job.turns,
         };
         // A program is looked for in the image, where a path may begin at its working folder.
-        for fault in nccl::find_nccl_test_faults(words)
-            .into_iter()
-            .filter(|fault| fault.key != "program")
-        {
+        for fault in nccl::find_nccl_test_faults(words) {
+            if fault.key == "program" {
+                continue;
+            }
             let error = self
                 .asked
                 .refused(Diagnostic::error("RW1300", fault.message))
@@ -224,13 +207,10 @@ impl Checking<'_> {
     }
 
     fn ray_version(&mut self, job: &Ray) {
-        let is_release = |text: &str| {
-            text.starts_with(|c: char| c.is_ascii_digit())
-                && text
-                    .chars()
-                    .all(|c| c.is_ascii_alphanumeric() || ".+-".contains(c))
+        let Some(text) = &job.ray_version else {
+            return;
         };
-        if let Some(text) = job.ray_version.as_ref().filter(|text| !is_release(text)) {
+        if !text.starts_with(|c: char| c.is_ascii_digit()) || !is_plain_word(text, ".+-") {
             let message = format!("`{}` is no release of Ray", one_line(text, 40));
             self.wrong(
                 "job.ray_version",
@@ -242,10 +222,8 @@ impl Checking<'_> {
     }
 
     fn pull_policy(&mut self, pods: &Pods) {
-        if let Some(policy) = pods
-            .image_pull_policy
-            .as_deref()
-            .filter(|policy| !["Always", "IfNotPresent", "Never"].contains(policy))
+        if let Some(policy) = pods.image_pull_policy.as_deref()
+            && !["Always", "IfNotPresent", "Never"].contains(&policy)
         {
             let message = format!("`{}` is no policy for pulling images", one_line(policy, 40));
             self.wrong(
@@ -285,16 +263,8 @@ impl Checking<'_> {
     }
 
     fn resource(&mut self, path: &str, name: &str) {
-        let (prefix, last) = name
-            .rsplit_once('/')
-            .map_or(("", name), |(prefix, last)| (prefix, last));
-        let is_name = |text: &str| {
-            !text.is_empty()
-                && text
-                    .chars()
-                    .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
-        };
-        if !is_name(last) || !(prefix.is_empty() || is_subdomain(prefix)) {
+        let (prefix, last) = name.rsplit_once('/').unwrap_or(("", name));
+        if !is_plain_word(last, "-_.") || !(prefix.is_empty() || is_subdomain(prefix)) {
             let message = format!("`{}` cannot be a resource", one_line(name, 80));
             self.wrong(
                 path,
@@ -309,10 +279,28 @@ impl Checking<'_> {
 /// What a reference of an image is made of (distribution/reference: reference.go), and nothing that
 /// a Containerfile fills in.
 pub(super) fn is_image(text: &str) -> bool {
-    let plain = |c: char| c.is_ascii_alphanumeric() || ".-_/:@+[]".contains(c);
     text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '[')
         && text.len() <= IMAGE_MAX
-        && text.chars().all(plain)
+        && is_plain_word(text, ".-_/:@+[]")
+}
+
+/// Letters, digits and these marks, and at least one of them.
+pub(super) fn is_plain_word(text: &str, marks: &str) -> bool {
+    let mut characters = text.chars();
+    !text.is_empty() && characters.all(|c| c.is_ascii_alphanumeric() || marks.contains(c))
+}
+
+/// `NAMESPACE/NAME@INTERFACE`, where the first and the last may be left out.
+fn is_network(text: &str) -> bool {
+    let (text, is_on_netdev) = match text.split_once('@') {
+        Some((text, interface)) => (text, is_netdev(interface)),
+        None => (text, true),
+    };
+    let (is_in_namespace, name) = match text.split_once('/') {
+        Some((namespace, name)) => (is_label(namespace), name),
+        None => (true, text),
+    };
+    is_in_namespace && is_subdomain(name) && is_on_netdev
 }
 
 pub(super) fn is_variable(text: &str) -> bool {

@@ -40,9 +40,9 @@ impl Checking<'_> {
                 );
             }
         }
-        job.shared_memory
-            .iter()
-            .for_each(|text| self.amount("job.shared_memory", text));
+        if let Some(text) = &job.shared_memory {
+            self.amount("job.shared_memory", text);
+        }
         self.mounts(job);
         self.check_host_folders(job);
     }
@@ -128,11 +128,11 @@ impl Checking<'_> {
             ("job.selector", &job.selectors),
             ("job.annotation", &job.annotations),
         ] {
-            let is_value = |value: &str| path == "job.annotation" || labels::is_value(value);
-            for (key, value) in pairs
-                .iter()
-                .filter(|(key, value)| !labels::is_key(key) || !is_value(value))
-            {
+            for (key, value) in pairs {
+                let is_value = path == "job.annotation" || labels::is_value(value);
+                if is_value && labels::is_key(key) {
+                    continue;
+                }
                 let message = format!(
                     "`{}` cannot be a label",
                     one_line(&format!("{key}={value}"), 80)
@@ -142,21 +142,22 @@ impl Checking<'_> {
                 self.wrong(path, message, "the API server refuses it", next);
             }
         }
-        let claims = job.data.iter().map(|(claim, _)| ("job.data", claim));
-        let secrets = job
-            .image_pull_secrets
-            .iter()
-            .map(|secret| ("job.image_pull_secret", secret));
-        let names = job
-            .priority
-            .iter()
-            .map(|name| ("job.priority", name))
-            .chain(job.scheduler.iter().map(|name| ("job.scheduler", name)));
-        for (path, name) in claims
-            .chain(secrets)
-            .chain(names)
-            .filter(|(_, name)| !is_subdomain(name))
-        {
+        for (claim, _) in &job.data {
+            self.check_object_name("job.data", claim);
+        }
+        for secret in &job.image_pull_secrets {
+            self.check_object_name("job.image_pull_secret", secret);
+        }
+        if let Some(name) = &job.priority {
+            self.check_object_name("job.priority", name);
+        }
+        if let Some(name) = &job.scheduler {
+            self.check_object_name("job.scheduler", name);
+        }
+    }
+
+    fn check_object_name(&mut self, path: &str, name: &str) {
+        if !is_subdomain(name) {
             let message = format!("`{}` cannot be the name of an object", one_line(name, 80));
             self.wrong(
                 path,

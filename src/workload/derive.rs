@@ -4,7 +4,7 @@
 use super::asked::RequestPlaces;
 use super::hca::{Hcas, resolve_hca_names};
 use super::meeting::Meeting;
-use super::offer::{Offer, is_rdma};
+use super::offer::{Offer, is_rdma, join_rails};
 use super::request::JobRequestKind;
 use ipnet::IpNet;
 use railwright_base::Diagnostic;
@@ -144,10 +144,10 @@ fn derive_traffic_class(made: &mut DerivedEnvironment, loaded: &LoadedSpec) {
 
 /// A path of the spec with its place, where the files have it.
 pub(super) fn describe_spec_path(loaded: &LoadedSpec, path: &str) -> String {
-    loaded.place(path).map_or_else(
-        || format!("`{path}`"),
-        |place| format!("`{path}` ({place})"),
-    )
+    match loaded.place(path) {
+        Some(place) => format!("`{path}` ({place})"),
+        None => format!("`{path}`"),
+    }
 }
 
 /// The rails whose devices the pods get: those of the pools that they ask for.
@@ -156,10 +156,7 @@ fn select_rails(ground: DerivationInputs<'_>) -> Option<BTreeSet<u32>> {
         .offers
         .iter()
         .filter(|offer| ground.asked.contains(&offer.resource));
-    let rails: Option<Vec<&BTreeSet<u32>>> = asked.map(|offer| offer.rails.as_ref()).collect();
-    rails
-        .filter(|rails| !rails.is_empty())
-        .map(|rails| rails.into_iter().flatten().copied().collect())
+    join_rails(asked)
 }
 
 fn derive_devices(
@@ -183,15 +180,14 @@ fn derive_devices(
     };
     match found {
         Hcas::Named { names, because } => {
-            let of = rails.map_or_else(String::new, |rails| {
+            let mut pools = String::new();
+            if let Some(rails) = rails {
                 let rails: Vec<String> = rails.iter().map(u32::to_string).collect();
-                format!(
-                    "the pools that the pods ask for hand out rails {}; ",
-                    rails.join(", ")
-                )
-            });
+                let rails = rails.join(", ");
+                pools = format!("the pools that the pods ask for hand out rails {rails}; ");
+            }
             let because = format!(
-                "{of}{because}; `=` stands for whole names, as mlx5_1 is also the beginning of \
+                "{pools}{because}; `=` stands for whole names, as mlx5_1 is also the beginning of \
                  mlx5_10"
             );
             made.put("NCCL_IB_HCA", format!("={}", names.join(",")), because);
@@ -272,13 +268,13 @@ fn derive_gid_variables(
 
 /// The index of the address for a release of NCCL before 2.21; a warning where it is not known.
 fn derive_gid_index(made: &mut DerivedEnvironment, ground: DerivationInputs<'_>, release: &str) {
-    let has_ofed = |host: &&Host| {
-        let stack = ground.loaded.group_of(host).rdma_stack.as_ref();
-        stack
-            .is_some_and(|stack| matches!(stack.flavour, RdmaFlavour::Doca | RdmaFlavour::MlnxOfed))
-    };
     let is_roce = ground.loaded.spec.fabric.kind == FabricKind::Rocev2;
-    if !is_roce || !ground.hosts.iter().all(has_ofed) {
+    if !is_roce
+        || !ground
+            .hosts
+            .iter()
+            .all(|host| has_ofed(ground.loaded, host))
+    {
         made.warnings
             .push(warn_unknown_gid_index(release, ground.by));
         return;
@@ -289,6 +285,11 @@ fn derive_gid_index(made: &mut DerivedEnvironment, ground: DerivationInputs<'_>,
         describe_spec_path(ground.loaded, "jobs.nccl")
     );
     made.put("NCCL_IB_GID_INDEX", "3", because);
+}
+
+fn has_ofed(loaded: &LoadedSpec, host: &Host) -> bool {
+    let stack = loaded.group_of(host).rdma_stack.as_ref();
+    stack.is_some_and(|stack| matches!(stack.flavour, RdmaFlavour::Doca | RdmaFlavour::MlnxOfed))
 }
 
 fn warn_unknown_gid_index(release: &str, by: &RequestPlaces) -> Diagnostic {

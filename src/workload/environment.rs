@@ -82,11 +82,10 @@ struct SettledVariable {
 impl Settling {
     /// A value that goes before what is there.
     pub(super) fn put(&mut self, name: &str, value: &str, origin: VariableOrigin, reason: String) {
-        let instead_of = self
-            .variables
-            .get(name)
-            .map(|before| before.value.clone())
-            .filter(|before| before != value);
+        let instead_of = match self.variables.get(name) {
+            Some(before) if before.value != value => Some(before.value.clone()),
+            _ => None,
+        };
         self.variables.insert(
             name.to_owned(),
             SettledVariable {
@@ -125,29 +124,31 @@ impl Settling {
 
     /// All of them, with what the catalogue knows.
     pub(super) fn settled(self, catalog: &Catalog, nccl: Option<&str>) -> Vec<Variable> {
-        let variable = |(name, settled): (String, SettledVariable)| {
-            let SettledVariable {
-                value,
-                origin,
-                reason,
-                instead_of,
-            } = settled;
-            let row = catalog.variable.get(&name);
-            let release = nccl.filter(|_| row.is_some_and(|row| row.program == "nccl"));
-            Variable {
-                meaning: row.map(|row| row.meaning.clone()),
-                cost: row.map(|row| row.cost.clone()),
-                default: row.and_then(|row| row.default_in_words(release)),
-                advice: row.and_then(|row| row.advice.clone()),
-                source: row.map(|row| row.source.clone()),
+        let mut variables = Vec::new();
+        for (name, settled) in self.variables {
+            let mut variable = Variable {
                 name,
-                value,
-                origin,
-                reason,
-                instead_of,
+                value: settled.value,
+                origin: settled.origin,
+                reason: settled.reason,
+                instead_of: settled.instead_of,
+                meaning: None,
+                cost: None,
+                default: None,
+                advice: None,
+                source: None,
+            };
+            if let Some(row) = catalog.variable.get(&variable.name) {
+                let release = nccl.filter(|_| row.program == "nccl");
+                variable.meaning = Some(row.meaning.clone());
+                variable.cost = Some(row.cost.clone());
+                variable.default = row.default_in_words(release);
+                variable.advice = row.advice.clone();
+                variable.source = Some(row.source.clone());
             }
-        };
-        self.variables.into_iter().map(variable).collect()
+            variables.push(variable);
+        }
+        variables
     }
 }
 
@@ -160,40 +161,46 @@ pub(super) fn check_variables(
     asked: &RequestPlaces,
     devices: &[String],
 ) -> Vec<Diagnostic> {
-    let theirs = variables.iter().filter(|variable| {
-        matches!(
+    let mut warnings = Vec::new();
+    for variable in variables {
+        if !matches!(
             variable.origin,
             VariableOrigin::Asked | VariableOrigin::Spec
-        )
-    });
-    theirs
-        .filter_map(|variable| {
-            let path = format!("jobs.environment.{}", variable.name);
-            let (told, label) = match catalog.variable.get(&variable.name) {
-                Some(row)
-                    if row.name == HCA
-                        && row
-                            .values
-                            .as_ref()
-                            .is_none_or(|values| values.holds(&variable.value)) =>
-                {
-                    (
-                        warn_unknown_devices(&variable.value, devices)?,
-                        "no device of the hosts",
-                    )
-                }
-                Some(row) => (out_of_range(row, &variable.value)?, "cannot be"),
-                None => (
-                    warn_mistyped_name(&variable.name, catalog)?,
-                    "nobody reads this",
-                ),
-            };
-            let caret = asked
-                .label(&path, label)
-                .or_else(|| loaded.label(&path, label));
-            Some(caret.into_iter().fold(told, Diagnostic::labelled))
-        })
-        .collect()
+        ) {
+            continue;
+        }
+        let Some((warning, label)) = check_variable(variable, catalog, devices) else {
+            continue;
+        };
+        let path = format!("jobs.environment.{}", variable.name);
+        let caret = asked
+            .label(&path, label)
+            .or_else(|| loaded.label(&path, label));
+        warnings.push(match caret {
+            Some(caret) => warning.labelled(caret),
+            None => warning,
+        });
+    }
+    warnings
+}
+
+/// What is to be said of a variable, and the label for its place.
+fn check_variable(
+    variable: &Variable,
+    catalog: &Catalog,
+    devices: &[String],
+) -> Option<(Diagnostic, &'static str)> {
+    let value = &variable.value;
+    let Some(row) = catalog.variable.get(&variable.name) else {
+        let warning = warn_mistyped_name(&variable.name, catalog)?;
+        return Some((warning, "nobody reads this"));
+    };
+    let values = row.values.as_ref();
+    if row.name == HCA && values.is_none_or(|values| values.holds(value)) {
+        let warning = warn_unknown_devices(value, devices)?;
+        return Some((warning, "no device of the hosts"));
+    }
+    Some((out_of_range(row, value)?, "cannot be"))
 }
 
 fn out_of_range(row: &VariableRow, value: &str) -> Option<Diagnostic> {
@@ -225,26 +232,21 @@ fn out_of_range(row: &VariableRow, value: &str) -> Option<Diagnostic> {
 /// Devices that are named and that no host has: NCCL says nothing of a name that fits none, and
 /// goes on with the others or with TCP.
 fn warn_unknown_devices(value: &str, devices: &[String]) -> Option<Diagnostic> {
-    let (is_whole, names) = value
-        .strip_prefix('=')
-        .map_or((false, value), |names| (true, names));
-    let is_there = |name: &str| {
-        devices.iter().any(|device| {
-            if is_whole {
-                device == name
-            } else {
-                device.starts_with(name)
-            }
-        })
+    let (is_whole, names) = match value.strip_prefix('=') {
+        Some(names) => (true, names),
+        None => (false, value),
     };
-    let named = names
-        .split(',')
-        .map(|name| name.split(':').next().unwrap_or_default())
-        .filter(|name| !name.is_empty());
-    let strange: Vec<String> = named
-        .filter(|name| !is_there(name))
-        .map(|name| one_line(name, 40))
-        .collect();
+    let mut strange = Vec::new();
+    for name in names.split(',') {
+        let name = name.split(':').next().unwrap_or_default();
+        let is_there = devices.iter().any(|device| match is_whole {
+            true => device == name,
+            false => device.starts_with(name),
+        });
+        if !name.is_empty() && !is_there {
+            strange.push(one_line(name, 40));
+        }
+    }
     if strange.is_empty() || devices.is_empty() || names.starts_with('^') {
         return None;
     }

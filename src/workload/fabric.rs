@@ -47,14 +47,18 @@ fn without_hosts(pods: &Pods, asked: &RequestPlaces) -> Vec<Diagnostic> {
             matches!(pods.devices, Devices::Said(_)),
         ),
     ];
-    let refused = |(path, option, is_asked): (&str, &str, bool)| {
+    let mut errors = Vec::new();
+    for (path, option, is_asked) in of_hosts {
+        if !is_asked {
+            continue;
+        }
         let error = Diagnostic::error(
             "RW1221",
             format!("pods of Container Compute Service cannot have `{option}`"),
         )
         .effect("they have no host of yours, and RDMA comes by their labels")
         .next("leave it out");
-        is_asked.then(|| asked.at(asked.refused(error), path, "has no meaning here"))
-    };
-    of_hosts.into_iter().filter_map(refused).collect()
+        errors.push(asked.at(asked.refused(error), path, "has no meaning here"));
+    }
+    errors
 }

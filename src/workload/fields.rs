@@ -19,10 +19,10 @@ pub(super) fn check_workload_fields(
         WorkloadKind::Ray => (OF_ACS, WorkloadKind::Acs.word()),
     };
     let kind = workload.kind.word();
-    let path = |field: &str| format!("workloads[{index}].{field}");
+    let path = format!("workloads[{index}]");
     let mut found: Vec<Diagnostic> = Vec::new();
     for field in others {
-        let Some(label) = loaded.key_label(&path(field), "not of this kind") else {
+        let Some(label) = loaded.key_label(&format!("{path}.{field}"), "not of this kind") else {
             continue;
         };
         let error = new_field_error(
@@ -36,14 +36,14 @@ pub(super) fn check_workload_fields(
         let error = new_field_error(
             "a workload of the kind `acs` needs a `command`".to_owned(),
             "the container would run what its image runs by itself, which nobody here knows",
-            [loaded.label_around(&path("command"), "without `command`")],
+            [loaded.label_around(&format!("{path}.command"), "without `command`")],
         );
         found.push(error.next("say what the container runs: `command: [sleep, 1000h]`"));
     }
     if workload.without_rdma && !workload.devices.is_empty() {
         let labels = [
-            loaded.label_around(&path("devices"), "asked for"),
-            loaded.label_around(&path("without_rdma"), "and not wanted"),
+            loaded.label_around(&format!("{path}.devices"), "asked for"),
+            loaded.label_around(&format!("{path}.without_rdma"), "and not wanted"),
         ];
         let error = new_field_error(
             "a workload without RDMA asks for RDMA devices".to_owned(),

@@ -127,13 +127,13 @@ pub(super) const FLAGS: [Flag; 52] = [
 
 /// Takes what a flag says over into the training; what is wrong with the value where something is.
 pub(super) fn apply_flag(flag: &Flag, value: &str, job: &mut Pytorch) -> Result<(), String> {
-    let text = || value.to_owned();
+    let text = value.to_owned();
     match flag.name {
-        "name" => job.pods.name = text(),
-        "namespace" => job.pods.namespace = text(),
-        "image" => job.pods.image = text(),
-        "image-pull-policy" => job.pods.image_pull_policy = Some(text()),
-        "image-pull-secret" => job.image_pull_secrets.push(text()),
+        "name" => job.pods.name = text,
+        "namespace" => job.pods.namespace = text,
+        "image" => job.pods.image = text,
+        "image-pull-policy" => job.pods.image_pull_policy = Some(text),
+        "image-pull-secret" => job.image_pull_secrets.push(text),
         "gpus" => job.pods.gpus = Some(parse_count(value)?),
         "device" => {
             let device = parse_pair(value, '=', "RESOURCE=COUNT")?;
@@ -143,25 +143,25 @@ pub(super) fn apply_flag(flag: &Flag, value: &str, job: &mut Pytorch) -> Result<
             }
         }
         "workers" => job.workers = parse_count(value)?,
-        "nproc-per-node" => job.nproc_per_node = Some(text()),
+        "nproc-per-node" => job.nproc_per_node = Some(text),
         "env" => job
             .pods
             .environment
             .push(parse_pair(value, '=', "NAME=VALUE")?),
         "clean-task-policy" => job.clean = parse_clean_policy(value)?,
-        "working-dir" | "workingDir" => job.working_dir = text(),
-        "shell" => job.shell = text(),
-        "share-memory" => job.shared_memory = (!value.is_empty()).then(text),
-        "cpu" => job.pods.cpu = Some(text()),
-        "memory" => job.pods.memory = Some(text()),
-        "priority" => job.priority = Some(text()),
-        "scheduler" => job.scheduler = Some(text()),
+        "working-dir" | "workingDir" => job.working_dir = text,
+        "shell" => job.shell = text,
+        "share-memory" => job.shared_memory = (!value.is_empty()).then_some(text),
+        "cpu" => job.pods.cpu = Some(text),
+        "memory" => job.pods.memory = Some(text),
+        "priority" => job.priority = Some(text),
+        "scheduler" => job.scheduler = Some(text),
         "data" => job.data.push(parse_pair(value, ':', "CLAIM:PATH")?),
-        "data-dir" | "dataDir" => job.data_dirs.push(text()),
+        "data-dir" | "dataDir" => job.data_dirs.push(text),
         "label" => job.labels.push(parse_pair(value, '=', "KEY=VALUE")?),
         "annotation" => job.annotations.push(parse_pair(value, '=', "KEY=VALUE")?),
         "selector" => job.selectors.push(parse_pair(value, '=', "KEY=VALUE")?),
-        "toleration" => job.tolerations.push(text()),
+        "toleration" => job.tolerations.push(text),
         "running-timeout" => job.running_timeout_s = Some(parse_go_duration(value)?),
         "ttl-after-finished" => job.ttl_after_finished_s = Some(parse_go_duration(value)?),
         // what Arena itself prints, and where its own parts are
@@ -172,15 +172,14 @@ pub(super) fn apply_flag(flag: &Flag, value: &str, job: &mut Pytorch) -> Result<
 }
 
 fn apply_switch_flag(flag: &Flag, value: &str, job: &mut Pytorch) -> Result<(), String> {
-    let text = || value.to_owned();
     match flag.name {
         // The dashboard's own two are looked at once all is read.
         "tensorboard" if !parse_bool(value)? => job.tensorboard = None,
         "tensorboard" => drop(job.tensorboard.get_or_insert_default()),
         "tensorboard-image" | "tensorboardImage" => {
-            job.tensorboard.get_or_insert_default().image = text()
+            job.tensorboard.get_or_insert_default().image = value.to_owned();
         }
-        "logdir" => job.tensorboard.get_or_insert_default().logdir = text(),
+        "logdir" => job.tensorboard.get_or_insert_default().logdir = value.to_owned(),
         "rdma" => job.rdma = parse_bool(value)?,
         "gang" => job.gang = parse_bool(value)?,
         "hostNetwork" => job.pods.host_network = parse_bool(value)?,
@@ -222,31 +221,30 @@ fn parse_clean_policy(text: &str) -> Result<CleanPods, String> {
 
 /// A duration as Go writes it: `5s`, `1m`, `2h22m`.
 pub(super) fn parse_go_duration(text: &str) -> Result<u64, String> {
-    let wrong = || "this is no duration such as 5s, 1m, 2h22m".to_owned();
-    let (mut total, mut rest) = (0u64, text);
-    if text == "0" {
-        return Ok(0);
+    sum_duration_parts(text).ok_or_else(|| "this is no duration such as 5s, 1m, 2h22m".to_owned())
+}
+
+/// Seconds; nothing where it is no duration, or too long a one.
+fn sum_duration_parts(text: &str) -> Option<u64> {
+    match text {
+        "" => return None,
+        "0" => return Some(0),
+        _ => {}
     }
+    let (mut total, mut rest) = (0u64, text);
     while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
-        let number: u64 = rest[..digits].parse().map_err(|_| wrong())?;
+        let digits = rest.find(|c: char| !c.is_ascii_digit())?;
+        let number: u64 = rest[..digits].parse().ok()?;
         let (unit, length) = match rest[digits..].chars().next() {
             Some('h') => (3600, 1),
             Some('m') => (60, 1),
             Some('s') => (1, 1),
-            _ => return Err(wrong()),
+            _ => return None,
         };
-        total = number
-            .checked_mul(unit)
-            .and_then(|more| total.checked_add(more))
-            .ok_or_else(wrong)?;
+        total = total.checked_add(number.checked_mul(unit)?)?;
         rest = &rest[digits + length..];
     }
-    if text.is_empty() {
-        Err(wrong())
-    } else {
-        Ok(total)
-    }
+    Some(total)
 }
 
 #[cfg(test)]

@@ -48,18 +48,21 @@ impl Rendering<'_> {
         pods: u32,
         gpus: u32,
     ) -> Result<Option<Diagnostic>, Vec<Diagnostic>> {
-        let counts: Option<Vec<u32>> = self.hosts.iter().map(|host| self.gpus_of(host)).collect();
         let asks_whole =
             gpus > 0 && !self.hosts.is_empty() && self.pods().gpu_resource == "nvidia.com/gpu";
-        let room = counts.filter(|_| asks_whole).map(|counts| {
-            counts
-                .iter()
-                .map(|count| u64::from(count / gpus))
-                .sum::<u64>()
-        });
-        let Some(room) = room.filter(|room| u64::from(pods) > *room) else {
+        if !asks_whole {
             return Ok(None);
-        };
+        }
+        let mut room = 0;
+        for host in &self.hosts {
+            let Some(count) = self.gpus_of(host) else {
+                return Ok(None);
+            };
+            room += u64::from(count / gpus);
+        }
+        if u64::from(pods) <= room {
+            return Ok(None);
+        }
         let (each, hosts) = (
             format_count(gpus as usize, "GPU"),
             format_count(self.hosts.len(), "host"),
@@ -68,18 +71,19 @@ impl Rendering<'_> {
             "{pods} pods of {each} each are asked for, and the {hosts} of the job have room for \
              {room}"
         );
-        let told = |diagnostic: Diagnostic| {
-            let diagnostic = diagnostic
-                .effect("the others wait, and what was placed waits for them")
-                .next("ask for fewer pods, or name more hosts");
-            self.asked
-                .at(diagnostic, "job.workers", "more than there is room for")
+        let is_anywhere = self.pods().hosts.is_empty();
+        let diagnostic = match is_anywhere {
+            true => Diagnostic::warning("RW1232", message),
+            false => self.asked.refused(Diagnostic::error("RW1232", message)),
         };
-        match self.pods().hosts.is_empty() {
-            true => Ok(Some(told(Diagnostic::warning("RW1232", message)))),
-            false => Err(vec![told(
-                self.asked.refused(Diagnostic::error("RW1232", message)),
-            )]),
+        let diagnostic = diagnostic
+            .effect("the others wait, and what was placed waits for them")
+            .next("ask for fewer pods, or name more hosts");
+        let label = "more than there is room for";
+        let diagnostic = self.asked.at(diagnostic, "job.workers", label);
+        match is_anywhere {
+            true => Ok(Some(diagnostic)),
+            false => Err(vec![diagnostic]),
         }
     }
 

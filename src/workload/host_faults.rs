@@ -73,19 +73,11 @@ fn too_many_gpus(
     asked: &RequestPlaces,
 ) -> Option<Diagnostic> {
     let gpus = job.gpus?;
-    let has = |host: &&&Host| {
-        inputs
-            .loaded
-            .group_of(host)
-            .gpu
-            .as_ref()
-            .map(|gpu| gpu.count)
-    };
     // A spec that says nothing of GPUs says nothing of their number either.
-    let (host, count) = hosts
-        .iter()
-        .filter_map(|host| Some((host, has(&host)?)))
-        .find(|(_, count)| *count < gpus)?;
+    let (host, count) = hosts.iter().find_map(|host| {
+        let count = inputs.loaded.group_of(host).gpu.as_ref()?.count;
+        (count < gpus).then_some((host, count))
+    })?;
     let error = Diagnostic::error(
         "RW1305",
         format!(
@@ -106,40 +98,39 @@ fn too_many_gpus(
 /// src/util/dash_host/dash_host.c). So an IPv6 address cannot stand there.
 pub(super) fn launch_names(job: &HostJob) -> Result<Vec<String>, Vec<(String, String)>> {
     let is_of_mpi = matches!(job.kind, HostKind::NcclTest(_));
-    let named = |(place, (host, address)): (usize, (&String, &String))| {
+    let (mut names, mut unreachable) = (Vec::new(), Vec::new());
+    for (place, (host, address)) in job.hosts.iter().zip(&job.addresses).enumerate() {
         let shown = one_line(address, 60);
         let why = match address.as_str() {
             // mpirun runs there, and reaches its own host without a login.
-            LOCAL if place == 0 && is_of_mpi => return Ok("localhost".to_owned()),
-            LOCAL if place > 0 && !is_of_mpi => return Ok(address.clone()),
-            LOCAL => {
+            LOCAL if place == 0 && is_of_mpi => {
+                names.push("localhost".to_owned());
+                continue;
+            }
+            LOCAL if place == 0 || is_of_mpi => {
                 "the spec has `local` as its address, which is another machine to each of them"
                     .to_owned()
             }
-            _ if !is_of_mpi => return Ok(address.clone()),
-            address if address.contains(':') => format!(
+            address if is_of_mpi && address.contains(':') => format!(
                 "mpirun takes what follows the first colon of {shown} for a number of processes"
             ),
             address
-                if address.starts_with('+')
-                    || address.chars().any(|c| c == ',' || c.is_whitespace()) =>
+                if is_of_mpi
+                    && (address.starts_with('+')
+                        || address.contains(|c: char| c == ',' || c.is_whitespace())) =>
             {
                 format!("mpirun does not take `{shown}` for one host")
             }
-            address => return Ok(address.to_owned()),
+            address => {
+                names.push(address.to_owned());
+                continue;
+            }
         };
-        Err((one_line(host, 60), why))
-    };
-    let named: Vec<Result<String, _>> = job
-        .hosts
-        .iter()
-        .zip(&job.addresses)
-        .enumerate()
-        .map(named)
-        .collect();
-    match named.iter().any(Result::is_err) {
-        true => Err(named.into_iter().filter_map(Result::err).collect()),
-        false => Ok(named.into_iter().filter_map(Result::ok).collect()),
+        unreachable.push((one_line(host, 60), why));
+    }
+    match unreachable.is_empty() {
+        true => Ok(names),
+        false => Err(unreachable),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Jobs that use the fabric: what was asked for and what the inventory says become objects of
 //! Kubernetes, with the reason of every variable and every argument. Pure: nothing is asked of a
 //! cluster, and nothing is submitted (see `job`). Workloads of the spec, which stay, are rendered
-//! in the same way, and become wishes.
+//! in the same way, and become desired resources.
 //!
 //! `request` is what was asked for, `asked` where each word of it stands, `words`, `flags` and
 //! `arena` read a line of Arena. `check` holds names and amounts to what Kubernetes takes, `fabric`
@@ -12,8 +12,8 @@
 //! `templates` renders, `subject` is what rules look at, `render` the whole way, `acs` and
 //! `perftest` that of their kinds, `pair` a job twice, with RDMA and without, `on_hosts` one on
 //! hosts that no Kubernetes is on, `host_faults` what of it cannot be. `of_spec` renders the
-//! workloads of the spec, `wishes` makes wishes of them. `image` writes the file that an image with
-//! RDMA is built from.
+//! workloads of the spec, `wishes` makes resources of them. `image` writes the file that an image
+//! with RDMA is built from.
 
 mod alibaba_acs;
 mod amount;

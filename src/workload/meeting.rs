@@ -37,6 +37,13 @@ pub(super) enum Meeting {
     Beside { names: Vec<String>, because: String },
 }
 
+/// The interface of a host's management network, where the spec names it.
+fn find_management_interface(loaded: &LoadedSpec, host: &Host) -> Option<String> {
+    let management = loaded.group_of(host).management.as_ref()?.resolved();
+    let vlan = management.vlan.and_then(|vlan| vlan.name);
+    vlan.or(management.bond.map(|bond| bond.name))
+}
+
 impl Meeting {
     /// Of these pods on these hosts.
     pub(super) fn of(loaded: &LoadedSpec, hosts: &[&Host], pods: &Pods) -> Meeting {
@@ -46,14 +53,10 @@ impl Meeting {
                 because: "it is the pod's own interface on the pod network".to_owned(),
             };
         }
-        let management = |host: &&Host| {
-            let management = loaded.group_of(host).management.as_ref()?.resolved();
-            management
-                .vlan
-                .and_then(|vlan| vlan.name)
-                .or(management.bond.map(|bond| bond.name))
-        };
-        let named: Option<IndexSet<String>> = hosts.iter().map(management).collect();
+        let named: Option<IndexSet<String>> = hosts
+            .iter()
+            .map(|host| find_management_interface(loaded, host))
+            .collect();
         match named.filter(|names| !names.is_empty()) {
             Some(names) => Meeting::On {
                 names: names.into_iter().collect(),

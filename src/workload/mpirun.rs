@@ -55,14 +55,15 @@ impl Launch<'_> {
     fn own(&mut self, of_spec: &OfSpec) {
         for words in group_argument_words(&of_spec.words) {
             let name = normalize_argument_name(&words);
-            let row = self.catalog.argument.get(&name).cloned();
+            let (cost, source) = match self.catalog.argument.get(&name) {
+                Some(row) => (row.cost.clone(), row.source.clone()),
+                None => ("not known here".to_owned(), "your spec".to_owned()),
+            };
             let told = Argument {
                 words,
                 reason: format!("the spec says so for all jobs: {}", of_spec.place),
-                cost: row
-                    .as_ref()
-                    .map_or_else(|| "not known here".to_owned(), |row| row.cost.clone()),
-                source: row.map_or_else(|| "your spec".to_owned(), |row| row.source),
+                cost,
+                source,
             };
             // each `-x` is of another variable
             let ours = self.arguments.iter_mut().find(|argument| {
@@ -95,14 +96,11 @@ pub(super) fn of_spec(loaded: &LoadedSpec) -> Result<OfSpec, Vec<Diagnostic>> {
         return Ok(OfSpec::default());
     };
     let words = split_shell_words(text).map_err(|no| {
-        let error = Diagnostic::error("RW1222", no.message).state("nothing was rendered");
-        let label = loaded.label("jobs.mpi_options", no.label);
-        vec![
-            label
-                .into_iter()
-                .fold(error, Diagnostic::labelled)
-                .next("write the options as they stand behind `mpirun`"),
-        ]
+        let mut error = Diagnostic::error("RW1222", no.message).state("nothing was rendered");
+        if let Some(label) = loaded.label("jobs.mpi_options", no.label) {
+            error = error.labelled(label);
+        }
+        vec![error.next("write the options as they stand behind `mpirun`")]
     })?;
     let words = words.into_iter().map(|word| word.text).collect();
     Ok(OfSpec {
@@ -164,11 +162,10 @@ pub(super) fn build_mpirun_arguments(
         ("-n", &turns),
     ];
     // Without GPUs there is none to give to a process.
-    for (option, value) in of_test
-        .into_iter()
-        .filter(|(option, _)| *option != "-g" || !is_without)
-    {
-        launch.put(&format!("nccl-tests {option}"), &[option, value]);
+    for (option, value) in of_test {
+        if option != "-g" || !is_without {
+            launch.put(&format!("nccl-tests {option}"), &[option, value]);
+        }
     }
     launch.arguments
 }
@@ -222,19 +219,13 @@ fn strip_include_exclude(name: &str) -> &str {
 
 /// The whole line as words: the test's own arguments stand behind its name.
 pub(super) fn build_mpirun_line(arguments: &[Argument], program: &str) -> Vec<String> {
-    let of_mpi = arguments
-        .iter()
-        .take_while(|argument| !is_of_test(argument))
-        .flat_map(|argument| argument.words.clone());
-    let of_test = arguments
-        .iter()
-        .skip_while(|argument| !is_of_test(argument))
-        .flat_map(|argument| argument.words.clone());
-    std::iter::once("mpirun".to_owned())
-        .chain(of_mpi)
-        .chain([program.to_owned()])
-        .chain(of_test)
-        .collect()
+    let of_test = arguments.iter().position(is_of_test);
+    let (of_mpi, of_test) = arguments.split_at(of_test.unwrap_or(arguments.len()));
+    let mut line = vec!["mpirun".to_owned()];
+    line.extend(of_mpi.iter().flat_map(|argument| argument.words.clone()));
+    line.push(program.to_owned());
+    line.extend(of_test.iter().flat_map(|argument| argument.words.clone()));
+    line
 }
 
 fn is_of_test(argument: &Argument) -> bool {

@@ -25,41 +25,43 @@ pub(super) fn list_rdma_offers(loaded: &LoadedSpec) -> Vec<Offer> {
     let Some(kubernetes) = &loaded.spec.kubernetes else {
         return Vec::new();
     };
-    let erdma = (loaded.spec.fabric.kind == FabricKind::Erdma).then(|| Offer {
-        resource: ERDMA.to_owned(),
-        shared: true,
-        rails: None,
-    });
-    let pools = kubernetes.rdma.iter().flat_map(|rdma| {
-        let is_shared = rdma.plugin == RdmaPlugin::Shared;
-        let prefix = if is_shared { "rdma" } else { "nvidia.com" };
-        let offer = move |(name, text): (&String, &String)| Offer {
-            resource: format!("{prefix}/{name}"),
-            shared: is_shared,
-            rails: pools::parse_rail_list(text),
-        };
-        rdma.resources.iter().map(offer).collect::<Vec<_>>()
-    });
-    erdma.into_iter().chain(pools).collect()
+    let mut offers = Vec::new();
+    if loaded.spec.fabric.kind == FabricKind::Erdma {
+        offers.push(Offer {
+            resource: ERDMA.to_owned(),
+            shared: true,
+            rails: None,
+        });
+    }
+    if let Some(rdma) = &kubernetes.rdma {
+        let shared = rdma.plugin == RdmaPlugin::Shared;
+        let prefix = if shared { "rdma" } else { "nvidia.com" };
+        for (name, text) in &rdma.resources {
+            offers.push(Offer {
+                resource: format!("{prefix}/{name}"),
+                shared,
+                rails: pools::parse_rail_list(text),
+            });
+        }
+    }
+    offers
 }
 
 /// The resources by which the cluster of the spec gives RDMA devices, each with how many a unit
 /// brings, as far as that is said.
 pub fn list_rdma_pools(loaded: &LoadedSpec) -> Vec<(String, Option<usize>)> {
-    let of_all = loaded
-        .hosts
-        .iter()
-        .map(|host| host.netdevs.len())
-        .min()
-        .filter(|count| *count > 0);
-    let of_rails = |offer: &Offer| offer.rails.as_ref().map(BTreeSet::len).or(of_all);
-    // How many eRDMA devices a pod gets is a setting of the controller.
-    let counted =
-        |offer: &Offer| of_rails(offer).filter(|_| offer.shared && offer.resource != ERDMA);
-    list_rdma_offers(loaded)
-        .iter()
-        .map(|offer| (offer.resource.clone(), counted(offer)))
-        .collect()
+    let fewest = loaded.hosts.iter().map(|host| host.netdevs.len()).min();
+    let mut pools = Vec::new();
+    for offer in list_rdma_offers(loaded) {
+        let count = match &offer.rails {
+            // How many eRDMA devices a pod gets is a setting of the controller.
+            _ if !offer.shared || offer.resource == ERDMA => None,
+            Some(rails) => Some(rails.len()),
+            None => fewest.filter(|count| *count > 0),
+        };
+        pools.push((offer.resource, count));
+    }
+    pools
 }
 
 /// The rails whose devices come with these resources; nothing where that is not said of one of
@@ -69,14 +71,19 @@ pub fn rails_of<'r>(
     resources: impl Iterator<Item = &'r str>,
 ) -> Option<BTreeSet<u32>> {
     let offers = list_rdma_offers(loaded);
-    let asked: Vec<&Offer> = resources
-        .filter_map(|resource| offers.iter().find(|offer| offer.resource == resource))
-        .collect();
-    let rails: Option<Vec<&BTreeSet<u32>>> =
-        asked.iter().map(|offer| offer.rails.as_ref()).collect();
-    rails
-        .filter(|rails| !rails.is_empty())
-        .map(|rails| rails.into_iter().flatten().copied().collect())
+    let asked =
+        resources.filter_map(|resource| offers.iter().find(|offer| offer.resource == resource));
+    join_rails(asked)
+}
+
+/// The rails of all these offers; nothing where one does not say its own, or there are none.
+pub(super) fn join_rails<'o>(offers: impl Iterator<Item = &'o Offer>) -> Option<BTreeSet<u32>> {
+    let mut joined: Option<BTreeSet<u32>> = None;
+    for offer in offers {
+        let rails = offer.rails.as_ref()?;
+        joined.get_or_insert_with(BTreeSet::new).extend(rails);
+    }
+    joined
 }
 
 /// Whether a resource that pods ask for gives RDMA devices, by its name alone.
@@ -93,8 +100,8 @@ pub(super) fn is_rdma(resource: &str, offers: &[Offer]) -> bool {
 
 /// Whether a unit of it brings all that there is: everything but virtual functions.
 pub(super) fn is_shared(resource: &str, offers: &[Offer]) -> bool {
-    offers
-        .iter()
-        .find(|offer| offer.resource == resource)
-        .map_or_else(|| is_rdma(resource, offers), |offer| offer.shared)
+    match offers.iter().find(|offer| offer.resource == resource) {
+        Some(offer) => offer.shared,
+        None => is_rdma(resource, offers),
+    }
 }

@@ -161,17 +161,11 @@ fn resolve_gpu_count(
     if let Some(gpus) = job.gpus.filter(|gpus| *gpus > 0) {
         return Ok(gpus);
     }
-    let counts: BTreeSet<u32> = hosts
-        .iter()
-        .map(|host| {
-            inputs
-                .loaded
-                .group_of(host)
-                .gpu
-                .as_ref()
-                .map_or(0, |gpu| gpu.count)
-        })
-        .collect();
+    let mut counts = BTreeSet::new();
+    for host in hosts {
+        let gpu = inputs.loaded.group_of(host).gpu.as_ref();
+        counts.insert(gpu.map_or(0, |gpu| gpu.count));
+    }
     match counts.iter().next() {
         Some(count) if counts.len() == 1 && *count > 0 => Ok(*count),
         _ => Err(vec![
@@ -198,14 +192,8 @@ fn settle_variables(
     } else {
         JobRequestKind::Pytorch
     };
-    let said: BTreeSet<String> = loaded
-        .spec
-        .jobs
-        .environment
-        .keys()
-        .chain(job.environment.iter().map(|(name, _)| name))
-        .cloned()
-        .collect();
+    let mut said: BTreeSet<String> = loaded.spec.jobs.environment.keys().cloned().collect();
+    said.extend(job.environment.iter().map(|(name, _)| name.clone()));
     let offers = [Offer {
         resource: OWN_RAILS.to_owned(),
         shared: true,
@@ -237,8 +225,15 @@ fn settle_variables(
         pair::hold_to_tcp(&mut settling);
     }
     let variables = settling.settled(catalog, loaded.spec.jobs.nccl.as_deref());
-    let judged = environment::check_variables(&variables, loaded, catalog, asked, &made.devices);
-    (variables, made.warnings.into_iter().chain(judged).collect())
+    let mut warnings = made.warnings;
+    warnings.extend(environment::check_variables(
+        &variables,
+        loaded,
+        catalog,
+        asked,
+        &made.devices,
+    ));
+    (variables, warnings)
 }
 
 /// Says what is not there; `what` is a word of the table below, with what it is about.
@@ -250,24 +245,27 @@ fn nccl_parts(job: &HostJob, names: &[String], program: &str, line: &[String]) -
         "{MISS}command -v mpirun >/dev/null 2>&1 || miss mpirun\n\
          command -v {shown} >/dev/null 2>&1 || miss program {shown}\n"
     );
-    let part = |(place, host): (usize, &String)| {
-        // mpirun starts its own daemon there by a login that nobody types a password for.
-        let logins = names.iter().skip(1).filter(|_| place == 0).map(|name| {
-            let address = quote::quote_for_shell(name);
-            format!(
-                "{{ timeout 15 ssh -n -o BatchMode=yes -o ConnectTimeout=5 {address} true \
-                 >/dev/null 2>&1 || miss login {address}; }} &\n"
-            )
-        });
-        let needs = format!("{both}{}wait\nexit 0\n", logins.collect::<String>());
-        let line = quote::sh_words(line.iter().map(String::as_str));
-        HostPart {
+    // mpirun starts its own daemon there by a login that nobody types a password for.
+    let mut logins = String::new();
+    for name in names.iter().skip(1) {
+        let address = quote::quote_for_shell(name);
+        logins.push_str(&format!(
+            "{{ timeout 15 ssh -n -o BatchMode=yes -o ConnectTimeout=5 {address} true \
+             >/dev/null 2>&1 || miss login {address}; }} &\n"
+        ));
+    }
+    let line = quote::sh_words(line.iter().map(String::as_str));
+    let mut parts = Vec::new();
+    for (place, host) in job.hosts.iter().enumerate() {
+        let is_first = place == 0;
+        let logins = if is_first { logins.as_str() } else { "" };
+        parts.push(HostPart {
             host: host.clone(),
-            needs,
-            start: (place == 0).then(|| (Vec::new(), format!("exec {line}\n"))),
-        }
-    };
-    job.hosts.iter().enumerate().map(part).collect()
+            needs: format!("{both}{logins}wait\nexit 0\n"),
+            start: is_first.then(|| (Vec::new(), format!("exec {line}\n"))),
+        });
+    }
+    parts
 }
 
 fn training_parts(
@@ -291,10 +289,16 @@ fn training_parts(
         .get_file(format!("jobs/{TRAINING}"))
         .and_then(|file| file.contents_utf8())
         .unwrap_or_default();
-    let count = job.hosts.len().to_string();
-    let part = |(place, host): (usize, &String)| {
-        let (place, gpus, port) = (place.to_string(), gpus.to_string(), port.to_string());
-        let sizes = sizes.map(|size| size.to_string());
+    let (gpus, port, count) = (
+        gpus.to_string(),
+        port.to_string(),
+        job.hosts.len().to_string(),
+    );
+    let first = names.first().map_or("", String::as_str);
+    let sizes = sizes.map(|size| size.to_string());
+    let mut parts = Vec::new();
+    for (place, host) in job.hosts.iter().enumerate() {
+        let place = place.to_string();
         let words = [
             ["python3", "-m", "torch.distributed.run"].as_slice(),
             &[
@@ -305,33 +309,28 @@ fn training_parts(
                 "--nproc_per_node",
                 &gpus,
             ],
-            &[
-                "--master_addr",
-                names.first().map_or("", String::as_str),
-                "--master_port",
-                &port,
-                TRAINING,
-            ],
+            &["--master_addr", first, "--master_port", &port, TRAINING],
             &sizes.each_ref().map(String::as_str),
         ];
         let line = quote::sh_words(words.concat());
         let files = vec![(TRAINING.to_owned(), text.to_owned())];
-        HostPart {
+        parts.push(HostPart {
             host: host.clone(),
             needs: needs.clone(),
             start: Some((files, format!("{environment}exec {line}\n"))),
-        }
-    };
-    job.hosts.iter().enumerate().map(part).collect()
+        });
+    }
+    parts
 }
 
 /// The lines of a shell that give these variables to what it starts.
 fn render_exports(variables: &[Variable]) -> String {
-    let export = |variable: &Variable| {
+    let mut lines = String::new();
+    for variable in variables {
         let value = quote::quote_for_shell(&variable.value);
-        format!("export {}={value}\n", variable.name)
-    };
-    variables.iter().map(export).collect()
+        lines.push_str(&format!("export {}={value}\n", variable.name));
+    }
+    lines
 }
 
 /// What is missing on a host, in words, and what brings it.

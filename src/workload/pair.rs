@@ -95,14 +95,11 @@ pub fn render_job_pair(
     tcp.judgement
         .findings
         .retain(|finding| finding.diagnostic.code != ASKS_FOR_NONE);
-    let devices = diff_devices(&rdma, &tcp);
-    if devices.is_empty() {
+    let mut differences = diff_devices(&rdma, &tcp);
+    if differences.is_empty() {
         return Err(vec![nothing_to_leave_out(asked)]);
     }
-    let differences = devices
-        .into_iter()
-        .chain(diff_variables(&rdma, &tcp))
-        .collect();
+    differences.extend(diff_variables(&rdma, &tcp));
     let forecast = forecast_gain(inputs, request, asked, parameters)?;
     Ok(Pair {
         rdma,
@@ -146,54 +143,56 @@ fn nothing_to_leave_out(asked: &RequestPlaces) -> Diagnostic {
 /// Resources that one half has and the other has not.
 fn diff_devices(rdma: &RenderedJob, tcp: &RenderedJob) -> Vec<PairDifference> {
     let (with, without) = (collect_limits(&rdma.objects), collect_limits(&tcp.objects));
-    let lacking = with
-        .into_iter()
-        .filter(|(name, _)| !without.contains_key(name));
-    lacking
-        .map(|(name, amount)| PairDifference {
-            name,
-            rdma: Some(amount),
-            tcp: None,
-            reason: "a pod without the resource gets no RDMA device".to_owned(),
-        })
-        .collect()
+    let mut differences = Vec::new();
+    for (name, amount) in with {
+        if !without.contains_key(&name) {
+            differences.push(PairDifference {
+                name,
+                rdma: Some(amount),
+                tcp: None,
+                reason: "a pod without the resource gets no RDMA device".to_owned(),
+            });
+        }
+    }
+    differences
 }
 
 fn collect_limits(objects: &[Map<String, Value>]) -> BTreeMap<String, String> {
-    fn find(value: &Value, found: &mut BTreeMap<String, String>) {
-        match value {
-            Value::Object(map) => {
-                for (key, below) in map {
-                    match below
-                        .get("limits")
-                        .and_then(Value::as_object)
-                        .filter(|_| key == "resources")
-                    {
-                        Some(limits) => found.extend(
-                            limits
-                                .iter()
-                                .map(|(name, amount)| (name.clone(), format_json_value(amount))),
-                        ),
-                        None => find(below, found),
+    let mut limits = BTreeMap::new();
+    for value in objects.iter().flat_map(Map::values) {
+        add_limits_below(value, &mut limits);
+    }
+    limits
+}
+
+fn add_limits_below(value: &Value, found: &mut BTreeMap<String, String>) {
+    match value {
+        Value::Object(map) => {
+            for (key, below) in map {
+                match below.get("limits") {
+                    Some(Value::Object(limits)) if key == "resources" => {
+                        for (name, amount) in limits {
+                            found.insert(name.clone(), format_json_value(amount));
+                        }
                     }
+                    _ => add_limits_below(below, found),
                 }
             }
-            Value::Array(items) => items.iter().for_each(|item| find(item, found)),
-            _ => {}
         }
+        Value::Array(items) => {
+            for item in items {
+                add_limits_below(item, found);
+            }
+        }
+        _ => {}
     }
-    let mut found = BTreeMap::new();
-    objects
-        .iter()
-        .flat_map(Map::values)
-        .for_each(|value| find(value, &mut found));
-    found
 }
 
 fn format_json_value(value: &Value) -> String {
-    value
-        .as_str()
-        .map_or_else(|| value.to_string(), str::to_owned)
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
 }
 
 fn diff_variables(rdma: &RenderedJob, tcp: &RenderedJob) -> Vec<PairDifference> {
@@ -203,32 +202,24 @@ fn diff_variables(rdma: &RenderedJob, tcp: &RenderedJob) -> Vec<PairDifference> 
         .chain(&tcp.variables)
         .map(|variable| variable.name.as_str())
         .collect();
-    let of = |half: &'_ RenderedJob, name: &str| {
-        half.variables
-            .iter()
-            .find(|variable| variable.name == name)
-            .cloned()
-    };
-    let difference = |name: &str| {
-        let (with, without) = (of(rdma, name), of(tcp, name));
-        let values = [&with, &without]
-            .map(|variable| variable.as_ref().map(|variable| variable.value.clone()));
-        let [rdma, tcp] = values;
-        let reason = match &without {
-            Some(variable) => variable.reason.clone(),
-            None => format!(
-                "it is about RDMA alone: {}",
-                with.map(|variable| variable.reason).unwrap_or_default()
-            ),
+    let mut differences = Vec::new();
+    for name in names {
+        let with = rdma.variables.iter().find(|variable| variable.name == name);
+        let without = tcp.variables.iter().find(|variable| variable.name == name);
+        let reason = match (with, without) {
+            (Some(with), Some(without)) if with.value == without.value => continue,
+            (_, Some(without)) => without.reason.clone(),
+            (Some(with), None) => format!("it is about RDMA alone: {}", with.reason),
+            (None, None) => continue,
         };
-        (rdma != tcp).then(|| PairDifference {
+        differences.push(PairDifference {
             name: name.to_owned(),
-            rdma,
-            tcp,
+            rdma: with.map(|variable| variable.value.clone()),
+            tcp: without.map(|variable| variable.value.clone()),
             reason,
-        })
-    };
-    names.into_iter().filter_map(difference).collect()
+        });
+    }
+    differences
 }
 
 /// Why no gain is to be expected.

@@ -84,7 +84,6 @@ pub(super) struct TensorboardNames {
 
 /// The names of a training.
 pub(super) fn build_pytorch_names(job: &Pytorch, pod: PodNames, gpus: u32) -> PytorchNames {
-    let own = |pairs: &[(String, String)]| pairs.iter().cloned().collect::<BTreeMap<_, _>>();
     let mut labels = chart_labels(job);
     if job.gang {
         labels.insert(
@@ -96,13 +95,13 @@ pub(super) fn build_pytorch_names(job: &Pytorch, pod: PodNames, gpus: u32) -> Py
             job.workers.to_string(),
         );
     }
-    labels.extend(own(&job.labels));
+    labels.extend(job.labels.iter().cloned());
     let mut master_labels = labels.clone();
     master_labels.insert(
         "master-pod-name".to_owned(),
         format!("{}-master-0", job.pods.name),
     );
-    let mut annotations = own(&job.annotations);
+    let mut annotations: BTreeMap<_, _> = job.annotations.iter().cloned().collect();
     annotations.insert(
         "requestGPUsOfJobOwner".to_owned(),
         (u64::from(job.workers) * u64::from(gpus)).to_string(),
@@ -119,12 +118,11 @@ pub(super) fn build_pytorch_names(job: &Pytorch, pod: PodNames, gpus: u32) -> Py
         working_dir: job.working_dir.clone(),
         volumes,
         volume_mounts,
-        node_selector: own(&job.selectors),
+        node_selector: job.selectors.iter().cloned().collect(),
         tolerations: job
             .tolerations
             .iter()
-            .filter_map(|text| Toleration::parse(text).ok())
-            .map(|one| one.object())
+            .filter_map(|text| Some(Toleration::parse(text).ok()?.object()))
             .collect(),
         image_pull_secrets: job
             .image_pull_secrets
@@ -145,12 +143,11 @@ pub(super) fn build_pytorch_names(job: &Pytorch, pod: PodNames, gpus: u32) -> Py
 }
 
 fn chart_labels(job: &Pytorch) -> BTreeMap<String, String> {
-    let release = ("release".to_owned(), job.pods.name.clone());
-    CHART
-        .iter()
-        .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
-        .chain([release])
-        .collect()
+    let mut labels = BTreeMap::from([("release".to_owned(), job.pods.name.clone())]);
+    for (key, value) in CHART {
+        labels.insert(key.to_owned(), value.to_owned());
+    }
+    labels
 }
 
 fn run_policy(job: &Pytorch) -> BTreeMap<String, Value> {
@@ -159,57 +156,46 @@ fn run_policy(job: &Pytorch) -> BTreeMap<String, Value> {
         CleanPods::Running => "Running",
         CleanPods::All => "All",
     };
-    let clean = ("cleanPodPolicy".to_owned(), json!(clean));
-    let seconds =
-        |name: &str, seconds: Option<u64>| seconds.map(|seconds| (name.to_owned(), json!(seconds)));
-    let ends = seconds("activeDeadlineSeconds", job.running_timeout_s);
-    let goes = seconds("ttlSecondsAfterFinished", job.ttl_after_finished_s);
-    [Some(clean), ends, goes].into_iter().flatten().collect()
+    let mut policy = BTreeMap::from([("cleanPodPolicy".to_owned(), json!(clean))]);
+    if let Some(seconds) = job.running_timeout_s {
+        policy.insert("activeDeadlineSeconds".to_owned(), json!(seconds));
+    }
+    if let Some(seconds) = job.ttl_after_finished_s {
+        policy.insert("ttlSecondsAfterFinished".to_owned(), json!(seconds));
+    }
+    policy
 }
 
 /// The volumes of a pod and where they are: logs, data, memory that processes share.
 fn build_volumes(job: &Pytorch) -> (Vec<Value>, Vec<Value>) {
     let (mut volumes, mut mounts) = (Vec::new(), Vec::new());
-    let mut put = |name: &str, what: Value, path: &str| {
-        let mut volume = what;
-        volume["name"] = json!(name);
-        volumes.push(volume);
-        mounts.push(json!({ "name": name, "mountPath": path }));
-    };
-    if let Some(board) = job
-        .tensorboard
-        .as_ref()
-        .filter(|board| !on_a_claim(job, board))
+    if let Some(board) = &job.tensorboard
+        && !on_a_claim(job, board)
     {
-        put(
-            "training-logs-volume",
-            json!({ "hostPath": { "path": host_logs(job) } }),
-            &board.logdir,
-        );
+        let name = "training-logs-volume";
+        volumes.push(json!({ "name": name, "hostPath": { "path": host_logs(job) } }));
+        mounts.push(json!({ "name": name, "mountPath": board.logdir }));
     }
     for (claim, path) in &job.data {
-        put(
-            claim,
-            json!({ "persistentVolumeClaim": { "claimName": claim } }),
-            path,
-        );
+        volumes.push(build_claim_volume(claim));
+        mounts.push(json!({ "name": claim, "mountPath": path }));
     }
     for (at, folder) in job.data_dirs.iter().enumerate() {
+        let name = format!("training-data-{at}");
         let (host, path) = folder.split_once(':').unwrap_or((folder, folder));
-        put(
-            &format!("training-data-{at}"),
-            json!({ "hostPath": { "path": host } }),
-            path,
-        );
+        volumes.push(json!({ "name": name, "hostPath": { "path": host } }));
+        mounts.push(json!({ "name": name, "mountPath": path }));
     }
     if let Some(size) = &job.shared_memory {
-        put(
-            "dshm",
-            json!({ "emptyDir": { "medium": "Memory", "sizeLimit": size } }),
-            "/dev/shm",
-        );
+        let memory = json!({ "medium": "Memory", "sizeLimit": size });
+        volumes.push(json!({ "name": "dshm", "emptyDir": memory }));
+        mounts.push(json!({ "name": "dshm", "mountPath": "/dev/shm" }));
     }
     (volumes, mounts)
+}
+
+fn build_claim_volume(claim: &str) -> Value {
+    json!({ "name": claim, "persistentVolumeClaim": { "claimName": claim } })
 }
 
 /// Logs below the path of a claim are on the claim (kubeflow/arena:
@@ -228,37 +214,28 @@ fn host_logs(job: &Pytorch) -> String {
 }
 
 fn build_tensorboard_names(job: &Pytorch, board: &Tensorboard) -> TensorboardNames {
-    let chart = chart_labels(job);
-    let role = ("role".to_owned(), "tensorboard".to_owned());
-    let known_by = ["app", "chart", "release"];
-    let selector = chart
-        .iter()
-        .filter(|(key, _)| known_by.contains(&key.as_str()))
-        .map(|(key, value)| (key.clone(), value.clone()));
-    let claims = on_a_claim(job, board);
-    let logs = "training-logs-volume";
-    let (volumes, volume_mounts, logdir) = if claims {
-        let volume = |(claim, _): &(String, String)| json!({ "name": claim, "persistentVolumeClaim": { "claimName": claim } });
-        let mount = |(claim, path): &(String, String)| json!({ "name": claim, "mountPath": path });
-        (
-            job.data.iter().map(volume).collect(),
-            job.data.iter().map(mount).collect(),
-            board.logdir.clone(),
-        )
+    let mut labels = chart_labels(job);
+    labels.insert("role".to_owned(), "tensorboard".to_owned());
+    let mut selector = labels.clone();
+    selector.retain(|key, _| ["app", "chart", "release", "role"].contains(&key.as_str()));
+    let (mut volumes, mut volume_mounts) = (Vec::new(), Vec::new());
+    let mut logdir = board.logdir.clone();
+    if on_a_claim(job, board) {
+        for (claim, path) in &job.data {
+            volumes.push(build_claim_volume(claim));
+            volume_mounts.push(json!({ "name": claim, "mountPath": path }));
+        }
     } else {
-        let folder = "/output/training_logs";
-        let volume = json!({ "name": logs, "hostPath": { "path": host_logs(job) } });
-        (
-            vec![volume],
-            vec![json!({ "name": logs, "mountPath": folder })],
-            folder.to_owned(),
-        )
-    };
+        let name = "training-logs-volume";
+        logdir = "/output/training_logs".to_owned();
+        volumes.push(json!({ "name": name, "hostPath": { "path": host_logs(job) } }));
+        volume_mounts.push(json!({ "name": name, "mountPath": logdir }));
+    }
     TensorboardNames {
         name: format!("{}-tensorboard", job.pods.name),
         image: board.image.clone(),
-        selector: selector.chain([role.clone()]).collect(),
-        labels: chart.clone().into_iter().chain([role]).collect(),
+        selector,
+        labels,
         logdir,
         volumes,
         volume_mounts,

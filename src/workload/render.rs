@@ -95,16 +95,17 @@ pub fn render_job(
 /// Adds warnings as notes, except at places of which a rule speaks: what a rule says of a value is
 /// more than that it is out of its range.
 fn add_notes(judgement: &mut RulesReport, warnings: Vec<Diagnostic>) {
-    let told: BTreeSet<_> = judgement
+    let judged: BTreeSet<_> = judgement
         .findings
         .iter()
         .flat_map(|finding| finding.diagnostic.labels.first().map(locate_label))
         .collect();
-    let is_new = |warning: &Diagnostic| {
-        let label = warning.labels.first();
-        label.is_none_or(|label| !told.contains(&locate_label(label)))
-    };
-    judgement.notes.extend(warnings.into_iter().filter(is_new));
+    for warning in warnings {
+        let place = warning.labels.first().map(locate_label);
+        if place.is_none_or(|place| !judged.contains(&place)) {
+            judgement.notes.push(warning);
+        }
+    }
 }
 
 fn locate_label(label: &Label) -> (String, usize) {
@@ -120,21 +121,19 @@ pub(super) fn select_hosts<'a>(
     if names.is_empty() {
         return Ok(loaded.hosts.iter().collect());
     }
-    let found = |name: &String| {
-        loaded.host(name).ok_or_else(|| {
+    let mut hosts = Vec::new();
+    for name in names {
+        let Some(host) = loaded.host(name) else {
             let shown = railwright_base::text::one_line(name, 60);
             let error = asked.refused(Diagnostic::error(
                 "RW1221",
                 format!("the spec has no host `{shown}`"),
             ));
-            asked.at(error, "job.hosts", "named here")
-        })
-    };
-    names
-        .iter()
-        .map(found)
-        .collect::<Result<_, _>>()
-        .map_err(|error| vec![error])
+            return Err(vec![asked.at(error, "job.hosts", "named here")]);
+        };
+        hosts.push(host);
+    }
+    Ok(hosts)
 }
 
 /// A term of a node selector that the node of this host meets alone.
@@ -212,10 +211,9 @@ impl<'a> Rendering<'a> {
             );
         }
         for (name, text) in [("cpu", &pods.cpu), ("memory", &pods.memory)] {
-            resources.extend(
-                text.iter()
-                    .map(|text| (name.to_owned(), amount_from_text(text))),
-            );
+            if let Some(text) = text {
+                resources.insert(name.to_owned(), amount_from_text(text));
+            }
         }
         resources
     }
@@ -275,9 +273,8 @@ impl<'a> Rendering<'a> {
             .iter()
             .map(|(resource, _)| resource.clone())
             .collect();
-        let of_spec = loaded.spec.jobs.environment.keys();
-        let of_pods = self.pods().environment.iter().map(|(name, _)| name);
-        let said: BTreeSet<String> = of_spec.chain(of_pods).cloned().collect();
+        let mut said: BTreeSet<String> = loaded.spec.jobs.environment.keys().cloned().collect();
+        said.extend(self.pods().environment.iter().map(|(name, _)| name.clone()));
         let ground = DerivationInputs {
             loaded,
             catalog: self.inputs.catalog,
@@ -296,8 +293,11 @@ impl<'a> Rendering<'a> {
             self.inputs.loaded.spec.fabric.kind,
             FabricKind::None | FabricKind::Acs
         );
-        let left_open =
+        let is_left_open =
             devices.is_empty() && self.pods().devices == Devices::OfCluster && self.inputs.derives;
+        if !has_rdma || !is_left_open {
+            return None;
+        }
         let warning = Diagnostic::warning(
             "RW1230",
             "the spec does not say by which resource pods get RDMA devices",
@@ -312,7 +312,7 @@ impl<'a> Rendering<'a> {
             "say it: `devices: { RESOURCE: 1 }`, or `kubernetes: { rdma: ... }`; `without_rdma: \
              true` where that is meant",
         ));
-        (has_rdma && left_open).then_some(warning)
+        Some(warning)
     }
 
     pub(super) fn pod_names(
@@ -321,19 +321,19 @@ impl<'a> Rendering<'a> {
         variables: &[Variable],
     ) -> PodNames {
         let pods = self.pods();
-        let terms: Vec<Value> = match pods.hosts.is_empty() {
-            true => Vec::new(),
+        let mut affinity = BTreeMap::new();
+        if !pods.hosts.is_empty() && !self.hosts.is_empty() {
             // one term a node: the terms are joined by `or`, and a field takes one value only
-            false => self.hosts.iter().map(|host| node_term(host)).collect(),
-        };
-        let required = json!({
-            "requiredDuringSchedulingIgnoredDuringExecution": { "nodeSelectorTerms": terms }
-        });
-        let affinity = (!terms.is_empty()).then(|| ("nodeAffinity".to_owned(), required));
-        let network = pods
-            .network
-            .as_ref()
-            .map(|name| ("k8s.v1.cni.cncf.io/networks".to_owned(), name.clone()));
+            let terms: Vec<Value> = self.hosts.iter().map(|host| node_term(host)).collect();
+            let required = json!({
+                "requiredDuringSchedulingIgnoredDuringExecution": { "nodeSelectorTerms": terms }
+            });
+            affinity.insert("nodeAffinity".to_owned(), required);
+        }
+        let mut annotations = BTreeMap::new();
+        if let Some(name) = &pods.network {
+            annotations.insert("k8s.v1.cni.cncf.io/networks".to_owned(), name.clone());
+        }
         PodNames {
             name: pods.name.clone(),
             namespace: pods.namespace.clone(),
@@ -341,8 +341,8 @@ impl<'a> Rendering<'a> {
             image_pull_policy: pods.image_pull_policy.clone(),
             resources,
             environment: variables.iter().map(ContainerVariable::from).collect(),
-            affinity: affinity.into_iter().collect(),
-            annotations: network.into_iter().collect(),
+            affinity,
+            annotations,
             host_network: pods.host_network,
         }
     }
@@ -368,10 +368,10 @@ impl<'a> Rendering<'a> {
         let subject = subject::build_rule_subject(&seen, catalog, self.asked);
         let loaded = self.build_rule_spec(&settled.variables, &made);
         // A job without RDMA is not judged as one with it.
-        let on_fabric = made
-            .acs
-            .as_ref()
-            .map_or(!subject.facts.rdma.is_empty(), |acs| acs.rdma);
+        let on_fabric = match &made.acs {
+            Some(acs) => acs.rdma,
+            None => !subject.facts.rdma.is_empty(),
+        };
         let found = rules::asked_of_job(&loaded, catalog, self.inputs.rules, &subject, on_fabric);
         let mut judgement = rules::judge_job(&loaded, self.inputs.today, found.clone());
         add_notes(&mut judgement, settled.warnings);
@@ -418,11 +418,9 @@ impl<'a> Rendering<'a> {
             ("workers", job.workers.to_string()),
             ("gpus", gpus.to_string()),
         ];
-        arena.extend(
-            job.nproc_per_node
-                .iter()
-                .map(|count| ("PET_NPROC_PER_NODE", count.clone())),
-        );
+        if let Some(count) = &job.nproc_per_node {
+            arena.push(("PET_NPROC_PER_NODE", count.clone()));
+        }
         if gpus == 0 {
             arena.push(("NVIDIA_VISIBLE_DEVICES", "void".to_owned()));
         }

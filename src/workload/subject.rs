@@ -37,21 +37,21 @@ pub(super) fn build_rule_subject(
 ) -> JobSubject {
     let (request, offers) = (seen.request, seen.offers);
     let mut containers = Vec::new();
-    seen.objects
-        .iter()
-        .flat_map(Map::values)
-        .for_each(|value| collect_containers(value, &mut containers));
+    for value in seen.objects.iter().flat_map(Map::values) {
+        collect_containers(value, &mut containers);
+    }
     let pods = request.pods();
     let row = image_of(&catalog.image, &pods.image);
-    let devices = count_rdma_devices(&containers, offers);
-    let rdma = devices
-        .iter()
-        .map(|(resource, count)| format!("{resource}={count}"))
-        .collect();
-    let shared = devices
-        .iter()
-        .filter(|(resource, _)| is_shared(resource, offers))
-        .map(|(_, count)| *count);
+    let (mut rdma, mut shared_units, mut rdma_unknown) = (Vec::new(), Vec::new(), Vec::new());
+    for (resource, count) in count_rdma_devices(&containers, offers) {
+        rdma.push(format!("{resource}={count}"));
+        if is_shared(resource, offers) {
+            shared_units.push(count);
+        }
+        if !offers.is_empty() && !offers.iter().any(|offer| offer.resource == resource) {
+            rdma_unknown.push(resource.to_owned());
+        }
+    }
     let nproc = match request {
         JobRequest::Pytorch(job) => job
             .nproc_per_node
@@ -69,13 +69,9 @@ pub(super) fn build_rule_subject(
         gpus: seen.gpus,
         nproc,
         rdma,
-        shared_units: shared.collect(),
+        shared_units,
         rdma_offered: offers.iter().map(|offer| offer.resource.clone()).collect(),
-        rdma_unknown: devices
-            .keys()
-            .filter(|one| !offers.is_empty() && !offers.iter().any(|offer| offer.resource == **one))
-            .map(|one| (*one).to_owned())
-            .collect(),
+        rdma_unknown,
         ray_version: seen.ray_version.map(str::to_owned),
         image_ray_version: row.and_then(|row| row.ray_of(&pods.image)),
         unequal: containers.iter().flat_map(find_unequal_limits).collect(),
@@ -117,35 +113,40 @@ fn collect_containers<'a>(value: &'a Value, found: &mut Vec<Container<'a>>) {
     match value {
         Value::Object(map) => {
             for (key, below) in map {
-                if key == "containers" {
-                    found.extend(below.as_array().into_iter().flatten().map(parse_container));
-                } else {
-                    collect_containers(below, found);
+                match below {
+                    Value::Array(items) if key == "containers" => {
+                        found.extend(items.iter().map(parse_container));
+                    }
+                    _ if key == "containers" => {}
+                    _ => collect_containers(below, found),
                 }
             }
         }
-        Value::Array(items) => items
-            .iter()
-            .for_each(|item| collect_containers(item, found)),
+        Value::Array(items) => {
+            for item in items {
+                collect_containers(item, found);
+            }
+        }
         _ => {}
     }
 }
 
 fn parse_container(value: &Value) -> Container<'_> {
-    let of = |key: &str| {
-        value
-            .pointer(&format!("/resources/{key}"))
-            .and_then(Value::as_object)
-            .cloned()
-            .unwrap_or_default()
-    };
     Container {
         name: value
             .get("name")
             .and_then(Value::as_str)
             .unwrap_or_default(),
-        requests: of("requests"),
-        limits: of("limits"),
+        requests: find_amounts(value, "/resources/requests"),
+        limits: find_amounts(value, "/resources/limits"),
+    }
+}
+
+/// The amounts of resources that a container has there.
+fn find_amounts(container: &Value, pointer: &str) -> Map<String, Value> {
+    match container.pointer(pointer) {
+        Some(Value::Object(amounts)) => amounts.clone(),
+        _ => Map::new(),
     }
 }
 
@@ -159,27 +160,30 @@ fn find_unequal_limits(container: &Container<'_>) -> Vec<String> {
         .keys()
         .chain(container.limits.keys())
         .collect();
-    let amount = |of: &Map<String, Value>, name: &String| {
-        of.get(name)
-            .map_or_else(|| "nothing".to_owned(), format_amount)
-    };
-    let differs =
-        |name: &&String| amount(&container.requests, name) != amount(&container.limits, name);
-    let said = |name: &String| {
-        let (request, limit) = (
-            amount(&container.requests, name),
-            amount(&container.limits, name),
-        );
-        format!(
-            "{} requests {request} of {name}, and its limit is {limit}",
-            container.name
-        )
-    };
-    names.into_iter().filter(differs).map(said).collect()
+    let mut unequal = Vec::new();
+    for name in names {
+        let request = format_amount_of(name, &container.requests);
+        let limit = format_amount_of(name, &container.limits);
+        if request != limit {
+            unequal.push(format!(
+                "{} requests {request} of {name}, and its limit is {limit}",
+                container.name
+            ));
+        }
+    }
+    unequal
+}
+
+fn format_amount_of(name: &str, amounts: &Map<String, Value>) -> String {
+    match amounts.get(name) {
+        Some(amount) => format_amount(amount),
+        None => "nothing".to_owned(),
+    }
 }
 
 fn format_amount(value: &Value) -> String {
-    value
-        .as_str()
-        .map_or_else(|| value.to_string(), str::to_owned)
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
 }

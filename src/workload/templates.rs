@@ -91,30 +91,28 @@ impl Templates {
         kind: JobRequestKind,
         names: &impl Serialize,
     ) -> Result<Vec<Map<String, Value>>, Vec<Diagnostic>> {
-        let missing = || {
-            vec![Diagnostic::error(
+        let compiled = self.by_kind.get(&kind);
+        let context = tera::Context::from_serialize(names).ok();
+        let (Some(compiled), Some(context)) = (compiled, context) else {
+            return Err(vec![Diagnostic::error(
                 "RW1228",
                 format!("there is no template of {}", kind.word()),
-            )]
+            )]);
         };
-        let compiled = self.by_kind.get(&kind).ok_or_else(missing)?;
-        let context = tera::Context::from_serialize(names).map_err(|_| missing())?;
         let text = compiled
             .engine
             .text(&compiled.snippet, &context, &compiled.document)
             .map_err(|problem| vec![*problem])?;
-        let objects: Result<Vec<_>, _> = text
-            .split("\n---")
-            .filter(|part| !part.trim().is_empty())
-            .map(|part| compiled.object(part))
-            .collect();
-        objects.and_then(|objects| {
-            if objects.is_empty() {
-                Err(compiled.makes_no_object("it makes nothing", Vec::new()))
-            } else {
-                Ok(objects)
+        let mut objects = Vec::new();
+        for part in text.split("\n---") {
+            if !part.trim().is_empty() {
+                objects.push(compiled.object(part)?);
             }
-        })
+        }
+        if objects.is_empty() {
+            return Err(compiled.makes_no_object("it makes nothing", Vec::new()));
+        }
+        Ok(objects)
     }
 }
 
@@ -153,20 +151,15 @@ impl CompiledTemplate {
             span: self.source.line_span(0),
             text: why.to_owned(),
         };
-        let error = Diagnostic::error(
+        let mut error = Diagnostic::error(
             "RW1228",
             "the template of a job makes no object of Kubernetes",
         )
         .labelled(label);
-        let first = problems
-            .first()
-            .map(|problem| railwright_base::text::one_line(&problem.message, 200));
-        vec![
-            first
-                .into_iter()
-                .fold(error, Diagnostic::effect)
-                .next("compare it with the shipped one in `modules/jobs`"),
-        ]
+        if let Some(problem) = problems.first() {
+            error = error.effect(railwright_base::text::one_line(&problem.message, 200));
+        }
+        vec![error.next("compare it with the shipped one in `modules/jobs`")]
     }
 }
 
@@ -222,11 +215,10 @@ fn check_template_file(folder: &str, file: &str) -> Option<Diagnostic> {
     if words.contains(&kind) {
         return None;
     }
-    let near = railwright_base::suggest::find_nearest_word(kind, words);
-    let next = near.map_or_else(
-        || format!("templates are called {}", words.join(", ")),
-        |near| format!("did you mean `{near}{ENDING}`?"),
-    );
+    let next = match railwright_base::suggest::find_nearest_word(kind, words) {
+        Some(near) => format!("did you mean `{near}{ENDING}`?"),
+        None => format!("templates are called {}", words.join(", ")),
+    };
     Some(
         Diagnostic::error(
             "RW1228",

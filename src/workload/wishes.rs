@@ -1,10 +1,10 @@
-//! Workloads of the spec as wishes for objects of its cluster, beside those of modules and after
+//! Workloads of the spec as desired objects of its cluster, beside those of modules and after
 //! them.
 
 use super::of_spec::Workloads;
 use super::render::RenderedJob;
 use super::templates::JOBS_FOLDER;
-use railwright_base::{Address, Diagnostic, Label, Target};
+use railwright_base::{Address, Diagnostic, Target};
 use railwright_knowledge::module::context::reserved_text;
 use railwright_knowledge::module::{DesiredState, ResourceProvenance};
 use railwright_knowledge::spec::LoadedSpec;
@@ -30,7 +30,7 @@ const KEPT_BY_KUBERAY: [&str; 6] = [
 ];
 
 impl Workloads {
-    /// Adds a wish for each object. A workload comes after all that modules wish for in its
+    /// Adds a resource for each object. A workload comes after all that modules declare in its
     /// cluster: device plugins give what its pods ask for, and operators bring its kind.
     pub fn wish(
         &self,
@@ -45,10 +45,10 @@ impl Workloads {
         let mut whose: BTreeMap<Address, String> = desired
             .wishes
             .iter()
-            .map(|wish| (wish.address.clone(), wish.whose()))
+            .map(|resource| (resource.address.clone(), resource.whose()))
             .collect();
         for (index, rendered, digest) in &self.all {
-            let wishing = Wishing {
+            let workload = DesiredWorkload {
                 loaded,
                 index: *index,
                 rendered,
@@ -56,7 +56,7 @@ impl Workloads {
             };
             let mut after = before.clone();
             for object in &rendered.objects {
-                match wishing.wish(object, after.clone(), desired, &mut whose) {
+                match workload.add_resource(object, after.clone(), desired, &mut whose) {
                     Ok(address) => after = vec![address],
                     Err(more) => problems.extend(more),
                 }
@@ -75,18 +75,21 @@ impl Workloads {
     }
 }
 
-/// The wishes of a target that no other one comes after.
-fn find_last_resources(wishes: &[DesiredResource], target: &Target) -> Vec<Address> {
-    let own = || wishes.iter().filter(|wish| wish.address.target == *target);
-    let waited_for: BTreeSet<&Address> = own().flat_map(|wish| &wish.after).collect();
-    own()
-        .map(|wish| &wish.address)
-        .filter(|address| !waited_for.contains(address))
-        .cloned()
-        .collect()
+/// The desired resources of a target that no other one comes after.
+fn find_last_resources(resources: &[DesiredResource], target: &Target) -> Vec<Address> {
+    let mut last = Vec::new();
+    let mut waited_for: BTreeSet<&Address> = BTreeSet::new();
+    for resource in resources {
+        if resource.address.target == *target {
+            last.push(resource.address.clone());
+            waited_for.extend(&resource.after);
+        }
+    }
+    last.retain(|address| !waited_for.contains(address));
+    last
 }
 
-struct Wishing<'a> {
+struct DesiredWorkload<'a> {
     loaded: &'a LoadedSpec,
     /// Its place in the spec.
     index: usize,
@@ -94,9 +97,9 @@ struct Wishing<'a> {
     cluster: &'a Target,
 }
 
-impl Wishing<'_> {
-    /// Adds the wish for an object; `whose` is who wishes for each address so far.
-    fn wish(
+impl DesiredWorkload<'_> {
+    /// Adds the resource of an object; `whose` is who declares each address so far.
+    fn add_resource(
         &self,
         object: &Map<String, Value>,
         after: Vec<Address>,
@@ -122,7 +125,7 @@ impl Wishing<'_> {
             .why
             .insert(address.clone(), vec![self.explain_origin(&module)]);
         let place = self.loaded.place(&format!("workloads[{}]", self.index));
-        let wish = DesiredResource {
+        let resource = DesiredResource {
             address: address.clone(),
             after,
             want: Arc::new(Want {
@@ -132,8 +135,8 @@ impl Wishing<'_> {
                 places: place.into_iter().collect(),
             }),
         };
-        whose.insert(address.clone(), wish.whose());
-        desired.wishes.push(wish);
+        whose.insert(address.clone(), resource.whose());
+        desired.wishes.push(resource);
         Ok(address)
     }
 
@@ -207,10 +210,11 @@ impl Wishing<'_> {
     }
 
     fn at(&self, error: Diagnostic, label: &str) -> Diagnostic {
-        let label: Option<Label> = self
-            .loaded
-            .label(&format!("workloads[{}].name", self.index), label);
-        label.into_iter().fold(error, Diagnostic::labelled)
+        let path = format!("workloads[{}].name", self.index);
+        match self.loaded.label(&path, label) {
+            Some(label) => error.labelled(label),
+            None => error,
+        }
     }
 }
 
@@ -222,14 +226,11 @@ fn build_readiness(object: &Map<String, Value>) -> Value {
         .get("spec")
         .and_then(|spec| spec.get("workerGroupSpecs"))
         .and_then(Value::as_array);
-    let count = |group: &Value, field: &str, default: u64| {
-        group.get(field).and_then(Value::as_u64).unwrap_or(default)
-    };
-    let workers: u64 = groups
-        .into_iter()
-        .flatten()
-        .map(|group| count(group, "replicas", 0) * count(group, "numOfHosts", 1))
-        .sum();
+    let mut workers = 0;
+    for group in groups.into_iter().flatten() {
+        let replicas = group["replicas"].as_u64().unwrap_or(0);
+        workers += replicas * group["numOfHosts"].as_u64().unwrap_or(1);
+    }
     let fields = if workers > 0 {
         json!({ "status.readyWorkerReplicas": workers })
     } else {

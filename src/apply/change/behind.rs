@@ -45,11 +45,12 @@ impl ChangeStep<'_> {
         };
         self.tell_of_behind(hosts, false, failure.clone());
         let folded = nodeset::fold_node_set(hosts);
-        failure.map_or(Ok(()), |why| {
-            Err(format!(
+        match failure {
+            None => Ok(()),
+            Some(why) => Err(format!(
                 "{folded} behind it passed their gate before the change, and not after it: {why}"
-            ))
-        })
+            )),
+        }
     }
 
     fn tell_of_behind(&self, hosts: &[String], before: bool, failure: Option<String>) {

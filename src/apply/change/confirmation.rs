@@ -5,7 +5,7 @@ use super::{ChangeStep, Finish, Halt, halt_with_problem};
 use crate::precondition::{ObservedMember, may_interrupt_netdev};
 use crate::trouble;
 use railwright_base::Address;
-use railwright_plan::{AppliedResource, Member, NodeKind};
+use railwright_plan::{AppliedResource, NodeKind};
 use railwright_resource::Action;
 use railwright_state::NodeOutcome;
 use railwright_state::journal::MemberIntent;
@@ -22,11 +22,8 @@ impl<'a> ChangeStep<'a> {
         actions: &[Action],
     ) -> Result<Finish, Halt> {
         let wanted = self.wanted();
-        let waits = actions
-            .iter()
-            .map(Action::waits_s)
-            .max()
-            .filter(|seconds| *seconds > 0);
+        let longest = actions.iter().map(Action::waits_s).max();
+        let waits = longest.filter(|seconds| *seconds > 0);
         let interrupts = match &self.node.kind {
             NodeKind::Change {
                 interrupts_netdevs, ..
@@ -74,7 +71,7 @@ impl<'a> ChangeStep<'a> {
             }
         };
         let reason = format!("not as desired after it: {what}");
-        let finish = Finish::told(NodeOutcome::Failed { reason }, problem);
+        let finish = Finish::with_problem(NodeOutcome::Failed { reason }, problem);
         Halt::Over(Box::new(Finish { spares, ..finish }))
     }
 
@@ -88,10 +85,11 @@ impl<'a> ChangeStep<'a> {
                 finish.removed.push(s.address().clone());
                 continue;
             }
-            let first = intent
-                .and_then(|intent| intent.first.iter().find(|m| m.address == *s.address()))
-                .cloned();
-            let first = first.unwrap_or_else(|| s.intent(self.shared.context.secrets.redaction()));
+            let mut firsts = intent.iter().flat_map(|intent| &intent.first);
+            let first = match firsts.find(|first| first.address == *s.address()) {
+                Some(first) => first.clone(),
+                None => s.intent(self.shared.context.secrets.redaction()),
+            };
             finish
                 .applied
                 .push((s.address().clone(), self.applied(s, first)));
@@ -103,13 +101,10 @@ impl<'a> ChangeStep<'a> {
     pub(super) fn after_acting(&self, finish: Finish) -> Finish {
         match finish.outcome {
             NodeOutcome::Stale { reason } if self.begun.is_some() => {
-                let told = "the step acted before that, and its connection was lost; how it stands \
+                let note = "the step acted before that, and its connection was lost; how it stands \
                             is not known";
-                let problems = finish
-                    .problems
-                    .into_iter()
-                    .map(|problem| problem.state(told))
-                    .collect();
+                let problems = finish.problems.into_iter();
+                let problems = problems.map(|problem| problem.state(note)).collect();
                 Finish {
                     outcome: NodeOutcome::Unknown { reason },
                     problems,
@@ -121,35 +116,34 @@ impl<'a> ChangeStep<'a> {
     }
 
     /// What a step that did not come through may have made of resources that were never applied, so
-    /// that it is taken back should their wish go.
+    /// that it is taken back should it leave the spec.
     pub(super) fn unfinished(&self) -> Vec<(Address, AppliedResource)> {
-        let of = |member: &Member| {
-            let address = &member.wish.address;
-            let first = self
-                .begun
-                .as_ref()?
-                .first
-                .iter()
-                .find(|first| first.address == *address && !first.met)?;
-            if member.removal
-                || self
-                    .shared
-                    .prior(address)
-                    .is_some_and(|prior| !prior.unfinished)
-            {
-                return None;
-            }
-            Some((
-                address.clone(),
-                AppliedResource::unfinished(
-                    &member.wish,
-                    first.before.clone(),
-                    &self.shared.run,
-                    clock::read_current_time(),
-                ),
-            ))
+        let Some(begun) = &self.begun else {
+            return Vec::new();
         };
-        self.node.members().iter().filter_map(of).collect()
+        let mut unfinished = Vec::new();
+        for member in self.node.members() {
+            let address = &member.wish.address;
+            let mut firsts = begun.first.iter().filter(|first| !first.met);
+            let Some(first) = firsts.find(|first| first.address == *address) else {
+                continue;
+            };
+            if member.removal {
+                continue;
+            }
+            let prior = self.shared.prior(address);
+            if prior.is_some_and(|prior| !prior.unfinished) {
+                continue;
+            }
+            let resource = AppliedResource::unfinished(
+                &member.wish,
+                first.before.clone(),
+                &self.shared.run,
+                clock::read_current_time(),
+            );
+            unfinished.push((address.clone(), resource));
+        }
+        unfinished
     }
 
     fn applied(&self, seen: &ObservedMember, first: MemberIntent) -> AppliedResource {

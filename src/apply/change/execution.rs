@@ -56,8 +56,10 @@ fn find_moved_reason(acted: &ActionsOutcome, actions: &[Action]) -> Option<Strin
         return None;
     };
     let leaves_alone = actions.first().is_some_and(Action::leaves_moved_alone);
-    (failure.code == MOVED && failure.index == 0 && leaves_alone)
-        .then(|| find_failure_message(&failure.stderr).unwrap_or_default())
+    if failure.code != MOVED || failure.index > 0 || !leaves_alone {
+        return None;
+    }
+    Some(find_failure_message(&failure.stderr).unwrap_or_default())
 }
 
 impl<'a> ChangeStep<'a> {
@@ -80,7 +82,7 @@ impl<'a> ChangeStep<'a> {
         };
         let still_running = self.shared.may_still_run(self.node);
         let mut token = still_running.map(|intent| intent.token.clone());
-        let mut intent = earlier;
+        let (mut intent, none) = (earlier, BTreeSet::new());
         for turn in 1..=tries {
             self.keep_to_the_limit(&seen)?;
             self.confirm_empty().await?;
@@ -99,9 +101,8 @@ impl<'a> ChangeStep<'a> {
             let reason = match acted {
                 ActionsOutcome::All => return self.confirm(&seen, begun, &actions).await,
                 ActionsOutcome::Failed(failure) => {
-                    return Err(self
-                        .handle_failed_action(&failure, &actions, &seen, is_first)
-                        .await);
+                    let halt = self.handle_failed_action(&failure, &actions, &seen, is_first);
+                    return Err(halt.await);
                 }
                 ActionsOutcome::LockLost { holder, .. } => {
                     return Err(self.lock_lost(holder.as_deref()));
@@ -111,7 +112,6 @@ impl<'a> ChangeStep<'a> {
             let longest = self.longest(self.node, &actions);
             let answers = self.look_again(&reason, longest, &begun.token).await?;
             seen = again_seen(&seen, &answers);
-            let none = BTreeSet::new();
             match judge_again(&self.node.kind, &seen, &begun, &none, &none) {
                 StepDecision::Met => return Ok(self.done(&seen, Some(&begun))),
                 StepDecision::Act(once_more) if turn < tries => actions = once_more,
@@ -212,40 +212,28 @@ impl<'a> ChangeStep<'a> {
     }
 
     pub(super) async fn perform(&mut self, actions: &[Action], token: &str) -> ActionsOutcome {
-        for (index, action) in actions
-            .iter()
-            .enumerate()
-            .filter(|(_, action)| action.waits_s() == 0)
-        {
-            let (node, word) = (self.node.id.clone(), action.word());
-            (self.shared.sink)(RunEvent::ActionStarted {
-                node: node.clone(),
-                index,
-                count: actions.len(),
-                word: word.clone(),
-            });
-            self.shared.journal.note(JournalEntry::ActionSent {
-                node: node.clone(),
-                index,
-                word: word.clone(),
-            });
+        for (index, action) in actions.iter().enumerate() {
+            if action.waits_s() > 0 {
+                continue;
+            }
+            let word = action.word();
+            self.note_begun(index, actions.len(), &word);
             // By its content, not its place: another attempt may have fewer actions.
-            let performed = self
-                .perform_one(action, &format!("{token}-{}", Digest::of(action).short()))
-                .await;
-            let performed = match performed {
+            let token = format!("{token}-{}", Digest::of(action).short());
+            let performed = match self.perform_one(action, &token).await {
+                Ok(performed) => performed,
                 Err(TransportError::LockLost { holder, .. }) => {
                     return ActionsOutcome::LockLost { holder, index };
                 }
-                other => other.unwrap_or_else(|error| ExecutionOutcome::Unknown {
+                Err(error) => ExecutionOutcome::Unknown {
                     reason: error.to_string(),
-                }),
+                },
             };
-            let code = if let ExecutionOutcome::Ended { code, .. } = &performed {
-                Some(*code)
-            } else {
-                None
+            let code = match &performed {
+                ExecutionOutcome::Ended { code, .. } => Some(*code),
+                ExecutionOutcome::Unknown { .. } => None,
             };
+            let node = self.node.id.clone();
             self.shared
                 .journal
                 .note(JournalEntry::ActionEnded { node, index, code });
@@ -268,6 +256,20 @@ impl<'a> ChangeStep<'a> {
             }
         }
         ActionsOutcome::All
+    }
+
+    /// Shows and journals that an action goes out.
+    fn note_begun(&self, index: usize, count: usize, word: &str) {
+        let (node, word) = (self.node.id.clone(), word.to_owned());
+        (self.shared.sink)(RunEvent::ActionStarted {
+            node: node.clone(),
+            index,
+            count,
+            word: word.clone(),
+        });
+        self.shared
+            .journal
+            .note(JournalEntry::ActionSent { node, index, word });
     }
 
     async fn perform_one(

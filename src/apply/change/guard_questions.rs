@@ -26,7 +26,7 @@ pub(super) enum RollbackTimerState {
     /// What could not be put back.
     Reverted(String),
     None,
-    NotTold,
+    Unknown,
 }
 
 impl ChangeStep<'_> {
@@ -85,12 +85,12 @@ impl ChangeStep<'_> {
             .await
             .unwrap_or_default()
         {
-            None => RollbackTimerState::NotTold,
+            None => RollbackTimerState::Unknown,
             Some((0, said)) => match said.trim().split_once(' ').unwrap_or((said.trim(), "")) {
                 ("armed", _) => RollbackTimerState::Armed,
                 ("reverting", _) => RollbackTimerState::Reverting,
                 ("reverted", failed) => RollbackTimerState::Reverted(failed.trim().to_owned()),
-                _ => RollbackTimerState::NotTold,
+                _ => RollbackTimerState::Unknown,
             },
             Some(_) => RollbackTimerState::None,
         }

@@ -23,7 +23,7 @@ use railwright_transport::{ExecutionOutcome, HostAccess, TransportError};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// How often what the wishes need then may be done: a unit can only be judged once its file is
+/// How often what is still to be done may be done: a unit can only be read once its file is
 /// there.
 const ROUNDS: usize = 3;
 /// What a host may take to put everything back, or to boot, after the guard's time is over.
@@ -47,35 +47,28 @@ impl<'a> ChangeStep<'a> {
     /// Why what is not as desired yet needs a guard; nothing where it needs none. On this very
     /// machine there is no connection.
     pub(super) fn guard_reason(&self, seen: &[ObservedMember]) -> Option<String> {
-        if self
-            .shared
-            .context
-            .hosts
-            .get(self.host)
-            .is_some_and(|access| access.local)
-        {
+        if self.access().is_some_and(|access| access.local) {
             return None;
         }
         let ours = self.shared.host(self.host).ssh_netdevs;
-        let open = seen.iter().filter(|s| !s.is_settled());
-        let found = open
-            .filter_map(|s| find_rollback_reason(&s.member.wish, &s.assessment, &ours))
-            .next();
-        found.or_else(|| match &self.node.kind {
+        for s in seen.iter().filter(|s| !s.is_settled()) {
+            let reason = find_rollback_reason(&s.member.wish, &s.assessment, &ours);
+            if reason.is_some() {
+                return reason;
+            }
+        }
+        match &self.node.kind {
             NodeKind::Change {
                 guard: Some(guard), ..
             } => Some(guard.because.clone()),
             _ => None,
-        })
+        }
     }
 
     /// Whether a guard of an earlier attempt may be armed, whatever is in sync by now. A cluster
     /// has none.
     pub(super) fn may_be_guarded(&self) -> bool {
-        self.shared
-            .context
-            .hosts
-            .get(self.host)
+        self.access()
             .is_some_and(|access| !access.local && access.target().kind != TargetKind::Kube)
     }
 
@@ -98,31 +91,26 @@ impl<'a> ChangeStep<'a> {
         self.confirm_empty().await?;
         let begun = self.intend(&actions, &seen, earlier, None).await?;
         let watch = self.arm(guard, &begun).await?;
-        let proven = match self.prove(&watch, actions, &seen).await {
-            Ok(now) => self
-                .still_in_service(watch.prove)
-                .await
-                .map(|()| now)
-                .map_err(Unproven::from),
-            Err(why) => Err(why),
-        };
-        match proven {
-            Ok(now) => match self.confirm_guard(&watch).await? {
-                true if now.iter().all(ObservedMember::is_settled) => {
-                    Ok(self.done(&now, Some(&begun)))
-                }
-                true => self.save_confirmed(&now, begun).await,
-                false => Err(self
-                    .taken_back(
-                        &watch,
-                        &seen,
-                        "it was not confirmed in time".to_owned().into(),
-                    )
-                    .await),
-            },
+        let mut proven = self.prove(&watch, actions, &seen).await;
+        if proven.is_ok()
+            && let Err(why) = self.still_in_service(watch.prove).await
+        {
+            proven = Err(why.into());
+        }
+        let now = match proven {
+            Ok(now) => now,
             // The guard puts it back by itself, before whoever has the lock now writes anything.
-            Err(Unproven::Over(halt)) => Err(halt),
-            Err(why) => Err(self.taken_back(&watch, &seen, why).await),
+            Err(Unproven::Over(halt)) => return Err(halt),
+            Err(why) => return Err(self.taken_back(&watch, &seen, why).await),
+        };
+        if !self.confirm_guard(&watch).await? {
+            let why = "it was not confirmed in time".to_owned();
+            return Err(self.taken_back(&watch, &seen, why.into()).await);
+        }
+        if now.iter().all(ObservedMember::is_settled) {
+            Ok(self.done(&now, Some(&begun)))
+        } else {
+            self.save_confirmed(&now, begun).await
         }
     }
 
@@ -155,31 +143,7 @@ impl<'a> ChangeStep<'a> {
         };
         let reason = match armed {
             Ok(ExecutionOutcome::Ended { code: 0, .. }) => {
-                // The host's own time began a moment ago; the quarter that is left over covers
-                // that.
-                let whole = Duration::from_secs(seconds.into());
-                let (prove, back) = (
-                    Deadline::after(whole * 3 / 4),
-                    Deadline::after(whole + self.grace()),
-                );
-                let watch = ArmedRollbackTimer {
-                    token,
-                    guard,
-                    seconds,
-                    prove,
-                    back,
-                };
-                let (node, guard) = (self.node.id.clone(), watch.token.clone());
-                self.shared
-                    .journal
-                    .commit(JournalEntry::GuardArmed {
-                        node: node.clone(),
-                        guard,
-                        seconds,
-                    })
-                    .await?;
-                (self.shared.sink)(RunEvent::GuardArmed { node, seconds });
-                return Ok(watch);
+                return self.note_armed(token, guard, seconds).await;
             }
             Err(TransportError::LockLost { holder, .. }) => {
                 return Err(self.lock_lost(holder.as_deref()));
@@ -194,12 +158,35 @@ impl<'a> ChangeStep<'a> {
             Err(error) => error.to_string(),
         };
         let problem = trouble::guard_not_armed(&self.node.id, &reason, &self.shared.next);
-        Err(halt_with_problem(
-            NodeOutcome::Failed {
-                reason: format!("its guard could not be armed: {reason}"),
-            },
-            problem,
-        ))
+        let reason = format!("its guard could not be armed: {reason}");
+        Err(halt_with_problem(NodeOutcome::Failed { reason }, problem))
+    }
+
+    /// Journals a guard that was armed a moment ago.
+    async fn note_armed(
+        &self,
+        token: String,
+        guard: Guard,
+        seconds: u32,
+    ) -> Result<ArmedRollbackTimer, Halt> {
+        // The host's own time began a moment ago; the quarter that is left over covers that.
+        let whole = Duration::from_secs(seconds.into());
+        let watch = ArmedRollbackTimer {
+            token,
+            guard,
+            seconds,
+            prove: Deadline::after(whole * 3 / 4),
+            back: Deadline::after(whole + self.grace()),
+        };
+        let node = self.node.id.clone();
+        let entry = JournalEntry::GuardArmed {
+            node: node.clone(),
+            guard: watch.token.clone(),
+            seconds,
+        };
+        self.shared.journal.commit(entry).await?;
+        (self.shared.sink)(RunEvent::GuardArmed { node, seconds });
+        Ok(watch)
     }
 
     /// Acts and reads again over new connections until all is in sync; else why it is not.
@@ -259,10 +246,7 @@ impl<'a> ChangeStep<'a> {
 
     /// What runs is proven and confirmed before it is saved.
     fn saves_last(&self) -> bool {
-        self.shared
-            .context
-            .hosts
-            .get(self.host)
+        self.access()
             .is_some_and(HostAccess::saves_what_is_confirmed)
     }
 
@@ -338,8 +322,9 @@ impl<'a> ChangeStep<'a> {
         let StepDecision::Act(actions) = go_on(&self.node.kind, now) else {
             return None;
         };
-        let covered = Guard::over(&actions, []).is_ok_and(|guard| watch.guard.covers(&guard));
-        (covered && self.keep_to_the_limit(now).is_ok()).then_some(actions)
+        let needed = Guard::over(&actions, []).ok()?;
+        let may = watch.guard.covers(&needed) && self.keep_to_the_limit(now).is_ok();
+        may.then_some(actions)
     }
 
     /// Reads over a new connection until all is in sync, or something is to be done that was not
@@ -363,18 +348,18 @@ impl<'a> ChangeStep<'a> {
                 Some(Err(error)) => (self.writer, why) = (None, Some(error.one_line())),
                 Some(Ok(answers)) => {
                     let seen = again_seen(seen, &answers);
-                    let new = |action: &Action| !done.contains(action);
                     let over = seen.iter().all(ObservedMember::is_settled)
                         || match go_on(&self.node.kind, &seen) {
-                            StepDecision::Act(more) => more.iter().any(new),
+                            StepDecision::Act(more) => more.iter().any(|new| !done.contains(new)),
                             _ => false,
                         };
                     now = Some(seen);
                     if over {
                         break;
                     }
-                    settle = settle
-                        .or_else(|| Some(Deadline::after(self.shared.context.patience.settle)));
+                    if settle.is_none() {
+                        settle = Some(Deadline::after(self.shared.context.patience.settle));
+                    }
                 }
             }
             clock::sleep_for(self.shared.context.patience.settle_poll).await;
@@ -405,13 +390,13 @@ impl<'a> ChangeStep<'a> {
 /// why the rest was not gone on with.
 fn describe_not_settled(now: &[ObservedMember]) -> String {
     let open: Vec<&ObservedMember> = now.iter().filter(|s| !s.is_settled()).collect();
-    let refused = open.iter().find_map(|s| {
-        let refusal = s.assessment.refusal.as_ref()?;
-        Some(format!("{}: {refusal}", s.address().within_target()))
-    });
-    let what = refused.unwrap_or_else(|| {
-        let differs: Vec<String> = open.iter().map(|s| s.what_differs()).collect();
-        differs.join("; ")
-    });
+    let differs: Vec<String> = open.iter().map(|s| s.what_differs()).collect();
+    let mut what = differs.join("; ");
+    for s in open {
+        if let Some(refusal) = &s.assessment.refusal {
+            what = format!("{}: {refusal}", s.address().within_target());
+            break;
+        }
+    }
     format!("read again over a new connection it is not as desired: {what}")
 }

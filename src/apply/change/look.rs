@@ -40,53 +40,53 @@ impl<'a> ChangeStep<'a> {
         let compares = is_first || matches!(self.node.kind, NodeKind::Drain { .. });
         let ahead = if compares { self.ahead() } else { Vec::new() };
         let mut wanted = self.wanted();
-        wanted.extend(
-            ahead
-                .iter()
-                .flat_map(|(_, member)| self.shared.reads(member)),
-        );
+        for (_, member) in &ahead {
+            wanted.extend(self.shared.reads(member));
+        }
         let Some(writer) = &self.writer else {
             return Err(self.unknown("there is no connection".to_owned()));
         };
         let answers = read_answers(writer, &wanted)
             .await
             .map_err(|error| self.unreachable(&error))?;
+        self.compare_ahead(&ahead, &answers)?;
+        Ok(answers)
+    }
+
+    /// The resources of later steps are as the plan saw them.
+    fn compare_ahead(
+        &self,
+        ahead: &[(&PlanNode, &Member)],
+        answers: &ReadResults,
+    ) -> Result<(), Halt> {
         for (node, member) in ahead {
-            if let Some(reason) = has_moved(&observe_member(
-                member,
-                self.shared.prior(&member.wish.address),
-                &answers,
-                false,
-            )) {
-                let outcome = NodeOutcome::Stale {
-                    reason: reason.clone(),
-                };
-                return Err(halt_with_problem(
-                    outcome,
-                    trouble::report_stale_target(&node.id, &reason, &self.shared.next),
-                ));
+            let prior = self.shared.prior(&member.wish.address);
+            if let Some(reason) = has_moved(&observe_member(member, prior, answers, false)) {
+                let problem = trouble::report_stale_target(&node.id, &reason, &self.shared.next);
+                return Err(halt_with_problem(NodeOutcome::Stale { reason }, problem));
             }
         }
-        Ok(answers)
+        Ok(())
     }
 
     /// Other steps that an earlier part of the run began on the host may run there to this day, and
     /// the host does one thing at a time.
     async fn until_others_are_over(&mut self) -> Result<(), Halt> {
-        let (shared, n) = (self.shared, self.n);
-        let others = shared
-            .on_target(self.node.target.as_ref())
-            .iter()
-            .filter(|m| **m != n)
-            .map(|m| &shared.plan.nodes[*m]);
-        for (node, intent) in others.filter_map(|node| Some((node, shared.may_still_run(node)?))) {
-            self.until_idle(self.longest(node, &[]), &intent.token)
-                .await?;
+        let shared = self.shared;
+        for m in shared.on_target(self.node.target.as_ref()) {
+            let node = &shared.plan.nodes[*m];
+            if *m == self.n {
+                continue;
+            }
+            if let Some(intent) = shared.may_still_run(node) {
+                self.until_idle(self.longest(node, &[]), &intent.token)
+                    .await?;
+            }
         }
         Ok(())
     }
 
-    /// What has to be read to judge the step.
+    /// What has to be read to decide the step.
     pub(super) fn wanted(&self) -> BTreeSet<Read> {
         self.node
             .members()
@@ -98,24 +98,23 @@ impl<'a> ChangeStep<'a> {
     /// The resources of the host's other steps that nothing of ours has touched or will touch
     /// before.
     fn ahead(&self) -> Vec<(&'a PlanNode, &'a Member)> {
-        let shared = self.shared;
-        let untouched = |m: &usize| {
+        let (shared, mut ahead) = (self.shared, Vec::new());
+        for m in shared.on_target(self.node.target.as_ref()) {
             let node = &shared.plan.nodes[*m];
-            node.is_change()
-                && node.held.is_none()
-                && !shared.is_looked_at(*m)
-                && !shared.may_have_moved(*m)
-        };
-        let nodes = shared
-            .on_target(self.node.target.as_ref())
-            .iter()
-            .copied()
-            .filter(untouched)
-            .map(|m| &shared.plan.nodes[m]);
-        nodes
-            .flat_map(|node| node.members().iter().map(move |member| (node, member)))
-            .filter(|(_, m)| !moves_by_plan(m))
-            .collect()
+            if !node.is_change()
+                || node.held.is_some()
+                || shared.is_looked_at(*m)
+                || shared.may_have_moved(*m)
+            {
+                continue;
+            }
+            for member in node.members() {
+                if !moves_by_plan(member) {
+                    ahead.push((node, member));
+                }
+            }
+        }
+        ahead
     }
 
     /// A new connection, tried for as long as a resource may take to settle. An attempt that is
@@ -162,19 +161,15 @@ impl<'a> ChangeStep<'a> {
 
     /// How long an action of a step may take: of these, or of those that were planned.
     pub(super) fn longest(&self, node: &PlanNode, actions: &[Action]) -> Duration {
-        let planned: &[Action] = if let NodeKind::Change { actions, .. } = &node.kind {
-            actions
-        } else {
-            &[]
+        let planned: &[Action] = match &node.kind {
+            NodeKind::Change { actions, .. } => actions,
+            _ => &[],
         };
-        let longest = actions
-            .iter()
-            .chain(planned)
-            .map(|action| Duration::from_secs(action.limit_s().into()))
-            .max();
+        let mut longest = self.shared.context.patience.earlier_step;
+        for action in actions.iter().chain(planned) {
+            longest = longest.max(Duration::from_secs(action.limit_s().into()));
+        }
         longest
-            .unwrap_or_default()
-            .max(self.shared.context.patience.earlier_step)
     }
 
     /// Waits for what an attempt began on the host, also over new connections; whether there was
@@ -198,7 +193,7 @@ impl<'a> ChangeStep<'a> {
             .await
             {
                 Ok(waited) => return Ok(waited),
-                Err(Busy::NotAsked(_) | Busy::NotTold(_))
+                Err(Busy::NotAsked(_) | Busy::UnclearAnswer(_))
                     if connections > 0 && self.reconnect().await.is_ok() =>
                 {
                     connections -= 1
@@ -215,14 +210,13 @@ impl<'a> ChangeStep<'a> {
         let Some(writer) = &self.writer else {
             return false;
         };
-        let now = read_answers(writer, &wanted)
-            .await
-            .map(|answers| again_seen(before, &answers));
-        now.is_ok_and(|now| {
-            now.iter().zip(before).all(|(now, before)| {
-                now.assessment.fingerprint() == before.assessment.fingerprint()
-            })
-        })
+        let Ok(answers) = read_answers(writer, &wanted).await else {
+            return false;
+        };
+        let now = again_seen(before, &answers);
+        now.iter()
+            .zip(before)
+            .all(|(now, before)| now.assessment.fingerprint() == before.assessment.fingerprint())
     }
 }
 

@@ -69,7 +69,7 @@ impl<'a> ChangeStep<'a> {
                     drop(self.ask_anew(RollbackTimerQuery::Fire, watch).await?)
                 }
                 RollbackTimerState::None => return Ok(None),
-                RollbackTimerState::Reverting | RollbackTimerState::NotTold => {}
+                RollbackTimerState::Reverting | RollbackTimerState::Unknown => {}
             }
             clock::sleep_for(self.shared.context.patience.settle_poll).await;
         }
@@ -111,27 +111,15 @@ impl<'a> ChangeStep<'a> {
     /// A netdev that was told to come up again may take a while to be as it was. A restart that was
     /// owed before may be done now: the guard has restarted the unit.
     async fn is_as_before(&mut self, before: &[ObservedMember<'a>]) -> bool {
-        let found = |seen: &[ObservedMember]| {
-            let judged = seen.iter().flat_map(|s| {
-                s.assessment
-                    .attributes
-                    .iter()
-                    .map(move |(name, a)| (s.address(), name, &a.found))
-            });
-            Digest::of(
-                &judged
-                    .filter(|(_, name, _)| *name != RESTARTED)
-                    .collect::<Vec<_>>(),
-            )
-        };
-        let (wanted, before_found) = (self.wanted(), found(before));
+        let (wanted, found_before) = (self.wanted(), digest_readings(before));
         let settle = Deadline::after(self.shared.context.patience.settle);
         loop {
             match clock::await_with_timeout(QUESTION, self.look_once(&wanted)).await {
-                Some(Ok(answers)) if found(&again_seen(before, &answers)) == before_found => {
-                    return true;
+                Some(Ok(answers)) => {
+                    if digest_readings(&again_seen(before, &answers)) == found_before {
+                        return true;
+                    }
                 }
-                Some(Ok(_)) => {}
                 _ => self.writer = None,
             }
             if settle.left().is_zero() {
@@ -176,7 +164,7 @@ impl<'a> ChangeStep<'a> {
             }
             RollbackTimerState::Armed
             | RollbackTimerState::Reverting
-            | RollbackTimerState::NotTold => {}
+            | RollbackTimerState::Unknown => {}
         }
         match self.wait_until_back(&watch).await? {
             Some(failed) => {
@@ -189,4 +177,17 @@ impl<'a> ChangeStep<'a> {
             )),
         }
     }
+}
+
+/// The digest of what was read, without pending restarts.
+fn digest_readings(seen: &[ObservedMember]) -> Digest {
+    let mut readings = Vec::new();
+    for s in seen {
+        for (name, attribute) in &s.assessment.attributes {
+            if name != RESTARTED {
+                readings.push((s.address(), name, &attribute.found));
+            }
+        }
+    }
+    Digest::of(&readings)
 }

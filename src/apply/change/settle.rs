@@ -1,5 +1,5 @@
 //! After a step's last action: looks until everything is in sync. What comes about by itself
-//! (pods that start, a resource that a node comes to give) is waited for as long as its wish says,
+//! (pods that start, a resource that a node comes to give) is waited for as long as the spec says,
 //! and no longer than there is hope.
 
 use super::look::{again_seen, read_answers};
@@ -18,7 +18,7 @@ use std::time::Duration;
 
 /// The longest pause between two looks at what is waited for.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-/// What is waited for has to be as wished in so many looks, one after the other: the resources of a
+/// What is waited for has to be in sync in so many looks, one after the other: the resources of a
 /// node come and go while its kubelet and the device plugins start (kubernetes/kubernetes#125579).
 const STEADY_LOOKS: u32 = 2;
 /// What was taken back from somebody else has to stay so for so many looks: a controller that
@@ -27,7 +27,7 @@ const LOOKS_AFTER_A_RIVAL: u32 = 4;
 
 /// How it stands after the last look.
 pub(super) enum SettleOutcome<'a> {
-    /// As wished.
+    /// In sync.
     As(Vec<ObservedMember<'a>>),
     /// Not, and no longer waited for.
     Not {
@@ -50,18 +50,12 @@ impl<'a> ChangeStep<'a> {
         waits: Option<u32>,
     ) -> Result<SettleOutcome<'a>, Halt> {
         let patience = &self.shared.context.patience;
-        let limit = waits.map_or(patience.settle, |seconds| {
-            Duration::from_secs(seconds.into())
-        });
-        let undone = clock::Deadline::after(patience.settle);
-        let contested = seen.iter().any(|s| s.rival().is_some());
-        let steady = match waits {
-            _ if contested => LOOKS_AFTER_A_RIVAL,
-            // What is gone does not come back by itself.
-            Some(_) if seen.iter().all(|s| s.member.removal) => 1,
-            Some(_) => STEADY_LOOKS,
-            None => 1,
+        let limit = match waits {
+            Some(seconds) => Duration::from_secs(seconds.into()),
+            None => patience.settle,
         };
+        let undone = clock::Deadline::after(patience.settle);
+        let steady = count_steady_looks(seen, waits);
         let (end, mut pause) = (clock::Deadline::after(limit), patience.settle_poll);
         let (mut now, mut good, mut said, mut looks) =
             (seen.to_vec(), 0, String::new(), self.looks());
@@ -77,85 +71,72 @@ impl<'a> ChangeStep<'a> {
                 }
                 Err(_) => {}
             }
-            good = if now.iter().all(ObservedMember::is_settled) {
-                good + 1
-            } else {
-                0
-            };
+            let is_good = now.iter().all(ObservedMember::is_settled);
+            good = if is_good { good + 1 } else { 0 };
             if good >= steady {
                 return Ok(SettleOutcome::As(now));
             }
-            let trouble = if waits.is_some() && good == 0 {
-                self.trouble(&now).await
-            } else {
-                None
+            let trouble = match waits {
+                Some(_) if !is_good => self.trouble(&now).await,
+                _ => None,
             };
             looks = looks.saturating_sub(1);
-            // What was applied and is not there (somebody deleted it) is not made by waiting.
-            let lost = undone.left().is_zero()
-                && now
-                    .iter()
-                    .any(|s| !s.is_settled() && !s.assessment.only_waits());
-            let over = if waits.is_some() {
-                end.left().is_zero() || lost
-            } else {
-                looks == 0
+            let is_over = match waits {
+                Some(_) => end.left().is_zero() || (undone.left().is_zero() && is_lost(&now)),
+                None => looks == 0,
             };
-            let set_back = contested && now.iter().any(|s| s.rival().is_some());
-            let hopeless = set_back
-                || now.iter().zip(seen).any(is_hopeless)
-                || trouble.as_ref().is_some_and(|trouble| trouble.hopeless);
-            if over || (good == 0 && hopeless) {
-                return Ok(SettleOutcome::Not {
-                    now,
-                    trouble: trouble.map(|trouble| trouble.words),
-                });
+            let is_hopeless = !is_good && is_hopeless(&now, seen, trouble.as_ref());
+            let trouble = trouble.map(|trouble| trouble.words);
+            if is_over || is_hopeless {
+                return Ok(SettleOutcome::Not { now, trouble });
             }
             if waits.is_some() {
-                said = self.tell(&now, trouble.map(|trouble| trouble.words), said);
+                said = self.tell(&now, trouble, said);
                 if self.shared.is_ending() {
                     return Ok(SettleOutcome::Interrupted(said));
                 }
             }
             clock::sleep_for(pause).await;
-            pause = if waits.is_some() {
-                (pause * 5 / 4).min(LONGEST_PAUSE.max(patience.settle_poll))
-            } else {
-                pause
-            };
+            if waits.is_some() {
+                pause = (pause * 5 / 4).min(LONGEST_PAUSE.max(patience.settle_poll));
+            }
         }
     }
 
     /// The hosts whose nodes have what is waited for, where others alone lack it; nothing where it
-    /// is not told by nodes of hosts.
+    /// is not lacking on nodes of hosts.
     pub(super) fn spared(&self, open: &[&ObservedMember<'a>]) -> Option<BTreeSet<Target>> {
         let nodes = &self.shared.context.nodes;
-        let is_by_node = |s: &&ObservedMember| {
-            !s.assessment.lacking.is_empty()
-                && s.assessment
-                    .lacking
-                    .iter()
-                    .all(|name| nodes.contains_key(name))
-        };
-        let lacks = |name: &String| open.iter().any(|s| s.assessment.lacking.contains(name));
-        let spared: BTreeSet<Target> = nodes
-            .iter()
-            .filter(|(name, _)| !lacks(name))
-            .map(|(_, host)| host.clone())
-            .collect();
-        (open.iter().all(is_by_node) && !spared.is_empty()).then_some(spared)
+        let mut lacking: BTreeSet<&String> = BTreeSet::new();
+        for s in open {
+            let names = &s.assessment.lacking;
+            if names.is_empty() || !names.iter().all(|name| nodes.contains_key(name)) {
+                return None;
+            }
+            lacking.extend(names);
+        }
+        let mut spared = BTreeSet::new();
+        for (name, host) in nodes {
+            if !lacking.contains(name) {
+                spared.insert(host.clone());
+            }
+        }
+        (!spared.is_empty()).then_some(spared)
     }
 
     /// Why it does not come about, asked of the target.
     async fn trouble(&self, now: &[ObservedMember<'a>]) -> Option<NotReadyReason> {
         let open: Vec<&ObservedMember> = now.iter().filter(|s| !s.is_settled()).collect();
-        let wanted: BTreeSet<Read> = open
-            .iter()
-            .filter_map(|s| Some(s.kind?.troubles(&s.member.wish)))
-            .flatten()
-            .collect();
-        let writer = self.writer.as_ref().filter(|_| !wanted.is_empty())?;
-        let answers = read_answers(writer, &wanted).await.ok()?;
+        let mut wanted: BTreeSet<Read> = BTreeSet::new();
+        for s in &open {
+            if let Some(kind) = s.kind {
+                wanted.extend(kind.troubles(&s.member.wish));
+            }
+        }
+        if wanted.is_empty() {
+            return None;
+        }
+        let answers = read_answers(self.writer.as_ref()?, &wanted).await.ok()?;
         let trouble = open
             .iter()
             .find_map(|s| s.kind?.trouble(&s.member.wish, &answers))?;
@@ -167,36 +148,60 @@ impl<'a> ChangeStep<'a> {
 
     /// Says what is waited for, where that is not what was said last.
     fn tell(&self, now: &[ObservedMember<'a>], trouble: Option<String>, said: String) -> String {
-        let open: Vec<String> = now
-            .iter()
-            .filter(|s| !s.is_settled())
-            .map(ObservedMember::what_is_waited_for)
-            .chain(trouble)
-            .collect();
-        let words = if open.is_empty() {
-            said.clone()
-        } else {
-            open.join("; ")
-        };
-        if words != said {
-            (self.shared.sink)(RunEvent::StepWaits {
-                node: self.node.id.clone(),
-                words: words.clone(),
-            });
+        let open = now.iter().filter(|s| !s.is_settled());
+        let mut open: Vec<String> = open.map(ObservedMember::what_is_waited_for).collect();
+        open.extend(trouble);
+        let words = open.join("; ");
+        if open.is_empty() || words == said {
+            return said;
         }
+        (self.shared.sink)(RunEvent::StepWaits {
+            node: self.node.id.clone(),
+            words: words.clone(),
+        });
         words
     }
 }
 
-/// Whether waiting does not help, by what the target says since the step.
-fn is_hopeless((now, before): (&ObservedMember<'_>, &ObservedMember<'_>)) -> bool {
-    let since = |s: &ObservedMember<'_>| {
-        s.assessment
-            .hopeless
-            .as_ref()
-            .and_then(|hopeless| hopeless.since.clone())
-    };
-    now.assessment.hopeless.is_some() && (since(now).is_none() || since(now) != since(before))
+/// In how many looks, one after the other, everything has to be in sync.
+fn count_steady_looks(seen: &[ObservedMember<'_>], waits: Option<u32>) -> u32 {
+    if seen.iter().any(|s| s.rival().is_some()) {
+        return LOOKS_AFTER_A_RIVAL;
+    }
+    match waits {
+        // What is gone does not come back by itself.
+        Some(_) if seen.iter().all(|s| s.member.removal) => 1,
+        Some(_) => STEADY_LOOKS,
+        None => 1,
+    }
+}
+
+/// What was applied and is not there (somebody deleted it) is not made by waiting.
+fn is_lost(now: &[ObservedMember<'_>]) -> bool {
+    now.iter()
+        .any(|s| !s.is_settled() && !s.assessment.only_waits())
+}
+
+/// Whether waiting does not help, by what the target says since the step, or because somebody else
+/// took back what was taken from them.
+fn is_hopeless(
+    now: &[ObservedMember<'_>],
+    before: &[ObservedMember<'_>],
+    trouble: Option<&NotReadyReason>,
+) -> bool {
+    if trouble.is_some_and(|trouble| trouble.hopeless) {
+        return true;
+    }
+    let is_contested = before.iter().any(|s| s.rival().is_some());
+    now.iter().zip(before).any(|(now, before)| {
+        let since = hopeless_since(now);
+        let is_news = since.is_none() || since != hopeless_since(before);
+        (is_contested && now.rival().is_some()) || (now.assessment.hopeless.is_some() && is_news)
+    })
+}
+
+fn hopeless_since<'s>(seen: &'s ObservedMember<'_>) -> Option<&'s String> {
+    seen.assessment.hopeless.as_ref()?.since.as_ref()
 }
 
 /// What is waited for did not come about.
@@ -238,7 +243,7 @@ pub(super) fn not_ready(
     }
 }
 
-/// An object that was told to go is not gone.
+/// An object that was deleted is not gone.
 pub(super) fn not_gone(members: &[&ObservedMember], node: &str, next: &NextCommands) -> Diagnostic {
     let what: Vec<String> = members
         .iter()
@@ -261,23 +266,13 @@ pub(super) fn not_gone(members: &[&ObservedMember], node: &str, next: &NextComma
         let [kind, namespace, name] = &address.path[..] else {
             continue;
         };
-        let word = |text: &str| {
-            if text
-                .chars()
-                .all(|c| c.is_ascii_alphanumeric() || "-.".contains(c))
-            {
-                text.to_owned()
-            } else {
-                quote::quote_for_shell(text)
-            }
-        };
-        let kind = word(kind.strip_suffix(".core").unwrap_or(kind));
+        let kind = quote_unless_plain(kind.strip_suffix(".core").unwrap_or(kind));
         let place = if namespace == "-" {
             String::new()
         } else {
-            format!("-n {} ", word(namespace))
+            format!("-n {} ", quote_unless_plain(namespace))
         };
-        let name = word(name);
+        let name = quote_unless_plain(name);
         problem = problem
             .next(format!(
                 "see whether the controller that is named runs (kubectl get pods -A), and what it \
@@ -290,6 +285,17 @@ pub(super) fn not_gone(members: &[&ObservedMember], node: &str, next: &NextComma
             ));
     }
     problem.next(format!("then {}", next.resume()))
+}
+
+fn quote_unless_plain(text: &str) -> String {
+    if text
+        .chars()
+        .all(|c| c.is_ascii_alphanumeric() || "-.".contains(c))
+    {
+        text.to_owned()
+    } else {
+        quote::quote_for_shell(text)
+    }
 }
 
 /// The run was stopped while it waited.

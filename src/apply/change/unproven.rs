@@ -1,4 +1,4 @@
-//! Why a step under a guard is not confirmed, and how that is told.
+//! Why a step under a guard is not confirmed, and how that is reported.
 
 use super::execution::ActionFailure;
 use super::{ChangeStep, Halt};
@@ -11,7 +11,7 @@ use railwright_state::NodeOutcome;
 pub(super) enum Unproven {
     /// An action ended so.
     Action(ActionFailure),
-    /// The step is over, and nothing is told to the guard any more.
+    /// The step is over, and nothing is asked of the guard any more.
     Over(Halt),
     /// Anything else, in a sentence that fits after "rolled back by its guard:".
     Because(String),

@@ -27,7 +27,7 @@ pub struct ObservedMember<'a> {
     pub may_have_moved: bool,
 }
 
-/// What must be read to judge a member, with what is remembered of it.
+/// What must be read to compare a member, with what is remembered of it.
 pub fn collect_member_reads(member: &Member, prior: Option<&AppliedResource>) -> Vec<Read> {
     kind_named(&member.wish.kind)
         .map(|kind| kind.reads(&resolve_desired_resource(member, prior)))
@@ -46,7 +46,7 @@ fn resolve_desired_resource<'m>(
     }
 }
 
-/// Judges a member by its target's answers.
+/// Compares a member with its target's read results.
 pub fn observe_member<'a>(
     member: &'a Member,
     prior: Option<AppliedResource>,
@@ -123,24 +123,20 @@ impl ObservedMember<'_> {
 
     /// How it stands with what comes about by itself: `2 of 4 nodes give 63 of rdma/a`.
     pub fn what_is_waited_for(&self) -> String {
-        let found = |(name, attribute): (&String, &railwright_resource::Attribute)| {
-            let (_, _, found) = attribute
-                .differences()
-                .into_iter()
-                .next()
-                .filter(|_| attribute.settles)?;
-            Some(match (found.value().and_then(Value::as_str), found) {
+        let mut words = Vec::new();
+        for (name, attribute) in &self.assessment.attributes {
+            if !attribute.settles {
+                continue;
+            }
+            let Some((_, _, found)) = attribute.differences().into_iter().next() else {
+                continue;
+            };
+            words.push(match (found.value().and_then(Value::as_str), found) {
                 (Some(said), _) => said.to_owned(),
                 (None, Reading::Unknown(reason)) => format!("nobody knows: {reason}"),
                 (None, _) => format!("{name}: {}", reading_word(found)),
-            })
-        };
-        let words: Vec<String> = self
-            .assessment
-            .attributes
-            .iter()
-            .filter_map(found)
-            .collect();
+            });
+        }
         if words.is_empty() {
             self.what_differs()
         } else {

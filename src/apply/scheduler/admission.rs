@@ -27,15 +27,12 @@ impl Scheduler {
         if self.stopped.is_none() {
             self.wave = Some(wave);
         }
-        // What a gate has proven is given back whatever stopped the rest.
-        let may =
-            |n: &usize| self.stopped.is_none() || self.steps[*n].on_node == Some(OnNode::GivesBack);
-        let startable: Vec<usize> = self
-            .ready
-            .range(..(wave + 1, 0))
-            .map(|(_, n)| *n)
-            .filter(may)
-            .collect();
+        let ready = self.ready.range(..(wave + 1, 0));
+        let mut startable: Vec<usize> = ready.map(|(_, n)| *n).collect();
+        if self.stopped.is_some() {
+            // What a gate has proven is given back whatever stopped the rest.
+            startable.retain(|n| self.steps[*n].on_node == Some(OnNode::GivesBack));
+        }
         for n in startable {
             if self.running.len() >= self.limits.parallel {
                 return;
@@ -152,37 +149,40 @@ impl Scheduler {
     /// checked first.
     fn early_gate(&self) -> Option<(usize, BTreeSet<Target>)> {
         let wave = *self.left_in_wave.first_key_value()?.0;
-        self.steps.iter().enumerate().find_map(|(n, step)| {
+        for (n, step) in self.steps.iter().enumerate() {
             let StepRole::Gate(hosts) = &step.role else {
-                return None;
+                continue;
             };
             if self.is_over(n) || step.wave > wave {
-                return None;
+                continue;
             }
-            let is_through = |host: &&Target| {
-                let steps = self.of_target.get(*host).into_iter().flatten();
-                let after = |m: &usize| {
-                    self.steps[*m].wave > step.wave
-                        || self.steps[*m].on_node == Some(OnNode::GivesBack)
-                };
-                steps.into_iter().all(|m| self.is_over(*m) || after(m))
-            };
-            let is_proven = |host: &Target| {
-                self.let_go
-                    .iter()
-                    .any(|(gate, m)| *gate == n && self.steps[*m].host() == Some(host))
-            };
-            let free: BTreeSet<Target> = hosts
-                .iter()
-                .filter(|host| {
-                    self.disturbed.contains_key(*host)
-                        && !self.isolated.contains_key(*host)
-                        && !is_proven(host)
-                })
-                .filter(is_through)
-                .cloned()
-                .collect();
-            (!free.is_empty()).then_some((n, free))
+            let mut free = hosts.clone();
+            free.retain(|host| {
+                self.disturbed.contains_key(host)
+                    && !self.isolated.contains_key(host)
+                    && !self.has_let_go(n, host)
+                    && self.is_through(host, step.wave)
+            });
+            if !free.is_empty() {
+                return Some((n, free));
+            }
+        }
+        None
+    }
+
+    /// Whether a gate has proven this host already, of which a step gives the node back.
+    fn has_let_go(&self, gate: usize, host: &Target) -> bool {
+        self.let_go
+            .iter()
+            .any(|(by, n)| *by == gate && self.steps[*n].host() == Some(host))
+    }
+
+    /// Whether all that a host does up to this wave is over.
+    fn is_through(&self, host: &Target, wave: usize) -> bool {
+        let mut steps = self.of_target.get(host).into_iter().flatten();
+        steps.all(|n| {
+            let step = &self.steps[*n];
+            self.is_over(*n) || step.wave > wave || step.on_node == Some(OnNode::GivesBack)
         })
     }
 }

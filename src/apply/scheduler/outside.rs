@@ -23,24 +23,20 @@ pub(super) enum OutageCheckState {
 impl Scheduler {
     /// Hosts that count as out of service now.
     pub fn unavailable(&self) -> usize {
-        let lost = self
-            .lost
-            .iter()
-            .filter(|host| !self.disturbed.contains_key(host))
-            .count();
-        let outside = self
-            .outside
-            .iter()
-            .filter(|host| !self.is_out_by_run(host))
-            .count();
-        self.disturbed.len() + lost + outside
+        let lost = self.lost.iter();
+        let lost = lost.filter(|host| !self.disturbed.contains_key(host));
+        let outside = self.outside.iter();
+        let outside = outside.filter(|host| !self.is_out_by_run(host));
+        self.disturbed.len() + lost.count() + outside.count()
     }
 
     /// Hosts that count as out of service now, without those that runs left in doubt and of which
     /// nothing else is seen.
     pub(super) fn unavailable_for_certain(&self) -> usize {
-        let is_well = |host: &&Target| self.is_left_in_doubt(host) && !self.outside.contains(*host);
-        self.unavailable() - self.in_doubt.iter().filter(is_well).count()
+        let in_doubt = self.in_doubt.iter();
+        let well =
+            in_doubt.filter(|host| self.is_left_in_doubt(host) && !self.outside.contains(*host));
+        self.unavailable() - well.count()
     }
 
     /// True while this host counts by what runs did, and cannot be in service: nobody has to look
@@ -91,11 +87,16 @@ impl Scheduler {
 
     /// It was looked at who is out of service by nobody's doing here.
     pub(super) fn looked(&mut self, out: BTreeSet<Target>, in_doubt: BTreeSet<Target>) {
-        let (known, seen) = (std::mem::take(&mut self.in_doubt), in_doubt);
-        let by_run = known.into_iter().filter(|host| self.is_out_by_run(host));
-        self.in_doubt = by_run
-            .chain(seen.into_iter().filter(|host| !self.is_out_by_run(host)))
-            .collect();
+        for host in std::mem::take(&mut self.in_doubt) {
+            if self.is_out_by_run(&host) {
+                self.in_doubt.insert(host);
+            }
+        }
+        for host in in_doubt {
+            if !self.is_out_by_run(&host) {
+                self.in_doubt.insert(host);
+            }
+        }
         self.outside = out;
         self.look = if self.look == OutageCheckState::Overtaken {
             OutageCheckState::Due

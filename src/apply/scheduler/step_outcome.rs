@@ -9,7 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 impl Scheduler {
     pub(super) fn obstacle(&self, n: usize) -> Option<NodeOutcome> {
-        let target = self.steps[n].target.as_ref();
+        let step = &self.steps[n];
+        let target = step.target.as_ref();
         if let Some(cause) = target.and_then(|target| self.isolated.get(target)) {
             return Some(NodeOutcome::Skipped {
                 because: Skip::Target {
@@ -17,21 +18,29 @@ impl Scheduler {
                 },
             });
         }
-        if let Some(wait) = self.steps[n].host().and_then(|host| self.leaves_out(host)) {
+        if let Some(wait) = step.host().and_then(|host| self.leaves_out(host)) {
             return Some(self.consequence(wait));
         }
-        let missing = self.steps[n]
-            .after
-            .iter()
-            .find_map(|before| match &self.progress[*before] {
-                StepProgress::Over(outcome) if !outcome.is_done() && !self.passes(n, *before) => {
-                    Some(*before)
-                }
-                _ => target.and_then(|target| self.gaps.get(before)?.get(target).copied()),
-            });
-        missing
-            .map(|missing| self.consequence(missing))
-            .or_else(|| self.unproven(n))
+        for before in &step.after {
+            if self.is_not_done(*before) && !self.passes(n, *before) {
+                return Some(self.consequence(*before));
+            }
+            if let (Some(target), Some(gaps)) = (target, self.gaps.get(before))
+                && let Some(missing) = gaps.get(target)
+            {
+                return Some(self.consequence(*missing));
+            }
+        }
+        self.unproven(n)
+    }
+
+    /// Whether a step is over and was not done.
+    fn is_not_done(&self, n: usize) -> bool {
+        matches!(&self.progress[n], StepProgress::Over(outcome) if !outcome.is_done())
+    }
+
+    fn is_gate(&self, n: usize) -> bool {
+        matches!(self.steps[n].role, StepRole::Gate(_))
     }
 
     /// A wait that came about for others and not for this host.
@@ -53,29 +62,24 @@ impl Scheduler {
     /// A gate that was passed without a node's host, because that waits for somebody, has not
     /// proven it: the node is not given back.
     fn unproven(&self, n: usize) -> Option<NodeOutcome> {
-        self.steps[n]
-            .on_node
-            .filter(|on_node| *on_node == OnNode::GivesBack)?;
-        let is_gate = |gate: &&usize| {
-            matches!(self.steps[**gate].role, StepRole::Gate(_))
+        let step = &self.steps[n];
+        if step.on_node != Some(OnNode::GivesBack) {
+            return None;
+        }
+        let gate = *step.after.iter().find(|gate| {
+            self.is_gate(**gate)
                 && !self.passed_before.contains(gate)
-        };
-        let gate = *self.steps[n]
-            .after
-            .iter()
-            .filter(is_gate)
-            .find(|gate| !self.let_go.contains(&(**gate, n)))?;
-        let waits = self
-            .waits(gate)
-            .find(|m| self.steps[*m].host() == self.steps[n].host());
-        Some(waits.map_or_else(
-            || NodeOutcome::Skipped {
+                && !self.let_go.contains(&(**gate, n))
+        })?;
+        let mut waits = self.waits(gate);
+        Some(match waits.find(|m| self.steps[*m].host() == step.host()) {
+            Some(waits) => self.consequence(waits),
+            None => NodeOutcome::Skipped {
                 because: Skip::Gate {
                     node: self.steps[gate].id.clone(),
                 },
             },
-            |m| self.consequence(m),
-        ))
+        })
     }
 
     /// What the fate of one step means for those that need it.
@@ -85,7 +89,7 @@ impl Scheduler {
             StepProgress::Over(NodeOutcome::Held { .. }) => NodeOutcome::Held {
                 reason: format!("it needs {node}, which is blocked"),
             },
-            _ if matches!(self.steps[missing].role, StepRole::Gate(_)) => NodeOutcome::Skipped {
+            _ if self.is_gate(missing) => NodeOutcome::Skipped {
                 because: Skip::Gate { node },
             },
             _ => NodeOutcome::Skipped {
@@ -98,16 +102,18 @@ impl Scheduler {
     /// room for them.
     pub(super) fn pass_barrier(&mut self, n: usize) -> NodeOutcome {
         let mut gaps: BTreeMap<Target, usize> = BTreeMap::new();
-        for before in self.steps[n].after.clone() {
-            gaps.extend(self.gaps.get(&before).cloned().unwrap_or_default());
-            if matches!(&self.progress[before], StepProgress::Over(outcome) if !outcome.is_done()) {
-                match self.steps[before]
-                    .host()
-                    .filter(|_| !self.failure_budget_is_used_up())
-                {
-                    Some(host) => drop(gaps.insert(host.clone(), before)),
-                    None => return self.consequence(before),
+        for before in &self.steps[n].after {
+            if let Some(gaps_before) = self.gaps.get(before) {
+                gaps.extend(gaps_before.clone());
+            }
+            if !self.is_not_done(*before) {
+                continue;
+            }
+            match self.steps[*before].host() {
+                Some(host) if !self.failure_budget_is_used_up() => {
+                    gaps.insert(host.clone(), *before);
                 }
+                _ => return self.consequence(*before),
             }
         }
         self.gaps.insert(n, gaps);
@@ -122,23 +128,21 @@ impl Scheduler {
     /// missing waits for somebody: then there is nothing to prove yet. A canary must come through
     /// whole.
     pub(super) fn gate_obstacle(&self, n: usize, hosts: &BTreeSet<Target>) -> Option<NodeOutcome> {
-        let lost = hosts
-            .iter()
-            .find_map(|host| self.isolated.get(host))
-            .copied();
+        let step = &self.steps[n];
+        let lost = hosts.iter().find_map(|host| self.isolated.get(host));
         let waits = self.waits(n).next().is_some();
         // What an earlier gate kept from being begun proves nothing to those who come after it.
-        if let Some(gate) = self
-            .kept_back_by(n, hosts)
-            .filter(|_| !hosts.iter().any(|host| self.disturbed.contains_key(host)))
+        if !hosts.iter().any(|host| self.disturbed.contains_key(host))
+            && let Some(gate) = self.kept_back_by(n, hosts)
         {
             return Some(self.consequence(gate));
         }
+        let to_be_proven = self.to_be_proven(n, hosts);
         // Whoever was proven already is not asked again for as long as others wait.
-        let is_due = |host: &Target| !waits || self.disturbed.contains_key(host);
-        if !(self.steps[n].canary && lost.is_some())
-            && self.to_be_proven(n, hosts).iter().any(is_due)
-        {
+        let mut due = to_be_proven
+            .iter()
+            .filter(|host| !waits || self.disturbed.contains_key(*host));
+        if !(step.canary && lost.is_some()) && due.next().is_some() {
             return None;
         }
         if waits && lost.is_none() {
@@ -147,19 +151,21 @@ impl Scheduler {
         // Where nothing was begun, because its node lacks what others have, there is nothing to
         // prove.
         if lost.is_none()
-            && !self.steps[n].canary
+            && !step.canary
             && hosts.iter().all(|host| self.leaves_out(host).is_some())
         {
             return Some(NodeOutcome::Done { changed: false });
         }
-        let is_missing = |before: &&usize| match &self.progress[**before] {
-            StepProgress::Over(outcome) => !outcome.is_done(),
-            _ => false,
+        let cause = match lost {
+            Some(lost) => lost,
+            None => step
+                .after
+                .iter()
+                .find(|before| self.is_not_done(**before))?,
         };
-        let cause = lost.or_else(|| self.steps[n].after.iter().find(is_missing).copied())?;
         Some(NodeOutcome::Skipped {
             because: Skip::Dependency {
-                node: self.steps[cause].id.clone(),
+                node: self.steps[*cause].id.clone(),
             },
         })
     }
@@ -172,53 +178,39 @@ impl Scheduler {
         {
             return self.consequence(gate);
         }
-        let waits = self.waits(n).next().filter(|_| self.steps[n].canary);
-        waits.map_or(NodeOutcome::Done { changed: false }, |waits| {
-            self.consequence(waits)
-        })
+        match self.waits(n).next() {
+            Some(waits) if self.steps[n].canary => self.consequence(waits),
+            _ => NodeOutcome::Done { changed: false },
+        }
     }
 
     /// The gate of an earlier wave that was not passed, and so kept steps of these hosts in this
     /// gate's wave from being begun.
     fn kept_back_by(&self, n: usize, hosts: &BTreeSet<Target>) -> Option<usize> {
-        let steps = hosts
-            .iter()
-            .filter_map(|host| self.of_target.get(host))
-            .flatten();
-        let mut before = steps
-            .filter(|m| self.steps[**m].wave == self.steps[n].wave)
-            .flat_map(|m| &self.steps[*m].after);
-        let is_kept_shut = |progress: &StepProgress| match progress {
-            StepProgress::Over(outcome) => !outcome.is_done(),
-            _ => false,
-        };
-        before
-            .find(|gate| {
-                **gate != n
-                    && matches!(self.steps[**gate].role, StepRole::Gate(_))
-                    && is_kept_shut(&self.progress[**gate])
-            })
-            .copied()
+        let steps = hosts.iter().filter_map(|host| self.of_target.get(host));
+        for m in steps.flatten() {
+            if self.steps[*m].wave != self.steps[n].wave {
+                continue;
+            }
+            for gate in &self.steps[*m].after {
+                if *gate != n && self.is_gate(*gate) && self.is_not_done(*gate) {
+                    return Some(*gate);
+                }
+            }
+        }
+        None
     }
 
     /// The steps before a gate that wait for somebody, on hosts that are well.
     fn waits(&self, n: usize) -> impl Iterator<Item = usize> {
-        let is_well = |m: &usize| {
-            self.steps[*m]
-                .host()
-                .is_some_and(|host| !self.isolated.contains_key(host))
-        };
-        let waits = |m: &usize| {
-            matches!(
+        self.steps[n].after.iter().copied().filter(|m| {
+            let is_held = matches!(
                 self.progress[*m],
                 StepProgress::Over(NodeOutcome::Held { .. })
-            )
-        };
-        self.steps[n]
-            .after
-            .iter()
-            .copied()
-            .filter(move |m| waits(m) && is_well(m))
+            );
+            let host = self.steps[*m].host();
+            is_held && host.is_some_and(|host| !self.isolated.contains_key(host))
+        })
     }
 
     /// The hosts of a gate on which something was done, which an earlier run left out of service,
@@ -226,24 +218,24 @@ impl Scheduler {
     pub(super) fn to_be_proven(&self, n: usize, hosts: &BTreeSet<Target>) -> BTreeSet<Target> {
         let waiting: BTreeSet<&Target> =
             self.waits(n).filter_map(|m| self.steps[m].host()).collect();
-        let is_done = |n: &usize| match &self.progress[*n] {
-            StepProgress::Over(outcome) => outcome.is_done(),
-            _ => false,
-        };
-        // Of a host whose node an earlier run left, everything may come after the gate.
-        let is_due = |m: &usize| is_done(m) || self.steps[*m].on_node == Some(OnNode::GivesBack);
-        // Whoever an earlier run left out of service may have no steps at all.
-        let touched = |host: &&Target| {
-            self.of_target
-                .get(*host)
-                .is_some_and(|all| all.iter().any(is_due))
-                || self.disturbed.get(*host) == Some(&None)
-        };
-        hosts
-            .iter()
-            .filter(|host| !self.isolated.contains_key(*host) && !waiting.contains(host))
-            .filter(touched)
-            .cloned()
-            .collect()
+        let mut due = BTreeSet::new();
+        for host in hosts {
+            if self.isolated.contains_key(host) || waiting.contains(host) {
+                continue;
+            }
+            // Whoever an earlier run left out of service may have no steps at all.
+            let was_left = self.disturbed.get(host) == Some(&None);
+            let mut steps = self.of_target.get(host).into_iter().flatten();
+            if was_left || steps.any(|m| self.is_done_or_gives_back(*m)) {
+                due.insert(host.clone());
+            }
+        }
+        due
+    }
+
+    /// Of a host whose node an earlier run left, everything may come after the gate.
+    fn is_done_or_gives_back(&self, n: usize) -> bool {
+        self.steps[n].on_node == Some(OnNode::GivesBack)
+            || matches!(&self.progress[n], StepProgress::Over(outcome) if outcome.is_done())
     }
 }

@@ -132,20 +132,15 @@ fn nothing_changed(target: &Target) -> &'static str {
 /// The lock is no longer ours.
 pub fn lock_lost(target: &Target, holder: Option<&str>) -> Diagnostic {
     let word = target.kind.noun();
-    let who = holder.map_or_else(
-        || {
-            format!(
-                "it was taken away (`railwright lock steal`) or removed, or the {word} was made \
-                 anew"
-            )
+    let who = match holder {
+        Some(line) => match LockHolder::parse(line) {
+            Some(holder) => format!("{} has it", holder.describe()),
+            None => format!("`{}` has it", one_line(line, 120)),
         },
-        |line| {
-            LockHolder::parse(line).map_or_else(
-                || format!("`{}` has it", one_line(line, 120)),
-                |holder| format!("{} has it", holder.describe()),
-            )
-        },
-    );
+        None => format!(
+            "it was taken away (`railwright lock steal`) or removed, or the {word} was made anew"
+        ),
+    };
     Diagnostic::error(
         "RW0631",
         format!("the {word}'s lock is no longer this run's: {who}"),

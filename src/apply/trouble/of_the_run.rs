@@ -31,17 +31,18 @@ pub fn report_budget_stop(
         if out.len() == 1 { "is" } else { "are" },
     );
     let mut by_reason: BTreeMap<&Option<String>, Vec<&String>> = BTreeMap::new();
-    out.iter()
-        .for_each(|(host, why)| by_reason.entry(why).or_default().push(host));
-    let which = by_reason.into_iter().map(|(why, names)| match why {
-        Some(why) => format!(
-            "{} ({})",
-            nodeset::fold_node_set(&names),
-            one_line(why, 160)
-        ),
-        None => nodeset::fold_node_set(&names),
-    });
-    let which = one_line(&which.collect::<Vec<_>>().join(", "), 600);
+    for (host, why) in out {
+        by_reason.entry(why).or_default().push(host);
+    }
+    let mut which = Vec::new();
+    for (why, names) in by_reason {
+        let names = nodeset::fold_node_set(&names);
+        which.push(match why {
+            Some(why) => format!("{names} ({})", one_line(why, 160)),
+            None => names,
+        });
+    }
+    let which = one_line(&which.join(", "), 600);
     Diagnostic::error(
         "RW0620",
         format!("stopped by the budget: {hosts} {verb} out of service, {limit} may be: {which}"),
@@ -375,11 +376,10 @@ pub fn nobody_there(
 ) -> Vec<Diagnostic> {
     let state = "nothing was changed, and no run was begun";
     let again = "then run the same command again";
-    let is_host = |target: &&Target| target.kind == TargetKind::Host;
-    let what = if alike.values().flat_map(|(_, targets)| targets).all(is_host) {
-        "hosts"
-    } else {
-        "targets"
+    let mut targets = alike.values().flat_map(|(_, targets)| targets);
+    let what = match targets.all(|target| target.kind == TargetKind::Host) {
+        true => "hosts",
+        false => "targets",
     };
     let whole = Diagnostic::error(
         "RW0632",
@@ -393,35 +393,31 @@ pub fn nobody_there(
     .next(format!(
         "check this machine's network, a jump host, a VPN; {again}"
     ));
-    let causes = alike
-        .iter()
-        .map(|(message, (error, targets))| match targets.as_slice() {
-            [_] => error.told(state, again),
-            all => Diagnostic {
-                message: message.clone(),
-                ..error.told(state, again)
-            }
-            .on(format_target_names(all)),
-        });
-    (count > 1)
-        .then_some(whole)
-        .into_iter()
-        .chain(causes)
-        .collect()
+    let mut problems = if count > 1 { vec![whole] } else { Vec::new() };
+    for (message, (error, targets)) in alike {
+        let mut problem = error.told(state, again);
+        if targets.len() != 1 {
+            problem.message = message.clone();
+            problem = problem.on(format_target_names(targets));
+        }
+        problems.push(problem);
+    }
+    problems
 }
 
 /// `host/gpu[1-3], kube/prod`.
 fn format_target_names(targets: &[&Target]) -> String {
-    let (hosts, others): (Vec<&Target>, Vec<&Target>) = targets
-        .iter()
-        .partition(|target| target.kind == TargetKind::Host);
-    let names: Vec<&str> = hosts.iter().map(|host| &*host.name).collect();
-    let hosts = (!names.is_empty()).then(|| format!("host/{}", nodeset::fold_node_set(&names)));
-    hosts
-        .into_iter()
-        .chain(others.iter().map(ToString::to_string))
-        .collect::<Vec<_>>()
-        .join(", ")
+    let (mut hosts, mut names) = (Vec::new(), Vec::new());
+    for target in targets {
+        match target.kind {
+            TargetKind::Host => hosts.push(&*target.name),
+            TargetKind::Kube | TargetKind::Switch => names.push(target.to_string()),
+        }
+    }
+    if !hosts.is_empty() {
+        names.insert(0, format!("host/{}", nodeset::fold_node_set(&hosts)));
+    }
+    names.join(", ")
 }
 
 #[cfg(test)]

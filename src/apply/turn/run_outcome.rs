@@ -3,12 +3,12 @@
 use super::Turn;
 use crate::outcome::{ApplyOutcome, RunExitClass, StepCounts, compute_exit_class};
 use crate::shared::RunContext;
-use crate::steps::{ScheduledStep, StepRole};
+use crate::steps::StepRole;
 use crate::trouble;
 use crate::uncordon::{may_be_cordoned, stay_cordoned};
-use railwright_base::{Diagnostic, Target};
+use railwright_base::Diagnostic;
 use railwright_plan::by_hand::is_by_hand;
-use railwright_plan::{Outage, Outages, Unavailability};
+use railwright_plan::{Outage, Outages};
 use railwright_state::journal_writer::JournalError;
 use railwright_state::{ClusterState, JournalEntry, NodeOutcome, Skip};
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,20 +21,19 @@ impl Turn {
             .outcomes()
             .map(|(step, outcome)| (step.id.clone(), or_unknown(outcome)))
             .collect();
+        let summary = self.summary(&outcomes);
+        self.problems.extend(summary);
         let (nodes, next) = (&self.shared.plan.nodes, &self.shared.next);
-        let told = self
-            .summary(&outcomes)
-            .into_iter()
-            .chain(stay_cordoned(nodes, &outcomes, next))
-            .chain(may_be_cordoned(nodes, &outcomes, next));
-        self.problems.extend(told);
+        self.problems.extend(stay_cordoned(nodes, &outcomes, next));
+        self.problems
+            .extend(may_be_cordoned(nodes, &outcomes, next));
         let (waits, power_cycles) = self.waiting(&outcomes);
-        let is_left = |(step, outcome): (&ScheduledStep, Option<&NodeOutcome>)| {
-            step.role != StepRole::Barrier
-                && step.held.is_none()
-                && !outcome.is_some_and(NodeOutcome::is_done)
-        };
-        let resumable = !waits.is_empty() || self.scheduler.outcomes().any(is_left);
+        let resumable = !waits.is_empty()
+            || self.scheduler.outcomes().any(|(step, outcome)| {
+                step.role != StepRole::Barrier
+                    && step.held.is_none()
+                    && !outcome.is_some_and(NodeOutcome::is_done)
+            });
         let ending = compute_exit_class(&outcomes, &waits, self.interrupts > 0, &self.problems);
         let stored = store_end(&self.shared, ending, broken).await;
         let ending = match stored {
@@ -86,27 +85,17 @@ impl Turn {
     /// The steps that wait for nothing but a power cycle, and the hosts that wait for one, wave by
     /// wave. The plan of a run holds nothing of them itself.
     fn waiting(&self, outcomes: &[(String, NodeOutcome)]) -> (BTreeSet<usize>, Vec<Vec<String>>) {
-        let nodes = &self.shared.plan.nodes;
-        let is_held = |n: &usize| matches!(outcomes[*n].1, NodeOutcome::Held { .. });
-        let waits: BTreeSet<usize> = (0..nodes.len())
-            .filter(|n| nodes[*n].held.is_none() && is_held(n))
-            .collect();
-        let mut hosts: BTreeMap<usize, Vec<String>> = BTreeMap::new();
-        let is_due = |n: &usize| {
-            self.shared
-                .earlier_on_target(*n)
-                .iter()
-                .all(|m| outcomes[*m].1.is_done())
-        };
-        for node in waits
-            .iter()
-            .filter(|n| is_by_hand(&nodes[**n]) && is_due(n))
-            .map(|n| &nodes[*n])
-        {
-            hosts
-                .entry(node.wave)
-                .or_default()
-                .extend(node.target.iter().map(|target| target.name.to_string()));
+        let (mut waits, mut hosts) = (BTreeSet::new(), BTreeMap::new());
+        for (n, node) in self.shared.plan.nodes.iter().enumerate() {
+            if node.held.is_some() || !matches!(outcomes[n].1, NodeOutcome::Held { .. }) {
+                continue;
+            }
+            waits.insert(n);
+            let earlier = self.shared.earlier_on_target(n);
+            if is_by_hand(node) && earlier.iter().all(|m| outcomes[*m].1.is_done()) {
+                let of_wave: &mut Vec<String> = hosts.entry(node.wave).or_default();
+                of_wave.extend(node.target.iter().map(|target| target.name.to_string()));
+            }
         }
         (waits, hosts.into_values().collect())
     }
@@ -114,63 +103,56 @@ impl Turn {
     /// Who is out of service, with the reason where it is nobody's doing here.
     fn unavailable(&self) -> BTreeMap<String, Option<String>> {
         let (seen, refused) = (self.seen_out(), self.shared.plan.refused_hosts());
-        let outside = |host: &Target| {
-            seen.get(host)
-                .filter(|_| !self.scheduler.is_out_for_certain_by_run(host))
-        };
-        let why = |host: &Target| {
-            outside(host)
-                .map(Unavailability::words)
-                .or_else(|| refused.get(&*host.name).cloned())
-        };
-        let one = |host: &Target| (host.name.to_string(), why(host));
-        self.scheduler
-            .out_of_service()
-            .into_iter()
-            .map(one)
-            .collect()
+        let mut unavailable = BTreeMap::new();
+        for host in self.scheduler.out_of_service() {
+            let why = match seen.get(host) {
+                Some(why) if !self.scheduler.is_out_for_certain_by_run(host) => Some(why.words()),
+                _ => refused.get(&*host.name).cloned(),
+            };
+            unavailable.insert(host.name.to_string(), why);
+        }
+        unavailable
     }
 
     /// One sentence for all that was skipped, with the number that the run's last line has.
     fn summary(&self, outcomes: &[(String, NodeOutcome)]) -> Option<Diagnostic> {
-        let is_skipped = |wanted: &Skip| {
-            outcomes
-                .iter()
-                .any(|(_, o)| matches!(o, NodeOutcome::Skipped { because } if because == wanted))
-        };
-        let count = self.count_work().skipped;
-        let next = &self.shared.next;
-        let rollout = &self.shared.plan.rollout;
-        let tell = |because: Skip| match because {
-            Skip::Interrupted => trouble::report_interrupted_run(count, next),
-            Skip::Window => {
-                trouble::window_closed(count, rollout, self.shared.context.clock.now(), next)
+        let mut found: Vec<&Skip> = Vec::new();
+        for (_, outcome) in outcomes {
+            if let NodeOutcome::Skipped { because } = outcome {
+                found.push(because);
             }
-            Skip::Deadline => {
-                let seconds = rollout.deadline_s.unwrap_or_default();
-                trouble::report_deadline_passed(count, seconds, next)
-            }
-            _ => match rollout.failure_budget {
-                Some(failures) if self.scheduler.lost() >= failures => {
-                    trouble::failure_budget(count, self.scheduler.lost(), failures, next)
-                }
-                _ => trouble::report_budget_stop(
-                    count,
-                    &self.unavailable(),
-                    rollout.max_unavailable,
-                    next,
-                ),
-            },
-        };
-        [
+        }
+        let mut reasons = [
             Skip::Interrupted,
             Skip::Window,
             Skip::Deadline,
             Skip::Budget,
         ]
-        .into_iter()
-        .find(is_skipped)
-        .map(tell)
+        .into_iter();
+        let because = reasons.find(|because| found.contains(&because))?;
+        Some(self.report_skipped(&because))
+    }
+
+    fn report_skipped(&self, because: &Skip) -> Diagnostic {
+        let (count, lost) = (self.count_work().skipped, self.scheduler.lost());
+        let (next, rollout) = (&self.shared.next, &self.shared.plan.rollout);
+        match (because, rollout.failure_budget) {
+            (Skip::Interrupted, _) => trouble::report_interrupted_run(count, next),
+            (Skip::Window, _) => {
+                trouble::window_closed(count, rollout, self.shared.context.clock.now(), next)
+            }
+            (Skip::Deadline, _) => {
+                let seconds = rollout.deadline_s.unwrap_or_default();
+                trouble::report_deadline_passed(count, seconds, next)
+            }
+            (_, Some(failures)) if lost >= failures => {
+                trouble::failure_budget(count, lost, failures, next)
+            }
+            _ => {
+                let out = self.unavailable();
+                trouble::report_budget_stop(count, &out, rollout.max_unavailable, next)
+            }
+        }
     }
 }
 

@@ -17,7 +17,6 @@ use railwright_verify::image::{
     ImageContents, ImageFinding, ImageRequirements, check_image_contents, compute_image_verdict,
     judge::list_unknown_findings, program, root,
 };
-use std::io;
 use std::path::{Path, PathBuf};
 
 /// Look into an image, unpacked or as a pod, for the libraries without which NCCL goes over TCP and
@@ -61,18 +60,18 @@ pub async fn run(arguments: &ImageCheckArguments) -> Result<Exit, CommandFailure
     let drivers: Vec<&str> = ground.drivers.iter().map(String::as_str).collect();
     let wanted = match ground.catalog.user_space.get(&ground.fabric) {
         Some(row) => ImageRequirements::of(&ground.fabric, row, &drivers),
-        None => return Err(no_libraries(&ground.fabric).into()),
+        None => return Err(report_no_libraries(&ground.fabric).into()),
     };
     let (looked_into, findings) = match &arguments.pod {
         Some(pod) => (
             format!("{}/{pod}", arguments.namespace),
-            of_pod(arguments, pod, &wanted).await?,
+            check_pod(arguments, pod, &wanted).await?,
         ),
         None => {
             let folder = arguments.root.as_deref().unwrap_or(Path::new("."));
             (
                 folder.display().to_string(),
-                of_root(arguments, folder, &wanted)?,
+                check_root(arguments, folder, &wanted)?,
             )
         }
     };
@@ -89,7 +88,7 @@ pub async fn run(arguments: &ImageCheckArguments) -> Result<Exit, CommandFailure
     })
 }
 
-fn no_libraries(fabric: &str) -> Diagnostic {
+fn report_no_libraries(fabric: &str) -> Diagnostic {
     Diagnostic::error(
         "RW1271",
         format!(
@@ -114,35 +113,23 @@ fn format_render_command(arguments: &ImageCheckArguments, wanted: &ImageRequirem
     )
 }
 
-fn of_root(
+fn check_root(
     arguments: &ImageCheckArguments,
     folder: &Path,
     wanted: &ImageRequirements,
 ) -> Result<Vec<ImageFinding>, CommandFailure> {
-    let problem = |error: io::Error| {
-        Diagnostic::error(
-            "RW1275",
-            format!(
-                "{} cannot be looked into: {error}",
-                one_line(&folder.display().to_string(), 80)
-            ),
-        )
-        .state("nothing was judged")
-        .next(
-            "name the folder of an unpacked image: mkdir root && docker export CONTAINER | tar -C \
-             root -x; as a user who may read all of it",
-        )
-    };
-    let rooted = RootedFolder::open(folder).map_err(problem)?;
-    // A wrong folder would be told as an image without libraries.
+    let rooted = RootedFolder::open(folder)
+        .map_err(|error| report_unreadable_root(folder, &error.to_string()))?;
+    // A wrong folder would be reported as an image without libraries.
     if !["/usr", "/lib", "/etc"]
         .iter()
         .any(|name| rooted.is_folder(name))
     {
-        return Err(problem(io::Error::other("it has neither /usr nor /lib nor /etc")).into());
+        let why = "it has neither /usr nor /lib nor /etc";
+        return Err(report_unreadable_root(folder, why).into());
     }
-    let seen =
-        root::inspect_root(&rooted, wanted).map_err(|error| fail_as_incomplete(problem(error)))?;
+    let seen = root::inspect_root(&rooted, wanted)
+        .map_err(|error| fail_as_incomplete(report_unreadable_root(folder, &error.to_string())))?;
     Ok(check_image_contents(
         &seen,
         wanted,
@@ -150,12 +137,22 @@ fn of_root(
     ))
 }
 
+fn report_unreadable_root(folder: &Path, why: &str) -> Diagnostic {
+    let shown = one_line(&folder.display().to_string(), 80);
+    Diagnostic::error("RW1275", format!("{shown} cannot be looked into: {why}"))
+        .state("nothing was judged")
+        .next(
+            "name the folder of an unpacked image: mkdir root && docker export CONTAINER | tar -C \
+             root -x; as a user who may read all of it",
+        )
+}
+
 /// What nobody could look at is not missing.
 fn fail_as_incomplete(diagnostic: Diagnostic) -> CommandFailure {
     CommandFailure::with_exit(Exit::Incomplete, diagnostic)
 }
 
-async fn of_pod(
+async fn check_pod(
     arguments: &ImageCheckArguments,
     pod: &str,
     wanted: &ImageRequirements,

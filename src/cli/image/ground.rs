@@ -70,21 +70,17 @@ impl ImageFabricArguments {
             .ok()
             .and_then(|kind| kind.as_str().map(str::to_owned))
             .unwrap_or_default();
-        let driver = |model: &str| catalog.nic.get(model).map(|row| row.driver.clone());
-        let models = spec
-            .nodes
-            .iter()
-            .filter_map(|group| group.nics.as_ref())
-            .map(|nics| nics.model.as_str());
-        let mut drivers: Vec<String> = models
-            .filter_map(|model| {
-                if model == SOFT_ROCE {
-                    Some("any".to_owned())
-                } else {
-                    driver(model)
-                }
-            })
-            .collect();
+        let mut drivers = Vec::new();
+        for group in &spec.nodes {
+            let Some(nics) = &group.nics else {
+                continue;
+            };
+            if nics.model.as_str() == SOFT_ROCE {
+                drivers.push("any".to_owned());
+            } else if let Some(row) = catalog.nic.get(nics.model.as_str()) {
+                drivers.push(row.driver.clone());
+            }
+        }
         drivers.sort();
         drivers.dedup();
         Ok(ImageFabricContext {
@@ -96,13 +92,13 @@ impl ImageFabricArguments {
 
     /// The words by which another command finds the same.
     pub fn words(&self) -> String {
-        let inventory = self
-            .inventory
-            .iter()
-            .map(|path| format!("-i {}", quote::quote_path(path)));
-        inventory
-            .chain(self.fabric.map(|kind| format!("--fabric {}", kind.word())))
-            .collect::<Vec<_>>()
-            .join(" ")
+        let mut words = Vec::new();
+        if let Some(path) = &self.inventory {
+            words.push(format!("-i {}", quote::quote_path(path)));
+        }
+        if let Some(kind) = self.fabric {
+            words.push(format!("--fabric {}", kind.word()));
+        }
+        words.join(" ")
     }
 }

@@ -44,35 +44,25 @@ pub struct ImageRenderArguments {
 /// Renders it.
 pub fn run(arguments: &ImageRenderArguments) -> Result<Exit, CommandFailure> {
     let ground = arguments.fabric.ground()?;
-    let shown = |path: &Path| path.to_string_lossy().into_owned();
     let mut options = vec![
         ("image.base", format!("--base={}", arguments.base)),
         ("image.suite", format!("--suite={}", arguments.suite)),
         ("image.fabric", arguments.fabric.words()),
     ];
-    options.extend(
-        arguments
-            .key
-            .iter()
-            .map(|path| ("image.key", format!("--key={}", shown(path)))),
-    );
-    options.extend(
-        arguments
-            .example
-            .iter()
-            .map(|name| ("image.example", format!("--example={name}"))),
-    );
+    if let Some(path) = &arguments.key {
+        options.push(("image.key", format!("--key={}", path.to_string_lossy())));
+    }
+    if let Some(name) = &arguments.example {
+        options.push(("image.example", format!("--example={name}")));
+    }
     let asked = RequestPlaces::of_options("railwright image render", options);
-    let key = arguments
-        .key
-        .as_deref()
-        .map(|path| {
-            read_key(path).map(|text| RepositorySigningKey {
-                path: shown(path),
-                text,
-            })
-        })
-        .transpose()?;
+    let key = match &arguments.key {
+        Some(path) => Some(RepositorySigningKey {
+            path: path.to_string_lossy().into_owned(),
+            text: read_key(path)?,
+        }),
+        None => None,
+    };
     let request = ImageRequest {
         base: arguments.base.clone(),
         suite: arguments.suite.clone(),
@@ -82,10 +72,9 @@ pub fn run(arguments: &ImageRenderArguments) -> Result<Exit, CommandFailure> {
         example: arguments.example.clone(),
     };
     let mut sources = Sources::default();
-    asked
-        .source()
-        .into_iter()
-        .for_each(|line| sources.add(line.clone()));
+    if let Some(line) = asked.source() {
+        sources.add(line.clone());
+    }
     let file = render_containerfile(&request, &ground.catalog, &asked)
         .map_err(|problems| CommandFailure::from(problems).with_sources(&sources))?;
     out::print_result(&file);
@@ -93,19 +82,16 @@ pub fn run(arguments: &ImageRenderArguments) -> Result<Exit, CommandFailure> {
 }
 
 fn read_key(path: &Path) -> Result<String, Diagnostic> {
-    let unreadable = |why: String| {
-        Diagnostic::error(
-            "RW1273",
-            format!(
-                "the key {} cannot be read: {why}",
-                one_line(&path.to_string_lossy(), 80)
-            ),
-        )
+    let bytes = files::read_limited(path, KEY_MAX)
+        .map_err(|error| report_unreadable_key(path, &error.to_string()))?;
+    String::from_utf8(bytes).map_err(|_| {
+        report_unreadable_key(path, "it is no text; `gpg --armor --export KEY` writes one")
+    })
+}
+
+fn report_unreadable_key(path: &Path, why: &str) -> Diagnostic {
+    let shown = one_line(&path.to_string_lossy(), 80);
+    Diagnostic::error("RW1273", format!("the key {shown} cannot be read: {why}"))
         .state("nothing was rendered")
         .next("--key FILE names an armoured public key, from the folder that the image is built in")
-    };
-    let bytes =
-        files::read_limited(path, KEY_MAX).map_err(|error| unreadable(error.to_string()))?;
-    String::from_utf8(bytes)
-        .map_err(|_| unreadable("it is no text; `gpg --armor --export KEY` writes one".to_owned()))
 }

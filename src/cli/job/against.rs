@@ -8,7 +8,7 @@ use railwright_base::suggest::find_nearest_word;
 use railwright_base::text::one_line;
 use railwright_base::{Diagnostic, quote};
 use railwright_knowledge::catalog::{self, Catalog};
-use railwright_knowledge::spec::model::FabricKind;
+use railwright_knowledge::spec::model::{FabricKind, Spec};
 use railwright_knowledge::spec::nccl::LEAST_PERCENT;
 use railwright_session::Inventory;
 use railwright_verify::nccl::{AcsNic, NcclExpectations, NcclLog};
@@ -53,27 +53,25 @@ impl JobExpectationArguments {
         said: &JobOutputArguments,
         inventory: Option<&'a Inventory>,
     ) -> Result<JobExpectations<'a>, CommandFailure> {
-        let gbps = self
-            .expect_gbps
-            .map(|gbps| format!(" --expect-gbps {gbps}"));
-        let least = Some(self.least_percent)
-            .filter(|percent| *percent != LEAST_PERCENT)
-            .map(|percent| format!(" --least-percent {percent}"));
-        let acs = self.acs.as_ref().map(|model| match model.as_str() {
-            "" => " --acs".to_owned(),
-            model => format!(
-                " --acs={}",
-                quote::quote_word_if_needed(&one_line(model, 40))
-            ),
-        });
-        let words = [Some(said.words()), gbps, least, acs]
-            .into_iter()
-            .flatten()
-            .collect();
+        let mut words = said.words();
+        if let Some(gbps) = self.expect_gbps {
+            words += &format!(" --expect-gbps {gbps}");
+        }
+        if self.least_percent != LEAST_PERCENT {
+            words += &format!(" --least-percent {}", self.least_percent);
+        }
+        match self.acs.as_deref() {
+            Some("") => words += " --acs",
+            Some(model) => {
+                let model = one_line(model, 40);
+                words += &format!(" --acs={}", quote::quote_word_if_needed(&model));
+            }
+            None => {}
+        }
         Ok(JobExpectations {
             against: self,
             inventory,
-            acs: acs_of(self.acs.as_deref(), inventory)?,
+            acs: find_acs_nic(self.acs.as_deref(), inventory)?,
             words,
         })
     }
@@ -95,9 +93,9 @@ impl JobExpectations<'_> {
             ..NcclExpectations::of(name, self.words.as_str())
         };
         // Pods of Container Compute Service have no host whose NICs could be added up.
-        if let Some(inventory) = self
-            .inventory
-            .filter(|_| expected.node_gbps.is_none() && self.acs.is_none())
+        if expected.node_gbps.is_none()
+            && self.acs.is_none()
+            && let Some(inventory) = self.inventory
         {
             nics::set_expected_bandwidth(&mut expected, inventory, &log.hosts())
                 .unwrap_or_else(note);
@@ -118,61 +116,59 @@ fn parse_gbps(text: &str) -> Result<f64, String> {
 
 /// The type of NIC that a log is judged with: by the model that was said, else by what the
 /// inventory says.
-fn acs_of(
-    said: Option<&str>,
+fn find_acs_nic(
+    model: Option<&str>,
     inventory: Option<&Inventory>,
 ) -> Result<Option<AcsNic>, CommandFailure> {
-    let spec = inventory
-        .map(|inventory| &inventory.loaded.spec)
-        .filter(|spec| spec.fabric.kind == FabricKind::Acs);
-    let of_spec = spec.map(|spec| {
-        let of_jobs = spec.jobs.acs.iter().map(|pod| pod.model.as_str());
-        let models: BTreeSet<&str> = of_jobs
-            .chain(
-                spec.workloads
-                    .iter()
-                    .filter_map(|workload| workload.model.as_deref()),
-            )
-            .collect();
-        // Of several models nobody knows which one the log is of.
-        models
-            .first()
-            .copied()
-            .filter(|_| models.len() == 1)
-            .unwrap_or_default()
-    });
-    said.or(of_spec).map(nic_of).transpose()
+    if let Some(model) = model {
+        return Ok(Some(nic_of_model(model)?));
+    }
+    match inventory.map(|inventory| &inventory.loaded.spec) {
+        Some(spec) if spec.fabric.kind == FabricKind::Acs => {
+            Ok(Some(nic_of_model(find_single_model(spec))?))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// The GPU model of a spec; empty where it has several, of which the log may be of any.
+fn find_single_model(spec: &Spec) -> &str {
+    let mut models: BTreeSet<&str> = BTreeSet::new();
+    models.extend(spec.jobs.acs.iter().map(|pod| pod.model.as_str()));
+    let workloads = spec.workloads.iter();
+    models.extend(workloads.filter_map(|workload| workload.model.as_deref()));
+    match models.first() {
+        Some(&model) if models.len() == 1 => model,
+        _ => "",
+    }
 }
 
 /// The type of NIC of a GPU model of Alibaba Container Compute Service.
-fn nic_of(model: &str) -> Result<AcsNic, CommandFailure> {
+fn nic_of_model(model: &str) -> Result<AcsNic, CommandFailure> {
     if model.is_empty() {
         return Ok(AcsNic::Unsaid);
     }
     let catalog: Catalog = catalog::load_catalog("", []).map_err(|problems| {
         CommandFailure::from(problems.diagnostics).with_sources(&problems.sources)
     })?;
-    let rows = || catalog.acs.entries().map(|entry| &entry.row);
-    match rows()
-        .find(|row| row.name.eq_ignore_ascii_case(model))
-        .map(|row| row.nic_type)
-    {
-        Some(2) => Ok(AcsNic::Type2),
-        Some(_) => Ok(AcsNic::Type1),
-        None => {
-            let near = find_nearest_word(model, rows().map(|row| row.name.as_str()));
-            let hint = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-            let unknown = Diagnostic::error(
-                "RW1215",
-                format!(
-                    "the catalogue has no GPU model `{}` of ACS{hint}",
-                    one_line(model, 40)
-                ),
-            );
-            Err(unknown
-                .state("nothing was judged")
-                .next("railwright catalog acs lists them; --acs without a model goes by the log")
-                .into())
+    let mut names: Vec<&str> = Vec::new();
+    for entry in catalog.acs.entries() {
+        if entry.row.name.eq_ignore_ascii_case(model) {
+            return Ok(match entry.row.nic_type {
+                2 => AcsNic::Type2,
+                _ => AcsNic::Type1,
+            });
         }
+        names.push(&entry.row.name);
     }
+    let hint = match find_nearest_word(model, names) {
+        Some(near) => format!("; did you mean `{near}`?"),
+        None => String::new(),
+    };
+    let shown = one_line(model, 40);
+    let message = format!("the catalogue has no GPU model `{shown}` of ACS{hint}");
+    Err(Diagnostic::error("RW1215", message)
+        .state("nothing was judged")
+        .next("railwright catalog acs lists them; --acs without a model goes by the log")
+        .into())
 }

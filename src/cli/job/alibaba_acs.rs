@@ -44,9 +44,9 @@ impl AcsJobArguments {
 
 /// Renders it.
 pub fn run(arguments: &AcsJobArguments) -> Result<Exit, CommandFailure> {
-    let (pods, mut told) = arguments.pods.pods(&arguments.name, &arguments.image)?;
+    let (pods, mut typed) = arguments.pods.pods(&arguments.name, &arguments.image)?;
     // The number of GPUs is judged as that of the spec would be.
-    told.retain(|(path, _)| path != "job.gpus");
+    typed.retain(|(path, _)| path != "job.gpus");
     let own = [
         ("job.app", "--app", arguments.app.clone()),
         (
@@ -67,7 +67,7 @@ pub fn run(arguments: &AcsJobArguments) -> Result<Exit, CommandFailure> {
         ),
     ];
     for (path, option, value) in own {
-        told.extend(value.map(|value| (path.to_owned(), format!("{option}={value}"))));
+        typed.extend(value.map(|value| (path.to_owned(), format!("{option}={value}"))));
     }
     let job = Acs {
         pods,
@@ -78,5 +78,5 @@ pub fn run(arguments: &AcsJobArguments) -> Result<Exit, CommandFailure> {
         app: arguments.app.clone(),
         container: arguments.container.clone(),
     };
-    arguments.pods.deliver(&JobRequest::Acs(job), &told)
+    arguments.pods.deliver(&JobRequest::Acs(job), &typed)
 }

@@ -117,10 +117,9 @@ pub async fn find_jobs_by_name(
         .all(&kinds)
         .await
         .map_err(|error| error.diagnostic())?;
-    let is_asked = |found: &ClusterJob| {
+    looked.jobs.retain(|found| {
         found.job.name == asked.job || found.job.job.as_deref() == Some(asked.job.as_str())
-    };
-    looked.jobs.retain(is_asked);
+    });
     Ok(looked)
 }
 
@@ -131,12 +130,8 @@ pub async fn find_single_job(
 ) -> Result<ClusterJob, CommandFailure> {
     let looked = find_jobs_by_name(reader, asked).await?;
     // What was submitted with a job bears its name too.
-    let mut own: Vec<ClusterJob> = looked
-        .jobs
-        .iter()
-        .filter(|found| found.job.name == asked.job)
-        .cloned()
-        .collect();
+    let mut own = looked.jobs.clone();
+    own.retain(|found| found.job.name == asked.job);
     match (own.pop(), own.is_empty()) {
         (Some(found), true) => Ok(found),
         (Some(last), false) => Err(report_ambiguous_job(asked, own.iter().chain([&last])).into()),

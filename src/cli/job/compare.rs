@@ -3,7 +3,7 @@
 use super::cluster::{
     JobLocationArguments, JobNameArguments, parse_job_kind, parse_kubernetes_name,
 };
-use super::prove::report_unreadable_log;
+use super::prove::{exit_from_proof, report_unreadable_log};
 use super::said::{self, JobOutputPiece};
 use crate::cli::{CommandFailure, Exit};
 use railwright_base::text::one_line;
@@ -16,10 +16,8 @@ use railwright_report::job::compare::{
 use railwright_report::out;
 use railwright_session::{Inventory, Knowledge, read_inventory};
 use railwright_system::files;
-use railwright_verify::nccl::compare::{
-    ComparedLog, FigureSubject, LogComparison, compare_nccl_logs,
-};
-use railwright_verify::nccl::{self, NcclExpectations, NcclLog, NcclLogDecoder, NcclProof, Proven};
+use railwright_verify::nccl::compare::{ComparedLog, FigureSubject, compare_nccl_logs};
+use railwright_verify::nccl::{self, NcclExpectations, NcclLog, NcclLogDecoder, NcclProof};
 use railwright_workload::Half;
 use std::path::{Path, PathBuf};
 
@@ -53,7 +51,7 @@ pub struct Compare {
     json: bool,
 }
 
-/// What one log told.
+/// What one log proves.
 struct ComparedJobLog {
     name: String,
     words: String,
@@ -65,14 +63,10 @@ struct ComparedJobLog {
 pub async fn run(arguments: &Compare) -> Result<Exit, CommandFailure> {
     let both = match &arguments.job {
         Some(job) => [
-            of_half(arguments, job, Half::Rdma).await?,
-            of_half(arguments, job, Half::Tcp).await?,
+            read_half(arguments, job, Half::Rdma).await?,
+            read_half(arguments, job, Half::Tcp).await?,
         ],
-        None => match &arguments.log[..] {
-            [one, other] if one == other && one.as_os_str() == "-" => return Err(one_pipe().into()),
-            [one, other] => [of_file(one)?, of_file(other)?],
-            logs => return Err(not_two(logs.len()).into()),
-        },
+        None => read_log_files(&arguments.log)?,
     };
     let compared = compare_nccl_logs([0, 1].map(|place| new_comparison_side(&both[place])));
     let read = arguments
@@ -85,45 +79,46 @@ pub async fn run(arguments: &Compare) -> Result<Exit, CommandFailure> {
         None => Knowledge::read("", &[])?,
     };
     let platform = read.as_ref().map(platform_from_inventory);
-    let is_training = compared
-        .figure()
-        .is_some_and(|figure| matches!(figure.of, FigureSubject::Training(_)));
-    let rows = knowledge.catalog.profiler.entries().map(|entry| &entry.row);
-    // Where no inventory is given nobody knows that it is not there.
-    let fits = |of: KubernetesPlatform| platform.is_none_or(|platform| platform == of);
-    let profilers = rows
-        .filter(|row| is_training && row.platform.is_none_or(fits))
-        .collect();
-    let said = JobComparisonView {
+    let figure = compared.figure();
+    let is_training = figure.is_some_and(|figure| matches!(figure.of, FigureSubject::Training(_)));
+    let mut profilers = Vec::new();
+    for entry in knowledge.catalog.profiler.entries() {
+        let fits = match (entry.row.platform, platform) {
+            (Some(needed), Some(platform)) => needed == platform,
+            // Where no inventory is given nobody knows that it is not there.
+            _ => true,
+        };
+        if is_training && fits {
+            profilers.push(&entry.row);
+        }
+    }
+    let view = JobComparisonView {
         names: [&both[0].name, &both[1].name],
         proofs: [&both[0].proof, &both[1].proof],
         comparison: &compared,
         profilers,
     };
     out::print_result(&if arguments.json {
-        render_comparison_json(&said)
+        render_comparison_json(&view)
     } else {
-        render_comparison_screen(&said)
+        render_comparison_screen(&view)
     });
-    Ok(exit_from_comparison(&compared))
+    Ok(exit_from_proof(compared.proven))
 }
 
-fn exit_from_comparison(compared: &LogComparison) -> Exit {
-    match compared.proven {
-        Proven::Proven => Exit::Done,
-        Proven::Disproven => Exit::Failed,
-        Proven::NotKnown => Exit::Incomplete,
+fn read_log_files(logs: &[PathBuf]) -> Result<[ComparedJobLog; 2], CommandFailure> {
+    match logs {
+        [one, other] if one == other && one.as_os_str() == "-" => Err(report_same_pipe().into()),
+        [one, other] => Ok([read_log_file(one)?, read_log_file(other)?]),
+        logs => Err(report_not_two_logs(logs.len()).into()),
     }
 }
 
 fn platform_from_inventory(inventory: &Inventory) -> KubernetesPlatform {
-    inventory
-        .loaded
-        .spec
-        .kubernetes
-        .as_ref()
-        .map(|kubernetes| kubernetes.platform)
-        .unwrap_or_default()
+    match &inventory.loaded.spec.kubernetes {
+        Some(kubernetes) => kubernetes.platform,
+        None => KubernetesPlatform::default(),
+    }
 }
 
 fn new_comparison_side(read: &ComparedJobLog) -> ComparedLog<'_> {
@@ -135,7 +130,7 @@ fn new_comparison_side(read: &ComparedJobLog) -> ComparedLog<'_> {
     }
 }
 
-fn of_file(path: &Path) -> Result<ComparedJobLog, CommandFailure> {
+fn read_log_file(path: &Path) -> Result<ComparedJobLog, CommandFailure> {
     let mut decoder = NcclLogDecoder::default();
     files::stream_file(path, |chunk| decoder.feed(chunk))
         .map_err(|error| report_unreadable_log(path, &error))?;
@@ -147,7 +142,7 @@ fn of_file(path: &Path) -> Result<ComparedJobLog, CommandFailure> {
     ))
 }
 
-async fn of_half(
+async fn read_half(
     arguments: &Compare,
     job: &str,
     half: Half,
@@ -165,12 +160,12 @@ async fn of_half(
     };
     let words = format!("{} -i {shown} -n {}", named.job, arguments.namespace);
     let mut decoder = NcclLogDecoder::default();
-    let of_logs = |piece: JobOutputPiece<'_>| {
+    said::read_job_output(&named, true, |piece| {
         if let JobOutputPiece::Log(chunk) = piece {
             decoder.feed(chunk);
         }
-    };
-    said::of_job(&named, true, of_logs).await?;
+    })
+    .await?;
     Ok(finish_job_log(decoder, named.job, words))
 }
 
@@ -185,13 +180,13 @@ fn finish_job_log(decoder: NcclLogDecoder, name: String, words: String) -> Compa
     }
 }
 
-fn one_pipe() -> Diagnostic {
+fn report_same_pipe() -> Diagnostic {
     Diagnostic::error("RW1257", "both logs are the standard input, which is one")
         .state("nothing was judged")
         .next("keep one of them in a file: railwright job compare --log RDMA.log --log -")
 }
 
-fn not_two(logs: usize) -> Diagnostic {
+fn report_not_two_logs(logs: usize) -> Diagnostic {
     Diagnostic::error(
         "RW1257",
         format!("two logs are compared, and {logs} are named"),

@@ -41,19 +41,18 @@ fn parse_half(text: &str) -> Result<Half, String> {
 fn parse_parameter_count(text: &str) -> Result<u64, String> {
     let units = [('B', 1e9), ('M', 1e6), ('K', 1e3)];
     let upper = text.to_ascii_uppercase();
-    let (number, unit) = units
-        .iter()
-        .find_map(|(unit, factor)| Some((upper.strip_suffix(*unit)?, *factor)))
-        .unwrap_or((&upper, 1.0));
-    let value = number
-        .parse::<f64>()
-        .ok()
-        .filter(|value| value.is_finite() && *value > 0.0)
-        .map(|value| (value * unit).round());
-    value
-        .filter(|value| (1.0..1e15).contains(value))
-        .map(|value| value as u64)
-        .ok_or_else(|| "a number such as 7B or 350M".to_owned())
+    let (mut number, mut factor) = (upper.as_str(), 1.0);
+    for (unit, of_unit) in units {
+        if let Some(before) = upper.strip_suffix(unit) {
+            (number, factor) = (before, of_unit);
+        }
+    }
+    let value = number.parse::<f64>().unwrap_or_default();
+    let value = (value * factor).round();
+    match (1.0..1e15).contains(&value) {
+        true => Ok(value as u64),
+        false => Err("a number such as 7B or 350M".to_owned()),
+    }
 }
 
 impl CompareRenderArguments {
@@ -68,19 +67,17 @@ impl CompareRenderArguments {
 
 /// Renders both.
 pub fn run(arguments: &CompareRenderArguments) -> Result<Exit, CommandFailure> {
-    let (request, mut told) = match &arguments.kind {
+    let (request, mut typed) = match &arguments.kind {
         CompareRenderKind::NcclTest(kind) => kind.request()?,
         CompareRenderKind::Pytorch(kind) => kind.request()?,
     };
-    told.extend(arguments.parameters.map(|parameters| {
-        (
-            "job.parameters".to_owned(),
-            format!("--parameters={parameters}"),
-        )
-    }));
+    if let Some(parameters) = arguments.parameters {
+        let option = format!("--parameters={parameters}");
+        typed.push(("job.parameters".to_owned(), option));
+    }
     arguments.pods().deliver_pair(
         &request,
-        &told,
+        &typed,
         JobPairOptions {
             only: arguments.only,
             parameters: arguments.parameters,

@@ -40,16 +40,7 @@ pub async fn run(arguments: &Delete) -> Result<Exit, CommandFailure> {
             asked.job, asked.place.namespace
         ));
     } else if !objects.listed.is_empty() {
-        let listed: String = objects
-            .listed
-            .iter()
-            .map(|object| format!("  {}\n", object.name))
-            .collect();
-        out::print_note(&format!(
-            "{} of the job {}, with the pods of each:\n{listed}",
-            format_count(objects.listed.len(), "object"),
-            asked.job
-        ));
+        print_listed_objects(&asked.job, &objects);
         if !arguments.yes && !terminal::ask_confirmation("Delete them? Only `yes` is taken: ") {
             return Err(CommandFailure::nobody_said_yes());
         }
@@ -60,10 +51,10 @@ pub async fn run(arguments: &Delete) -> Result<Exit, CommandFailure> {
         Exit::Incomplete
     };
     for object in &objects.listed {
-        let told = delete_job_object(&writer, Deletable::Listed(object))
+        let result = delete_job_object(&writer, Deletable::Listed(object))
             .await
             .map_err(|error| error.diagnostic())?;
-        let exit = print_deletion_result(&object.name, told);
+        let exit = print_deletion_result(&object.name, result);
         worst = if worst == Exit::Failed || exit == Exit::Done {
             worst
         } else {
@@ -79,7 +70,18 @@ pub async fn run(arguments: &Delete) -> Result<Exit, CommandFailure> {
     Ok(worst)
 }
 
-/// Kinds of which objects of the job may be left, each told once.
+fn print_listed_objects(job: &str, objects: &JobObjects) {
+    let mut note = format!(
+        "{} of the job {job}, with the pods of each:\n",
+        format_count(objects.listed.len(), "object")
+    );
+    for object in &objects.listed {
+        note += &format!("  {}\n", object.name);
+    }
+    out::print_note(&note);
+}
+
+/// Kinds of which objects of the job may be left, each once.
 fn collect_unread_kinds(looked: &JobListing, objects: &JobObjects) -> BTreeMap<String, String> {
     let of_jobs = looked
         .unread
@@ -88,10 +90,10 @@ fn collect_unread_kinds(looked: &JobListing, objects: &JobObjects) -> BTreeMap<S
     objects.unread.iter().cloned().chain(of_jobs).collect()
 }
 
-type Told = Result<(ObjectDeletionOutcome, std::collections::BTreeSet<String>), String>;
+type DeletionResult = Result<(ObjectDeletionOutcome, std::collections::BTreeSet<String>), String>;
 
-fn print_deletion_result(object: &ObjectName, told: Told) -> Exit {
-    match told {
+fn print_deletion_result(object: &ObjectName, result: DeletionResult) -> Exit {
+    match result {
         Ok((ObjectDeletionOutcome::StillEnds(seconds), _)) => {
             out::print_result(&format!(
                 "{object} was told to end, and is still there after {seconds} s\n"
@@ -106,9 +108,9 @@ fn print_deletion_result(object: &ObjectName, told: Told) -> Exit {
         }
         Ok((ObjectDeletionOutcome::Gone | ObjectDeletionOutcome::WasGone, stays)) => {
             out::print_result(&format!("{object} is gone\n"));
-            stays.iter().for_each(|volume| {
-                out::print_result(&format!("  what it wrote stays on {volume}\n"))
-            });
+            for volume in &stays {
+                out::print_result(&format!("  what it wrote stays on {volume}\n"));
+            }
             Exit::Done
         }
         Err(why) => {

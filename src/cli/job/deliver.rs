@@ -11,7 +11,7 @@ use railwright_report::{document, knowledge, workload as screen};
 use railwright_session::{Inventory, Knowledge, read_inventory};
 use railwright_system::{clock, terminal};
 use railwright_workload::{
-    Half, JobRenderInputs, JobRequest, RequestPlaces, Templates, render_job, render_job_pair,
+    Half, JobRenderInputs, JobRequest, Pair, RequestPlaces, Templates, render_job, render_job_pair,
 };
 use std::path::PathBuf;
 
@@ -104,13 +104,11 @@ impl JobRenderContext {
         request: &JobRequest,
         asked: &RequestPlaces,
     ) -> Result<String, CommandFailure> {
-        let (rendered, sources) = self.made(asked, |inputs| render_job(inputs, request, asked))?;
-        let told = rendered.told();
-        match told
-            .iter()
-            .any(|diagnostic| diagnostic.severity == Severity::Error)
-        {
-            true => Err(refuse_rendering(told, &sources)),
+        let (rendered, sources) =
+            self.render(asked, |inputs| render_job(inputs, request, asked))?;
+        let diagnostics = rendered.told();
+        match has_errors(&diagnostics) {
+            true => Err(refuse_rendering(diagnostics, &sources)),
             false => Ok(screen::render_job_objects(&rendered)),
         }
     }
@@ -122,8 +120,8 @@ impl JobRenderContext {
         asked: &RequestPlaces,
         delivery: &Delivery,
     ) -> Result<Exit, CommandFailure> {
-        let (rendered, sources) = self.made(asked, |inputs| render_job(inputs, request, asked))?;
-        let told = rendered.told();
+        let (rendered, sources) =
+            self.render(asked, |inputs| render_job(inputs, request, asked))?;
         if delivery.json {
             out::print_result(&document::render_json_document(&screen::JobDocument::of(
                 &rendered, &sources,
@@ -134,7 +132,7 @@ impl JobRenderContext {
                 Exit::Failed
             });
         }
-        print_warnings_or_fail(told, &sources)?;
+        print_warnings_or_fail(rendered.told(), &sources)?;
         if delivery.explain {
             out::print_result(&screen::render_job_explanation(&rendered));
             out::print_result(&knowledge::render_waived_rules(&rendered.judgement.waived));
@@ -154,7 +152,7 @@ impl JobRenderContext {
         wanted: JobPairOptions,
         place: &str,
     ) -> Result<Exit, CommandFailure> {
-        let (both, sources) = self.made(asked, |inputs| {
+        let (both, sources) = self.render(asked, |inputs| {
             render_job_pair(inputs, request, asked, wanted.parameters)
         })?;
         let next = screen_of_pair::list_pair_commands(
@@ -172,16 +170,7 @@ impl JobRenderContext {
                 Exit::Failed
             });
         }
-        // What is said of both is said once.
-        let mut told = both.rdma.told();
-        told.extend(
-            both.tcp
-                .told()
-                .into_iter()
-                .filter(|of_tcp| !both.rdma.told().contains(of_tcp)),
-        );
-        told.extend(both.forecast.iter().cloned());
-        print_warnings_or_fail(told, &sources)?;
+        print_warnings_or_fail(collect_pair_diagnostics(&both), &sources)?;
         match (delivery.explain, wanted.only) {
             (true, _) => out::print_result(&screen_of_pair::render_pair_explanation(&both, &next)),
             (false, None) => {
@@ -198,20 +187,19 @@ impl JobRenderContext {
         Ok(Exit::Done)
     }
 
-    /// What is made of the inventory and what is known, with the files that diagnostics point into.
-    pub fn made<T>(
+    /// Renders with the inventory and what is known; with the files that diagnostics point into.
+    pub fn render<T>(
         &self,
         asked: &RequestPlaces,
-        make: impl FnOnce(JobRenderInputs<'_>) -> Result<T, Vec<Diagnostic>>,
+        render: impl FnOnce(JobRenderInputs<'_>) -> Result<T, Vec<Diagnostic>>,
     ) -> Result<(T, Sources), CommandFailure> {
         let templates = self.templates()?;
         let now = clock::read_current_time();
         let mut sources = self.knowledge.sources(&self.loaded.sources);
         sources.join(&templates.sources);
-        asked
-            .source()
-            .into_iter()
-            .for_each(|line| sources.add(line.clone()));
+        if let Some(line) = asked.source() {
+            sources.add(line.clone());
+        }
         let inputs = JobRenderInputs {
             loaded: &self.loaded,
             catalog: &self.knowledge.catalog,
@@ -220,10 +208,19 @@ impl JobRenderContext {
             today: now.get(..10).unwrap_or_default(),
             derives: self.inventory.is_some(),
         };
-        let made = make(inputs)
-            .map_err(|problems| CommandFailure::from(problems).with_sources(&sources))?;
-        Ok((made, sources))
+        match render(inputs) {
+            Ok(rendered) => Ok((rendered, sources)),
+            Err(problems) => Err(CommandFailure::from(problems).with_sources(&sources)),
+        }
     }
+}
+
+/// What is reported of both is reported once.
+fn collect_pair_diagnostics(both: &Pair) -> Vec<Diagnostic> {
+    let of_rdma = both.rdma.told();
+    let mut of_tcp = both.tcp.told();
+    of_tcp.retain(|diagnostic| !of_rdma.contains(diagnostic));
+    [of_rdma, of_tcp, both.forecast.clone()].concat()
 }
 
 /// What was typed behind `compare`, without which half and what is printed in the place of the
@@ -255,28 +252,30 @@ fn select_typed_words(delivery: &Delivery, wanted: JobPairOptions) -> Vec<String
     words
 }
 
-/// Warnings are told, errors end it.
+/// Prints warnings; errors end it.
 pub fn print_warnings_or_fail(
-    told: Vec<Diagnostic>,
+    diagnostics: Vec<Diagnostic>,
     sources: &Sources,
 ) -> Result<(), CommandFailure> {
-    if told
-        .iter()
-        .any(|diagnostic| diagnostic.severity == Severity::Error)
-    {
-        return Err(refuse_rendering(told, sources));
+    if has_errors(&diagnostics) {
+        return Err(refuse_rendering(diagnostics, sources));
     }
-    print_diagnostics(&told, sources);
+    print_diagnostics(&diagnostics, sources);
     Ok(())
 }
 
+fn has_errors(diagnostics: &[Diagnostic]) -> bool {
+    let mut diagnostics = diagnostics.iter();
+    diagnostics.any(|diagnostic| diagnostic.severity == Severity::Error)
+}
+
 /// What rules refuse is not printed: nobody should apply it by a pipe.
-fn refuse_rendering(told: Vec<Diagnostic>, sources: &Sources) -> CommandFailure {
-    let told = told
+fn refuse_rendering(diagnostics: Vec<Diagnostic>, sources: &Sources) -> CommandFailure {
+    let diagnostics = diagnostics
         .into_iter()
         .map(|diagnostic| match diagnostic.severity {
             Severity::Error => diagnostic.state("nothing was rendered"),
             Severity::Warning => diagnostic,
         });
-    CommandFailure::from(told.collect::<Vec<_>>()).with_sources(sources)
+    CommandFailure::from(diagnostics.collect::<Vec<_>>()).with_sources(sources)
 }

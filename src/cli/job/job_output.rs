@@ -1,7 +1,7 @@
 //! The output of `job run` as hosts send it: read for its proof, kept in a file, and printed.
 
 use super::run::Common;
-use super::run_end::{is_there, report_unwritten_output};
+use super::run_end::{report_present_output, report_unwritten_output};
 use crate::cli::CommandFailure;
 use railwright_base::text::clean_line;
 use railwright_report::out;
@@ -26,7 +26,7 @@ impl<'a> JobOutput<'a> {
         let mut file = None;
         if let Some(path) = &common.output {
             if files::is_present(path) {
-                return Err(is_there(path).into());
+                return Err(report_present_output(path).into());
             }
             let opened = AppendFile::open(path, Some(0));
             file = Some(opened.map_err(|error| report_unwritten_output(common, &error))?);

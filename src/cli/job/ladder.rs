@@ -102,10 +102,10 @@ pub async fn run_trials(
     let mut again = interrupts.clone();
     tokio::select! {
         () = wait_for_interrupts(&mut again, 2) => {
-            climb.left();
+            climb.print_left_job();
             Ok(Exit::Interrupted)
         }
-        climbed = climb.all(&mut interrupts, json) => climbed,
+        climbed = climb.try_rungs(&mut interrupts, json) => climbed,
     }
 }
 
@@ -131,7 +131,7 @@ struct Climb<'a> {
 }
 
 impl Climb<'_> {
-    async fn all(
+    async fn try_rungs(
         &self,
         interrupts: &mut watch::Receiver<u32>,
         json: bool,
@@ -142,9 +142,9 @@ impl Climb<'_> {
             let tried = match rung.job() {
                 None => tokio::select! {
                     _ = interrupts.changed() => None,
-                    outcome = self.hosts() => Some(outcome?),
+                    outcome = self.try_hosts() => Some(outcome?),
                 },
-                Some(job) => self.trial(rung, job, interrupts).await?,
+                Some(job) => self.run_trial(rung, job, interrupts).await?,
             };
             let Some(outcome) = tried else {
                 return Ok(Exit::Interrupted);
@@ -171,7 +171,7 @@ impl Climb<'_> {
     }
 
     /// Somebody asked twice, and nobody waits for the trial to be taken away.
-    fn left(&self) {
+    fn print_left_job(&self) {
         let there = self.there.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(name) = there.as_ref() {
             let place = format!(
@@ -194,7 +194,7 @@ impl Climb<'_> {
     }
 
     /// Real traffic between the hosts, as `verify` does it.
-    async fn hosts(&self) -> Result<TrialOutcome, CommandFailure> {
+    async fn try_hosts(&self) -> Result<TrialOutcome, CommandFailure> {
         let contact = TargetContact::begin();
         let session = open_session(
             self.inventory,
@@ -231,7 +231,7 @@ impl Climb<'_> {
 
     /// A trial in pods. Whatever comes of it, and whoever asks to stop, its job is taken away
     /// again: its name is of this trial alone.
-    async fn trial(
+    async fn run_trial(
         &self,
         rung: Rung,
         job: &str,
@@ -241,7 +241,7 @@ impl Climb<'_> {
             super::submit::report_invalid_submission("the trial", &error.to_string())
         })?;
         let name = format!("railwright-{job}-{}", nonce.get(..8).unwrap_or(&nonce));
-        let text = match self.rendered(rung, &name) {
+        let text = match self.render_trial_job(rung, &name) {
             Ok(text) => text,
             Err(failure) => return Ok(Some(explain_unrendered(&failure))),
         };
@@ -258,7 +258,7 @@ impl Climb<'_> {
         let outcome = match submitted {
             Some(Ok(JobSubmissionOutcome::Made(_))) => tokio::select! {
                 _ = interrupts.changed() => Ok(None),
-                outcome = self.waited(rung, &submission) => {
+                outcome = self.wait_for_trial(rung, &submission) => {
                     outcome.map(Some).map_err(|error| error.diagnostic().into())
                 }
             },
@@ -279,7 +279,7 @@ impl Climb<'_> {
                 "the API server did not say whether it made the job".to_owned(),
             ))),
         };
-        self.clean(&submission, &nonce).await;
+        self.delete_trial(&submission, &nonce).await;
         // An interrupt that came while the job was made.
         if interrupts.has_changed().unwrap_or(false) {
             Ok(None)
@@ -299,7 +299,7 @@ impl Climb<'_> {
         Ok(submission)
     }
 
-    async fn waited(
+    async fn wait_for_trial(
         &self,
         rung: Rung,
         submission: &Submission,
@@ -315,7 +315,7 @@ impl Climb<'_> {
                 .find(|found| found.job.name == submission.name),
             unread,
         ) {
-            (Some(found), _) => self.to_its_end(rung, &look, &found).await,
+            (Some(found), _) => self.watch_trial(rung, &look, &found).await,
             (None, Some(why)) => Ok(TrialOutcome::NotKnown(format!(
                 "the job could not be looked at: {why}"
             ))),
@@ -325,7 +325,7 @@ impl Climb<'_> {
         }
     }
 
-    fn rendered(&self, rung: Rung, name: &str) -> Result<String, CommandFailure> {
+    fn render_trial_job(&self, rung: Rung, name: &str) -> Result<String, CommandFailure> {
         let pods = Pods {
             name: name.to_owned(),
             namespace: self.namespace.to_owned(),
@@ -366,7 +366,7 @@ impl Climb<'_> {
     }
 
     /// Until the job ends, hangs or takes too long; then its log is judged.
-    async fn to_its_end(
+    async fn watch_trial(
         &self,
         rung: Rung,
         look: &JobReader<'_>,
@@ -408,7 +408,7 @@ impl Climb<'_> {
     }
 
     /// The trial leaves nothing; what could not be taken away is named.
-    async fn clean(&self, submission: &Submission, word: &str) {
+    async fn delete_trial(&self, submission: &Submission, word: &str) {
         for (object, _) in submission.objects.iter().rev() {
             let which = Deletable::Submitted { name: object, word };
             if !matches!(

@@ -1,6 +1,6 @@
 //! `railwright job render nccl-test`.
 
-use super::pods::{PodOptions, Told};
+use super::pods::{PodOptions, TypedOptions};
 use crate::cli::{CommandFailure, Exit};
 use railwright_workload::{JobRequest, NcclTest};
 
@@ -46,25 +46,23 @@ impl Arguments {
     }
 
     /// What is asked for.
-    pub fn request(&self) -> Result<(JobRequest, Told), CommandFailure> {
-        let (pods, mut told) = self.pods.pods(&self.name, &self.image)?;
-        told.push((
+    pub fn request(&self) -> Result<(JobRequest, TypedOptions), CommandFailure> {
+        let (pods, mut typed) = self.pods.pods(&self.name, &self.image)?;
+        typed.push((
             "job.shared_memory".to_owned(),
             format!("--share-memory={}", self.share_memory),
         ));
-        told.extend(
-            self.workers
-                .iter()
-                .map(|workers| ("job.workers".to_owned(), format!("--workers={workers}"))),
-        );
+        if let Some(workers) = self.workers {
+            typed.push(("job.workers".to_owned(), format!("--workers={workers}")));
+        }
         let turns = self.turns.to_string();
         let options = [("from", &self.from), ("to", &self.to), ("turns", &turns)];
-        told.extend(
-            options
-                .map(|(name, value)| (format!("job.{name}"), format!("--{name}={value}")))
-                .into_iter()
-                .filter(|(_, option)| !DEFAULTS.contains(&option.as_str())),
-        );
+        for (name, value) in options {
+            let option = format!("--{name}={value}");
+            if !DEFAULTS.contains(&option.as_str()) {
+                typed.push((format!("job.{name}"), option));
+            }
+        }
         let job = NcclTest {
             pods,
             workers: self.workers,
@@ -74,12 +72,12 @@ impl Arguments {
             turns: self.turns,
             shared_memory: self.share_memory.clone(),
         };
-        Ok((JobRequest::NcclTest(job), told))
+        Ok((JobRequest::NcclTest(job), typed))
     }
 }
 
 /// Renders it.
 pub fn run(arguments: &Arguments) -> Result<Exit, CommandFailure> {
-    let (request, told) = arguments.request()?;
-    arguments.pods.deliver(&request, &told)
+    let (request, typed) = arguments.request()?;
+    arguments.pods.deliver(&request, &typed)
 }

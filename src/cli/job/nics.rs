@@ -34,26 +34,24 @@ fn node_gbps(inventory: &Inventory, named: &BTreeSet<&str>) -> Result<f64, Diagn
     };
     let mut weakest: Option<f64> = None;
     for host in asked.into_iter().filter(|host| !host.netdevs.is_empty()) {
-        let gbps = of_host(inventory, host)?;
+        let gbps = sum_host_bandwidth(inventory, host)?;
         weakest = Some(weakest.map_or(gbps, |known| known.min(gbps)));
     }
     weakest.ok_or_else(|| report_unknown_bandwidth(inventory, "no host of it has a NIC for RDMA"))
 }
 
-fn of_host(inventory: &Inventory, host: &Host) -> Result<f64, Diagnostic> {
+fn sum_host_bandwidth(inventory: &Inventory, host: &Host) -> Result<f64, Diagnostic> {
     let mut sum = 0.0;
     for rail in &host.netdevs {
         let row = inventory.knowledge.catalog.nic.get(&rail.model);
         let of_model = row.and_then(|row| row.speeds_gbps.iter().max().copied());
         let speed = of_model.into_iter().chain(leaf_gbps(inventory)).min();
-        let why = || {
-            format!(
-                "the catalogue has no speed of {} ({})",
-                one_line(&rail.model, 40),
-                host.name
-            )
+        let Some(speed) = speed else {
+            let (model, host) = (one_line(&rail.model, 40), &host.name);
+            let why = format!("the catalogue has no speed of {model} ({host})");
+            return Err(report_unknown_bandwidth(inventory, &why));
         };
-        sum += f64::from(speed.ok_or_else(|| report_unknown_bandwidth(inventory, &why()))?);
+        sum += f64::from(speed);
     }
     Ok(sum)
 }

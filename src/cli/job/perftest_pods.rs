@@ -38,17 +38,15 @@ impl Arguments {
 
 /// Renders them.
 pub fn run(arguments: &Arguments) -> Result<Exit, CommandFailure> {
-    let (pods, mut told) = arguments.pods.pods(&arguments.name, &arguments.image)?;
-    told.extend(arguments.rdma_device.iter().map(|device| {
-        (
-            "job.rdma_device".to_owned(),
-            format!("--rdma-device={device}"),
-        )
-    }));
+    let (pods, mut typed) = arguments.pods.pods(&arguments.name, &arguments.image)?;
+    if let Some(device) = &arguments.rdma_device {
+        let option = format!("--rdma-device={device}");
+        typed.push(("job.rdma_device".to_owned(), option));
+    }
     let job = Perftest {
         pods,
         device: arguments.rdma_device.clone(),
         seconds: arguments.duration,
     };
-    arguments.pods.deliver(&JobRequest::Perftest(job), &told)
+    arguments.pods.deliver(&JobRequest::Perftest(job), &typed)
 }

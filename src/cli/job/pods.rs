@@ -58,17 +58,17 @@ pub struct PodOptions {
 }
 
 /// Options and what each is about, for carets.
-pub type Told = Vec<(String, String)>;
+pub type TypedOptions = Vec<(String, String)>;
 
 impl PodOptions {
     /// The pods of a job of this name and image, and the options that were given.
-    pub fn pods(&self, name: &str, image: &str) -> Result<(Pods, Told), CommandFailure> {
+    pub fn pods(&self, name: &str, image: &str) -> Result<(Pods, TypedOptions), CommandFailure> {
         let environment = self.parse_variables()?;
         let mut devices = Vec::new();
         for text in &self.device {
             devices.push(parse_name_value(text, "--device")?);
         }
-        let told = self.collect_told(name, image, &environment);
+        let typed = self.collect_typed_options(name, image, &environment);
         let pods = Pods {
             name: name.to_owned(),
             namespace: self.namespace.clone(),
@@ -95,7 +95,7 @@ impl PodOptions {
             cpu: self.cpu.clone(),
             memory: self.memory.clone(),
         };
-        Ok((pods, told))
+        Ok((pods, typed))
     }
 
     /// Names and values of `--env`; each name may be given once.
@@ -112,17 +112,25 @@ impl PodOptions {
     }
 
     /// The options as they were typed; `environment` holds the variables of `--env`, in order.
-    fn collect_told(&self, name: &str, image: &str, environment: &[(String, String)]) -> Told {
-        let mut told = Told::new();
-        let mut tell = |path: &str, option: String| told.push((path.to_owned(), option));
-        tell("job.name", format!("--name={name}"));
-        tell("job.image", format!("--image={image}"));
-        tell("job.namespace", format!("--namespace={}", self.namespace));
+    fn collect_typed_options(
+        &self,
+        name: &str,
+        image: &str,
+        environment: &[(String, String)],
+    ) -> TypedOptions {
+        let mut typed = TypedOptions::new();
+        let namespace = &self.namespace;
+        typed.push(("job.name".to_owned(), format!("--name={name}")));
+        typed.push(("job.image".to_owned(), format!("--image={image}")));
+        typed.push((
+            "job.namespace".to_owned(),
+            format!("--namespace={namespace}"),
+        ));
         for ((name, _), text) in environment.iter().zip(&self.env) {
-            tell(&format!("jobs.environment.{name}"), format!("--env {text}"));
+            typed.push((format!("jobs.environment.{name}"), format!("--env {text}")));
         }
         for text in &self.device {
-            tell("job.rdma", format!("--device={text}"));
+            typed.push(("job.rdma".to_owned(), format!("--device={text}")));
         }
         let pull_policy = &self.image_pull_policy;
         for (path, option, value) in [
@@ -133,20 +141,18 @@ impl PodOptions {
             ("job.memory", "--memory", &self.memory),
         ] {
             if let Some(value) = value {
-                tell(path, format!("{option}={value}"));
+                typed.push((path.to_owned(), format!("{option}={value}")));
             }
         }
         if self.host_network {
-            tell("job.host_network", "--host-network".to_owned());
+            typed.push(("job.host_network".to_owned(), "--host-network".to_owned()));
         }
-        tell(
-            "job.gpu_resource",
-            format!("--gpu-resource={}", self.gpu_resource),
-        );
+        let resource = format!("--gpu-resource={}", self.gpu_resource);
+        typed.push(("job.gpu_resource".to_owned(), resource));
         if let Some(gpus) = self.gpus {
-            tell("job.gpus", format!("--gpus={gpus}"));
+            typed.push(("job.gpus".to_owned(), format!("--gpus={gpus}")));
         }
-        told
+        typed
     }
 
     /// What is printed.
@@ -155,8 +161,12 @@ impl PodOptions {
     }
 
     /// Renders a job of these pods and prints it.
-    pub fn deliver(&self, request: &JobRequest, told: &Told) -> Result<Exit, CommandFailure> {
-        let asked = collect_asked_options("railwright job render", request, told);
+    pub fn deliver(
+        &self,
+        request: &JobRequest,
+        typed: &TypedOptions,
+    ) -> Result<Exit, CommandFailure> {
+        let asked = collect_asked_options("railwright job render", request, typed);
         JobRenderContext::read(Some(&self.inventory))?.deliver(request, &asked, &self.delivery)
     }
 
@@ -164,10 +174,10 @@ impl PodOptions {
     pub fn deliver_pair(
         &self,
         request: &JobRequest,
-        told: &Told,
+        typed: &TypedOptions,
         wanted: JobPairOptions,
     ) -> Result<Exit, CommandFailure> {
-        let asked = collect_asked_options("railwright job render compare", request, told);
+        let asked = collect_asked_options("railwright job render compare", request, typed);
         let place = format!(
             "-i {} -n {}",
             quote::quote_path(&self.inventory),
@@ -183,10 +193,15 @@ impl PodOptions {
     }
 }
 
-fn collect_asked_options(command: &str, request: &JobRequest, told: &Told) -> RequestPlaces {
+fn collect_asked_options(
+    command: &str,
+    request: &JobRequest,
+    typed: &TypedOptions,
+) -> RequestPlaces {
     let kind = request.kind().word();
     let options = std::iter::once(("job.kind", kind.to_owned())).chain(
-        told.iter()
+        typed
+            .iter()
             .map(|(path, option)| (path.as_str(), option.clone())),
     );
     RequestPlaces::of_options(command, options)
@@ -194,19 +209,16 @@ fn collect_asked_options(command: &str, request: &JobRequest, told: &Told) -> Re
 
 /// `NAME=VALUE` of an option.
 pub fn parse_name_value(text: &str, option: &str) -> Result<(String, String), CommandFailure> {
-    let split = text.split_once('=').filter(|(name, _)| !name.is_empty());
-    split
-        .map(|(name, value)| (name.to_owned(), value.to_owned()))
-        .ok_or_else(|| {
-            let shown = railwright_base::text::one_line(text, 60);
-            let error = Diagnostic::error("RW1221", format!("`{option} {shown}` has no `=`"))
-                .state("nothing was rendered");
-            error
-                .next(format!(
-                    "{option} NAME=VALUE; an empty value is one too: NAME="
-                ))
-                .into()
-        })
+    if let Some((name, value)) = text.split_once('=')
+        && !name.is_empty()
+    {
+        return Ok((name.to_owned(), value.to_owned()));
+    }
+    let shown = railwright_base::text::one_line(text, 60);
+    let error = Diagnostic::error("RW1221", format!("`{option} {shown}` has no `=`"))
+        .state("nothing was rendered");
+    let next = format!("{option} NAME=VALUE; an empty value is one too: NAME=");
+    Err(error.next(next).into())
 }
 
 fn report_duplicate_variable(name: &str) -> CommandFailure {

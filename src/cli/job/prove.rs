@@ -12,7 +12,7 @@ use railwright_knowledge::spec::Sources;
 use railwright_report::diagnostic::print_diagnostics;
 use railwright_report::{job, out};
 use railwright_session::read_inventory;
-use railwright_verify::nccl::{self, NcclExpectations, NcclLogDecoder, Proven};
+use railwright_verify::nccl::{self, NcclExpectations, NcclLog, NcclLogDecoder, Proven};
 use std::path::Path;
 
 /// Prove from the log of a job that it used RDMA, and how fast: NCCL's own lines, nccl-tests,
@@ -67,32 +67,45 @@ pub async fn run(arguments: &Prove) -> Result<Exit, CommandFailure> {
             );
         }
     }
-    let held = arguments.against.of(&arguments.said, inventory.as_ref())?;
+    let expectations = arguments.against.of(&arguments.said, inventory.as_ref())?;
     let mut decoder = NcclLogDecoder::default();
-    let of_logs = |piece: JobOutputPiece<'_>| {
-        if let JobOutputPiece::Log(chunk) = piece {
-            decoder.feed(chunk);
-        }
-    };
-    let name = arguments.said.read(of_logs).await?;
+    let name = arguments
+        .said
+        .read(|piece| {
+            if let JobOutputPiece::Log(chunk) = piece {
+                decoder.feed(chunk);
+            }
+        })
+        .await?;
     let log = decoder.finish();
-    let note = |unknown| print_diagnostics(&[unknown], &Sources::default());
     let expected = NcclExpectations {
         needs_gpudirect: arguments.require_gpudirect,
         traffic,
-        ..held.expected(&name, &log, note)
+        ..expectations.expected(&name, &log, |unknown| {
+            print_diagnostics(&[unknown], &Sources::default());
+        })
     };
-    let proof = nccl::check_nccl_log(&log, &expected);
-    out::print_result(&if arguments.json {
-        job::render_proof_json(&log, &proof, &expected)
+    Ok(print_proof(&log, &expected, arguments.json))
+}
+
+/// Prints what a log proves; the exit code says it too.
+pub fn print_proof(log: &NcclLog, expected: &NcclExpectations, json: bool) -> Exit {
+    let proof = nccl::check_nccl_log(log, expected);
+    out::print_result(&if json {
+        job::render_proof_json(log, &proof, expected)
     } else {
-        job::render_proof_screen(&log, &proof, &expected)
+        job::render_proof_screen(log, &proof, expected)
     });
-    Ok(match proof.proven {
+    exit_from_proof(proof.proven)
+}
+
+/// How a command ends that proves something.
+pub fn exit_from_proof(proven: Proven) -> Exit {
+    match proven {
         Proven::Proven => Exit::Done,
         Proven::Disproven => Exit::Failed,
         Proven::NotKnown => Exit::Incomplete,
-    })
+    }
 }
 
 /// A log that cannot be read.

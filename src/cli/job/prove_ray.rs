@@ -2,6 +2,7 @@
 //! them.
 
 use super::cluster::{Cluster, JobLocationArguments};
+use super::prove::exit_from_proof;
 use crate::cli::{CommandFailure, Exit};
 use railwright_base::quote;
 use railwright_base::text::one_line;
@@ -10,7 +11,6 @@ use railwright_report::job::ray::{render_ray_proof_json, render_ray_proof_screen
 use railwright_report::out;
 use railwright_session::read_inventory;
 use railwright_system::clock;
-use railwright_verify::nccl::Proven;
 use railwright_verify::ray::{Pool, RayProofRequest, check_ray_cluster};
 use railwright_workload::{list_rdma_pools, perftest_words};
 
@@ -52,11 +52,7 @@ pub async fn prove_ray_cluster(
         true => render_ray_proof_json(namespace, &name, &of_pods, &proof),
         false => render_ray_proof_screen(namespace, &name, &proof),
     });
-    Ok(match proof.proven {
-        Proven::Proven => Exit::Done,
-        Proven::Disproven => Exit::Failed,
-        Proven::NotKnown => Exit::Incomplete,
-    })
+    Ok(exit_from_proof(proof.proven))
 }
 
 fn choose_test_port() -> u16 {

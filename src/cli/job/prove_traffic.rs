@@ -28,52 +28,34 @@ pub async fn observe_job_traffic(
 ) -> Result<ObservedRailTraffic, CommandFailure> {
     let reader = cluster.reader();
     let look = JobReader::at(&reader, &found.job.namespace);
-    let unseen = |why: &str| Ok(ObservedRailTraffic::Unseen(why.to_owned()));
     let view = look.view(found).await.map_err(|error| error.diagnostic())?;
     let Some(view) = view else {
-        return unseen("the job is gone");
+        return Ok(ObservedRailTraffic::Unseen("the job is gone".to_owned()));
     };
     if view.phase != Phase::Running {
-        return unseen(&format!(
+        return Ok(ObservedRailTraffic::Unseen(format!(
             "the job is {}, so that nothing passes for it",
             view.phase.word()
-        ));
+        )));
     }
     let pods = select_rank_pods(&view);
     let nodes: BTreeSet<&str> = pods.iter().filter_map(|pod| pod.node.as_deref()).collect();
-    let asks = pods
-        .iter()
-        .flat_map(|pod| pod.asks.keys())
-        .map(String::as_str);
-    let rails = rails_of(&inventory.loaded, asks);
+    let asks = pods.iter().flat_map(|pod| pod.asks.keys());
+    let rails = rails_of(&inventory.loaded, asks.map(String::as_str));
     let hosts = select_hosts_of_nodes(inventory, &nodes);
     let requests = build_traffic_requests(inventory, &hosts, rails.as_ref());
     if requests.is_empty() {
-        return unseen(
-            "none of the nodes that its pods are on is a host of the spec with rails that is \
-             reached over SSH",
-        );
+        let why = "none of the nodes that its pods are on is a host of the spec with rails that \
+                   is reached over SSH";
+        return Ok(ObservedRailTraffic::Unseen(why.to_owned()));
     }
-    let asked: BTreeSet<String> = requests
-        .iter()
-        .map(|request| request.access.name.to_string())
-        .collect();
-    out::print_note(&format!(
-        "looking at the rails of {} for {}",
-        nodeset::fold_node_set(&asked.iter().collect::<Vec<_>>()),
-        format_duration(seconds)
-    ));
-    let mut flow = look_at_rails(inventory, requests, seconds).await;
-    let hosts = hosts.iter().filter(|host| asked.contains(&host.name));
-    let known: BTreeSet<&str> = hosts.map(|host| host.node.as_str()).collect();
-    nodes
-        .difference(&known)
-        .for_each(|node| add_unknown_node(&mut flow, node));
+    let flow = look_at_nodes(inventory, &nodes, &hosts, requests, seconds).await;
     let is_quiet =
         flow.count(RailTrafficState::BothWays) + flow.count(RailTrafficState::OneWay) == 0;
     let after = look.view(found).await.map_err(|error| error.diagnostic())?;
     if is_quiet && after.is_none_or(|view| view.phase != Phase::Running) {
-        return unseen("the job ended while its rails were looked at");
+        let why = "the job ended while its rails were looked at";
+        return Ok(ObservedRailTraffic::Unseen(why.to_owned()));
     }
     Ok(ObservedRailTraffic::Seen { flow, seconds })
 }
@@ -85,12 +67,33 @@ fn select_hosts_of_nodes<'i>(inventory: &'i Inventory, nodes: &BTreeSet<&str>) -
         .collect()
 }
 
-async fn look_at_rails(inventory: &Inventory, requests: Vec<HostRequest>, seconds: u64) -> Flow {
+/// What the rails of these nodes carry; that is unknown of a node whose host is not asked.
+async fn look_at_nodes(
+    inventory: &Inventory,
+    nodes: &BTreeSet<&str>,
+    hosts: &[&Host],
+    requests: Vec<HostRequest>,
+    seconds: u64,
+) -> Flow {
+    let asked: BTreeSet<String> = requests
+        .iter()
+        .map(|request| request.access.name.to_string())
+        .collect();
+    out::print_note(&format!(
+        "looking at the rails of {} for {}",
+        nodeset::fold_node_set(&asked.iter().collect::<Vec<_>>()),
+        format_duration(seconds)
+    ));
     let connector = secrets::connector_to_look(inventory, TargetContact::begin());
     let mut flow = Flow::default();
     Looks::new(&*connector, requests)
         .during(seconds, &mut flow)
         .await;
+    let hosts = hosts.iter().filter(|host| asked.contains(&host.name));
+    let known: BTreeSet<&str> = hosts.map(|host| host.node.as_str()).collect();
+    for node in nodes.difference(&known) {
+        add_unknown_node(&mut flow, node);
+    }
     flow
 }
 
@@ -106,11 +109,10 @@ fn add_unknown_node(flow: &mut Flow, node: &str) {
 /// The pods that hold ranks: those that ask for GPUs or devices, else all. A launcher only starts
 /// the others.
 fn select_rank_pods(view: &JobView) -> Vec<&JobPod> {
-    let running = || view.pods.iter().filter(|pod| pod.phase == "Running");
-    let asking: Vec<&JobPod> = running().filter(|pod| !pod.asks.is_empty()).collect();
-    if asking.is_empty() {
-        running().collect()
-    } else {
-        asking
+    let pods = view.pods.iter().filter(|pod| pod.phase == "Running");
+    let mut pods: Vec<&JobPod> = pods.collect();
+    if pods.iter().any(|pod| !pod.asks.is_empty()) {
+        pods.retain(|pod| !pod.asks.is_empty());
     }
+    pods
 }

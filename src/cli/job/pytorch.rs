@@ -1,6 +1,6 @@
 //! `railwright job render pytorch`: the flags of `arena submit pytorch`.
 
-use super::pods::{PodOptions, Told, parse_name_value};
+use super::pods::{PodOptions, TypedOptions, parse_name_value};
 use crate::cli::{CommandFailure, Exit};
 use railwright_base::{Diagnostic, quote};
 use railwright_workload::{CleanPods, JobRequest, Pytorch, Tensorboard};
@@ -107,37 +107,28 @@ impl PytorchArguments {
     /// shell would cut is put in quotes, and others stay, so that `$RANK` and `&&` mean there what
     /// they say.
     fn line(&self) -> String {
-        let is_cut = |word: &&String| {
-            word.is_empty() || word.contains(|c: char| c.is_whitespace() || "'\"\\()`".contains(c))
-        };
-        match &self.command[..] {
-            [line] => line.clone(),
-            words => words
-                .iter()
-                .map(|word| {
-                    if is_cut(&word) {
-                        quote::quote_for_shell(word)
-                    } else {
-                        word.clone()
-                    }
-                })
-                .collect::<Vec<_>>()
-                .join(" "),
+        if let [line] = &self.command[..] {
+            return line.clone();
         }
+        let mut words = Vec::new();
+        for word in &self.command {
+            let is_cut = word.is_empty()
+                || word.contains(|c: char| c.is_whitespace() || "'\"\\()`".contains(c));
+            words.push(if is_cut {
+                quote::quote_for_shell(word)
+            } else {
+                word.clone()
+            });
+        }
+        words.join(" ")
     }
 
     /// What is asked for.
-    pub fn request(&self) -> Result<(JobRequest, Told), CommandFailure> {
-        let (mut pods, mut told) = self.pods.pods(&self.name, &self.image)?;
+    pub fn request(&self) -> Result<(JobRequest, TypedOptions), CommandFailure> {
+        let (mut pods, mut typed) = self.pods.pods(&self.name, &self.image)?;
         pods.image_pull_policy
             .get_or_insert_with(|| "Always".to_owned());
-        add_typed_options(self, &mut told);
-        let pairs = |texts: &[String], option: &str| {
-            texts
-                .iter()
-                .map(|text| parse_name_value(text, option))
-                .collect::<Result<Vec<_>, _>>()
-        };
+        add_typed_options(self, &mut typed);
         let board = Tensorboard {
             image: self.tensorboard_image.clone().unwrap_or_default(),
             logdir: self.logdir.clone().unwrap_or_default(),
@@ -154,9 +145,9 @@ impl PytorchArguments {
             tensorboard: Some(board),
             rdma: self.rdma,
             gang: self.gang,
-            labels: pairs(&self.label, "--label")?,
-            annotations: pairs(&self.annotation, "--annotation")?,
-            selectors: pairs(&self.selector, "--selector")?,
+            labels: parse_name_values(&self.label, "--label")?,
+            annotations: parse_name_values(&self.annotation, "--annotation")?,
+            selectors: parse_name_values(&self.selector, "--selector")?,
             tolerations: self.toleration.clone(),
             data: self
                 .data
@@ -173,30 +164,27 @@ impl PytorchArguments {
         };
         Ok((
             JobRequest::Pytorch(Box::new(job.with_dashboard(self.tensorboard))),
-            told,
+            typed,
         ))
     }
 }
 
 /// Renders it.
 pub fn run(arguments: &PytorchArguments) -> Result<Exit, CommandFailure> {
-    let (request, told) = arguments.request()?;
-    arguments.pods.deliver(&request, &told)
+    let (request, typed) = arguments.request()?;
+    arguments.pods.deliver(&request, &typed)
 }
 
 /// The options that carets may point at.
-fn add_typed_options(arguments: &PytorchArguments, told: &mut Told) {
-    told.push((
+fn add_typed_options(arguments: &PytorchArguments, typed: &mut TypedOptions) {
+    typed.push((
         "job.workers".to_owned(),
         format!("--workers={}", arguments.workers),
     ));
-    told.extend(
-        arguments
-            .nproc_per_node
-            .iter()
-            .map(|count| ("job.nproc".to_owned(), format!("--nproc-per-node={count}"))),
-    );
-    told.push((
+    if let Some(count) = &arguments.nproc_per_node {
+        typed.push(("job.nproc".to_owned(), format!("--nproc-per-node={count}")));
+    }
+    typed.push((
         "job.shared_memory".to_owned(),
         format!("--share-memory={}", arguments.share_memory),
     ));
@@ -214,32 +202,36 @@ fn add_typed_options(arguments: &PytorchArguments, told: &mut Told) {
         ),
     ];
     for (path, option, values) in several {
-        told.extend(
-            values
-                .iter()
-                .map(|value| (path.to_owned(), format!("{option}={value}"))),
-        );
+        for value in values {
+            typed.push((path.to_owned(), format!("{option}={value}")));
+        }
     }
     if arguments.rdma {
-        told.push(("job.rdma".to_owned(), "--rdma".to_owned()));
+        typed.push(("job.rdma".to_owned(), "--rdma".to_owned()));
     }
-    told.push((
+    typed.push((
         "job.command".to_owned(),
         format!("\"{}\"", arguments.line()),
     ));
 }
 
+fn parse_name_values(
+    texts: &[String],
+    option: &str,
+) -> Result<Vec<(String, String)>, CommandFailure> {
+    let texts = texts.iter();
+    texts.map(|text| parse_name_value(text, option)).collect()
+}
+
 fn parse_claim_mount(text: &str) -> Result<(String, String), CommandFailure> {
-    let split = text
-        .split_once(':')
-        .filter(|(claim, path)| !claim.is_empty() && path.starts_with('/'));
-    split
-        .map(|(claim, path)| (claim.to_owned(), path.to_owned()))
-        .ok_or_else(|| {
-            let shown = railwright_base::text::one_line(text, 60);
-            let error =
-                Diagnostic::error("RW1221", format!("`--data {shown}` is no claim and path"))
-                    .state("nothing was rendered");
-            error.next("--data CLAIM:/PATH").into()
-        })
+    if let Some((claim, path)) = text.split_once(':')
+        && !claim.is_empty()
+        && path.starts_with('/')
+    {
+        return Ok((claim.to_owned(), path.to_owned()));
+    }
+    let shown = railwright_base::text::one_line(text, 60);
+    let error = Diagnostic::error("RW1221", format!("`--data {shown}` is no claim and path"))
+        .state("nothing was rendered");
+    Err(error.next("--data CLAIM:/PATH").into())
 }

@@ -32,17 +32,15 @@ impl RayArguments {
 
 /// Renders it.
 pub fn run(arguments: &RayArguments) -> Result<Exit, CommandFailure> {
-    let (pods, mut told) = arguments.pods.pods(&arguments.name, &arguments.image)?;
-    told.extend(arguments.ray_version.iter().map(|release| {
-        (
-            "job.ray_version".to_owned(),
-            format!("--ray-version={release}"),
-        )
-    }));
+    let (pods, mut typed) = arguments.pods.pods(&arguments.name, &arguments.image)?;
+    if let Some(release) = &arguments.ray_version {
+        let option = format!("--ray-version={release}");
+        typed.push(("job.ray_version".to_owned(), option));
+    }
     let job = Ray {
         pods,
         replicas: arguments.replicas,
         ray_version: arguments.ray_version.clone(),
     };
-    arguments.pods.deliver(&JobRequest::Ray(job), &told)
+    arguments.pods.deliver(&JobRequest::Ray(job), &typed)
 }

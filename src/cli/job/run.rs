@@ -4,8 +4,9 @@
 use super::deliver::{JobRenderContext, print_warnings_or_fail};
 use super::job_output::{JobOutput, remove_empty_output};
 use super::nics;
-use super::pods::{Told, parse_name_value};
-use super::run_end::{failure_from_refusal, not_to_its_end, report_unwritten_output};
+use super::pods::{TypedOptions, parse_name_value};
+use super::prove::print_proof;
+use super::run_end::{describe_unfinished_job, failure_from_refusal, report_unwritten_output};
 use super::watch::parse_job_duration;
 use crate::cli::nccl::LEFT_AT_ONCE;
 use crate::cli::traffic_looks::{Looks, build_traffic_requests};
@@ -15,14 +16,14 @@ use railwright_base::text::{format_count, format_duration, one_line};
 use railwright_base::{Diagnostic, nodeset, quote};
 use railwright_knowledge::spec::{Host, Sources};
 use railwright_report::diagnostic::print_diagnostics;
-use railwright_report::{job, out};
+use railwright_report::out;
 use railwright_session::Inventory;
 use railwright_system::clock::Stopwatch;
 use railwright_system::signals::{self, wait_for_interrupts};
 use railwright_transport::{HostAccess, TargetContact, new_connector};
 use railwright_verify::flow::Flow;
 use railwright_verify::host_job::{self, HostJobOutcome};
-use railwright_verify::nccl::{self, NcclExpectations, NcclLog, ObservedRailTraffic, Proven};
+use railwright_verify::nccl::{NcclExpectations, NcclLog, ObservedRailTraffic};
 use railwright_workload::{
     HostJob, HostJobParts, HostKind, HostPart, NcclTest, RequestPlaces, on_hosts,
 };
@@ -138,34 +139,16 @@ struct TrainingRunArguments {
 
 /// Renders the job for its hosts, runs it there, and exits by what its output proves.
 pub async fn run(arguments: &JobRunArguments) -> Result<Exit, CommandFailure> {
-    let (kind, common) = match &arguments.kind {
-        JobRunKind::NcclTest(tests) => {
-            let test = NcclTest {
-                program: tests.program.clone(),
-                from: tests.from.clone(),
-                to: tests.to.clone(),
-                turns: tests.turns,
-                ..NcclTest::default()
-            };
-            (HostKind::NcclTest(Box::new(test)), &tests.common)
-        }
-        JobRunKind::Pytorch(training) => (
-            HostKind::Pytorch {
-                steps: training.steps,
-                mebibytes: training.size,
-                port: training.port,
-            },
-            &training.common,
-        ),
-    };
+    let (kind, common) = split_job_kind(&arguments.kind);
     let ground = JobRenderContext::read(Some(&common.inventory))?;
     let Some(inventory) = ground.inventory() else {
         return Err(Diagnostic::error("RW1265", "no inventory is given").into());
     };
-    let told = collect_typed_options(&kind, common)?;
+    let typed = collect_typed_options(&kind, common)?;
     let asked = RequestPlaces::of_options(
         "railwright job run",
-        told.iter()
+        typed
+            .iter()
             .map(|(path, option)| (path.as_str(), option.clone())),
     );
     let names = expand_job_hosts(&common.on, &asked, inventory)?;
@@ -186,27 +169,48 @@ pub async fn run(arguments: &JobRunArguments) -> Result<Exit, CommandFailure> {
         gpus: common.gpus,
         over_tcp: common.without_rdma,
     };
-    let (parts, sources) = ground.made(&asked, |inputs| on_hosts(inputs, &job, &asked))?;
+    let (parts, sources) = ground.render(&asked, |inputs| on_hosts(inputs, &job, &asked))?;
     print_warnings_or_fail(parts.warnings.clone(), &sources)?;
-    carry_out(common, inventory, accesses, parts).await
+    run_rendered_job(common, inventory, accesses, parts).await
+}
+
+/// What runs, and what all kinds have in common.
+fn split_job_kind(kind: &JobRunKind) -> (HostKind, &Common) {
+    match kind {
+        JobRunKind::NcclTest(tests) => {
+            let test = NcclTest {
+                program: tests.program.clone(),
+                from: tests.from.clone(),
+                to: tests.to.clone(),
+                turns: tests.turns,
+                ..NcclTest::default()
+            };
+            (HostKind::NcclTest(Box::new(test)), &tests.common)
+        }
+        JobRunKind::Pytorch(training) => {
+            let kind = HostKind::Pytorch {
+                steps: training.steps,
+                mebibytes: training.size,
+                port: training.port,
+            };
+            (kind, &training.common)
+        }
+    }
 }
 
 /// The options that something can be said of, each with what it is about.
-fn collect_typed_options(kind: &HostKind, common: &Common) -> Result<Told, CommandFailure> {
-    let mut told: Told = vec![("job.hosts".to_owned(), format!("--on={}", common.on))];
+fn collect_typed_options(kind: &HostKind, common: &Common) -> Result<TypedOptions, CommandFailure> {
+    let mut typed: TypedOptions = vec![("job.hosts".to_owned(), format!("--on={}", common.on))];
     for text in &common.env {
         let (name, value) = parse_name_value(text, "--env")?;
-        told.push((
+        typed.push((
             format!("jobs.environment.{name}"),
             format!("--env {name}={value}"),
         ));
     }
-    told.extend(
-        common
-            .gpus
-            .iter()
-            .map(|gpus| ("job.gpus".to_owned(), format!("--gpus={gpus}"))),
-    );
+    if let Some(gpus) = common.gpus {
+        typed.push(("job.gpus".to_owned(), format!("--gpus={gpus}")));
+    }
     if let HostKind::NcclTest(test) = kind {
         let turns = test.turns.to_string();
         let options = [
@@ -215,11 +219,11 @@ fn collect_typed_options(kind: &HostKind, common: &Common) -> Result<Told, Comma
             ("to", &test.to),
             ("turns", &turns),
         ];
-        told.extend(
-            options.map(|(name, value)| (format!("job.{name}"), format!("--{name}={value}"))),
-        );
+        for (name, value) in options {
+            typed.push((format!("job.{name}"), format!("--{name}={value}")));
+        }
     }
-    Ok(told)
+    Ok(typed)
 }
 
 /// The hosts of a node-set.
@@ -234,7 +238,7 @@ fn expand_job_hosts(
             format!("`{}` names no hosts: {error}", one_line(text, 60)),
         )
         .state("nothing was started");
-        label_hosts_option(error.next(some_hosts(inventory)), asked, "no node-set")
+        label_hosts_option(error.next(suggest_hosts(inventory)), asked, "no node-set")
     })
 }
 
@@ -244,39 +248,36 @@ fn resolve_host_accesses(
     names: &[String],
     asked: &RequestPlaces,
 ) -> Result<Vec<HostAccess>, CommandFailure> {
-    let of = |name: &String| {
+    let mut accesses = Vec::new();
+    for name in names {
         let host = inventory.loaded.host(name);
-        host.and_then(|host| inventory.access(host)).ok_or_else(|| {
-            let why = if host.is_some() {
-                "has no SSH"
-            } else {
-                "is not in the spec"
+        let Some(access) = host.and_then(|host| inventory.access(host)) else {
+            let why = match host {
+                Some(_) => "has no SSH",
+                None => "is not in the spec",
             };
             let error = Diagnostic::error("RW1265", format!("`{}` {why}", one_line(name, 60)))
-                .state("nothing was started");
-            label_hosts_option(error.next(some_hosts(inventory)), asked, "named here")
-        })
-    };
-    names.iter().map(of).collect()
+                .state("nothing was started")
+                .next(suggest_hosts(inventory));
+            return Err(label_hosts_option(error, asked, "named here"));
+        };
+        accesses.push(access);
+    }
+    Ok(accesses)
 }
 
 fn label_hosts_option(error: Diagnostic, asked: &RequestPlaces, text: &str) -> CommandFailure {
     let mut sources = Sources::default();
-    asked
-        .source()
-        .into_iter()
-        .for_each(|line| sources.add(line.clone()));
-    CommandFailure::from(vec![
-        asked
-            .label("job.hosts", text)
-            .into_iter()
-            .fold(error, Diagnostic::labelled),
-    ])
-    .with_sources(&sources)
+    if let Some(line) = asked.source() {
+        sources.add(line.clone());
+    }
+    let labels = asked.label("job.hosts", text).into_iter();
+    let error = labels.fold(error, Diagnostic::labelled);
+    CommandFailure::from(vec![error]).with_sources(&sources)
 }
 
 /// Hosts that can be named, as they are called.
-fn some_hosts(inventory: &Inventory) -> String {
+fn suggest_hosts(inventory: &Inventory) -> String {
     let reached: Vec<&str> = inventory
         .loaded
         .reached()
@@ -292,26 +293,28 @@ fn some_hosts(inventory: &Inventory) -> String {
     }
 }
 
-async fn carry_out(
+async fn run_rendered_job(
     common: &Common,
     inventory: &Inventory,
     accesses: Vec<HostAccess>,
-    made: HostJobParts,
+    rendered: HostJobParts,
 ) -> Result<Exit, CommandFailure> {
-    let parts: Vec<(HostAccess, HostPart)> = accesses.into_iter().zip(made.parts).collect();
+    let parts: Vec<(HostAccess, HostPart)> = accesses.into_iter().zip(rendered.parts).collect();
     let names: Vec<&str> = parts.iter().map(|(_, part)| part.host.as_str()).collect();
     let shown = nodeset::fold_node_set(&names);
     let mut output = JobOutput::open(common)?;
-    let mut lines = |host: &str, text: &str| output.take(host, text);
     if !common.json {
         out::print_note(&format!(
             "{} with {} each, for {} at most",
             shown,
-            format_count(made.gpus as usize, "rank"),
+            format_count(rendered.gpus as usize, "rank"),
             format_duration(common.limit_s)
         ));
     }
-    let watched = run_and_watch_rails(common, inventory, &names, &parts, &mut lines).await;
+    let watched = run_and_watch_rails(common, inventory, &names, &parts, &mut |host, text| {
+        output.take(host, text);
+    })
+    .await;
     if watched.is_err() {
         remove_empty_output(common)?;
     }
@@ -326,25 +329,16 @@ async fn carry_out(
         out::print_note("it was ended on all hosts, and nothing of it stays there");
         return Ok(Exit::Interrupted);
     }
-    // How it ended is told before what its output says: that is of a job that broke.
-    let broke =
-        not_to_its_end(&ended, common.limit_s).map(|broke| CommandFailure::from(broke).show());
+    // How it ended is reported before what its output says: that is of a job that broke.
+    let broke = describe_unfinished_job(&ended, common.limit_s)
+        .map(|broke| CommandFailure::from(broke).show());
     let log = output.decoder.finish();
     let expected = NcclExpectations {
         traffic: common.traffic.then_some(traffic),
         ..build_expectations(common, inventory, shown, &names, &log)
     };
-    let proof = nccl::check_nccl_log(&log, &expected);
-    out::print_result(&if common.json {
-        job::render_proof_json(&log, &proof, &expected)
-    } else {
-        job::render_proof_screen(&log, &proof, &expected)
-    });
-    Ok(broke.unwrap_or(match proof.proven {
-        Proven::Proven => Exit::Done,
-        Proven::Disproven => Exit::Failed,
-        Proven::NotKnown => Exit::Incomplete,
-    }))
+    let exit = print_proof(&log, &expected, common.json);
+    Ok(broke.unwrap_or(exit))
 }
 
 /// Runs it, and looks at its rails where that is asked for: how it ended, and what they carried.

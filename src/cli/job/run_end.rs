@@ -9,7 +9,7 @@ use railwright_workload::describe_missing_requirement;
 use std::path::Path;
 
 /// It did not come to a good end.
-pub fn not_to_its_end(ended: &HostJobOutcome, limit_s: u64) -> Option<Diagnostic> {
+pub fn describe_unfinished_job(ended: &HostJobOutcome, limit_s: u64) -> Option<Diagnostic> {
     let message = match ended {
         HostJobOutcome::Exited(all) => {
             let bad: Vec<String> = all
@@ -59,19 +59,19 @@ pub fn failure_from_refusal(refused: HostJobStartError) -> CommandFailure {
                 .into()
         }
         HostJobStartError::Missing(all) => {
-            let told = all.iter().map(|(host, what)| {
+            let missing = all.iter().map(|(host, what)| {
                 let (what, brings) = describe_missing_requirement(what);
                 Diagnostic::error("RW1266", format!("{what} is not on {host}"))
                     .state(nothing)
                     .next(brings)
             });
-            CommandFailure::from(told.collect::<Vec<_>>())
+            CommandFailure::from(missing.collect::<Vec<_>>())
         }
     }
 }
 
 /// What is there may be the output of another day.
-pub fn is_there(path: &Path) -> Diagnostic {
+pub fn report_present_output(path: &Path) -> Diagnostic {
     Diagnostic::error(
         "RW1265",
         format!(

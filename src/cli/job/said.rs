@@ -66,29 +66,29 @@ impl JobOutputArguments {
     pub fn words(&self) -> String {
         match (&self.job, &self.inventory, &self.log) {
             (Some(job), Some(inventory), _) => {
-                let kind = self
-                    .kind
-                    .map(|kind| format!(" --kind {}", kind.word()))
-                    .unwrap_or_default();
-                format!(
-                    "{job} -i {} -n {}{kind}",
-                    quote::quote_path(inventory),
-                    self.namespace
-                )
+                let (inventory, namespace) = (quote::quote_path(inventory), &self.namespace);
+                let kind = match self.kind {
+                    Some(kind) => format!(" --kind {}", kind.word()),
+                    None => String::new(),
+                };
+                format!("{job} -i {inventory} -n {namespace}{kind}")
             }
             (_, inventory, log) => {
-                let log = log.as_ref().filter(|log| log.as_os_str() != "-");
-                let log = log.map_or("FILE".to_owned(), |log| quote::quote_path(log));
-                let inventory = inventory
-                    .as_ref()
-                    .map(|folder| format!(" -i {}", quote::quote_path(folder)));
-                format!("--log {log}{}", inventory.unwrap_or_default())
+                let log = match log {
+                    Some(log) if log.as_os_str() != "-" => quote::quote_path(log),
+                    _ => "FILE".to_owned(),
+                };
+                let inventory = match inventory {
+                    Some(folder) => format!(" -i {}", quote::quote_path(folder)),
+                    None => String::new(),
+                };
+                format!("--log {log}{inventory}")
             }
         }
     }
 
     /// All of it, piece by piece; what it is called. What the cluster says of a job and its pods is
-    /// no log: `each` is told which of both a piece is.
+    /// no log: each piece says which of both it is.
     pub async fn read(
         &self,
         mut each: impl FnMut(JobOutputPiece<'_>),
@@ -99,16 +99,12 @@ impl JobOutputArguments {
                     inventory: inventory.clone(),
                     namespace: self.namespace.clone(),
                 };
-                of_job(
-                    &JobNameArguments {
-                        job: job.clone(),
-                        kind: self.kind,
-                        place,
-                    },
-                    false,
-                    each,
-                )
-                .await
+                let named = JobNameArguments {
+                    job: job.clone(),
+                    kind: self.kind,
+                    place,
+                };
+                read_job_output(&named, false, each).await
             }
             (_, _, Some(log)) => {
                 files::stream_file(log, |chunk| each(JobOutputPiece::Log(chunk)))
@@ -127,7 +123,7 @@ impl JobOutputArguments {
 
 /// What the cluster says of a job, and the logs of all its pods, with the kubelet's time before
 /// each line where that is wanted; what it is called.
-pub async fn of_job(
+pub async fn read_job_output(
     asked: &JobNameArguments,
     timed: bool,
     mut each: impl FnMut(JobOutputPiece<'_>),
@@ -143,14 +139,13 @@ pub async fn of_job(
         super::watch::report_deleted_job(found.kind, &found.job.namespace, &found.job.name)
     })?;
     feed_status(&view, &mut each);
-    let begun = view.pods.iter().filter(|pod| pod.phase != "Pending");
     let (mut read, mut unread) = (0, Vec::new());
-    for pod in begun {
-        match look
-            .log(pod, LINES, None)
-            .await
-            .map_err(|error| error.diagnostic())?
-        {
+    for pod in &view.pods {
+        if pod.phase == "Pending" {
+            continue;
+        }
+        let log = look.log(pod, LINES, None).await;
+        match log.map_err(|error| error.diagnostic())? {
             Ok((text, is_cut)) => {
                 read += 1;
                 if is_cut {
@@ -180,13 +175,14 @@ pub async fn of_job(
 
 /// Symptoms are known by the words of the scheduler and the kubelet.
 fn feed_status(view: &JobView, each: &mut impl FnMut(JobOutputPiece<'_>)) {
-    let words = view
-        .pods
-        .iter()
-        .flat_map(|pod| pod.unscheduled.iter().chain(&pod.waits))
-        .map(|said| one_line(said, 600));
-    for line in view.news(None).into_iter().chain(words) {
-        let line = format!("{}\n", one_line(&line, 600));
+    let mut lines = view.news(None);
+    for pod in &view.pods {
+        for reason in pod.unscheduled.iter().chain(&pod.waits) {
+            lines.push(one_line(reason, 600));
+        }
+    }
+    for line in &lines {
+        let line = format!("{}\n", one_line(line, 600));
         each(JobOutputPiece::Status(line.as_bytes()));
     }
 }

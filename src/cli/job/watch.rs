@@ -174,19 +174,19 @@ impl<'a> JobWatchSession<'a> {
             )
             .into())));
         };
-        view.news(self.last.as_ref())
-            .iter()
-            .for_each(|line| self.say(line));
+        for line in view.news(self.last.as_ref()) {
+            self.say(&line);
+        }
         let new = match view.speaker().cloned() {
             Some(pod) => self.read_log(&pod).await?,
             None => 0,
         };
-        if let Some(stall) =
-            self.progress
-                .look(self.began.elapsed().as_secs(), view.kind, view.phase, new)
-        {
+        let seconds = self.began.elapsed().as_secs();
+        if let Some(stall) = self.progress.look(seconds, view.kind, view.phase, new) {
             self.stuck = true;
-            stall.lines.iter().for_each(|line| self.say(line));
+            for line in &stall.lines {
+                self.say(line);
+            }
         } else if new > 0 {
             self.stuck = false;
         }
@@ -218,17 +218,15 @@ impl<'a> JobWatchSession<'a> {
         } else {
             self.patience.lines
         };
-        // A log that cannot be had now may be had the next time; that nothing comes is told as a
-        // stall.
+        // A log that cannot be had now may be had the next time; that nothing comes is reported
+        // as a stall.
         let Ok((text, _)) = self.look.log(pod, lines, since.as_deref()).await? else {
             return Ok(0);
         };
         let new = tail.take(&text);
-        let shown: Vec<String> = new
-            .iter()
-            .map(|line| format!("  | {}", clean_line(line)))
-            .collect();
-        shown.iter().for_each(|line| self.say(line));
+        for line in &new {
+            self.say(&format!("  | {}", clean_line(line)));
+        }
         Ok(new.len())
     }
 

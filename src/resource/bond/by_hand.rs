@@ -104,9 +104,9 @@ fn render_networkd_lines(body: &BondBody) -> String {
         "TransmitHashPolicy",
         "",
     ];
-    let unit = |word: &str| if word == "MIIMonitorSec" { "ms" } else { "" };
-    let parameters = format_bond_options(body, words, |word, value| {
-        format!("{word}={value}{}", unit(word))
+    let parameters = format_bond_options(body, words, |word, value| match word {
+        "MIIMonitorSec" => format!("{word}={value}ms"),
+        _ => format!("{word}={value}"),
     })
     .join(" ");
     let primary = body

@@ -13,6 +13,7 @@ use super::link::layers::{self, MODES, OnDisk, RunningLinkLayers, Settings};
 use super::{
     Assessment, BodyError, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind,
 };
+use crate::body::read_text_field;
 use railwright_base::units::Milliseconds;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -89,7 +90,7 @@ impl ResourceKind for Bond {
     }
 
     fn address_name(&self, body: &Value) -> Option<String> {
-        body.get("netdev")?.as_str().map(str::to_owned)
+        read_text_field(body, "netdev").map(str::to_owned)
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {

@@ -8,7 +8,8 @@ pub mod script;
 
 use super::body::{
     FieldShape, check_fields, is_clean_path, is_word, new_body_error, new_optional_field,
-    new_required_field, read_flag_field, read_scalar_field, require_condition, scalar_text,
+    new_required_field, read_flag_field, read_scalar_field, read_text_field, require_condition,
+    scalar_text,
 };
 use super::{
     Action, Assessment, Attribute, BodyError, DesiredResource, Disruption, Plane, Read,
@@ -71,6 +72,23 @@ fn build_created_path_read(wish: &DesiredResource) -> Option<Read> {
     })
 }
 
+/// The path that the command creates; none where it names none.
+fn diff_created_path(wish: &DesiredResource, answers: &ReadResults) -> Option<Attribute> {
+    let path = wish.text("creates")?;
+    let found = match answers.output(&build_created_path_read(wish)?) {
+        Err(reason) => Reading::Unknown(reason),
+        Ok((_, out)) => {
+            let mut paths = out.lines().filter_map(|line| line.split_once(' '));
+            match paths.any(|(_, there)| there == path) {
+                true => Reading::is(path),
+                false => Reading::Absent,
+            }
+        }
+    };
+    let wanted = Reading::is(path);
+    Some(Attribute::in_plane(Plane::Persisted, wanted, found))
+}
+
 /// What the probe says: its output without white space around it; without `expect`, whether it
 /// ended with 0.
 fn probe_reading(wish: &DesiredResource, answers: &ReadResults) -> (Reading, Reading) {
@@ -104,7 +122,7 @@ fn parse_environment(body: &Value) -> BTreeMap<String, String> {
 }
 
 fn parse_disruption(body: &Value) -> Option<Disruption> {
-    let Some(word) = body.get("disruption").and_then(Value::as_str) else {
+    let Some(word) = read_text_field(body, "disruption") else {
         return Some(Disruption::None);
     };
     DISRUPTIONS
@@ -182,7 +200,7 @@ fn check_environment(body: &Value, errors: &mut Vec<BodyError>) {
             "for example TOKEN",
         );
     }
-    let input = body.get("input").and_then(Value::as_str);
+    let input = read_text_field(body, "input");
     let holds = environment
         .values()
         .map(String::as_str)
@@ -212,12 +230,12 @@ impl ResourceKind for CommandResource {
     }
 
     fn address_name(&self, body: &Value) -> Option<String> {
-        body.get("name").and_then(Value::as_str).map(str::to_owned)
+        read_text_field(body, "name").map(str::to_owned)
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
         let mut errors = check_fields(body, "", FIELDS);
-        if let Some(name) = body.get("name").and_then(Value::as_str) {
+        if let Some(name) = read_text_field(body, "name") {
             require_condition(
                 &mut errors,
                 is_word(name, "._-"),
@@ -229,10 +247,8 @@ impl ResourceKind for CommandResource {
         match body.get("read") {
             Some(read) if read.is_object() => {
                 errors.extend(check_fields(read, "/read", READ_FIELDS));
-                let empty = read
-                    .get("probe")
-                    .and_then(Value::as_str)
-                    .is_some_and(|probe| probe.trim().is_empty());
+                let empty =
+                    read_text_field(read, "probe").is_some_and(|probe| probe.trim().is_empty());
                 require_condition(
                     &mut errors,
                     !empty,
@@ -252,7 +268,7 @@ impl ResourceKind for CommandResource {
                 "1 to 7200 seconds",
             );
         }
-        if let Some(path) = body.get("creates").and_then(Value::as_str) {
+        if let Some(path) = read_text_field(body, "creates") {
             require_condition(
                 &mut errors,
                 is_clean_path(path),
@@ -291,22 +307,10 @@ impl ResourceKind for CommandResource {
             "probe".to_owned(),
             Attribute::in_plane(Plane::Running, wanted, found),
         );
-        if let (Some(read), Some(path)) = (build_created_path_read(wish), wish.text("creates")) {
-            let found = match answers.output(&read) {
-                Err(reason) => Reading::Unknown(reason),
-                Ok((_, out))
-                    if out.lines().any(|line| {
-                        line.split_once(' ').is_some_and(|(_, there)| there == path)
-                    }) =>
-                {
-                    Reading::is(path)
-                }
-                Ok(_) => Reading::Absent,
-            };
-            assessment.attributes.insert(
-                "creates".to_owned(),
-                Attribute::in_plane(Plane::Persisted, Reading::is(path), found),
-            );
+        if let Some(attribute) = diff_created_path(wish, answers) {
+            assessment
+                .attributes
+                .insert("creates".to_owned(), attribute);
         }
         if needs_reboot(wish) {
             assessment.needs_reboot = !assessment.is_met() && !assessment.has_unknown();
@@ -319,22 +323,14 @@ impl ResourceKind for CommandResource {
             return assessment;
         }
         if !assessment.is_met() {
-            let limit_s = wish
-                .body
-                .get("limit_s")
-                .and_then(Value::as_u64)
-                .and_then(|limit| u32::try_from(limit).ok())
-                .unwrap_or(120);
-            let (script, input) = (
-                wish.text("run").unwrap_or_default().to_owned(),
-                wish.text("input").map(str::to_owned),
-            );
+            let limit_s = wish.body.get("limit_s").and_then(Value::as_u64);
+            let limit_s = limit_s.and_then(|limit| u32::try_from(limit).ok());
             assessment.disruption = parse_disruption(&wish.body).unwrap_or_default();
             assessment.actions.push(Action::RunCommand {
-                script,
-                limit_s,
+                script: wish.text("run").unwrap_or_default().to_owned(),
+                limit_s: limit_s.unwrap_or(120),
                 environment: parse_environment(&wish.body),
-                input,
+                input: wish.text("input").map(str::to_owned),
             });
         }
         assessment.residue.push(

@@ -259,12 +259,7 @@ fn plan_write_actions(
     assessment: &mut Assessment,
 ) {
     assessment.actions = keeper.write(kept);
-    let differs = assessment.attributes.values().any(|a| {
-        a.differences()
-            .iter()
-            .any(|(plane, ..)| *plane == Plane::Running)
-    });
-    if differs {
+    if assessment.differs_in(Plane::Running) {
         assessment.actions.push(Action::SetConfigfs {
             path: build_attribute_path(device, extract_attribute_name(wish)),
             value: value_text(wish),

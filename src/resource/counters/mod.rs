@@ -116,15 +116,8 @@ pub fn diff_counter_samples(
     rows: &[VendorCounter],
     read: impl Fn(CounterSampleOrdinal) -> Read,
 ) -> Result<Movement, String> {
-    let reading = |sample| match answers.output(&read(sample))? {
-        (0, out) => Ok(parse_counter_sample(out)),
-        (69, _) => Err("the program that tells its counters is not there".to_owned()),
-        (code, _) => Err(format!("the read of its counters ended with status {code}")),
-    };
-    let (first, second) = (
-        reading(CounterSampleOrdinal::First)?,
-        reading(CounterSampleOrdinal::Second)?,
-    );
+    let first = read_counter_sample(answers, &read(CounterSampleOrdinal::First))?;
+    let second = read_counter_sample(answers, &read(CounterSampleOrdinal::Second))?;
     if let Some(odd) = first.odd_uptime.as_ref().or(second.odd_uptime.as_ref()) {
         return Err(format!(
             "its uptime makes no sense, and it may have been started anew between the readings: \
@@ -143,13 +136,20 @@ pub fn diff_counter_samples(
         ..PortCounterSample::default()
     };
     let names: BTreeSet<&String> = first.ports.keys().chain(second.ports.keys()).collect();
-    let of =
-        |name: &String| [&first, &second].map(|reading| reading.ports.get(name).unwrap_or(&absent));
-    let ports = names
-        .into_iter()
-        .map(|name| (name.clone(), diff_port_counters(of(name), rows)))
-        .collect();
+    let mut ports = BTreeMap::new();
+    for name in names {
+        let samples = [&first, &second].map(|sample| sample.ports.get(name).unwrap_or(&absent));
+        ports.insert(name.clone(), diff_port_counters(samples, rows));
+    }
     Ok(Movement { seconds, ports })
+}
+
+fn read_counter_sample(answers: &ReadResults, read: &Read) -> Result<TargetCounterSample, String> {
+    match answers.output(read)? {
+        (0, out) => Ok(parse_counter_sample(out)),
+        (69, _) => Err("the program that tells its counters is not there".to_owned()),
+        (code, _) => Err(format!("the read of its counters ended with status {code}")),
+    }
 }
 
 fn diff_port_counters(

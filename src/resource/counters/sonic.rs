@@ -27,18 +27,6 @@ pub fn render_sonic_counters_script(ports: &[String]) -> String {
 /// Names of counters of a port have the priority in them; those of queues and groups stand behind a
 /// `/`.
 fn render_counters_lua() -> String {
-    let of_queue = |name: &&str| name.starts_with("SAI_QUEUE_") || name.starts_with("PFC_WD_");
-    let bare = SONIC
-        .iter()
-        .map(|row| row.name.trim_end_matches("/{p}"))
-        .chain(["PFC_WD_STATUS"]);
-    let list = |keep: &dyn Fn(&&str) -> bool| -> String {
-        let names = bare
-            .clone()
-            .filter(|name| keep(name))
-            .map(|name| format!("'{}'", name.replace("{p}", "%d")));
-        names.collect::<Vec<_>>().join(",")
-    };
     let [port, queue, group] = MAPS;
     format!(
         "local out = {{}}\n\
@@ -62,8 +50,20 @@ fn render_counters_lua() -> String {
         port_map = port.0,
         queue_map = queue.0,
         group_map = group.0,
-        of_port = list(&|name| name.starts_with(port.1)),
-        of_queues = list(&of_queue),
-        of_groups = list(&|name| name.starts_with(group.1)),
+        of_port = list_counter_names(&[port.1]),
+        of_queues = list_counter_names(&["SAI_QUEUE_", "PFC_WD_"]),
+        of_groups = list_counter_names(&[group.1]),
     )
+}
+
+/// The names that begin in one of these ways, in quotes, with a place for the priority.
+fn list_counter_names(starts: &[&str]) -> String {
+    let names = SONIC.iter().map(|row| row.name.trim_end_matches("/{p}"));
+    let mut list = Vec::new();
+    for name in names.chain(["PFC_WD_STATUS"]) {
+        if starts.iter().any(|start| name.starts_with(start)) {
+            list.push(format!("'{}'", name.replace("{p}", "%d")));
+        }
+    }
+    list.join(",")
 }

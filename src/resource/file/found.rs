@@ -245,13 +245,12 @@ fn restore_regular(path: &str, file: &Regular) -> (Vec<Action>, Option<String>) 
 
 /// Writes a configuration file of ours: root's, readable by all.
 pub fn build_config_file_action(path: &str, content: String) -> Action {
-    let root = || "root".to_owned();
     Action::WriteFile {
         path: path.to_owned(),
         content,
         mode: "0644".to_owned(),
-        owner: root(),
-        group: root(),
+        owner: "root".to_owned(),
+        group: "root".to_owned(),
     }
 }
 

@@ -11,7 +11,7 @@ pub mod sealed;
 
 use super::body::{
     FieldShape, check_fields, is_clean_path, is_word, new_optional_field, new_required_field,
-    require_condition,
+    read_text_field, require_condition,
 };
 use super::{
     Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading,
@@ -147,8 +147,7 @@ fn check_path(path: &str, errors: &mut Vec<BodyError>) {
 
 /// Checks mode, owner and group.
 fn check_rights(body: &Value, errors: &mut Vec<BodyError>) {
-    let text = |field: &str| body.get(field).and_then(Value::as_str);
-    if let Some(mode) = text("mode") {
+    if let Some(mode) = read_text_field(body, "mode") {
         let octal = (3..=5).contains(&mode.len()) && mode.chars().all(|c| ('0'..='7').contains(&c));
         require_condition(
             errors,
@@ -159,7 +158,7 @@ fn check_rights(body: &Value, errors: &mut Vec<BodyError>) {
         );
     }
     for field in ["owner", "group"] {
-        if let Some(name) = text(field) {
+        if let Some(name) = read_text_field(body, field) {
             require_condition(
                 errors,
                 is_word(name, "._-"),
@@ -173,8 +172,7 @@ fn check_rights(body: &Value, errors: &mut Vec<BodyError>) {
 
 /// Checks that there is a content where there is to be a file, and that it can be written.
 fn check_content(body: &Value, errors: &mut Vec<BodyError>) {
-    let text = |field: &str| body.get(field).and_then(Value::as_str);
-    match text("state") {
+    match read_text_field(body, "state") {
         None | Some("present") => require_condition(
             errors,
             body.get("content").is_some(),
@@ -189,13 +187,14 @@ fn check_content(body: &Value, errors: &mut Vec<BodyError>) {
             None,
         )),
     }
-    let Some(content) = text("content") else {
+    let Some(content) = read_text_field(body, "content") else {
         return;
     };
     if !secret::list_secret_names(content).is_empty() {
+        let mode = read_text_field(body, "mode").unwrap_or("0644");
         require_condition(
             errors,
-            normal_mode(text("mode").unwrap_or("0644")).ends_with('0'),
+            normal_mode(mode).ends_with('0'),
             "/mode",
             "every user of the host could read the secret in this file",
             "give a mode without rights for others, such as \"0600\" or \"0640\"",
@@ -216,12 +215,12 @@ impl ResourceKind for File {
     }
 
     fn address_name(&self, body: &Value) -> Option<String> {
-        body.get("path").and_then(Value::as_str).map(str::to_owned)
+        read_text_field(body, "path").map(str::to_owned)
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
         let mut errors = check_fields(body, "", FIELDS);
-        if let Some(path) = body.get("path").and_then(Value::as_str) {
+        if let Some(path) = read_text_field(body, "path") {
             check_path(path, &mut errors);
         }
         check_rights(body, &mut errors);
@@ -291,31 +290,29 @@ impl ResourceKind for File {
             residue: residue.into_iter().collect(),
             ..Assessment::default()
         };
-        let mut judge = |name: &str, wanted: Reading, found: Reading| {
-            assessment.attributes.insert(
-                name.to_owned(),
-                Attribute::in_plane(Plane::Persisted, wanted, found),
-            );
-        };
         let wanted = sealed::find_earlier_content_seal(last_applied, &earlier)
             .unwrap_or_else(|| earlier.restored_reading(&now));
-        judge("content", wanted, now.content_reading());
+        let mut readings = vec![("content", wanted, now.content_reading())];
         if let (FileState::Regular(file), FileState::Regular(_)) = (&earlier, &now)
             && !matches!(
                 file.content,
                 FileContent::TooLarge { .. } | FileContent::Sealed(_)
             )
         {
-            judge(
+            readings.push((
                 "mode",
                 Reading::is(file.mode.clone()),
                 now.reading(|f| f.mode.clone()),
-            );
-            judge(
+            ));
+            readings.push((
                 "owner",
                 Reading::is(format!("{}:{}", file.owner, file.group)),
                 now.reading(|f| format!("{}:{}", f.owner, f.group)),
-            );
+            ));
+        }
+        for (name, wanted, found) in readings {
+            let attribute = Attribute::in_plane(Plane::Persisted, wanted, found);
+            assessment.attributes.insert(name.to_owned(), attribute);
         }
         assessment
     }

@@ -41,24 +41,26 @@ pub fn seal_wish(
     before: Option<&Value>,
 ) {
     let path = wish.text("path").unwrap_or_default().to_owned();
-    let seal = |bytes: &[u8]| key.map(|key| key.seal(&path, bytes));
-    let sealed = match filled {
-        Err(why) => json!({ "unknown": why }),
-        Ok(text) if text.len() > CONTENT_LIMIT_BYTES => {
+    let sealed = match (filled, key) {
+        (Err(why), _) => json!({ "unknown": why }),
+        (Ok(text), _) if text.len() > CONTENT_LIMIT_BYTES => {
             json!({ "unknown": format!("its content is longer than {} KiB", CONTENT_LIMIT_BYTES >> 10) })
         }
-        Ok(text) => seal(text.as_bytes()).map_or_else(
-            || json!({ "unknown": "the state folder has no key" }),
-            Value::from,
-        ),
+        (Ok(text), Some(key)) => Value::from(key.seal(&path, text.as_bytes())),
+        (Ok(_), None) => json!({ "unknown": "the state folder has no key" }),
     };
-    let before = match FileState::remembered(before) {
-        FileState::Regular(file) => plain_bytes(&file.content).and_then(|bytes| seal(&bytes)),
-        _ => None,
-    };
+    let mut sealed_before = None;
+    if let FileState::Regular(file) = FileState::remembered(before)
+        && let Some(bytes) = plain_bytes(&file.content)
+        && let Some(key) = key
+    {
+        sealed_before = Some(key.seal(&path, &bytes));
+    }
     if let Some(body) = Arc::make_mut(&mut wish.want).body.as_object_mut() {
         body.insert(FIELD.to_owned(), sealed);
-        body.extend(before.map(|seal| (BEFORE.to_owned(), Value::from(seal))));
+        if let Some(seal) = sealed_before {
+            body.insert(BEFORE.to_owned(), Value::from(seal));
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use super::{
     Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading,
     ResourceKind,
 };
-use crate::body::{is_word, scalar_text};
+use crate::body::{is_word, read_text_field, scalar_text};
 use railwright_base::text::one_line;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -32,7 +32,7 @@ impl ResourceKind for FirmwareSetting {
     }
 
     fn address_name(&self, body: &Value) -> Option<String> {
-        body.get("netdev")?.as_str().map(str::to_owned)
+        read_text_field(body, "netdev").map(str::to_owned)
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
@@ -104,17 +104,8 @@ impl ResourceKind for FirmwareSetting {
         let wanted = parse_desired_settings(wish);
         match decode_firmware_settings(wish, answers) {
             Err(reason) => {
-                let unknown = |name: &String| {
-                    (
-                        name.clone(),
-                        build_two_plane_attribute(
-                            &wanted[name],
-                            &Reading::Unknown(reason.clone()),
-                            None,
-                        ),
-                    )
-                };
-                assessment.attributes = wanted.keys().map(unknown).collect();
+                assessment.attributes =
+                    build_uniform_attributes(&wanted, &Reading::Unknown(reason));
             }
             Ok(FirmwareQueryResult::NoNetdev) => {
                 let others = other_netdevs(answers, extract_netdev_name(wish));
@@ -244,6 +235,19 @@ fn build_two_plane_attribute(
     )
 }
 
+/// One reading for all settings.
+fn build_uniform_attributes(
+    wanted: &BTreeMap<String, String>,
+    reading: &Reading,
+) -> BTreeMap<String, Attribute> {
+    let mut attributes = BTreeMap::new();
+    for (name, value) in wanted {
+        let attribute = build_two_plane_attribute(value, reading, None);
+        attributes.insert(name.clone(), attribute);
+    }
+    attributes
+}
+
 /// Nothing of it is there: it comes with the step that the wish names, or something is wrong.
 fn diff_missing_card(
     wanted: &BTreeMap<String, String>,
@@ -252,15 +256,7 @@ fn diff_missing_card(
     why: String,
     comes: bool,
 ) {
-    assessment.attributes = wanted
-        .iter()
-        .map(|(name, value)| {
-            (
-                name.clone(),
-                build_two_plane_attribute(value, &Reading::Absent, None),
-            )
-        })
-        .collect();
+    assessment.attributes = build_uniform_attributes(wanted, &Reading::Absent);
     match comes {
         true => {
             assessment.wait_or_refuse(wish, &["set_firmware"], || why);
@@ -280,11 +276,6 @@ fn diff_firmware_setting(
     wish: &DesiredResource,
     assessment: &mut Assessment,
 ) {
-    let seen = |cell: &Option<Cell>| match cell {
-        Some(cell) if cell.is(wanted) => Reading::is(wanted),
-        Some(cell) => Reading::is(cell.0.as_str()),
-        None => Reading::NotApplicable("this firmware does not tell it".to_owned()),
-    };
     let attribute = match row {
         None => {
             let reading = build_missing_setting_reading(name, rows, wish, assessment);
@@ -308,10 +299,21 @@ fn diff_firmware_setting(
                 _ => None,
             };
             assessment.refusal = assessment.refusal.take().or(refused);
-            build_two_plane_attribute(wanted, &seen(&row.next_boot), Some(seen(&row.current)))
+            let next_boot = read_cell(&row.next_boot, wanted, wanted);
+            let running = read_cell(&row.current, wanted, wanted);
+            build_two_plane_attribute(wanted, &next_boot, Some(running))
         }
     };
     assessment.attributes.insert(name.to_owned(), attribute);
+}
+
+/// `shown`: how a cell that has the value is shown.
+fn read_cell(cell: &Option<Cell>, value: &str, shown: &str) -> Reading {
+    match cell {
+        Some(cell) if cell.is(value) => Reading::is(shown),
+        Some(cell) => Reading::is(cell.0.as_str()),
+        None => Reading::NotApplicable("this firmware does not tell it".to_owned()),
+    }
 }
 
 /// A card without a setting that it may lack is in sync; one that hides it shows it after its
@@ -348,16 +350,20 @@ fn build_missing_setting_reading(
 
 /// All that was there, the factory's values too: a reset to those is no way back.
 fn record_before_values(rows: &BTreeMap<String, FirmwareSettingRow>) -> Value {
-    let column = |cell: fn(&FirmwareSettingRow) -> &Option<Cell>| -> BTreeMap<&String, &str> {
-        rows.iter()
-            .filter_map(|(name, row)| Some((name, cell(row).as_ref()?.0.as_str())))
-            .collect()
-    };
-    json!({
-        "default": column(|row| &row.default),
-        "running": column(|row| &row.current),
-        "next_boot": column(|row| &row.next_boot),
-    })
+    let (mut default, mut running, mut next_boot) =
+        (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+    for (name, row) in rows {
+        for (column, cell) in [
+            (&mut default, &row.default),
+            (&mut running, &row.current),
+            (&mut next_boot, &row.next_boot),
+        ] {
+            if let Some(cell) = cell {
+                column.insert(name, cell.0.as_str());
+            }
+        }
+    }
+    json!({ "default": default, "running": running, "next_boot": next_boot })
 }
 
 fn plan_firmware_actions(wish: &DesiredResource, device: &str, assessment: &mut Assessment) {
@@ -415,30 +421,25 @@ fn plan_firmware_undo(wish: &DesiredResource, before: &Value, answers: &ReadResu
         }
     };
     for name in parse_desired_settings(wish).keys() {
-        let earlier = |plane: &str| {
-            before
-                .get(plane)
-                .and_then(|map| map.get(name))
-                .and_then(Value::as_str)
-        };
-        let (Some(old), Some(row)) = (earlier("next_boot"), rows.get(name)) else {
+        let old = find_before_value(before, "next_boot", name);
+        let (Some(old), Some(row)) = (old, rows.get(name)) else {
             continue;
         };
-        let seen = |cell: &Option<Cell>, old: &str| match cell {
-            Some(cell) if cell.is(&Cell(old.to_owned()).to_set()) => Reading::is(old),
-            Some(cell) => Reading::is(cell.0.as_str()),
-            None => Reading::NotApplicable("this firmware does not tell it".to_owned()),
-        };
-        let mut attribute =
-            Attribute::in_plane(Plane::NextBoot, Reading::is(old), seen(&row.next_boot, old));
-        if let Some(ran) = earlier("running") {
-            attribute = attribute.and(Plane::Running, Reading::is(ran), seen(&row.current, ran));
+        let found = read_cell(&row.next_boot, &Cell(old.to_owned()).to_set(), old);
+        let mut attribute = Attribute::in_plane(Plane::NextBoot, Reading::is(old), found);
+        if let Some(ran) = find_before_value(before, "running", name) {
+            let found = read_cell(&row.current, &Cell(ran.to_owned()).to_set(), ran);
+            attribute = attribute.and(Plane::Running, Reading::is(ran), found);
         }
         assessment.attributes.insert(name.clone(), attribute);
     }
     plan_firmware_actions(wish, &device, &mut assessment);
     assessment.owed = false;
     assessment
+}
+
+fn find_before_value<'b>(before: &'b Value, plane: &str, name: &str) -> Option<&'b str> {
+    before.get(plane)?.get(name)?.as_str()
 }
 
 #[cfg(test)]

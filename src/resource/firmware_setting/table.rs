@@ -30,15 +30,10 @@ pub struct Cell(pub String);
 impl Cell {
     /// True where this is the wanted value, given by its word, its number or both.
     pub fn is(&self, wanted: &str) -> bool {
-        let same = |text: &str| {
-            text.eq_ignore_ascii_case(wanted)
-                || parse_firmware_number(text)
-                    .is_some_and(|own| parse_firmware_number(wanted) == Some(own))
-        };
-        same(&self.0)
-            || self
-                .parts()
-                .is_some_and(|(word, number)| same(word) || same(number))
+        is_same_setting(&self.0, wanted)
+            || self.parts().is_some_and(|(word, number)| {
+                is_same_setting(word, wanted) || is_same_setting(number, wanted)
+            })
     }
 
     /// What the program takes for it: the number of a word.
@@ -127,6 +122,12 @@ fn is_pci_address(text: &str) -> bool {
         && text.contains(':')
 }
 
+fn is_same_setting(text: &str, wanted: &str) -> bool {
+    let number = parse_firmware_number(text);
+    text.eq_ignore_ascii_case(wanted)
+        || (number.is_some() && number == parse_firmware_number(wanted))
+}
+
 fn parse_setting_rows(query: &Section<'_>) -> Result<BTreeMap<String, FirmwareSettingRow>, String> {
     let header = query
         .lines
@@ -156,19 +157,19 @@ fn parse_setting_rows(query: &Section<'_>) -> Result<BTreeMap<String, FirmwareSe
                 one_line(name, 60)
             ));
         }
-        let cell = |column: &str| {
-            columns
-                .iter()
-                .position(|known| *known == column)
-                .and_then(|at| cells.get(at))
-                .cloned()
-        };
-        let row = FirmwareSettingRow {
-            default: cell("Default"),
-            current: cell("Current"),
-            next_boot: cell("Next Boot"),
+        let mut row = FirmwareSettingRow {
+            default: None,
+            current: None,
+            next_boot: None,
             is_read_only,
         };
+        for (column, cell) in columns.iter().zip(cells) {
+            match *column {
+                "Default" => row.default = Some(cell),
+                "Current" => row.current = Some(cell),
+                _ => row.next_boot = Some(cell),
+            }
+        }
         rows.insert(name.to_owned(), row);
     }
     Ok(rows)

@@ -118,23 +118,25 @@ impl Guard {
             guard.take(action)?;
         }
         for wish in wishes {
-            let field = |name: &str| wish.text(name).unwrap_or_default().to_owned();
             match wish.kind.as_str() {
                 "file" => guard.keep_file(
-                    &field("path"),
+                    wish.text("path").unwrap_or_default(),
                     wish.text("content").unwrap_or_default().as_bytes(),
                 ),
                 "sysctl" => guard.keep_sysctl(
-                    &field("key"),
+                    wish.text("key").unwrap_or_default(),
                     &read_scalar_field(&wish.body, "value").unwrap_or_default(),
                 ),
-                "link" => guard.keep_link(&field("netdev"), &addresses(wish)),
+                "link" => {
+                    let netdev = wish.text("netdev").unwrap_or_default();
+                    guard.keep_link(netdev, &addresses(wish));
+                }
                 "systemd_unit" => guard.keeps.push(Keep::Unit {
-                    name: field("name"),
+                    name: wish.text("name").unwrap_or_default().to_owned(),
                 }),
                 kind if kind.starts_with("switch_") => guard.keep_switch(
                     super::switch::body::extract_switch_system(wish),
-                    [field("port")],
+                    [wish.text("port").unwrap_or_default().to_owned()],
                 ),
                 other => return Err(other.to_owned()),
             }
@@ -261,25 +263,22 @@ impl Guard {
     /// True when it also keeps all that the other one would, and knows what that one's change puts
     /// there.
     pub fn covers(&self, other: &Guard) -> bool {
-        let systemd = self.systemd || !other.systemd;
-        let knows = |keep: &Keep| {
+        if other.systemd && !self.systemd {
+            return false;
+        }
+        for keep in &other.keeps {
             let name = script::describe_kept_item(keep);
-            self.ours.get(&name).is_none_or(|own| {
-                other
-                    .ours
-                    .get(&name)
-                    .is_some_and(|ours| own.is_superset(ours))
-            })
-        };
-        systemd
-            && other
-                .keeps
-                .iter()
-                .all(|keep| knows(keep) && self.keeps.iter().any(|own| own.covers(keep)))
-            && other
-                .reloads
-                .iter()
-                .all(|reload| self.reloads.contains(reload))
+            let knows_changes = match (self.ours.get(&name), other.ours.get(&name)) {
+                (None, _) => true,
+                (Some(own), Some(theirs)) => own.is_superset(theirs),
+                (Some(_), None) => false,
+            };
+            if !knows_changes || !self.keeps.iter().any(|own| own.covers(keep)) {
+                return false;
+            }
+        }
+        let mut reloads = other.reloads.iter();
+        reloads.all(|reload| self.reloads.contains(reload))
     }
 }
 

@@ -17,15 +17,16 @@ pub fn keep_script(guard: &Guard) -> String {
         let line = match keep {
             Keep::File { path } => format!("keep_file {n} {}", quote_for_shell(path)),
             Keep::Connection { uuid, settings } => {
-                let one = |setting: &String| {
-                    format!(
+                let mut lines = Vec::new();
+                for setting in settings {
+                    lines.push(format!(
                         "v=$(nmcli -e no -g {s} connection show {u}) || exit 74; printf '%s' \
                          \"$v\" >\"$k/{n}.{s}\" || exit 74",
                         s = quote_for_shell(setting),
                         u = quote_for_shell(uuid)
-                    )
-                };
-                settings.iter().map(one).collect::<Vec<_>>().join("\n")
+                    ));
+                }
+                lines.join("\n")
             }
             Keep::Sysctl { key } => {
                 let path = quote_for_shell(&format!("/proc/sys/{}", key_path(key)));
@@ -58,40 +59,37 @@ pub fn restore_script(guard: &Guard) -> String {
     // A difference of many ports of a switch takes minutes, and so does a reload of it.
     let limit_s = if guard.is_of_switch() { 600 } else { 90 };
     let mut out = format!("failed= l={limit_s}\n{TRY}");
-    let mut add = |what: &str, script: &str| {
-        out.push_str(&format!(
-            "try {} {}\n",
-            quote_for_shell(what),
-            quote_for_shell(script)
-        ))
-    };
-    let files = |keep: &Keep| matches!(keep, Keep::File { .. } | Keep::Connection { .. });
-    let kept = || guard.keeps.iter().enumerate();
-    for (n, keep) in kept().filter(|(_, keep)| files(keep)) {
-        add(
-            &describe_kept_item(keep),
-            &render_restore_commands(n, keep, guard),
-        );
-    }
+    push_kept_items(&mut out, guard, true);
     if guard.systemd {
-        add("systemd", "systemctl daemon-reload");
+        push_try(&mut out, "systemd", "systemctl daemon-reload");
     }
     if guard.is_of_server() {
-        add("SSH server", SERVER_READS);
+        push_try(&mut out, "SSH server", SERVER_READS);
     }
     for (netdev, manager) in &guard.reloads {
-        add(
-            &format!("configuration of {netdev}"),
-            &reload_script(netdev, *manager),
-        );
+        let what = format!("configuration of {netdev}");
+        push_try(&mut out, &what, &reload_script(netdev, *manager));
     }
-    for (n, keep) in kept().filter(|(_, keep)| !files(keep)) {
-        add(
-            &describe_kept_item(keep),
-            &render_restore_commands(n, keep, guard),
-        );
-    }
+    push_kept_items(&mut out, guard, false);
     out
+}
+
+/// Puts back the files (and connections, which are files) or all other items.
+fn push_kept_items(script: &mut String, guard: &Guard, files: bool) {
+    for (n, keep) in guard.keeps.iter().enumerate() {
+        if matches!(keep, Keep::File { .. } | Keep::Connection { .. }) == files {
+            let commands = render_restore_commands(n, keep, guard);
+            push_try(script, &describe_kept_item(keep), &commands);
+        }
+    }
+}
+
+fn push_try(script: &mut String, what: &str, commands: &str) {
+    script.push_str(&format!(
+        "try {} {}\n",
+        quote_for_shell(what),
+        quote_for_shell(commands)
+    ));
 }
 
 /// Has the SSH server check its configuration and read it. It reads it at no other time, so a new
@@ -117,18 +115,12 @@ pub(super) fn describe_kept_item(keep: &Keep) -> String {
 }
 
 fn render_restore_commands(n: usize, keep: &Keep, guard: &Guard) -> String {
-    let ours = |separator: &str| {
-        let of_ours = guard.ours.get(&describe_kept_item(keep)).map(|ours| {
-            ours.iter()
-                .map(String::as_str)
-                .collect::<Vec<_>>()
-                .join(separator)
-        });
-        of_ours.map(|ours| format!("ours={}\n", quote_for_shell(&ours)))
-    };
     match keep {
         Keep::File { path } => {
-            let leave = ours(" ").map(|ours| ours + LEAVE_FILE).unwrap_or_default();
+            let mut leave = render_own_values(guard, keep, " ");
+            if !leave.is_empty() {
+                leave.push_str(LEAVE_FILE);
+            }
             format!(
                 "n={n}; f={}\n{leave}{}{RESTORE_FILE}",
                 quote_for_shell(path),
@@ -136,32 +128,40 @@ fn render_restore_commands(n: usize, keep: &Keep, guard: &Guard) -> String {
             )
         }
         Keep::Connection { uuid, settings } => {
-            let words =
-                |s: &String| format!(" {s} \"$(cat \"$k/{n}.{s}\")\"", s = quote_for_shell(s));
-            format!(
-                "nmcli connection modify {}{}",
-                quote_for_shell(uuid),
-                settings.iter().map(words).collect::<String>()
-            )
+            let mut command = format!("nmcli connection modify {}", quote_for_shell(uuid));
+            for setting in settings {
+                let s = quote_for_shell(setting);
+                command.push_str(&format!(" {s} \"$(cat \"$k/{n}.{s}\")\""));
+            }
+            command
         }
         Keep::Sysctl { key } => {
             let path = quote_for_shell(&format!("/proc/sys/{}", key_path(key)));
             format!(
                 "n={n}; p={path}\n{}{RESTORE_SYSCTL}",
-                ours("\n").unwrap_or_default()
+                render_own_values(guard, keep, "\n")
             )
         }
         Keep::Link { netdev } => {
             format!(
                 "n={n}; i={}\n{}{ROUTES}{ADDRESSES}{RESTORE_LINK}",
                 quote_for_shell(netdev),
-                ours(" ").unwrap_or_default()
+                render_own_values(guard, keep, " ")
             )
         }
         Keep::Ipv6 => format!("n={n}\n{ROUTES}{ADDRESSES}{RESTORE_IPV6}"),
         Keep::Unit { name } => format!("n={n}; u={}\n{RESTORE_UNIT}", quote_for_shell(name)),
         Keep::Switch { system, ports } => system.restore_script(&n.to_string(), ports),
     }
+}
+
+/// `ours='...'`: what the change puts there; nothing where it puts nothing there.
+fn render_own_values(guard: &Guard, keep: &Keep, separator: &str) -> String {
+    let Some(ours) = guard.ours.get(&describe_kept_item(keep)) else {
+        return String::new();
+    };
+    let ours: Vec<&str> = ours.iter().map(String::as_str).collect();
+    format!("ours={}\n", quote_for_shell(&ours.join(separator)))
 }
 
 /// Of a file that is not there the deepest folder that is, so that none stays which came with the

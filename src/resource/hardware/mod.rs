@@ -155,24 +155,17 @@ pub fn read_hardware_facts(answers: &ReadResults) -> Result<HardwareFacts, Strin
 /// Decodes the answer to `Read::CageModules`.
 pub fn cage_modules(answers: &ReadResults) -> Result<Vec<CageModule>, String> {
     let sections = parse_complete_sections(answers, &Read::CageModules)?;
-    let module = |section: &Section<'_>| {
-        let part = [
-            find_section_text(section, "Vendor name"),
-            find_section_text(section, "Vendor PN"),
-        ]
-        .join(" ")
-        .trim()
-        .to_owned();
-        CageModule {
-            netdev: section.rest.to_owned(),
-            part,
-        }
-    };
-    Ok(sections
-        .iter()
-        .filter(|section| section.word == "module")
-        .map(module)
-        .collect())
+    let modules = sections.iter().filter(|section| section.word == "module");
+    Ok(modules.map(parse_cage_module).collect())
+}
+
+fn parse_cage_module(section: &Section<'_>) -> CageModule {
+    let vendor = find_section_text(section, "Vendor name");
+    let part = format!("{vendor} {}", find_section_text(section, "Vendor PN"));
+    CageModule {
+        netdev: section.rest.to_owned(),
+        part: part.trim().to_owned(),
+    }
 }
 
 /// The sections of an answer that was not cut off.
@@ -201,14 +194,17 @@ fn collect_section_values(section: &Section<'_>, key: &str) -> Vec<String> {
 }
 
 fn of_machine(section: &Section<'_>, out: &mut HardwareFacts) {
-    let of = |key: &str| find_section_text(section, key);
     out.platform = PlatformFacts::of(section);
-    out.processor = of("processor");
-    out.microcode = of("microcode");
-    out.processors_online = of("processors_online");
-    out.smt = of("smt");
-    out.numa_nodes = of("numa_nodes");
-    out.nvidia_driver = of("nvidia_driver");
+    for (key, text) in [
+        ("processor", &mut out.processor),
+        ("microcode", &mut out.microcode),
+        ("processors_online", &mut out.processors_online),
+        ("smt", &mut out.smt),
+        ("numa_nodes", &mut out.numa_nodes),
+        ("nvidia_driver", &mut out.nvidia_driver),
+    ] {
+        *text = find_section_text(section, key);
+    }
     // hexadecimal without a prefix (Source: Linux, Documentation/admin-guide/mm/memory-hotplug.rst)
     let block = u64::from_str_radix(&find_section_text(section, "memory_block_bytes"), 16).ok();
     out.memory_bytes = block
@@ -217,11 +213,8 @@ fn of_machine(section: &Section<'_>, out: &mut HardwareFacts) {
 }
 
 fn parse_pci_function(section: &Section<'_>) -> PciFunctionFacts {
-    let bare = |key: &str| {
-        find_section_text(section, key)
-            .trim_start_matches("0x")
-            .to_owned()
-    };
+    let vendor = find_section_text(section, "vendor");
+    let device = find_section_text(section, "device");
     let class = find_section_text(section, "class");
     PciFunctionFacts {
         address: section.rest.to_owned(),
@@ -230,7 +223,11 @@ fn parse_pci_function(section: &Section<'_>) -> PciFunctionFacts {
             Some("0x03") => PciFunctionCategory::Gpu,
             _ => PciFunctionCategory::NvSwitch,
         },
-        id: format!("{}:{}", bare("vendor"), bare("device")),
+        id: format!(
+            "{}:{}",
+            vendor.trim_start_matches("0x"),
+            device.trim_start_matches("0x")
+        ),
         path: find_section_text(section, "path")
             .split('/')
             .filter(|part| !part.is_empty())

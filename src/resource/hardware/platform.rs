@@ -47,28 +47,29 @@ pub fn read_platform_facts(answers: &ReadResults) -> Result<PlatformFacts, Strin
 impl PlatformFacts {
     /// Of the section `platform`, of either read.
     pub(super) fn of(section: &Section<'_>) -> PlatformFacts {
-        let of = |keys: &[&str]| {
-            keys.iter()
-                .map(|key| find_section_text(section, key))
-                .filter(|text| !text.is_empty())
-                .collect::<Vec<_>>()
-                .join(" ")
+        let iommu = if section.value("iommu_groups").is_some() {
+            IommuState::Used
+        } else if section.value("iommu_table").is_some() {
+            IommuState::Unused
+        } else if section.value("acpi").is_some() && section.value("iommu_known").is_some() {
+            IommuState::NoTable
+        } else {
+            IommuState::Unknown
         };
-        let has = |key: &str| section.value(key).is_some();
         PlatformFacts {
-            machine: of(&["sys_vendor", "product_name"]),
-            bios: of(&["bios_vendor", "bios_version", "bios_date"]),
-            processor_vendor: of(&["processor_vendor"]),
-            iommu: match (
-                has("iommu_groups"),
-                has("iommu_table"),
-                has("acpi") && has("iommu_known"),
-            ) {
-                (true, ..) => IommuState::Used,
-                (false, true, _) => IommuState::Unused,
-                (false, false, true) => IommuState::NoTable,
-                (false, false, false) => IommuState::Unknown,
-            },
+            machine: join_section_texts(section, &["sys_vendor", "product_name"]),
+            bios: join_section_texts(section, &["bios_vendor", "bios_version", "bios_date"]),
+            processor_vendor: join_section_texts(section, &["processor_vendor"]),
+            iommu,
         }
     }
+}
+
+fn join_section_texts(section: &Section<'_>, keys: &[&str]) -> String {
+    let mut texts: Vec<String> = keys
+        .iter()
+        .map(|key| find_section_text(section, key))
+        .collect();
+    texts.retain(|text| !text.is_empty());
+    texts.join(" ")
 }

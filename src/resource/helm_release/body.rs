@@ -38,16 +38,10 @@ pub(super) fn check_helm_release_body(body: &Value) -> Vec<BodyError> {
     check_chart_pins(&mut fields);
     check_values(&mut fields);
     check_disruptions(&mut fields);
-    let is_text_list = |keeps: &Value| {
-        keeps
-            .as_array()
-            .is_some_and(|all| all.iter().all(Value::is_string))
-    };
-    if fields
-        .get("keeps")
-        .is_some_and(|keeps| !is_text_list(keeps))
-    {
-        fields.error("/keeps", "`keeps` is a list of texts", None);
+    match fields.get("keeps") {
+        None => {}
+        Some(Value::Array(keeps)) if keeps.iter().all(Value::is_string) => {}
+        Some(_) => fields.error("/keeps", "`keeps` is a list of texts", None),
     }
     fields.flag("create_namespace");
     fields.flag("adopt");
@@ -114,8 +108,7 @@ fn check_chart_pins(fields: &mut Fields<'_>) {
 }
 
 fn is_sha256(text: &str) -> bool {
-    let is_digit = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
-    text.len() == 64 && text.bytes().all(is_digit)
+    text.len() == 64 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 fn check_values(fields: &mut Fields<'_>) {
@@ -162,12 +155,12 @@ fn collect_inexact_numbers(value: &Value, at: &str) -> Vec<(String, String)> {
             .flat_map(|(n, item)| collect_inexact_numbers(item, &format!("{at}/{n}")))
             .collect(),
         Value::Object(map) => {
-            let step = |name: &String| name.replace('~', "~0").replace('/', "~1");
-            map.iter()
-                .flat_map(|(name, item)| {
-                    collect_inexact_numbers(item, &format!("{at}/{}", step(name)))
-                })
-                .collect()
+            let mut numbers = Vec::new();
+            for (name, item) in map {
+                let step = name.replace('~', "~0").replace('/', "~1");
+                numbers.extend(collect_inexact_numbers(item, &format!("{at}/{step}")));
+            }
+            numbers
         }
         _ => Vec::new(),
     }

@@ -11,6 +11,7 @@ use super::request::secret_label;
 use super::secret_values::{
     HIDDEN, collect_secret_texts, hide_field_values, hide_found, is_secret_field, visit_values,
 };
+use crate::body::read_text_at;
 use crate::kubernetes_object::fields_of_others::{ForeignField, list_foreign_fields};
 use crate::kubernetes_object::manifest::{self, without_servers_part};
 use crate::kubernetes_object::ownership::find_field_managers;
@@ -68,17 +69,14 @@ pub fn diff_rendered_objects(wanted: &[Value], installed: &[Value]) -> Vec<HelmR
         index_objects_by_name(wanted),
         index_objects_by_name(installed),
     );
-    let new = || HelmReleaseChange {
-        rendered: true,
-        ..HelmReleaseChange::default()
-    };
     let mut out = Vec::new();
     for (name, object) in &wanted {
         match installed.get(name) {
             None => out.push(HelmReleaseChange {
                 name: name.clone(),
                 wanted: Some("made".into()),
-                ..new()
+                rendered: true,
+                ..HelmReleaseChange::default()
             }),
             Some(before) => {
                 let fields = split_list_differences(paths::diff_fields(object, before, false));
@@ -89,16 +87,17 @@ pub fn diff_rendered_objects(wanted: &[Value], installed: &[Value]) -> Vec<HelmR
             }
         }
     }
-    for (name, object) in installed
-        .iter()
-        .filter(|(name, _)| !wanted.contains_key(*name))
-    {
+    for (name, object) in &installed {
+        if wanted.contains_key(name) {
+            continue;
+        }
         let interrupts = has_pods(object).then(|| format!("pods of {name} end"));
         out.push(HelmReleaseChange {
             name: name.clone(),
             found: Some("present".into()),
             interrupts,
-            ..new()
+            rendered: true,
+            ..HelmReleaseChange::default()
         });
     }
     out
@@ -203,28 +202,36 @@ fn build_addition(name: &str, object: &Value, field: ForeignField) -> HelmReleas
 /// Lists of plain values with as many items on both sides, such as the arguments of a program, item
 /// by item.
 fn split_list_differences(fields: Vec<FieldDifference>) -> Vec<FieldDifference> {
-    let plain = |value: &Option<Value>| -> Option<Vec<Value>> {
-        let items = value.as_ref()?.as_array()?;
-        (!items.iter().any(|item| item.is_object() || item.is_array())).then(|| items.clone())
-    };
-    let items = |field: FieldDifference| match (plain(&field.wanted), plain(&field.found)) {
-        (Some(wanted), Some(found)) if wanted.len() == found.len() => {
-            let pairs = wanted
-                .into_iter()
-                .zip(found)
-                .enumerate()
-                .filter(|(_, (wanted, found))| wanted != found);
-            let item = |(index, (wanted, found)): (usize, (Value, Value))| FieldDifference {
-                path: field.path.clone(),
-                shown: format!("{}[{index}]", field.shown),
-                wanted: Some(wanted),
-                found: Some(found),
-            };
-            pairs.map(item).collect()
+    let mut out = Vec::new();
+    for field in fields {
+        let lists = (plain_items(&field.wanted), plain_items(&field.found));
+        let (Some(wanted), Some(found)) = lists else {
+            out.push(field);
+            continue;
+        };
+        if wanted.len() != found.len() {
+            out.push(field);
+            continue;
         }
-        _ => vec![field],
-    };
-    fields.into_iter().flat_map(items).collect()
+        for (index, (wanted, found)) in wanted.iter().zip(found).enumerate() {
+            if wanted != found {
+                out.push(FieldDifference {
+                    path: field.path.clone(),
+                    shown: format!("{}[{index}]", field.shown),
+                    wanted: Some(wanted.clone()),
+                    found: Some(found.clone()),
+                });
+            }
+        }
+    }
+    out
+}
+
+/// The items of a list of plain values.
+fn plain_items(value: &Option<Value>) -> Option<&[Value]> {
+    let items = value.as_ref()?.as_array()?;
+    let is_nested = items.iter().any(|item| item.is_object() || item.is_array());
+    (!is_nested).then_some(items.as_slice())
 }
 
 /// Values that the wish gives, against those that the release was installed with.
@@ -233,32 +240,31 @@ pub fn diff_release_values(
     installed: &Value,
     hidden: &[String],
 ) -> Vec<HelmReleaseChange> {
-    let empty = Value::Object(serde_json::Map::new());
-    let or_empty = |value: &Value| {
-        if value.is_null() {
-            empty.clone()
-        } else {
-            normalize_whole_numbers(value)
-        }
-    };
-    let change = |field: FieldDifference| {
+    let (wanted, installed) = (normalize_values(wanted), normalize_values(installed));
+    let mut changes = Vec::new();
+    for field in paths::diff_fields(&wanted, &installed, false) {
         let (wanted, found) = if is_secret_field(&field, hidden) {
             hide_field_values(&field)
         } else {
             (field.wanted, field.found)
         };
-        HelmReleaseChange {
+        changes.push(HelmReleaseChange {
             name: format!("values.{}", field.shown),
             wanted,
             found,
             rendered: true,
             ..HelmReleaseChange::default()
-        }
-    };
-    paths::diff_fields(&or_empty(wanted), &or_empty(installed), false)
-        .into_iter()
-        .map(change)
-        .collect()
+        });
+    }
+    changes
+}
+
+/// Values as Helm stores them; none at all are an empty map.
+fn normalize_values(values: &Value) -> Value {
+    match values {
+        Value::Null => Value::Object(serde_json::Map::new()),
+        values => normalize_whole_numbers(values),
+    }
 }
 
 /// Hides what holds a text that the installed values have where a secret is, and every field of a
@@ -270,45 +276,49 @@ pub fn conceal_secret_changes(
     hidden: &[String],
 ) {
     let secrets = collect_secret_texts(installed, hidden);
-    let tells = |value: &Option<Value>| {
-        let text = value.as_ref().map(Value::to_string).unwrap_or_default();
-        secrets.iter().any(|secret| text.contains(secret))
-    };
-    let any = !secrets.is_empty() || !hidden.is_empty();
-    // What becomes of a whole object is no value of it.
-    let is_whole = |change: &HelmReleaseChange| {
-        let one = |value: &Option<Value>| {
-            value
-                .as_ref()
-                .is_none_or(|value| value == "present" || value == "made")
-        };
-        one(&change.wanted) && one(&change.found)
-    };
-    let is_rendered =
-        |change: &HelmReleaseChange| !change.name.starts_with("values.") && !is_whole(change);
-    // The names of values are the spec's own, and say what a change disturbs; those of fields are
-    // the chart's.
-    for (n, change) in changes
-        .iter_mut()
-        .enumerate()
-        .filter(|(_, change)| is_rendered(change))
-    {
-        let Some((object, field)) = change.name.split_once(": ") else {
-            continue;
-        };
-        let hidden = secrets.iter().fold(field.to_owned(), |field, secret| {
-            field.replace(secret.as_str(), HIDDEN)
-        });
-        if hidden != field {
-            change.name = format!("{object}: {hidden} {n}");
+    let has_secrets = !secrets.is_empty() || !hidden.is_empty();
+    for (n, change) in changes.iter_mut().enumerate() {
+        let is_rendered = is_rendered_field(change);
+        if is_rendered {
+            conceal_field_name(change, n, &secrets);
+        }
+        if contains_secret(&change.wanted, &secrets)
+            || contains_secret(&change.found, &secrets)
+            || (has_secrets && is_rendered)
+        {
+            change.wanted = change.wanted.as_ref().map(|_| HIDDEN.into());
+            hide_found(change);
         }
     }
-    for change in changes.iter_mut().filter(|change| {
-        tells(&change.wanted) || tells(&change.found) || (any && is_rendered(change))
-    }) {
-        change.wanted = change.wanted.as_ref().map(|_| HIDDEN.into());
-        hide_found(change);
+}
+
+/// True for a field of a rendered object: what becomes of a whole object is no value of it.
+fn is_rendered_field(change: &HelmReleaseChange) -> bool {
+    let is_whole = [&change.wanted, &change.found]
+        .into_iter()
+        .flatten()
+        .all(|value| value == "present" || value == "made");
+    !change.name.starts_with("values.") && !is_whole
+}
+
+/// Hides secrets in the name of a field of the chart, and numbers it. The names of values are the
+/// spec's own, and say what a change disturbs.
+fn conceal_field_name(change: &mut HelmReleaseChange, n: usize, secrets: &[String]) {
+    let Some((object, field)) = change.name.split_once(": ") else {
+        return;
+    };
+    let mut concealed = field.to_owned();
+    for secret in secrets {
+        concealed = concealed.replace(secret.as_str(), HIDDEN);
     }
+    if concealed != field {
+        change.name = format!("{object}: {concealed} {n}");
+    }
+}
+
+fn contains_secret(value: &Option<Value>, secrets: &[String]) -> bool {
+    let text = value.as_ref().map(Value::to_string).unwrap_or_default();
+    secrets.iter().any(|secret| text.contains(secret))
 }
 
 /// Places in these values that the labels of a release name.
@@ -343,40 +353,39 @@ fn normalize_whole_numbers(value: &Value) -> Value {
 
 /// Objects that a new revision leaves on the cluster though it has them no more.
 pub fn list_kept_by_upgrade(all: &[HelmReleaseObject]) -> BTreeSet<String> {
-    let kept = |one: &&HelmReleaseObject| one.live.as_ref().is_some_and(is_kept_by_upgrade);
-    let names = all
-        .iter()
-        .filter(kept)
-        .filter_map(|one| manifest::parse_object_name(&one.manifest));
-    names.map(|name| name.to_string()).collect()
+    let mut names = BTreeSet::new();
+    for object in all {
+        if object.live.as_ref().is_some_and(is_kept_by_upgrade)
+            && let Some(name) = manifest::parse_object_name(&object.manifest)
+        {
+            names.insert(name.to_string());
+        }
+    }
+    names
 }
 
 /// What of a release's objects matters when it is uninstalled: those that stay, the kinds that it
 /// defines, those with pods.
 pub fn of_uninstall(kept: &[Value], goes: &[Value]) -> (Vec<String>, Vec<String>, Vec<String>) {
-    let text = |object: &Value, pointer: &str| {
-        object
-            .pointer(pointer)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .to_owned()
-    };
     let definitions = goes.iter().filter(|object| is_definition(object));
-    let defines = definitions
-        .map(|object| {
-            format!(
-                "{}.{}",
-                text(object, "/spec/names/kind"),
-                text(object, "/spec/group")
-            )
-        })
-        .collect();
+    let defines = definitions.map(name_defined_kind).collect();
     let mut runs = index_objects_by_name(goes);
     runs.retain(|_, object| has_pods(object));
     (
         index_objects_by_name(kept).into_keys().collect(),
         defines,
         runs.into_keys().collect(),
+    )
+}
+
+/// `Kind.group` of the kind that an object defines.
+fn name_defined_kind(definition: &Value) -> String {
+    let kind = definition.pointer("/spec/names/kind");
+    let group = definition.pointer("/spec/group");
+    format!(
+        "{}.{}",
+        kind.and_then(Value::as_str).unwrap_or_default(),
+        group.and_then(Value::as_str).unwrap_or_default()
     )
 }
 
@@ -419,16 +428,11 @@ fn build_field_change(name: &str, object: &Value, field: &FieldDifference) -> He
         (field.wanted.clone(), field.found.clone())
     };
     let restarts = has_pods(object) && field.shown.starts_with("spec.template.");
-    let interrupts = restarts.then(|| {
-        match object
-            .pointer("/spec/updateStrategy/type")
-            .and_then(Value::as_str)
-        {
-            Some("OnDelete") => format!(
-                "pods of {name} keep running as they are until somebody deletes them (OnDelete)"
-            ),
-            _ => format!("pods of {name} start anew"),
-        }
+    let interrupts = restarts.then(|| match read_text_at(object, "/spec/updateStrategy/type") {
+        Some("OnDelete") => format!(
+            "pods of {name} keep running as they are until somebody deletes them (OnDelete)"
+        ),
+        _ => format!("pods of {name} start anew"),
     });
     HelmReleaseChange {
         name: format!("{name}: {}", field.shown),

@@ -5,6 +5,7 @@ use super::body::parse_disruption_word;
 use super::compare::HelmReleaseChange;
 use super::request::{DESCRIPTION, HelmReleasePreview, HelmReleaseState, InstalledRelease};
 use super::{insert_attribute, insert_presence_attribute, parse_helm_release};
+use crate::body::read_flag_field;
 use crate::kubernetes_object::paths;
 use crate::{Action, Assessment, Attribute, DesiredResource, Disruption, Plane, Reading};
 use railwright_base::secret;
@@ -17,7 +18,7 @@ pub(super) fn diff_helm_release(
     found: HelmReleaseState,
     assessment: &mut Assessment,
 ) {
-    let adopts = wish.body.get("adopt").and_then(Value::as_bool) == Some(true);
+    let adopts = read_flag_field(&wish.body, "adopt") == Some(true);
     let installed = found.installed.as_ref();
     let is_foreign = installed.is_some_and(|installed| !installed.ours);
     let there = installed.map_or(Reading::Absent, |_| Reading::is("present"));
@@ -183,9 +184,8 @@ impl RenderedRelease<'_> {
                 true => "a value of the release".to_owned(),
                 false => describe_chart(self.wish),
             });
-            let reading =
-                |value: &Option<Value>| value.clone().map_or(Reading::Absent, Reading::Is);
-            let (wanted, found) = (reading(&change.wanted), reading(&change.found));
+            let [wanted, found] = [&change.wanted, &change.found]
+                .map(|value| value.clone().map_or(Reading::Absent, Reading::Is));
             let attribute = Attribute {
                 by: change.by.clone().or_else(|| maker.clone()),
                 input,
@@ -302,14 +302,11 @@ fn is_at_or_below(path: &str, above: &str) -> bool {
 
 /// Helm tells a time to the nanosecond: `2026-01-02T03:04:05.678901234Z`.
 fn truncate_to_seconds(time: &str) -> String {
-    let zone = |rest: &str| {
-        rest.trim_start_matches(|c: char| c.is_ascii_digit())
-            .to_owned()
+    let Some((second, rest)) = time.split_once('.') else {
+        return time.to_owned();
     };
-    time.split_once('.').map_or_else(
-        || time.to_owned(),
-        |(second, rest)| format!("{second}{}", zone(rest)),
-    )
+    let zone = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+    format!("{second}{zone}")
 }
 
 /// Why nothing can be done to a release: somebody's run is under way on it, or died.

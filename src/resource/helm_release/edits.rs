@@ -21,8 +21,7 @@ pub fn settled(
         .filter_map(manifest::parse_object_name)
         .map(|object| object.to_string())
         .collect();
-    let is_set_back = |edit: &HelmReleaseChange| !edit.added && stay.contains(object_of(edit));
-    let is_due = is_due || !changes.is_empty() || edits.iter().any(is_set_back);
+    let is_due = is_due || !changes.is_empty() || edits.iter().any(|edit| is_set_back(edit, &stay));
     let mut all = changes;
     if is_due {
         all.extend(varying);
@@ -42,7 +41,7 @@ pub fn settled(
                 rendered: false,
                 ..std::mem::take(change)
             };
-        } else if is_set_back(edit) {
+        } else if is_set_back(edit, &stay) {
             all.push(edit.clone());
         } else if go.contains(object_of(edit)) {
             all.push(HelmReleaseChange {
@@ -54,6 +53,11 @@ pub fn settled(
         }
     }
     all
+}
+
+/// `stay`: the objects that the revision has.
+fn is_set_back(edit: &HelmReleaseChange, stay: &BTreeSet<String>) -> bool {
+    !edit.added && stay.contains(object_of(edit))
 }
 
 /// The object that a change is about.

@@ -22,6 +22,7 @@ mod undo;
 pub mod varying;
 
 use self::request::{HelmReleaseState, NO_HELM, Release};
+use super::body::{read_flag_field, read_text_field};
 use super::{
     Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading,
     ResourceKind,
@@ -51,15 +52,14 @@ impl ResourceKind for HelmRelease {
     }
 
     fn address_name(&self, body: &Value) -> Option<String> {
-        body.get("name").and_then(Value::as_str).map(str::to_owned)
+        read_text_field(body, "name").map(str::to_owned)
     }
 
     fn address_path(&self, body: &Value) -> Option<Vec<String>> {
-        let text = |field: &str| body.get(field).and_then(Value::as_str).map(str::to_owned);
         Some(vec![
             self.name().to_owned(),
-            text("namespace")?,
-            text("name")?,
+            read_text_field(body, "namespace")?.to_owned(),
+            read_text_field(body, "name")?.to_owned(),
         ])
     }
 
@@ -109,26 +109,25 @@ impl ResourceKind for HelmRelease {
 
 /// The release that a wish is about.
 pub fn parse_helm_release(wish: &DesiredResource) -> Release {
-    let text = |field: &str| wish.text(field).map(str::to_owned);
     let values = wish
         .body
         .get("values")
         .cloned()
         .unwrap_or_else(|| json!({}));
     Release {
-        name: text("name").unwrap_or_default(),
-        namespace: text("namespace").unwrap_or_default(),
-        chart: text("chart").unwrap_or_default(),
-        repository: text("repository"),
-        version: text("version"),
-        digest: text("digest"),
+        name: wish.text("name").unwrap_or_default().to_owned(),
+        namespace: wish.text("namespace").unwrap_or_default().to_owned(),
+        chart: wish.text("chart").unwrap_or_default().to_owned(),
+        repository: wish.text("repository").map(str::to_owned),
+        version: wish.text("version").map(str::to_owned),
+        digest: wish.text("digest").map(str::to_owned),
         hidden: secret::find_marked_texts(&values)
             .into_iter()
             .map(|(pointer, _)| pointer)
             .collect(),
         values: values.to_string(),
-        create_namespace: wish.body.get("create_namespace").and_then(Value::as_bool) == Some(true),
-        cluster: text("cluster").unwrap_or_default(),
+        create_namespace: read_flag_field(&wish.body, "create_namespace") == Some(true),
+        cluster: wish.text("cluster").unwrap_or_default().to_owned(),
     }
 }
 

@@ -1,8 +1,8 @@
 //! What an object of a release is to Helm, and whether something of it runs: by its kind and by its
 //! annotations.
 
+use crate::body::read_text_field;
 use crate::kubernetes_object::manifest;
-use crate::kubernetes_object::request::ObjectName;
 use serde_json::Value;
 
 /// Kinds with pods.
@@ -17,7 +17,7 @@ const WITH_PODS: [&str; 4] = [
 const POLICY: &str = "helm.sh/resource-policy";
 
 pub(super) fn is_secret(object: &Value) -> bool {
-    object.get("kind").and_then(Value::as_str) == Some("Secret")
+    read_text_field(object, "kind") == Some("Secret")
 }
 
 pub(super) fn has_pods(object: &Value) -> bool {
@@ -50,34 +50,41 @@ pub(super) fn find_annotation<'v>(object: &'v Value, name: &str) -> Option<&'v s
 /// two revisions alone (helm/helm: pkg/kube/client.go, createPatch), so that what somebody set on
 /// those stays.
 pub(super) fn is_built_in(object: &Value) -> bool {
-    let group = |object: ObjectName| object.group().to_owned();
-    manifest::parse_object_name(object)
-        .map(group)
-        .is_some_and(|group| {
-            (!group.contains('.') || group.ends_with(".k8s.io"))
-                && !is_definition(object)
-                && group != "apiextensions.k8s.io"
-        })
+    let Some(name) = manifest::parse_object_name(object) else {
+        return false;
+    };
+    let group = name.group();
+    (!group.contains('.') || group.ends_with(".k8s.io"))
+        && !is_definition(object)
+        && group != "apiextensions.k8s.io"
 }
 
 /// A manifest without what the server does not store or tell as it was said: nothing, in its kinds,
 /// and the write-only `stringData` of Secrets
 /// (kubernetes.io/docs/reference/kubernetes-api/config-and-storage-resources/secret-v1).
 pub(super) fn strip_unstored_fields(value: &Value) -> Value {
-    let is_empty = |value: &Value| {
-        value.is_null()
-            || value.as_object().is_some_and(serde_json::Map::is_empty)
-            || value.as_array().is_some_and(Vec::is_empty)
-            || value.as_str().is_some_and(str::is_empty)
-    };
-    let is_said = |(name, value): &(String, Value)| !is_empty(value) && name != "stringData";
     match value {
-        Value::Object(map) => map
-            .iter()
-            .map(|(name, value)| (name.clone(), strip_unstored_fields(value)))
-            .filter(is_said)
-            .collect(),
+        Value::Object(map) => {
+            let mut stored = serde_json::Map::new();
+            for (name, value) in map {
+                let value = strip_unstored_fields(value);
+                if !is_empty_value(&value) && name != "stringData" {
+                    stored.insert(name.clone(), value);
+                }
+            }
+            Value::Object(stored)
+        }
         Value::Array(items) => items.iter().map(strip_unstored_fields).collect(),
         other => other.clone(),
+    }
+}
+
+fn is_empty_value(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Object(map) => map.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::String(text) => text.is_empty(),
+        Value::Bool(_) | Value::Number(_) => false,
     }
 }

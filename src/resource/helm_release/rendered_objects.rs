@@ -2,6 +2,7 @@
 //! cannot be told apart.
 
 use super::release_object::{find_annotation, has_policy};
+use crate::body::{read_text_field, read_text_list_field};
 use crate::kubernetes_object::manifest;
 use crate::kubernetes_object::ownership::set_metadata_mark;
 use crate::kubernetes_object::request::ObjectName;
@@ -59,18 +60,21 @@ pub fn list_kept_objects(text: &str) -> Result<Vec<bool>, String> {
 
 /// The objects of a hook as Helm's JSON has it. Their annotations are what Helm goes by.
 pub fn parse_hook_objects(hook: &Value) -> Result<Vec<Value>, String> {
-    let words = |field: &str| {
-        let words = hook.get(field).and_then(Value::as_array).into_iter();
-        let words: Vec<&str> = words.flatten().filter_map(Value::as_str).collect();
-        words.join(",")
-    };
-    let text = hook.get("manifest").and_then(Value::as_str);
+    let events = read_text_list_field(hook, "events").join(",");
+    let deletions = read_text_list_field(hook, "delete_policies").join(",");
+    let text = read_text_field(hook, "manifest");
     let mut out = Vec::new();
     for document in parse_documents(text.unwrap_or_default())? {
-        let (events, deletions) = (words("events"), words("delete_policies"));
         push_hook_objects(document, &events, &deletions, &mut out)?;
     }
     Ok(out)
+}
+
+/// The words of an annotation, in small letters and without spaces.
+fn normalize_words(document: &Value, annotation: &str) -> Option<String> {
+    let words = find_annotation(document, annotation)?.split(',');
+    let words: Vec<String> = words.map(|word| word.trim().to_lowercase()).collect();
+    Some(words.join(","))
 }
 
 /// The objects of what `helm template` prints: hooks are among them there, by the annotations of
@@ -78,16 +82,9 @@ pub fn parse_hook_objects(hook: &Value) -> Result<Vec<Value>, String> {
 pub fn parse_template_objects(text: &str) -> Result<Vec<Value>, String> {
     let mut out = Vec::new();
     for document in parse_documents(text)? {
-        let words = |name: &str| {
-            let words = find_annotation(&document, name)?.split(',');
-            Some(
-                words
-                    .map(|word| word.trim().to_lowercase())
-                    .collect::<Vec<_>>()
-                    .join(","),
-            )
-        };
-        match (words(HOOK), words(HOOK_DELETION)) {
+        let events = normalize_words(&document, HOOK);
+        let deletions = normalize_words(&document, HOOK_DELETION);
+        match (events, deletions) {
             (None, _) => {
                 let mut objects = Vec::new();
                 push_with_items(document, &mut objects)?;
@@ -194,11 +191,12 @@ const HEAD: [(&str, &[&str]); 2] = [
 /// Refuses keys that Helm takes for one of its head and the API server does not: Go knows no case
 /// there (pkg.go.dev/encoding/json, `Unmarshal`).
 fn check_keys(object: &Value) -> Result<(), String> {
-    let fold = |key: &str| key.to_uppercase().to_lowercase();
     for (pointer, known) in HEAD {
         let map = object.pointer(pointer).and_then(Value::as_object);
         for key in map.into_iter().flat_map(|map| map.keys()) {
-            let meant = known.iter().find(|known| fold(known) == fold(key));
+            let meant = known
+                .iter()
+                .find(|known| fold_case(known) == fold_case(key));
             if let Some(meant) = meant.filter(|meant| *meant != key) {
                 return Err(format!(
                     "the chart renders an object with the key {key:?}, which is {meant} to Helm \
@@ -208,6 +206,10 @@ fn check_keys(object: &Value) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+fn fold_case(key: &str) -> String {
+    key.to_uppercase().to_lowercase()
 }
 
 /// The name of an object that a chart renders. Of one that the server is to name it is what its

@@ -2,6 +2,7 @@
 //! calls of `helm`.
 
 use super::compare::HelmReleaseChange;
+use crate::body::{read_text_at, read_text_field};
 use crate::kubernetes_object::request::ObjectName;
 use railwright_base::Digest;
 use schemars::JsonSchema;
@@ -105,25 +106,20 @@ pub const CHART: &str = "railwright.io/chart";
 impl ReleaseRecord {
     /// Of the Secret; nothing where it is none of Helm's.
     pub fn of(secret: &Value) -> Option<Self> {
-        let text = |pointer: &str| {
-            secret
-                .pointer(pointer)
-                .and_then(Value::as_str)
-                .filter(|text| !text.is_empty())
-                .map(str::to_owned)
-        };
-        let labels = secret.pointer("/metadata/labels")?.as_object()?;
+        let uid = read_text_at(secret, "/metadata/uid")?;
+        let version = read_text_at(secret, "/metadata/resourceVersion")?;
+        if uid.is_empty() || version.is_empty() {
+            return None;
+        }
+        let labels = secret.pointer("/metadata/labels")?;
+        let names = labels.as_object()?.keys();
         Some(ReleaseRecord {
-            revision: text("/metadata/labels/version")?.parse().ok()?,
-            uid: text("/metadata/uid")?,
-            version: text("/metadata/resourceVersion")?,
-            part_of: labels
-                .get(MEMBERSHIP)
-                .and_then(Value::as_str)
-                .map(str::to_owned),
-            chart: labels.get(CHART).and_then(Value::as_str).map(str::to_owned),
-            secrets: labels
-                .keys()
+            revision: read_text_field(labels, "version")?.parse().ok()?,
+            uid: uid.to_owned(),
+            version: version.to_owned(),
+            part_of: read_text_field(labels, MEMBERSHIP).map(str::to_owned),
+            chart: read_text_field(labels, CHART).map(str::to_owned),
+            secrets: names
                 .filter(|label| label.starts_with(SECRET))
                 .cloned()
                 .collect(),

@@ -9,11 +9,10 @@ use crate::kubernetes_object::request::ObjectName;
 /// The records of the release. Their names have the number of the revision, and a list has no name,
 /// so that no rule can hold them to one release.
 pub fn of_records(wish: &DesiredResource, level: AccessLevel) -> Vec<(Right, String)> {
-    let text = |field: &str| wish.text(field).unwrap_or_default().to_owned();
+    let namespace = wish.text("namespace").unwrap_or_default();
     let reason = format!(
-        "the revisions that Helm keeps of the release {}/{}",
-        text("namespace"),
-        text("name")
+        "the revisions that Helm keeps of the release {namespace}/{}",
+        wish.text("name").unwrap_or_default()
     );
     let verbs: &[ApiVerb] = match level {
         AccessLevel::Observe | AccessLevel::Preview => &[ApiVerb::Get, ApiVerb::List],
@@ -25,17 +24,18 @@ pub fn of_records(wish: &DesiredResource, level: AccessLevel) -> Vec<(Right, Str
             ApiVerb::Delete,
         ],
     };
-    let of_secrets = |verb: &ApiVerb| Right {
-        namespace: Some(text("namespace")),
-        group: String::new(),
-        resource: "secrets".to_owned(),
-        name: None,
-        verb: *verb,
-    };
-    verbs
-        .iter()
-        .map(|verb| (of_secrets(verb), reason.clone()))
-        .collect()
+    let mut rights = Vec::new();
+    for verb in verbs {
+        let right = Right {
+            namespace: Some(namespace.to_owned()),
+            group: String::new(),
+            resource: "secrets".to_owned(),
+            name: None,
+            verb: *verb,
+        };
+        rights.push((right, reason.clone()));
+    }
+    rights
 }
 
 /// The object that a change of the release is about, by the change's name: `DaemonSet.apps

@@ -29,14 +29,13 @@ const SECRET_WORD_ALONE: &str = "pw";
 /// `hidden`: where the wish has secrets, as JSON pointers.
 pub(super) fn is_secret_field(field: &FieldDifference, hidden: &[String]) -> bool {
     let pointer = format_path_pointer(&field.path);
-    let is_near = |secret: &String| {
-        is_within_pointer(secret, &pointer) || is_within_pointer(&pointer, secret)
-    };
-    hidden.iter().any(is_near)
-        || [&field.wanted, &field.found]
-            .into_iter()
-            .flatten()
-            .any(names_secret)
+    for secret in hidden {
+        if is_within_pointer(secret, &pointer) || is_within_pointer(&pointer, secret) {
+            return true;
+        }
+    }
+    field.wanted.as_ref().is_some_and(names_secret)
+        || field.found.as_ref().is_some_and(names_secret)
         || says_secret(&pointer)
 }
 
@@ -94,11 +93,15 @@ pub(super) fn hide_field_values(field: &FieldDifference) -> (Option<Value>, Opti
 }
 
 fn format_path_pointer(path: &[FieldPathStep]) -> String {
-    let step = |step: &FieldPathStep| match step {
-        FieldPathStep::Field(name) => format!("/{}", name.replace('~', "~0").replace('/', "~1")),
-        FieldPathStep::Item { index, .. } => format!("/{index}"),
-    };
-    path.iter().map(step).collect()
+    let mut pointer = String::new();
+    for step in path {
+        pointer.push('/');
+        pointer.push_str(&match step {
+            FieldPathStep::Field(name) => name.replace('~', "~0").replace('/', "~1"),
+            FieldPathStep::Item { index, .. } => index.to_string(),
+        });
+    }
+    pointer
 }
 
 fn is_within_pointer(inner: &str, outer: &str) -> bool {
@@ -108,15 +111,15 @@ fn is_within_pointer(inner: &str, outer: &str) -> bool {
 }
 
 fn says_secret(name: &str) -> bool {
-    let is_alone = |part: &str| {
-        part.eq_ignore_ascii_case(SECRET_WORD_ALONE)
-            || part
-                .strip_suffix("Pw")
-                .is_some_and(|before| before.ends_with(char::is_lowercase))
-    };
     let plain = name.replace(['-', '_'], "").to_ascii_lowercase();
-    SECRET_WORDS.iter().any(|word| plain.contains(word))
-        || name.split(|c: char| !c.is_alphanumeric()).any(is_alone)
+    let mut parts = name.split(|c: char| !c.is_alphanumeric());
+    SECRET_WORDS.iter().any(|word| plain.contains(word)) || parts.any(is_secret_word_alone)
+}
+
+fn is_secret_word_alone(part: &str) -> bool {
+    let before = part.strip_suffix("Pw");
+    part.eq_ignore_ascii_case(SECRET_WORD_ALONE)
+        || before.is_some_and(|before| before.ends_with(char::is_lowercase))
 }
 
 fn names_secret(value: &Value) -> bool {

@@ -5,6 +5,7 @@ use super::request::InstalledRelease;
 use super::{
     decode_release_state, edits, insert_attribute, insert_presence_attribute, parse_helm_release,
 };
+use crate::body::read_flag_field;
 use crate::{
     Action, Assessment, Attribute, DesiredResource, Disruption, Plane, ReadResults, Reading,
 };
@@ -64,8 +65,8 @@ fn is_to_be_uninstalled(
     before: &Value,
     installed: &InstalledRelease,
 ) -> bool {
-    let is_brought = before.get("existed").and_then(Value::as_bool) == Some(false);
-    let is_adopted = last_applied.body.get("adopt").and_then(Value::as_bool) == Some(true);
+    let is_brought = read_flag_field(before, "existed") == Some(false);
+    let is_adopted = read_flag_field(&last_applied.body, "adopt") == Some(true);
     is_brought && installed.ours && !is_adopted
 }
 

@@ -44,18 +44,25 @@ pub fn parse_cpu_list(list: &str) -> Option<Vec<u32>> {
     let mut all = BTreeSet::new();
     for part in list.split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let number = |text: &str| {
-            text.parse::<u32>()
-                .ok()
-                .filter(|n| *n < CPUS && text.chars().all(|c| c.is_ascii_digit()))
-        };
-        let (first, last) = (number(first)?, number(last)?);
+        let (first, last) = (parse_cpu_number(first)?, parse_cpu_number(last)?);
         if first > last {
             return None;
         }
         all.extend(first..=last);
     }
     Some(all.into_iter().collect())
+}
+
+fn parse_cpu_number(text: &str) -> Option<u32> {
+    let number = text.parse::<u32>().ok()?;
+    let is_plain = text.chars().all(|c| c.is_ascii_digit());
+    (number < CPUS && is_plain).then_some(number)
+}
+
+/// The value of the first line `KEY VALUE`.
+fn find_line_value<'o>(out: &'o str, key: &str) -> Option<&'o str> {
+    out.lines()
+        .find_map(|line| line.strip_prefix(key)?.strip_prefix(' '))
 }
 
 /// The error fits after "unknown:".
@@ -69,16 +76,12 @@ pub fn read_interrupts(answers: &ReadResults, netdev: &str) -> Result<InterruptF
         0 => {}
         code => return Err(format!("the interrupts could not be read (status {code})")),
     }
-    let value = |key: &str| {
-        out.lines()
-            .find_map(|line| line.strip_prefix(key)?.strip_prefix(' '))
-    };
-    let local = value("local_cpulist")
+    let local = find_line_value(out, "local_cpulist")
         .and_then(parse_cpu_list)
-        .ok_or_else(|| "the CPUs near the device could not be read".to_owned())?;
-    let online = value("online")
+        .ok_or("the CPUs near the device could not be read")?;
+    let online = find_line_value(out, "online")
         .and_then(parse_cpu_list)
-        .ok_or_else(|| "the CPUs that are online could not be read".to_owned())?;
+        .ok_or("the CPUs that are online could not be read")?;
     let managed: BTreeSet<u32> = out.lines().filter_map(parse_managed_interrupt).collect();
     let mut interrupts = Interrupts {
         all: BTreeMap::new(),

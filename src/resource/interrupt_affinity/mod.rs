@@ -16,6 +16,7 @@ use super::{
     Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading,
     ResourceKind,
 };
+use crate::body::read_text_field;
 use found::{InterruptFacts, Interrupts, parse_cpu_list, read_interrupts};
 use railwright_base::text::one_line;
 use script::InterruptBinding;
@@ -34,7 +35,7 @@ impl ResourceKind for InterruptAffinity {
     }
 
     fn address_name(&self, body: &Value) -> Option<String> {
-        body.get("netdev")?.as_str().map(str::to_owned)
+        read_text_field(body, "netdev").map(str::to_owned)
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
@@ -261,18 +262,15 @@ fn read_irqbalance_state(answers: &ReadResults) -> Reading {
 
 /// The interrupts that are handled elsewhere than wished, with where they belong.
 fn find_misplaced_interrupts(interrupts: &Interrupts, targets: &[u32]) -> BTreeMap<u32, String> {
-    let wished = interrupts.spread(targets).into_iter();
-    let is_there = |number: &u32, cpu: u32| {
-        interrupts
-            .all
-            .get(number)
-            .and_then(|interrupt| parse_cpu_list(&interrupt.list))
-            .is_some_and(|is| is == [cpu])
-    };
-    wished
-        .filter(|(number, cpu)| !is_there(number, *cpu))
-        .map(|(number, cpu)| (number, cpu.to_string()))
-        .collect()
+    let mut misplaced = BTreeMap::new();
+    for (number, cpu) in interrupts.spread(targets) {
+        let interrupt = interrupts.all.get(&number);
+        let actual = interrupt.and_then(|interrupt| parse_cpu_list(&interrupt.list));
+        if actual != Some(vec![cpu]) {
+            misplaced.insert(number, cpu.to_string());
+        }
+    }
+    misplaced
 }
 
 fn build_interrupt_bindings(all: BTreeMap<u32, String>) -> Vec<InterruptBinding> {

@@ -4,7 +4,7 @@ use super::edit::is_below;
 use crate::BodyError;
 use crate::body::{
     BodyField, FieldShape, check_fields, new_body_error, new_optional_field, new_required_field,
-    require_condition,
+    read_text_field, require_condition,
 };
 use crate::kubernetes_object::manifest::{is_label, is_subdomain};
 use crate::kubernetes_object::request::ObjectName;
@@ -56,79 +56,76 @@ pub struct JsonConflict {
 pub fn parse_desired_edits(body: &Value) -> Vec<DesiredJsonEdit> {
     let mut out: Vec<DesiredJsonEdit> = Vec::new();
     for entry in find_list_field(body, "edits") {
-        let Some(pointer) = entry.get("pointer").and_then(Value::as_str) else {
+        let Some(pointer) = read_text_field(entry, "pointer") else {
             continue;
         };
         let wanted = match (entry.get("value"), entry.get("contains")) {
             (Some(value), _) => DesiredJsonValue::Value(value.clone()),
-            (None, Some(element)) => DesiredJsonValue::Elements(vec![element.clone()]),
+            (None, Some(element)) => {
+                if let Some(elements) = find_edited_elements(&mut out, pointer) {
+                    if !elements.contains(element) {
+                        elements.push(element.clone());
+                    }
+                    continue;
+                }
+                DesiredJsonValue::Elements(vec![element.clone()])
+            }
             (None, None) => DesiredJsonValue::Absent,
         };
-        match (
-            out.iter_mut().find(|asked| asked.pointer == pointer),
+        out.push(DesiredJsonEdit {
+            pointer: pointer.to_owned(),
             wanted,
-        ) {
-            (
-                Some(DesiredJsonEdit {
-                    wanted: DesiredJsonValue::Elements(all),
-                    ..
-                }),
-                DesiredJsonValue::Elements(more),
-            ) => {
-                all.extend(
-                    more.into_iter()
-                        .filter(|element| !all.contains(element))
-                        .collect::<Vec<_>>(),
-                );
-            }
-            (_, wanted) => out.push(DesiredJsonEdit {
-                pointer: pointer.to_owned(),
-                wanted,
-            }),
-        }
+        });
     }
     out
 }
 
+/// The elements that the first edit of a pointer asks for, where it asks for elements.
+fn find_edited_elements<'e>(
+    edits: &'e mut [DesiredJsonEdit],
+    pointer: &str,
+) -> Option<&'e mut Vec<Value>> {
+    let edit = edits.iter_mut().find(|edit| edit.pointer == pointer)?;
+    match &mut edit.wanted {
+        DesiredJsonValue::Elements(elements) => Some(elements),
+        _ => None,
+    }
+}
+
 /// What must not stand there.
 pub fn parse_conflicts(body: &Value) -> Vec<JsonConflict> {
-    let text =
-        |entry: &Value, field: &str| entry.get(field).and_then(Value::as_str).map(str::to_owned);
-    let one = |entry: &Value| {
-        Some(JsonConflict {
-            pointer: text(entry, "pointer")?,
-            value: entry.get("value")?.clone(),
-            says: text(entry, "says")?,
-        })
-    };
-    find_list_field(body, "conflicts")
-        .iter()
-        .filter_map(one)
-        .collect()
+    let conflicts = find_list_field(body, "conflicts");
+    conflicts.iter().filter_map(parse_conflict).collect()
+}
+
+fn parse_conflict(entry: &Value) -> Option<JsonConflict> {
+    Some(JsonConflict {
+        pointer: read_text_field(entry, "pointer")?.to_owned(),
+        value: entry.get("value")?.clone(),
+        says: read_text_field(entry, "says")?.to_owned(),
+    })
 }
 
 /// The ConfigMap.
 pub fn config_map(body: &Value) -> Option<ObjectName> {
-    let text = |field: &str| body.get(field).and_then(Value::as_str).map(str::to_owned);
     Some(ObjectName {
         api_version: "v1".to_owned(),
         kind: "ConfigMap".to_owned(),
-        namespace: Some(text("namespace")?),
-        name: text("name")?,
+        namespace: Some(read_text_field(body, "namespace")?.to_owned()),
+        name: read_text_field(body, "name")?.to_owned(),
     })
 }
 
 /// What reads the text at its start only.
 pub fn parse_reader_workload(body: &Value) -> Option<ObjectName> {
     let restarts = body.get("restarts")?;
-    let text =
-        |from: &Value, field: &str| from.get(field).and_then(Value::as_str).map(str::to_owned);
-    let namespace = text(restarts, "namespace").or_else(|| text(body, "namespace"));
+    let own = read_text_field(restarts, "namespace");
+    let namespace = own.or_else(|| read_text_field(body, "namespace"));
     Some(ObjectName {
         api_version: "apps/v1".to_owned(),
-        kind: text(restarts, "kind")?,
-        namespace,
-        name: text(restarts, "name")?,
+        kind: read_text_field(restarts, "kind")?.to_owned(),
+        namespace: namespace.map(str::to_owned),
+        name: read_text_field(restarts, "name")?.to_owned(),
     })
 }
 
@@ -177,24 +174,23 @@ pub fn check_configmap_body(body: &Value) -> Vec<BodyError> {
 
 /// Checks name, namespace and key as the API server takes them.
 fn check_names(body: &Value, errors: &mut Vec<BodyError>) {
-    let text = |field: &str| body.get(field).and_then(Value::as_str);
     require_condition(
         errors,
-        text("name").is_none_or(is_subdomain),
+        read_text_field(body, "name").is_none_or(is_subdomain),
         "/name",
         "the API server takes no ConfigMap of this name",
         "lower-case letters, digits, `-` and `.`",
     );
     require_condition(
         errors,
-        text("namespace").is_none_or(is_label),
+        read_text_field(body, "namespace").is_none_or(is_label),
         "/namespace",
         "the API server takes no such namespace",
         "lower-case letters, digits and `-`",
     );
     require_condition(
         errors,
-        text("key").is_none_or(is_key),
+        read_text_field(body, "key").is_none_or(is_key),
         "/key",
         "a ConfigMap takes no such key",
         "letters, digits, `-`, `_` and `.`",
@@ -203,7 +199,7 @@ fn check_names(body: &Value, errors: &mut Vec<BodyError>) {
 
 fn check_restarts(restarts: &Value, errors: &mut Vec<BodyError>) {
     errors.extend(check_fields(restarts, "/restarts", RESTARTS));
-    let kind = restarts.get("kind").and_then(Value::as_str);
+    let kind = read_text_field(restarts, "kind");
     require_condition(
         errors,
         kind.is_none_or(|kind| WORKLOADS.contains(&kind)),
@@ -214,18 +210,6 @@ fn check_restarts(restarts: &Value, errors: &mut Vec<BodyError>) {
 }
 
 fn check_edits(edits: &[Value], errors: &mut Vec<BodyError>) {
-    let ways = |edit: &Value| {
-        ["value", "absent", "contains"]
-            .iter()
-            .filter(|field| edit.get(**field).is_some())
-            .count()
-    };
-    let pointer = |edit: &Value| {
-        edit.get("pointer")
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .to_owned()
-    };
     for (n, edit) in edits.iter().enumerate() {
         let at = format!("/edits/{n}");
         check_entry(
@@ -234,9 +218,10 @@ fn check_edits(edits: &[Value], errors: &mut Vec<BodyError>) {
             &["pointer", "value", "absent", "contains"],
             errors,
         );
+        let ways = ["value", "absent", "contains"];
         require_condition(
             errors,
-            ways(edit) == 1,
+            ways.iter().filter(|way| edit.get(way).is_some()).count() == 1,
             &at,
             "an edit says one of `value`, `absent: true` and `contains`",
             "`value: 1`",
@@ -251,12 +236,7 @@ fn check_edits(edits: &[Value], errors: &mut Vec<BodyError>) {
             "`absent` is true or left out",
             "`value` says what is wanted",
         );
-        let (own, elements) = (pointer(edit), edit.get("contains").is_some());
-        let clash = edits[..n].iter().find(|other| {
-            let (theirs, both) = (pointer(other), elements && other.get("contains").is_some());
-            (is_below(&own, &theirs) || is_below(&theirs, &own)) && !(both && own == theirs)
-        });
-        if clash.is_some() {
+        if edits[..n].iter().any(|other| do_edits_clash(edit, other)) {
             errors.push(new_body_error(
                 &format!("{at}/pointer"),
                 "another edit is about the same part",
@@ -266,14 +246,19 @@ fn check_edits(edits: &[Value], errors: &mut Vec<BodyError>) {
     }
 }
 
+/// True where two edits are about one part of the text. Elements of one list are no clash.
+fn do_edits_clash(edit: &Value, other: &Value) -> bool {
+    let own = read_text_field(edit, "pointer").unwrap_or_default();
+    let theirs = read_text_field(other, "pointer").unwrap_or_default();
+    let both_elements = edit.get("contains").is_some() && other.get("contains").is_some();
+    (is_below(own, theirs) || is_below(theirs, own)) && !(both_elements && own == theirs)
+}
+
 fn check_conflicts(conflicts: &[Value], errors: &mut Vec<BodyError>) {
     for (n, conflict) in conflicts.iter().enumerate() {
         let at = format!("/conflicts/{n}");
         check_entry(conflict, &at, &["pointer", "value", "says"], errors);
-        let says = conflict
-            .get("says")
-            .and_then(Value::as_str)
-            .is_some_and(|says| !says.trim().is_empty());
+        let says = read_text_field(conflict, "says").is_some_and(|says| !says.trim().is_empty());
         require_condition(
             errors,
             says && conflict.get("value").is_some(),
@@ -285,20 +270,17 @@ fn check_conflicts(conflicts: &[Value], errors: &mut Vec<BodyError>) {
 }
 
 fn check_entry(entry: &Value, at: &str, known: &[&str], errors: &mut Vec<BodyError>) {
-    for name in entry
-        .as_object()
-        .into_iter()
-        .flatten()
-        .map(|(name, _)| name)
-        .filter(|name| !known.contains(&name.as_str()))
-    {
+    for (name, _) in entry.as_object().into_iter().flatten() {
+        if known.contains(&name.as_str()) {
+            continue;
+        }
         errors.push(new_body_error(
             at,
             &format!("unknown field `{name}`"),
             Some(&format!("the fields are {}", known.join(", "))),
         ));
     }
-    let pointer = entry.get("pointer").and_then(Value::as_str);
+    let pointer = read_text_field(entry, "pointer");
     require_condition(
         errors,
         pointer.is_some_and(is_pointer),
@@ -319,9 +301,10 @@ fn is_pointer(text: &str) -> bool {
 
 /// What the API server takes as a key of a ConfigMap.
 fn is_key(text: &str) -> bool {
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     (1..=253).contains(&text.len())
-        && text.chars().all(plain)
+        && text
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
         && text != "."
         && !text.starts_with("..")
 }

@@ -57,8 +57,9 @@ impl JsonPointerValue {
 
 impl PartialEq for JsonPointerValue {
     fn eq(&self, other: &Self) -> bool {
-        let said = |held: &JsonPointerValue| held.json().map(|json| canonicalize_json(&json));
-        said(self) == said(other)
+        let [own, theirs] =
+            [self, other].map(|value| value.json().map(|json| canonicalize_json(&json)));
+        own == theirs
     }
 }
 

@@ -4,6 +4,7 @@ use super::edit::JsonEdit;
 use super::mark::{self, OF_OBJECT, OF_TEMPLATE, RestartMark};
 use super::text::JsonTextDocument;
 use super::{Action, Attribute, DesiredResource, Plane, Read, ReadResults, Reading, TEXT, body};
+use crate::body::{read_flag_field, read_text_at};
 use crate::kubernetes_object::looks::{LiveObject, looked_at};
 use crate::kubernetes_object::ownership::{MANAGER, find_field_managers};
 use crate::kubernetes_object::paths::FieldPathStep;
@@ -129,12 +130,12 @@ impl ConfigMapText {
 
     /// The server's own name for this very object.
     pub fn uid(&self) -> Option<&str> {
-        self.live.pointer("/metadata/uid").and_then(Value::as_str)
+        read_text_at(&self.live, "/metadata/uid")
     }
 
     /// The server would refuse every change.
     pub fn is_immutable(&self) -> bool {
-        self.live.get("immutable").and_then(Value::as_bool) == Some(true)
+        read_flag_field(&self.live, "immutable") == Some(true)
     }
 
     /// The mark that the last edit left.
@@ -190,10 +191,7 @@ impl ConfigMapTextReader {
 
     /// Its controller replaces no pod by itself.
     pub fn waits_for_deletion(&self) -> bool {
-        self.live
-            .pointer("/spec/updateStrategy/type")
-            .and_then(Value::as_str)
-            == Some("OnDelete")
+        read_text_at(&self.live, "/spec/updateStrategy/type") == Some("OnDelete")
     }
 }
 

@@ -27,6 +27,7 @@ use super::{
     Action, Assessment, Attribute, BodyError, DesiredResource, Disruption, Plane, Read,
     ReadResults, Reading, ResourceKind,
 };
+use crate::body::read_text_field;
 use railwright_base::TargetKind;
 use serde_json::{Value, json};
 
@@ -48,7 +49,7 @@ impl ResourceKind for JsonInConfigMap {
     }
 
     fn address_name(&self, body: &Value) -> Option<String> {
-        body.get("key").and_then(Value::as_str).map(str::to_owned)
+        read_text_field(body, "key").map(str::to_owned)
     }
 
     fn address_path(&self, body: &Value) -> Option<Vec<String>> {

@@ -239,13 +239,17 @@ fn has_element(list: &[Value], element: &Value) -> bool {
 /// What is wanted and what is there, which read alike where they are the same, and differ where
 /// they are not: numbers that differ behind the digits that fit are told as they are written.
 fn build_reading_pair(wanted: &JsonPointerValue, found: &JsonPointerValue) -> (Reading, Reading) {
-    let reading = |held: &JsonPointerValue| held.value().map_or(Reading::Absent, Reading::Is);
-    let written = |held: &JsonPointerValue| held.json().map_or(Reading::Absent, Reading::is);
-    match (reading(wanted), reading(found)) {
-        (one, _) if wanted == found => (one.clone(), one),
-        (one, other) if one == other => (written(wanted), written(found)),
-        both => both,
+    let [desired, actual] =
+        [wanted, found].map(|held| held.value().map_or(Reading::Absent, Reading::Is));
+    if wanted == found {
+        return (desired.clone(), desired);
     }
+    if desired != actual {
+        return (desired, actual);
+    }
+    let [desired, actual] =
+        [wanted, found].map(|held| held.json().map_or(Reading::Absent, Reading::is));
+    (desired, actual)
 }
 
 fn reading_from_elements(elements: Vec<Value>) -> Reading {

@@ -48,23 +48,14 @@ impl<'t> Items<'t> {
             text,
             root: 0..text.len(),
         };
-        let items = |open: u8| document.items(&document.root, open);
-        match items(b'{') {
-            Some(members) => Some(Items::Map(
-                members
-                    .into_iter()
-                    .map(|one| (one.name, document.slice(&one.value)))
-                    .collect(),
-            )),
-            None => items(b'[').map(|elements| {
-                Items::List(
-                    elements
-                        .iter()
-                        .map(|one| document.slice(&one.value))
-                        .collect(),
-                )
-            }),
+        if let Some(members) = document.items(&document.root, b'{') {
+            let members = members.into_iter();
+            let members = members.map(|member| (member.name, document.slice(&member.value)));
+            return Some(Items::Map(members.collect()));
         }
+        let elements = document.items(&document.root, b'[')?;
+        let elements = elements.iter().map(|item| document.slice(&item.value));
+        Some(Items::List(elements.collect()))
     }
 }
 
@@ -103,10 +94,9 @@ impl<'t> JsonTextDocument<'t> {
             .collect();
         let mut at = self.root.clone();
         for (depth, name) in names.iter().enumerate() {
-            let way = || names[..depth].join("/");
             let members = self
                 .items(&at, b'{')
-                .ok_or_else(|| format!("`{}` is no map", way()))?;
+                .ok_or_else(|| format!("`{}` is no map", names[..depth].join("/")))?;
             let mut found = members.into_iter().filter(|member| member.name == *name);
             match (found.next(), found.next()) {
                 (Some(member), None) => at = member.value,
@@ -134,13 +124,13 @@ impl<'t> JsonTextDocument<'t> {
 
     /// The members of a map (`{`) or the elements of a list (`[`); nothing where it is none.
     pub fn items(&self, at: &Range<usize>, open: u8) -> Option<Vec<JsonTextItem>> {
-        let byte = |at: usize| self.text.as_bytes().get(at).copied();
-        if byte(at.start) != Some(open) {
+        let bytes = self.text.as_bytes();
+        if bytes.get(at.start) != Some(&open) {
             return None;
         }
         let mut items = Vec::new();
         let mut now = skip_whitespace(self.text, at.start + 1);
-        while now < at.end && !matches!(byte(now), None | Some(b'}' | b']')) {
+        while now < at.end && !matches!(bytes.get(now), None | Some(b'}' | b']')) {
             let (start, mut name) = (now, String::new());
             if open == b'{' {
                 let end = end_of(self.text, now);
@@ -150,7 +140,7 @@ impl<'t> JsonTextDocument<'t> {
             let value = now..end_of(self.text, now);
             now = skip_whitespace(self.text, value.end);
             items.push(JsonTextItem { name, start, value });
-            if byte(now) == Some(b',') {
+            if bytes.get(now) == Some(&b',') {
                 now = skip_whitespace(self.text, now + 1);
             }
         }

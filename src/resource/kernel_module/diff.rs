@@ -10,10 +10,12 @@ use crate::{
 
 /// The devices that a software RDMA driver takes along when it goes.
 fn list_disturbed_resources(name: &str, module: &FoundModule) -> Vec<String> {
-    let of_netdev = |netdev: &String| {
-        ["link", "link_qos", "interrupt_affinity"].map(|kind| format!("{kind}/{netdev}"))
-    };
-    let mut out: Vec<_> = module.netdevs.iter().flat_map(of_netdev).collect();
+    let mut out = Vec::new();
+    for netdev in &module.netdevs {
+        out.extend(
+            ["link", "link_qos", "interrupt_affinity"].map(|kind| format!("{kind}/{netdev}")),
+        );
+    }
     if ["rdma_rxe", "siw"].contains(&name) || !module.netdevs.is_empty() {
         out.push("rdma_link/*".to_owned());
     }
@@ -37,17 +39,18 @@ impl<'a> KernelModuleDiffBuilder<'a> {
     }
 
     fn reading(&self, of: impl Fn(&FoundModule) -> Reading) -> Reading {
-        self.module
-            .as_ref()
-            .map_or_else(|reason| Reading::Unknown(reason.clone()), of)
+        match &self.module {
+            Ok(module) => of(module),
+            Err(reason) => Reading::Unknown(reason.clone()),
+        }
     }
 
     pub(super) fn attributes(&self, assessment: &mut Assessment) {
         let body = &self.wish.body;
-        let mut add = |name: String, attribute| assessment.attributes.insert(name, attribute);
+        let attributes = &mut assessment.attributes;
         if let Some(loaded) = read_flag_field(body, "loaded") {
             let found = self.reading(|module| reading_from_presence(module.is_there()));
-            add(
+            attributes.insert(
                 "loaded".to_owned(),
                 Attribute::in_plane(Plane::Running, reading_from_presence(loaded), found),
             );
@@ -56,7 +59,7 @@ impl<'a> KernelModuleDiffBuilder<'a> {
             let found = self.reading(|module| {
                 reading_from_presence(!module.at_boot.is_empty() || module.builtin)
             });
-            add(
+            attributes.insert(
                 "at_boot".to_owned(),
                 Attribute::in_plane(Plane::NextBoot, reading_from_presence(at_boot), found),
             );
@@ -65,24 +68,16 @@ impl<'a> KernelModuleDiffBuilder<'a> {
             let found = self.reading(|module| {
                 reading_from_presence(module.blacklisted_by(&self.name).is_some())
             });
-            add(
+            attributes.insert(
                 "blacklist".to_owned(),
                 Attribute::in_plane(Plane::Persisted, reading_from_presence(blacklist), found),
             );
         }
         for (key, value) in parse_module_options(self.wish) {
-            let persisted = self.reading(|module| {
-                match (module.goes_on(&self.name), module.option(&self.name, &key)) {
-                    (Some(path), _) => Reading::Unknown(format!(
-                        "{path} has options that go on in the next line; write them on one line"
-                    )),
-                    (None, Some((found, _))) => Reading::is(found),
-                    (None, None) => Reading::Absent,
-                }
-            });
+            let persisted = self.reading(|module| persisted_option(module, &self.name, &key));
             let running = self.reading(|module| running_option(module, &key, &value));
             let wanted = Reading::is(value.as_str());
-            add(
+            attributes.insert(
                 format!("option {key}"),
                 Attribute::in_plane(Plane::Persisted, wanted.clone(), persisted).and(
                     Plane::Running,
@@ -127,7 +122,7 @@ impl<'a> KernelModuleDiffBuilder<'a> {
     }
 
     pub(super) fn running_actions(&self, module: &FoundModule, assessment: &mut Assessment) {
-        let load = || Action::LoadModule {
+        let load = Action::LoadModule {
             name: self.name.clone(),
             parameters: parse_module_options(self.wish),
         };
@@ -137,7 +132,7 @@ impl<'a> KernelModuleDiffBuilder<'a> {
         let owed = module.loaded && option_differs;
         let loaded_differs = differs_in(assessment, "loaded", Plane::Running);
         match read_flag_field(&self.wish.body, "loaded") {
-            Some(true) if loaded_differs => assessment.actions.push(load()),
+            Some(true) if loaded_differs => assessment.actions.push(load),
             Some(false) if module.builtin => {
                 assessment.refusal = Some(format!(
                     "{} is built into the kernel and cannot be unloaded",
@@ -152,7 +147,7 @@ impl<'a> KernelModuleDiffBuilder<'a> {
                 ));
             }
             Some(false) => {}
-            _ if owed && self.unload(module, assessment) => assessment.actions.push(load()),
+            _ if owed && self.unload(module, assessment) => assessment.actions.push(load),
             _ if owed => {
                 assessment.needs_reboot = true;
                 assessment.interrupts.push(format!(
@@ -197,8 +192,11 @@ impl<'a> KernelModuleDiffBuilder<'a> {
     /// (initramfs-tools(7), dracut(8)), whatever the module runs with until then.
     pub(super) fn copy_to_ram_disk(&self, module: &FoundModule, assessment: &mut Assessment) {
         let own = modprobe_file(&self.name);
-        let is_own = |action: &Action| action.path() == Some(&*own);
-        let changes = assessment.needs_reboot || assessment.actions.iter().any(is_own);
+        let changes = assessment.needs_reboot
+            || assessment
+                .actions
+                .iter()
+                .any(|action| action.path() == Some(&*own));
         if module.ram_disk && changes {
             assessment.actions.push(Action::UpdateInitialRamDisks);
         }
@@ -231,17 +229,20 @@ impl<'a> KernelModuleDiffBuilder<'a> {
                 self.name
             ));
         }
-        let later = |(key, value): (&String, &String)| {
-            module.option(&self.name, key).filter(|(found, path)| {
-                found != value && *path > modprobe_file(&self.name) && !ours.contains(path)
-            })
-        };
-        let (value, path) = parse_module_options(self.wish).iter().find_map(later)?;
-        Some(format!(
-            "{path} gives {} another option ({value}) and is read after our file; change that line \
-             first",
-            self.name
-        ))
+        for (key, value) in parse_module_options(self.wish) {
+            if let Some((found, path)) = module.option(&self.name, &key)
+                && found != value
+                && path > modprobe_file(&self.name)
+                && !ours.contains(&path)
+            {
+                return Some(format!(
+                    "{path} gives {} another option ({found}) and is read after our file; change \
+                     that line first",
+                    self.name
+                ));
+            }
+        }
+        None
     }
 
     pub(super) fn own_files(
@@ -255,14 +256,11 @@ impl<'a> KernelModuleDiffBuilder<'a> {
             .is_ok_and(|m| m.builtin || m.at_boot.iter().any(|line| line.path != boot));
         let wanted = read_flag_field(&self.wish.body, "at_boot") == Some(true) && !elsewhere;
         let boot_content = wanted.then(|| format!("{HEAD}{}\n", self.name));
-        let found = |path: &str| FileState::at(path, answers);
+        let boot_state = FileState::at(&boot, answers);
+        let modprobe_state = FileState::at(&modprobe, answers);
         vec![
-            (boot.clone(), boot_content, found(&boot)),
-            (
-                modprobe.clone(),
-                modprobe_content(self.wish),
-                found(&modprobe),
-            ),
+            (boot, boot_content, boot_state),
+            (modprobe, modprobe_content(self.wish), modprobe_state),
         ]
     }
 }
@@ -280,6 +278,16 @@ pub(super) fn reading_from_presence(there: bool) -> Reading {
         Reading::is(true)
     } else {
         Reading::Absent
+    }
+}
+
+fn persisted_option(module: &FoundModule, name: &str, key: &str) -> Reading {
+    match (module.goes_on(name), module.option(name, key)) {
+        (Some(path), _) => Reading::Unknown(format!(
+            "{path} has options that go on in the next line; write them on one line"
+        )),
+        (None, Some((found, _))) => Reading::is(found),
+        (None, None) => Reading::Absent,
     }
 }
 

@@ -87,29 +87,25 @@ impl FoundModule {
     /// A file with options of the module that go on in the next line; what stands there is not
     /// read.
     pub fn goes_on(&self, module: &str) -> Option<&str> {
-        let of_module = |line: &&ConfigurationLine| {
-            let mut words = line.text.split_whitespace();
-            words.next() == Some("options")
-                && words.next().map(normal_name) == Some(normal_name(module))
-                && line.text.ends_with('\\')
-        };
-        self.modprobe
-            .iter()
-            .find(of_module)
-            .map(|line| line.path.as_str())
+        let mut lines = self.modprobe.iter();
+        let line =
+            lines.find(|line| line.is_about("options", module) && line.text.ends_with('\\'))?;
+        Some(&line.path)
     }
 
     /// The file that blacklists the module.
     pub fn blacklisted_by(&self, module: &str) -> Option<&str> {
-        let names = |line: &&ConfigurationLine| {
-            let mut words = line.text.split_whitespace();
-            words.next() == Some("blacklist")
-                && words.next().map(normal_name) == Some(normal_name(module))
-        };
-        self.modprobe
-            .iter()
-            .find(names)
-            .map(|line| line.path.as_str())
+        let mut lines = self.modprobe.iter();
+        let line = lines.find(|line| line.is_about("blacklist", module))?;
+        Some(&line.path)
+    }
+}
+
+impl ConfigurationLine {
+    /// True for a line `COMMAND MODULE ...` of modprobe.d.
+    fn is_about(&self, command: &str, module: &str) -> bool {
+        let mut words = self.text.split_whitespace();
+        words.next() == Some(command) && words.next().map(normal_name) == Some(normal_name(module))
     }
 }
 
@@ -212,15 +208,12 @@ fn take_line(
 /// The values of a parameter are the same when their texts are, or when both are the same boolean
 /// (the kernel shows `Y` where `1` was written).
 pub fn same_value(wanted: &str, found: &str) -> bool {
-    let truth = |text: &str| match text {
-        "Y" | "y" | "1" | "true" | "on" => Some(true),
-        "N" | "n" | "0" | "false" | "off" => Some(false),
-        _ => None,
-    };
     wanted == found
-        || (truth(wanted).is_some()
-            && truth(wanted) == truth(found)
-            && (found == "Y" || found == "N"))
+        || match wanted {
+            "Y" | "y" | "1" | "true" | "on" => found == "Y",
+            "N" | "n" | "0" | "false" | "off" => found == "N",
+            _ => false,
+        }
 }
 
 #[cfg(test)]

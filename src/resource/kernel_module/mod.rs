@@ -9,7 +9,7 @@ mod undo;
 
 use super::body::{
     FieldShape, check_fields, is_word, new_body_error, new_optional_field, new_required_field,
-    read_flag_field, require_condition, scalar_text,
+    read_flag_field, read_text_field, require_condition, scalar_text,
 };
 use super::{Assessment, BodyError, DesiredResource, Read, ReadResults, ResourceKind};
 use diff::KernelModuleDiffBuilder;
@@ -116,12 +116,12 @@ impl ResourceKind for KernelModule {
     }
 
     fn address_name(&self, body: &Value) -> Option<String> {
-        body.get("name").and_then(Value::as_str).map(normal_name)
+        read_text_field(body, "name").map(normal_name)
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
         let mut errors = check_fields(body, "", FIELDS);
-        if let Some(name) = body.get("name").and_then(Value::as_str) {
+        if let Some(name) = read_text_field(body, "name") {
             require_condition(
                 &mut errors,
                 is_word(name, "_-"),

@@ -42,7 +42,7 @@ fn undo_running(
 ) {
     let (Some(loaded), Some(earlier)) = (
         read_flag_field(&wish.body, "loaded"),
-        before.get("loaded").and_then(Value::as_bool),
+        read_flag_field(before, "loaded"),
     ) else {
         return;
     };

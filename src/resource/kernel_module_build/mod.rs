@@ -7,7 +7,7 @@ pub mod source;
 
 use super::body::{
     FieldShape, check_fields, is_word, new_optional_field, new_required_field, read_flag_field,
-    require_condition,
+    read_text_field, require_condition,
 };
 use super::file::found::FileState;
 use super::{
@@ -126,19 +126,22 @@ fn decode_build_state(
     answers: &ReadResults,
 ) -> Result<FoundBuild, String> {
     let (_, out) = answers.output(&wanted.read())?;
-    let of = |word: &'static str| {
-        out.lines()
-            .filter_map(move |line| line.strip_prefix(word)?.strip_prefix('\t'))
-            .map(str::to_owned)
-    };
-    let kernel = of("kernel").next().ok_or("the kernel was not answered")?;
-    let there = |word: &str| out.lines().any(|line| line == word);
-    Ok(FoundBuild {
-        kernel,
-        tree: there("tree"),
-        plain: there("plain"),
-        dkms: of("dkms").collect(),
-    })
+    let mut kernel = None;
+    let mut found = FoundBuild::default();
+    for line in out.lines() {
+        match line.split_once('\t') {
+            Some(("kernel", release)) => kernel = kernel.or(Some(release)),
+            Some(("dkms", status)) => found.dkms.push(status.to_owned()),
+            Some(_) => {}
+            None => {
+                found.tree |= line == "tree";
+                found.plain |= line == "plain";
+            }
+        }
+    }
+    let kernel = kernel.ok_or("the kernel was not answered")?;
+    found.kernel = kernel.to_owned();
+    Ok(found)
 }
 
 /// DKMS's word for a version and kernel. Two notations: `name/version, kernel, arch: installed`
@@ -205,25 +208,20 @@ fn diff_module_build(
     record: &FileState,
     assessment: &mut Assessment,
 ) {
-    let [source, installed] = to;
     let readings = match build {
-        Ok(found) => (
+        Ok(found) => [
             source_reading(record, found),
             installed_reading(wanted, found),
-        ),
-        Err(reason) => (
+        ],
+        Err(reason) => [
             Reading::Unknown(reason.clone()),
             Reading::Unknown(reason.clone()),
-        ),
+        ],
     };
-    let mut add = |name: &str, wanted, found| {
-        assessment.attributes.insert(
-            name.to_owned(),
-            Attribute::in_plane(Plane::Persisted, wanted, found),
-        )
-    };
-    add("source", source, readings.0);
-    add("installed", installed, readings.1);
+    for ((name, wanted), found) in ["source", "installed"].into_iter().zip(to).zip(readings) {
+        let attribute = Attribute::in_plane(Plane::Persisted, wanted, found);
+        assessment.attributes.insert(name.to_owned(), attribute);
+    }
 }
 
 impl ResourceKind for KernelModuleBuild {
@@ -232,13 +230,13 @@ impl ResourceKind for KernelModuleBuild {
     }
 
     fn address_name(&self, body: &Value) -> Option<String> {
-        body.get("name").and_then(Value::as_str).map(str::to_owned)
+        read_text_field(body, "name").map(str::to_owned)
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
         let mut errors = check_fields(body, "", FIELDS);
         for field in ["name", "version", "module"] {
-            if let Some(text) = body.get(field).and_then(Value::as_str) {
+            if let Some(text) = read_text_field(body, field) {
                 require_condition(
                     &mut errors,
                     is_word(text, "._+-"),
@@ -281,8 +279,8 @@ impl ResourceKind for KernelModuleBuild {
             &record,
             &mut assessment,
         );
-        let differs = |name: &str| !assessment.attributes[name].differences().is_empty();
-        let (source, installed) = (differs("source"), differs("installed"));
+        let [source, installed] = ["source", "installed"]
+            .map(|name| !assessment.attributes[name].differences().is_empty());
         if source {
             assessment.actions.extend(wanted.fetch());
         }
@@ -322,7 +320,7 @@ impl ResourceKind for KernelModuleBuild {
             decode_build_state(&wanted, answers),
         );
         let mut assessment = Assessment::default();
-        if before.get("tree").and_then(Value::as_bool) != Some(false) {
+        if read_flag_field(before, "tree") != Some(false) {
             let folder = source_folder(wanted.name, wanted.version);
             assessment.residue.push(format!(
                 "{folder} and its module stay: something was there before us and was not kept"

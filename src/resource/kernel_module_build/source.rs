@@ -3,7 +3,7 @@
 use crate::BodyError;
 use crate::body::{
     FieldShape, check_fields, is_clean_path, is_word, new_body_error, new_required_field,
-    require_condition,
+    read_text_field, require_condition,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -32,22 +32,20 @@ impl ModuleSource {
     /// The source in a body that has been checked.
     pub fn of(body: &Value) -> Option<Self> {
         let source = body.get("source")?;
-        let text = |field: &str| source.get(field).and_then(Value::as_str).map(str::to_owned);
-        match text("git") {
+        match read_text_field(source, "git") {
             Some(url) => Some(ModuleSource::Git {
-                url,
-                revision: text("revision")?,
+                url: url.to_owned(),
+                revision: read_text_field(source, "revision")?.to_owned(),
             }),
             None => Some(ModuleSource::Archive {
-                location: text("archive")?,
-                sha256: text("sha256")?.to_lowercase(),
+                location: read_text_field(source, "archive")?.to_owned(),
+                sha256: read_text_field(source, "sha256")?.to_lowercase(),
             }),
         }
     }
 
     /// All that is wrong with `source`.
     pub fn check(source: &Value) -> Vec<BodyError> {
-        let text = |field: &str| source.get(field).and_then(Value::as_str);
         let is_git = source.get("git").is_some();
         let fields = if is_git {
             [
@@ -68,7 +66,8 @@ impl ModuleSource {
             )];
         }
         let mut errors = check_fields(source, "/source", &fields);
-        if let Some(url) = text("git").or(text("archive")) {
+        let url = read_text_field(source, "git");
+        if let Some(url) = url.or_else(|| read_text_field(source, "archive")) {
             let pointer = if is_git {
                 "/source/git"
             } else {
@@ -82,7 +81,7 @@ impl ModuleSource {
                 "https://, http://, file:/// or an absolute path",
             );
         }
-        if let Some(revision) = text("revision") {
+        if let Some(revision) = read_text_field(source, "revision") {
             require_condition(
                 &mut errors,
                 is_word(revision, "._/-"),
@@ -91,7 +90,7 @@ impl ModuleSource {
                 "a commit, tag or branch",
             );
         }
-        if let Some(sha256) = text("sha256") {
+        if let Some(sha256) = read_text_field(source, "sha256") {
             let digest = sha256.len() == 64 && sha256.chars().all(|c| c.is_ascii_hexdigit());
             require_condition(
                 &mut errors,

@@ -43,30 +43,31 @@ impl Boot {
     /// From the answers; the error fits after "unknown:".
     pub fn of(answers: &ReadResults) -> Result<Self, String> {
         let (_, out) = answers.output(&Read::Boot)?;
-        let of = |word: &str| {
-            out.lines()
-                .filter_map(|l| l.split_once('\t'))
-                .filter(|(w, _)| *w == word)
-                .map(|(_, t)| t)
-                .collect::<Vec<_>>()
-        };
-        let running = of("running")
-            .first()
-            .map(|line| split_command_line(line))
-            .ok_or("the running command line was not answered")?;
-        let loader = match of("loader").first() {
-            Some(&"grub") => BootLoaderKind::Grub,
-            Some(&"grubby") => BootLoaderKind::Grubby,
+        let (mut running, mut loader, mut saved) = (None, None, None);
+        let (mut grubby, mut menu) = (Vec::new(), Vec::new());
+        for line in out.lines() {
+            match line.split_once('\t') {
+                Some(("running", text)) => running = running.or(Some(text)),
+                Some(("loader", text)) => loader = loader.or(Some(text)),
+                Some(("saved", text)) => saved = saved.or(Some(text)),
+                Some(("grubby", text)) => grubby.push(text),
+                Some(("menu", text)) => menu.push(text),
+                _ => {}
+            }
+        }
+        let loader = match loader {
+            Some("grub") => BootLoaderKind::Grub,
+            Some("grubby") => BootLoaderKind::Grubby,
             _ => BootLoaderKind::None,
         };
+        let running = running.ok_or("the running command line was not answered")?;
         let next_boot = match loader {
-            BootLoaderKind::Grubby => grubby_tokens(&of("grubby")),
-            _ => grub::default_command_line(&of("menu"), of("saved").first().copied())
-                .map(|line| split_command_line(&line)),
+            BootLoaderKind::Grubby => grubby_tokens(&grubby),
+            _ => grub::default_command_line(&menu, saved).map(|line| split_command_line(&line)),
         };
         Ok(Boot {
             loader,
-            running,
+            running: split_command_line(running),
             next_boot,
             files: default_files(out),
         })

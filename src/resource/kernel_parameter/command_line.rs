@@ -66,14 +66,13 @@ impl CommandLineParameter {
     /// The token in a command line that stands for this parameter: the last one, or, where each
     /// occurrence counts, the one with this very value.
     pub fn found_in<'a>(&self, tokens: &'a [String]) -> Option<&'a str> {
-        let named = |token: &&String| token.split('=').next() == Some(self.name.as_str());
-        if is_repeated(&self.name) {
-            return tokens
-                .iter()
-                .find(|token| **token == self.token())
-                .map(String::as_str);
-        }
-        tokens.iter().rev().find(named).map(String::as_str)
+        let token = if is_repeated(&self.name) {
+            tokens.iter().find(|token| **token == self.token())
+        } else {
+            let mut tokens = tokens.iter().rev();
+            tokens.find(|token| token.split('=').next() == Some(self.name.as_str()))
+        };
+        token.map(String::as_str)
     }
 }
 

@@ -126,19 +126,24 @@ fn next_entry(line: &str, open: &mut [(Option<GrubMenuEntry>, usize)]) -> GrubMe
 /// to a submenu boots its first entry.
 fn find_menu_entry<'a>(entries: &'a [GrubMenuEntry], wanted: &str) -> Option<&'a GrubMenuEntry> {
     let steps: Vec<&str> = wanted.split('>').collect();
-    let fits = |entry: &&GrubMenuEntry| {
-        steps.len() <= entry.path.len()
-            && steps.iter().enumerate().all(|(level, step)| {
-                step.parse() == Ok(entry.path[level])
-                    || *step == entry.titles[level]
-                    || (!step.is_empty() && *step == entry.ids[level])
-            })
-    };
-    entries.iter().find(fits).or_else(|| {
+    let by_steps = entries.iter().find(|entry| entry.is_at(&steps));
+    by_steps.or_else(|| {
         entries
             .iter()
             .find(|entry| entry.id == wanted || entry.title == wanted)
     })
+}
+
+impl GrubMenuEntry {
+    /// True where these steps lead to the entry, or to a submenu around it.
+    fn is_at(&self, steps: &[&str]) -> bool {
+        steps.len() <= self.path.len()
+            && steps.iter().enumerate().all(|(level, step)| {
+                step.parse() == Ok(self.path[level])
+                    || *step == self.titles[level]
+                    || (!step.is_empty() && *step == self.ids[level])
+            })
+    }
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ pub mod script;
 
 use super::body::{
     FieldShape, check_fields, is_word, new_optional_field, new_required_field, read_scalar_field,
-    require_condition,
+    read_text_field, require_condition,
 };
 use super::file::found::{FileContent, FileState, Regular, build_config_file_action};
 use super::{
@@ -31,9 +31,7 @@ const FIELDS: &[super::body::BodyField] = &[
 
 fn parse_kernel_parameter(body: &Value) -> CommandLineParameter {
     CommandLineParameter {
-        name: body
-            .get("parameter")
-            .and_then(Value::as_str)
+        name: read_text_field(body, "parameter")
             .unwrap_or_default()
             .to_owned(),
         value: read_scalar_field(body, "value"),
@@ -86,11 +84,11 @@ impl KernelParameterPlanes {
         let boot = match boot {
             Ok(boot) => boot,
             Err(reason) => {
-                let unknown = || Reading::Unknown(reason.clone());
+                let unknown = Reading::Unknown(reason.clone());
                 return KernelParameterPlanes {
-                    persisted: unknown(),
-                    next_boot: unknown(),
-                    running: unknown(),
+                    persisted: unknown.clone(),
+                    next_boot: unknown.clone(),
+                    running: unknown,
                 };
             }
         };
@@ -135,14 +133,12 @@ impl ResourceKind for KernelParameter {
     }
 
     fn address_name(&self, body: &Value) -> Option<String> {
-        body.get("parameter")
-            .and_then(Value::as_str)
-            .map(|_| resource_name(&parse_kernel_parameter(body)))
+        read_text_field(body, "parameter").map(|_| resource_name(&parse_kernel_parameter(body)))
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
         let mut errors = check_fields(body, "", FIELDS);
-        if let Some(name) = body.get("parameter").and_then(Value::as_str) {
+        if let Some(name) = read_text_field(body, "parameter") {
             require_condition(
                 &mut errors,
                 is_word(name, "._-"),
@@ -253,8 +249,8 @@ fn plan_parameter_change(
     assessment: &mut Assessment,
 ) {
     let differences = attribute.differences();
-    let differs = |plane| differences.iter().any(|(p, ..)| *p == plane);
-    let next_boot = differs(Plane::NextBoot);
+    let [persisted, next_boot] = [Plane::Persisted, Plane::NextBoot]
+        .map(|plane| differences.iter().any(|(other, ..)| *other == plane));
     match boot.loader {
         BootLoaderKind::Grubby if next_boot && parameter.needs_quotes() => {
             let why = "grubby writes a value without quotes, and GRUB ends a word at a blank and \
@@ -274,7 +270,7 @@ fn plan_parameter_change(
             assessment.refusal = Some(why.to_owned());
             assessment.needs_reboot = false;
         }
-        _ if differs(Plane::Persisted) => plan_drop_in(parameter, boot, assessment),
+        _ if persisted => plan_drop_in(parameter, boot, assessment),
         _ if next_boot => assessment.actions.push(Action::UpdateBootLoader),
         _ => {}
     }
@@ -297,6 +293,12 @@ fn plan_drop_in(parameter: &CommandLineParameter, boot: &Boot, assessment: &mut 
     ];
 }
 
+/// What was there before us, where that is known.
+fn read_kept_reading(before: &Value, plane: &str) -> Option<Reading> {
+    let reading = serde_json::from_value::<Reading>(before.get(plane)?.clone()).ok()?;
+    matches!(reading, Reading::Is(_) | Reading::Absent).then_some(reading)
+}
+
 /// What the planes come to without us: as it was before, or, where somebody else has set the
 /// parameter since, as that one set it.
 fn wanted_back(
@@ -305,17 +307,10 @@ fn wanted_back(
     boot: &Result<Boot, String>,
     planes: &KernelParameterPlanes,
 ) -> [Reading; 3] {
-    let earlier = |plane: &str, now: &Reading| {
-        let kept = before
-            .get(plane)
-            .and_then(|value| serde_json::from_value::<Reading>(value.clone()).ok());
-        kept.filter(|reading| matches!(reading, Reading::Is(_) | Reading::Absent))
-            .unwrap_or_else(|| now.clone())
-    };
     let earlier = [
-        earlier("persisted", &planes.persisted),
-        earlier("next_boot", &planes.next_boot),
-        earlier("running", &planes.running),
+        read_kept_reading(before, "persisted").unwrap_or_else(|| planes.persisted.clone()),
+        read_kept_reading(before, "next_boot").unwrap_or_else(|| planes.next_boot.clone()),
+        read_kept_reading(before, "running").unwrap_or_else(|| planes.running.clone()),
     ];
     let Ok(boot) = boot else { return earlier };
     let others = match boot.loader {

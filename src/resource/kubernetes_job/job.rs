@@ -1,8 +1,9 @@
 //! An object whose pods do a job, as `KubernetesRead::Jobs` tells it.
 
+use crate::body::{read_text_at, read_text_field};
 use railwright_base::text::one_line;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// One job.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -38,31 +39,21 @@ pub struct JobNow {
 impl JobNow {
     /// Of the object as the API server has it.
     pub fn of(object: &Value) -> Self {
-        let text = |pointer: &str| {
-            one_line(
-                object
-                    .pointer(pointer)
-                    .and_then(Value::as_str)
-                    .unwrap_or_default(),
-                253,
-            )
-        };
-        let flag = |pointer: &str| object.pointer(pointer).and_then(Value::as_bool) == Some(true);
-        let labels = object
-            .pointer("/spec/selector/matchLabels")
-            .and_then(Value::as_object);
-        let pair = |(key, value): (&String, &Value)| Some(format!("{key}={}", value.as_str()?));
+        let job = show_text_at(object, "/metadata/labels/railwright.io~1job");
+        let labels = object.pointer("/spec/selector/matchLabels");
+        let suspended = ["/spec/runPolicy/suspend", "/spec/suspend"]
+            .into_iter()
+            .any(|pointer| object.pointer(pointer) == Some(&Value::Bool(true)));
         JobNow {
-            namespace: text("/metadata/namespace"),
-            name: text("/metadata/name"),
-            uid: text("/metadata/uid"),
-            created: text("/metadata/creationTimestamp"),
-            job: Some(text("/metadata/labels/railwright.io~1job")).filter(|job| !job.is_empty()),
+            namespace: show_text_at(object, "/metadata/namespace"),
+            name: show_text_at(object, "/metadata/name"),
+            uid: show_text_at(object, "/metadata/uid"),
+            created: show_text_at(object, "/metadata/creationTimestamp"),
+            job: Some(job).filter(|job| !job.is_empty()),
             ends: object.pointer("/metadata/deletionTimestamp").is_some(),
-            suspended: flag("/spec/runPolicy/suspend") || flag("/spec/suspend"),
+            suspended,
             replicas: object.pointer("/spec/replicas").and_then(Value::as_u64),
-            selector: labels
-                .map(|labels| labels.iter().filter_map(pair).collect::<Vec<_>>().join(",")),
+            selector: labels.and_then(Value::as_object).map(format_label_selector),
             status: object.get("status").cloned().unwrap_or_default(),
         }
     }
@@ -78,8 +69,9 @@ impl JobNow {
         let one = conditions
             .into_iter()
             .find(|one| one["type"] == name && one["status"] == "True")?;
-        let text = |field: &str| one.get(field).and_then(Value::as_str).unwrap_or_default();
-        Some((text("reason"), text("message")))
+        let reason = read_text_field(one, "reason").unwrap_or_default();
+        let message = read_text_field(one, "message").unwrap_or_default();
+        Some((reason, message))
     }
 
     /// A number of its status.
@@ -91,4 +83,15 @@ impl JobNow {
     pub fn text(&self, field: &str) -> Option<&str> {
         self.status.get(field)?.as_str()
     }
+}
+
+fn show_text_at(object: &Value, pointer: &str) -> String {
+    one_line(read_text_at(object, pointer).unwrap_or_default(), 253)
+}
+
+fn format_label_selector(labels: &Map<String, Value>) -> String {
+    let pairs = labels
+        .iter()
+        .filter_map(|(key, value)| Some(format!("{key}={}", value.as_str()?)));
+    pairs.collect::<Vec<_>>().join(",")
 }

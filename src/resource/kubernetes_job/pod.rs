@@ -1,5 +1,6 @@
 //! A pod of a job, as `KubernetesRead::JobPods` tells it.
 
+use crate::body::read_text_at;
 use railwright_base::text::one_line;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -76,40 +77,41 @@ const ROLES: [&str; 3] = [
 impl JobPod {
     /// Of the pod as the API server has it.
     pub fn of(pod: &Value) -> Self {
-        // Whoever reads a pod shows it: nothing of it acts on a terminal.
-        let text = |pointer: &str| {
-            let text = pod.pointer(pointer).and_then(Value::as_str);
-            one_line(text.unwrap_or_default(), NAME_LIMIT)
-        };
-        let statuses = || {
-            list_at(pod, "/status/initContainerStatuses")
-                .iter()
-                .chain(list_at(pod, "/status/containerStatuses"))
-        };
+        let statuses = list_at(pod, "/status/initContainerStatuses")
+            .iter()
+            .chain(list_at(pod, "/status/containerStatuses"));
         JobPod {
-            name: text("/metadata/name"),
-            uid: text("/metadata/uid"),
-            node: Some(text("/spec/nodeName")).filter(|node| !node.is_empty()),
-            address: text("/status/podIP").parse().ok(),
-            phase: text("/status/phase"),
+            name: show_text_at(pod, "/metadata/name"),
+            uid: show_text_at(pod, "/metadata/uid"),
+            node: Some(show_text_at(pod, "/spec/nodeName")).filter(|node| !node.is_empty()),
+            address: show_text_at(pod, "/status/podIP").parse().ok(),
+            phase: show_text_at(pod, "/status/phase"),
             ready: find_condition(pod, "Ready", "True").is_some(),
             role: find_role(pod),
             container: list_at(pod, "/spec/containers")
                 .first()
                 .map(|one| one_line(extract_text_field(one, "name"), NAME_LIMIT))
                 .unwrap_or_default(),
-            restarts: statuses()
+            restarts: statuses
+                .clone()
                 .filter_map(|one| one.get("restartCount")?.as_u64())
                 .sum(),
-            waits: statuses()
+            waits: statuses
+                .clone()
                 .filter_map(|one| one.pointer("/state/waiting"))
                 .find(|waiting| is_stuck(waiting))
                 .map(describe_reason),
             unscheduled: find_condition(pod, "PodScheduled", "False").map(describe_reason),
-            ended: find_pod_termination(pod, statuses()),
+            ended: find_pod_termination(pod, statuses),
             asks: compute_extended_requests(pod),
         }
     }
+}
+
+/// Whoever reads a pod shows it: nothing of it acts on a terminal.
+fn show_text_at(pod: &Value, pointer: &str) -> String {
+    let text = read_text_at(pod, pointer).unwrap_or_default();
+    one_line(text, NAME_LIMIT)
 }
 
 fn list_at<'v>(pod: &'v Value, pointer: &str) -> &'v [Value] {
@@ -187,37 +189,36 @@ fn find_pod_termination<'v>(
 /// (kubernetes.io/docs/concepts/workloads/pods/init-containers, Resource sharing within
 /// containers).
 pub fn compute_extended_requests(pod: &Value) -> BTreeMap<String, u64> {
-    let of = |pointer: &str, join: fn(u64, u64) -> u64| {
-        let mut all: BTreeMap<String, u64> = BTreeMap::new();
-        for container in pod
-            .pointer(pointer)
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-        {
-            let resources = ["/resources/limits", "/resources/requests"]
-                .into_iter()
-                .filter_map(|at| container.pointer(at)?.as_object())
-                .flatten();
-            let mut own: BTreeMap<&String, u64> = BTreeMap::new();
-            for (name, value) in resources.filter(|(name, _)| name.contains('/')) {
-                own.entry(name)
-                    .or_insert_with(|| parse_extended_quantity(value));
-            }
-            for (name, value) in own {
-                let sum = all.entry(one_line(name, NAME_LIMIT)).or_default();
-                *sum = join(*sum, value);
-            }
+    let mut asks: BTreeMap<String, u64> = BTreeMap::new();
+    for container in list_at(pod, "/spec/containers") {
+        for (name, value) in compute_container_requests(container) {
+            let sum = asks.entry(one_line(name, NAME_LIMIT)).or_default();
+            *sum = sum.saturating_add(value);
         }
-        all
-    };
-    let mut asks = of("/spec/containers", u64::saturating_add);
-    for (name, value) in of("/spec/initContainers", u64::max) {
-        let all = asks.entry(name).or_default();
-        *all = (*all).max(value);
+    }
+    for container in list_at(pod, "/spec/initContainers") {
+        for (name, value) in compute_container_requests(container) {
+            let most = asks.entry(one_line(name, NAME_LIMIT)).or_default();
+            *most = value.max(*most);
+        }
     }
     asks.retain(|_, amount| *amount > 0);
     asks
+}
+
+fn compute_container_requests(container: &Value) -> BTreeMap<&str, u64> {
+    let mut requests = BTreeMap::new();
+    for pointer in ["/resources/limits", "/resources/requests"] {
+        let resources = container.pointer(pointer).and_then(Value::as_object);
+        for (name, value) in resources.into_iter().flatten() {
+            if name.contains('/') {
+                requests
+                    .entry(name.as_str())
+                    .or_insert_with(|| parse_extended_quantity(value));
+            }
+        }
+    }
+    requests
 }
 
 /// Extended resources are whole numbers, which the API server may write with a suffix (`1k`).

@@ -3,6 +3,8 @@
 //! says only that it is not enough.
 
 use super::pod::{compute_extended_requests, parse_extended_quantity};
+use crate::body::read_text_at;
+use crate::kubernetes_object::nodes::{is_node_ready, list_extended_resources};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -31,44 +33,24 @@ pub struct NodeRoom {
 impl Room {
     /// Of all nodes and all pods, as the API server has them.
     pub fn add_node(&mut self, node: &Value) {
-        let name = node
-            .pointer("/metadata/name")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
-        let conditions = node
-            .pointer("/status/conditions")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten();
-        let gives = node
-            .pointer("/status/allocatable")
-            .and_then(Value::as_object)
-            .into_iter()
-            .flatten();
+        let name = read_text_at(node, "/metadata/name").unwrap_or_default();
         let entry = self.nodes.entry(name.to_owned()).or_default();
-        entry.ready = conditions
-            .filter(|one| one["type"] == "Ready")
-            .any(|one| one["status"] == "True");
+        entry.ready = is_node_ready(node);
         entry.schedulable =
             node.pointer("/spec/unschedulable").and_then(Value::as_bool) != Some(true);
-        entry.gives = gives
-            .filter(|(name, _)| name.contains('/'))
+        entry.gives = list_extended_resources(node)
             .map(|(name, value)| (name.clone(), parse_extended_quantity(value)))
             .collect();
     }
 
     /// Counts what a pod asks of its node; nothing where it is on none, or through.
     pub fn used_by(pod: &Value) -> Option<(String, BTreeMap<String, u64>)> {
-        let text = |pointer: &str| {
-            pod.pointer(pointer)
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-        };
-        let is_through = matches!(text("/status/phase"), "Succeeded" | "Failed");
+        let node = read_text_at(pod, "/spec/nodeName").filter(|node| !node.is_empty())?;
+        if let Some("Succeeded" | "Failed") = read_text_at(pod, "/status/phase") {
+            return None;
+        }
         let asks = compute_extended_requests(pod);
-        let node = Some(text("/spec/nodeName"))
-            .filter(|node| !node.is_empty() && !is_through && !asks.is_empty())?;
-        Some((node.to_owned(), asks))
+        (!asks.is_empty()).then(|| (node.to_owned(), asks))
     }
 
     /// Adds what a pod asks to what is used of its node; nothing for a node that is not known.

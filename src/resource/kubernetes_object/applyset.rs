@@ -6,6 +6,7 @@
 //! makes nothing ours.
 
 use super::access::NAMESPACE;
+use crate::body::read_flag_field;
 use crate::file::base64;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -32,8 +33,9 @@ pub fn compute_applyset_id(parent: &str) -> String {
 /// True for a wish of this kind that we make ourselves: what is taken over stood there before us,
 /// as the wish says or, where it no longer does, what is known of the time before our first change.
 pub fn is_member(kind: &str, body: &Value, before: &Value) -> bool {
-    let is = |value: &Value, field: &str| value.get(field).and_then(Value::as_bool) == Some(true);
-    kind == "kubernetes_object" && !is(body, "adopt") && !is(before, "existed")
+    kind == "kubernetes_object"
+        && read_flag_field(body, "adopt") != Some(true)
+        && read_flag_field(before, "existed") != Some(true)
 }
 
 /// The kinds of a set's members, and where they are.
@@ -67,13 +69,18 @@ impl ApplySetMembers {
 
     /// The parent's labels and annotations.
     pub fn of_parent(&self, parent: &str) -> (Value, Value) {
-        let list =
-            |all: &BTreeSet<String>| all.iter().map(String::as_str).collect::<Vec<_>>().join(",");
+        let [kinds, namespaces] = [&self.kinds, &self.namespaces].map(|words| {
+            words
+                .iter()
+                .map(String::as_str)
+                .collect::<Vec<_>>()
+                .join(",")
+        });
         let tooling = concat!("railwright/", env!("CARGO_PKG_VERSION"));
         let annotations = json!({
             TOOLING: tooling,
-            KINDS: list(&self.kinds),
-            NAMESPACES: list(&self.namespaces),
+            KINDS: kinds,
+            NAMESPACES: namespaces,
         });
         (json!({ ID: compute_applyset_id(parent) }), annotations)
     }

@@ -266,7 +266,8 @@ fn build_field_attribute(
     holder: Option<&FieldManager>,
     note: Option<&str>,
 ) -> Attribute {
-    let reading = |value: &Option<Value>| value.clone().map_or(Reading::Absent, Reading::Is);
+    let [wanted, found] = [&field.wanted, &field.found]
+        .map(|value| value.clone().map_or(Reading::Absent, Reading::Is));
     let by = holder.map(FieldManager::told);
     let by = match (by, note) {
         (Some(by), Some(note)) => Some(format!("{by}, {note}")),
@@ -274,10 +275,6 @@ fn build_field_attribute(
     };
     Attribute {
         by,
-        ..Attribute::in_plane(
-            Plane::Persisted,
-            reading(&field.wanted),
-            reading(&field.found),
-        )
+        ..Attribute::in_plane(Plane::Persisted, wanted, found)
     }
 }

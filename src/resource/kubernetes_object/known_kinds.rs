@@ -5,6 +5,7 @@
 
 use super::manifest;
 use super::request::{KubernetesRead, ObjectName};
+use crate::body::read_text_at;
 use crate::{DesiredResource, Read, ReadResults};
 use railwright_base::text::one_line;
 use serde::{Deserialize, Serialize};
@@ -183,15 +184,14 @@ impl KnownKinds {
 
     /// What the server has to be asked about the kinds of these objects, a question for each kind.
     pub fn questions<'a>(&self, objects: impl IntoIterator<Item = &'a ObjectName>) -> Vec<Read> {
-        let open = |object: &&ObjectName| self.called(object).is_none();
         let mut asked = BTreeSet::new();
-        let first = |object: &&ObjectName| asked.insert(object.kind_and_group());
-        objects
-            .into_iter()
-            .filter(open)
-            .filter(first)
-            .map(|object| Read::Kubernetes(KubernetesRead::Kind(object.clone())))
-            .collect()
+        let mut questions = Vec::new();
+        for object in objects {
+            if self.called(object).is_none() && asked.insert(object.kind_and_group()) {
+                questions.push(Read::Kubernetes(KubernetesRead::Kind(object.clone())));
+            }
+        }
+        questions
     }
 
     /// Takes what the server said of a kind; why it did not say otherwise.
@@ -216,13 +216,10 @@ impl KnownKinds {
 /// what is Kubernetes' own, brings none (kubernetes/kubernetes:
 /// staging/src/k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go).
 fn kind_from_definition(manifest: &Value) -> Option<(String, ApiResourceName)> {
-    let text = |pointer: &str| manifest.pointer(pointer).and_then(Value::as_str);
     let definition = manifest::parse_object_name(manifest)?;
-    let (group, kind, plural) = (
-        text("/spec/group")?,
-        text("/spec/names/kind")?,
-        text("/spec/names/plural")?,
-    );
+    let group = read_text_at(manifest, "/spec/group")?;
+    let kind = read_text_at(manifest, "/spec/names/kind")?;
+    let plural = read_text_at(manifest, "/spec/names/plural")?;
     let is_definition =
         definition.kind_and_group() == "CustomResourceDefinition.apiextensions.k8s.io";
     let is_named_right =
@@ -234,7 +231,7 @@ fn kind_from_definition(manifest: &Value) -> Option<(String, ApiResourceName)> {
     }
     let called = ApiResourceName {
         plural: plural.to_owned(),
-        namespaced: text("/spec/scope")? == "Namespaced",
+        namespaced: read_text_at(manifest, "/spec/scope")? == "Namespaced",
     };
     Some((format!("{kind}.{group}"), called))
 }

@@ -101,12 +101,12 @@ pub fn is_value(text: &str) -> bool {
 }
 
 fn is_plain(text: &str) -> bool {
-    let at_ends = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
-    let inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     text.len() <= NAME_LIMIT
-        && text.chars().all(inner)
-        && at_ends(text.chars().next())
-        && at_ends(text.chars().next_back())
+        && text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && text.ends_with(|c: char| c.is_ascii_alphanumeric())
+        && text
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
 }
 
 #[cfg(test)]

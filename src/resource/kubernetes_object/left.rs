@@ -24,21 +24,13 @@ pub(super) fn diff_leftover_fields(asked: &DesiredObject, object: &Value) -> Ass
         found,
     } in paths::collect_all_fields(&asked.manifest, object)
     {
-        let is_ours = || {
-            find_field_managers(object, &path)
+        let is_as_left = found.is_some()
+            && find_field_managers(object, &path)
                 .iter()
-                .all(|holder| holder.manager == MANAGER)
-        };
-        let left = if found.is_some() && is_ours() {
-            &found
-        } else {
-            &wanted
-        };
-        let reading = |value: &Option<Value>| value.clone().map_or(Reading::Absent, Reading::Is);
-        assessment.insert_beside(
-            shown,
-            Attribute::in_plane(Plane::Persisted, reading(left), reading(&found)),
-        );
+                .all(|holder| holder.manager == MANAGER);
+        let left = if is_as_left { found.clone() } else { wanted };
+        let [left, found] = [left, found].map(|value| value.map_or(Reading::Absent, Reading::Is));
+        assessment.insert_beside(shown, Attribute::in_plane(Plane::Persisted, left, found));
     }
     assessment
 }

@@ -6,6 +6,7 @@ use super::ownership::ATTEMPT;
 use super::request::ObjectName;
 use super::yaml::Yaml;
 use crate::BodyError;
+use crate::body::{read_text_at, read_text_field};
 use crate::fields::Fields;
 use serde_json::{Map, Value};
 
@@ -76,16 +77,11 @@ pub fn parse_object_name(manifest: &Value) -> Option<ObjectName> {
 
 /// The object of this name that is of the kind and in the namespace of a manifest.
 pub fn parse_object_named(manifest: &Value, name: String) -> Option<ObjectName> {
-    let text = |pointer: &str| {
-        manifest
-            .pointer(pointer)
-            .and_then(Value::as_str)
-            .map(str::to_owned)
-    };
+    let namespace = read_text_at(manifest, "/metadata/namespace");
     Some(ObjectName {
-        api_version: text("/apiVersion")?,
-        kind: text("/kind")?,
-        namespace: text("/metadata/namespace"),
+        api_version: read_text_field(manifest, "apiVersion")?.to_owned(),
+        kind: read_text_field(manifest, "kind")?.to_owned(),
+        namespace: namespace.map(str::to_owned),
         name,
     })
 }
@@ -184,10 +180,7 @@ fn check_manifest(manifest: &Value) -> Vec<Problem> {
 }
 
 fn text_at<'v>(manifest: &'v Value, pointer: &str) -> &'v str {
-    manifest
-        .pointer(pointer)
-        .and_then(Value::as_str)
-        .unwrap_or_default()
+    read_text_at(manifest, pointer).unwrap_or_default()
 }
 
 /// Checks what every object has, and what only the server writes.
@@ -238,11 +231,8 @@ fn check_namespace(manifest: &Value, out: &mut Vec<Problem>) {
 /// Checks what is taken of some kinds only: no secrets, no lock of a run, and texts alone in a
 /// ConfigMap.
 fn check_kind(manifest: &Value, out: &mut Vec<Problem>) {
-    let problem = |pointer, message: &str, help: &str| -> Problem {
-        (pointer, message.to_owned(), Some(help.to_owned()))
-    };
     match text_at(manifest, "/kind") {
-        "Secret" => out.push(problem(
+        "Secret" => out.push(new_problem(
             "/kind",
             "a Secret would stand in plans and recordings for all to read",
             "make it by other means, and name it in the object that uses it",
@@ -251,7 +241,7 @@ fn check_kind(manifest: &Value, out: &mut Vec<Problem>) {
             if text_at(manifest, "/metadata/namespace") == "kube-system"
                 && text_at(manifest, "/metadata/name").starts_with("railwright-") =>
         {
-            out.push(problem(
+            out.push(new_problem(
                 "/metadata/name",
                 "this is the lock of a run",
                 "give it another name",
@@ -263,12 +253,16 @@ fn check_kind(manifest: &Value, out: &mut Vec<Problem>) {
                 if !value.is_string() {
                     let message =
                         format!("`data.{key}` must be a text: the values of a ConfigMap are");
-                    out.push(problem("/data", &message, "quote it"));
+                    out.push(new_problem("/data", &message, "quote it"));
                 }
             }
         }
         _ => {}
     }
+}
+
+fn new_problem(pointer: &'static str, message: &str, help: &str) -> Problem {
+    (pointer, message.to_owned(), Some(help.to_owned()))
 }
 
 const NAME_HELP: &str =
@@ -279,16 +273,10 @@ const LABEL_HELP: &str =
 /// Roles and bindings take any name that is a path segment; services take a label that begins with
 /// a letter.
 fn is_name(manifest: &Value, name: &str) -> bool {
-    let text = |field: &str| {
-        manifest
-            .get(field)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-    };
-    if text("apiVersion").starts_with("rbac.authorization.k8s.io/") {
+    if text_at(manifest, "/apiVersion").starts_with("rbac.authorization.k8s.io/") {
         return name != "." && name != ".." && !name.contains(['/', '%']);
     }
-    match text("kind") {
+    match text_at(manifest, "/kind") {
         "Namespace" => is_label(name),
         // Names of DaemonSets and values of labels are made of it (Mellanox/network-operator-docs,
         // "Naming Requirements").
@@ -309,8 +297,10 @@ pub fn is_label(name: &str) -> bool {
 }
 
 fn is_part(part: &str) -> bool {
-    let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    !part.is_empty() && part.chars().all(inner) && !part.starts_with('-') && !part.ends_with('-')
+    let is_plain = part
+        .chars()
+        .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
+    !part.is_empty() && is_plain && !part.starts_with('-') && !part.ends_with('-')
 }
 
 /// The object without what only the server writes, and without what kubectl, the controllers and we

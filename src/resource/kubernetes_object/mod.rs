@@ -49,6 +49,7 @@ use super::{
     Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading,
     ResourceKind,
 };
+use crate::body::read_flag_field;
 use railwright_base::TargetKind;
 use railwright_base::text::one_line;
 use serde_json::Value;
@@ -287,7 +288,7 @@ struct DesiredObject {
 
 fn parse_desired_object(wish: &DesiredResource) -> Option<DesiredObject> {
     let cluster = wish.text("cluster").unwrap_or_default().to_owned();
-    let adopts = wish.body.get("adopt").and_then(Value::as_bool) == Some(true);
+    let adopts = read_flag_field(&wish.body, "adopt") == Some(true);
     let manifest =
         add_ownership_marks(manifest::parse_manifest(&wish.body).ok()?, &cluster, adopts);
     let object = manifest::parse_object_name(&manifest)?;

@@ -4,6 +4,7 @@ use super::looks::read_object_list;
 use super::ownership::{MANAGER, find_field_managers};
 use super::paths::{FieldPathStep, parse_quantity};
 use super::request::KubernetesRead;
+use crate::body::{read_text_at, read_text_field};
 use crate::{Read, ReadResults};
 use railwright_base::MachineId;
 use railwright_base::text::one_line;
@@ -36,36 +37,20 @@ pub struct NodeNow {
 impl NodeNow {
     /// Of the node as the API server has it.
     pub fn of(node: &Value) -> Self {
-        let conditions = node
-            .pointer("/status/conditions")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten();
-        let gives = node
-            .pointer("/status/allocatable")
-            .and_then(Value::as_object)
-            .into_iter()
-            .flatten();
         let annotations = node.pointer("/metadata/annotations");
         let schedulable =
             node.pointer("/spec/unschedulable").and_then(Value::as_bool) != Some(true);
         NodeNow {
-            ready: conditions
-                .filter(|one| one["type"] == "Ready")
-                .any(|one| one["status"] == "True"),
+            ready: is_node_ready(node),
             schedulable,
             cordoned: annotations
-                .and_then(|all| all.get(CORDONED))
-                .and_then(Value::as_str)
+                .and_then(|all| read_text_field(all, CORDONED))
                 .filter(|_| schedulable || is_cordoned_by_us(node))
                 .map(str::to_owned),
-            gives: gives
-                .filter(|(name, _)| name.contains('/'))
+            gives: list_extended_resources(node)
                 .map(|(name, amount)| (name.clone(), amount.clone()))
                 .collect(),
-            machine: node
-                .pointer("/status/nodeInfo/machineID")
-                .and_then(Value::as_str)
+            machine: read_text_at(node, "/status/nodeInfo/machineID")
                 .and_then(|id| id.parse().ok()),
         }
     }
@@ -107,14 +92,35 @@ impl NodeNow {
         if !self.ready {
             return Some("it is not Ready".to_owned());
         }
-        let short = |(name, gave): (&String, &Value)| {
+        let mut short = Vec::new();
+        for (name, gave) in &before.gives {
             let gives = self.gives.get(name).map_or(0, parse_resource_amount);
-            (gives < parse_resource_amount(gave))
-                .then(|| format!("{gives} {name} instead of {}", parse_resource_amount(gave)))
-        };
-        let short: Vec<String> = before.gives.iter().filter_map(short).collect();
+            let gave = parse_resource_amount(gave);
+            if gives < gave {
+                short.push(format!("{gives} {name} instead of {gave}"));
+            }
+        }
         (!short.is_empty()).then(|| short.join(", "))
     }
+}
+
+/// True where the kubelet of a node says that it is Ready.
+pub(crate) fn is_node_ready(node: &Value) -> bool {
+    let Some(Value::Array(conditions)) = node.pointer("/status/conditions") else {
+        return false;
+    };
+    conditions
+        .iter()
+        .any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
+}
+
+/// The extended resources of a node, with how much of each it has to give.
+pub(crate) fn list_extended_resources(node: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    let allocatable = node
+        .pointer("/status/allocatable")
+        .and_then(Value::as_object);
+    let resources = allocatable.into_iter().flatten();
+    resources.filter(|(name, _)| name.contains('/'))
 }
 
 /// Whoever applies the same value holds it beside us, and wants it still. A server that names

@@ -9,6 +9,7 @@
 use super::applyset;
 use super::paths::{FieldDifference, FieldPathStep};
 use crate::assessment::SET_BY;
+use crate::body::read_text_field;
 use railwright_base::Digest;
 use railwright_base::text::one_line;
 use serde_json::{Map, Value, json};
@@ -38,6 +39,15 @@ pub struct FieldManager {
 }
 
 impl FieldManager {
+    fn from_entry(entry: &Value) -> Self {
+        let manager = read_text_field(entry, "manager").unwrap_or_default();
+        let time = read_text_field(entry, "time").unwrap_or_default();
+        FieldManager {
+            manager: manager.to_owned(),
+            time: time.to_owned(),
+        }
+    }
+
     /// `set by kubectl-edit at 2026-01-02T03:04:05Z`.
     pub fn told(&self) -> String {
         format!("{SET_BY}{} at {}", self.manager, self.time)
@@ -48,29 +58,18 @@ impl FieldManager {
 /// counts where nobody holds the field itself: of a map whose fields others have set since, its
 /// first manager keeps an empty entry.
 pub fn find_field_managers(object: &Value, path: &[FieldPathStep]) -> Vec<FieldManager> {
-    let text = |entry: &Value, field: &str| {
-        entry
-            .get(field)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .to_owned()
-    };
-    let held = |entry: &Value| {
-        let hold = is_held(entry.get("fieldsV1")?.as_object()?, path)?;
-        Some((
-            hold,
-            FieldManager {
-                manager: text(entry, "manager"),
-                time: text(entry, "time"),
-            },
-        ))
-    };
-    let all: Vec<(Hold, FieldManager)> = list_manager_entries(object).filter_map(held).collect();
-    let closest = all.iter().map(|(hold, _)| *hold).max();
-    all.into_iter()
-        .filter(|(hold, _)| Some(*hold) == closest)
-        .map(|(_, holder)| holder)
-        .collect()
+    let (mut around, mut holders) = (Vec::new(), Vec::new());
+    for entry in list_manager_entries(object) {
+        let Some(fields) = entry.get("fieldsV1").and_then(Value::as_object) else {
+            continue;
+        };
+        match find_hold(fields, path) {
+            Some(Hold::Itself) => holders.push(FieldManager::from_entry(entry)),
+            Some(Hold::Around) => around.push(FieldManager::from_entry(entry)),
+            None => {}
+        }
+    }
+    if holders.is_empty() { around } else { holders }
 }
 
 /// How a manager holds a field.
@@ -129,9 +128,7 @@ fn list_manager_entries(object: &Value) -> impl Iterator<Item = &Value> {
 /// its status or its scale.
 pub(super) fn list_whole_object_entries(object: &Value) -> impl Iterator<Item = &Value> {
     list_manager_entries(object).filter(|entry| {
-        entry
-            .get("subresource")
-            .and_then(Value::as_str)
+        read_text_field(entry, "subresource")
             .unwrap_or_default()
             .is_empty()
     })
@@ -147,17 +144,9 @@ pub fn describe_object_owner(object: &Value) -> String {
     }
     // Applies stand first in the list, however late they came; whoever touched it last long ago is
     // the closest to who made it.
-    let time = |entry: &&Value| {
-        entry
-            .get("time")
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .to_owned()
-    };
-    match list_manager_entries(object)
-        .min_by_key(time)
-        .and_then(|entry| entry.get("manager")?.as_str())
-    {
+    let first = list_manager_entries(object)
+        .min_by_key(|entry| read_text_field(entry, "time").unwrap_or_default());
+    match first.and_then(|entry| read_text_field(entry, "manager")) {
         Some(manager) => format!("{} made it", one_line(manager, 63)),
         None => "somebody else made it".to_owned(),
     }
@@ -272,33 +261,28 @@ pub(crate) fn set_metadata_mark(manifest: &mut Value, field: &str, name: &str, v
 
 /// True where only marks of our own are not there.
 pub fn is_mark(field: &FieldDifference) -> bool {
-    let is_ours = |label: &str| label == MEMBERSHIP || label == applyset::PART_OF;
-    let names: Vec<&str> = field
-        .path
-        .iter()
-        .map(|step| {
-            if let FieldPathStep::Field(name) = step {
-                name
-            } else {
-                ""
-            }
-        })
-        .collect();
-    let alone = || {
-        field
-            .wanted
-            .as_ref()
-            .and_then(Value::as_object)
-            .is_some_and(|labels| labels.keys().all(|label| is_ours(label)))
-    };
-    match names.as_slice() {
-        ["metadata", "labels", label] => is_ours(label),
-        ["metadata", "labels"] => field.found.is_none() && alone(),
+    let mut names = Vec::new();
+    for step in &field.path {
+        let FieldPathStep::Field(name) = step else {
+            return false;
+        };
+        names.push(name.as_str());
+    }
+    match (names.as_slice(), &field.wanted) {
+        (["metadata", "labels", label], _) => is_our_label(label),
+        (["metadata", "labels"], Some(Value::Object(labels))) => {
+            field.found.is_none() && labels.keys().all(|label| is_our_label(label))
+        }
         _ => false,
     }
 }
 
-fn is_held(fields: &Map<String, Value>, path: &[FieldPathStep]) -> Option<Hold> {
+fn is_our_label(name: &str) -> bool {
+    name == MEMBERSHIP || name == applyset::PART_OF
+}
+
+/// How a manager with these fields holds the field at a path.
+fn find_hold(fields: &Map<String, Value>, path: &[FieldPathStep]) -> Option<Hold> {
     let Some((step, rest)) = path.split_first() else {
         return Some(Hold::Itself);
     };
@@ -309,22 +293,22 @@ fn is_held(fields: &Map<String, Value>, path: &[FieldPathStep]) -> Option<Hold> 
     fields
         .iter()
         .filter(|(key, _)| is_step(key, step))
-        .filter_map(|(_, below)| is_held(below.as_object()?, rest))
+        .filter_map(|(_, below)| find_hold(below.as_object()?, rest))
         .max()
 }
 
 fn is_step(key: &str, step: &FieldPathStep) -> bool {
-    let json = |text: &str| serde_json::from_str::<Value>(text).ok();
     match (key.split_once(':'), step) {
         (Some(("f", name)), FieldPathStep::Field(field)) => name == field,
-        (Some(("k", keys)), FieldPathStep::Item { item, .. }) => json(keys)
-            .and_then(|keys| keys.as_object().cloned())
-            .is_some_and(|keys| {
-                keys.iter()
-                    .all(|(name, value)| item.get(name) == Some(value))
-            }),
+        (Some(("k", keys)), FieldPathStep::Item { item, .. }) => {
+            let Ok(keys) = serde_json::from_str::<Map<String, Value>>(keys) else {
+                return false;
+            };
+            keys.iter()
+                .all(|(name, value)| item.get(name) == Some(value))
+        }
         (Some(("v", value)), FieldPathStep::Item { item, .. }) => {
-            json(value).as_ref() == Some(item)
+            serde_json::from_str::<Value>(value).is_ok_and(|value| value == *item)
         }
         (Some(("i", index)), FieldPathStep::Item { index: at, .. }) => index.parse() == Ok(*at),
         _ => false,

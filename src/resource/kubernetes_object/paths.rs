@@ -143,23 +143,26 @@ fn pair_children<'v>(
 ) -> Vec<(FieldPathStep, &'v Value, Option<&'v Value>)> {
     match wanted {
         Value::Object(map) => {
-            let other = |name: &String| found.and_then(|found| found.get(name));
-            map.iter()
-                .map(|(name, value)| (new_field_step(name), value, other(name)))
-                .collect()
+            let mut children = Vec::new();
+            for (name, value) in map {
+                let other = found.and_then(|found| found.get(name));
+                children.push((new_field_step(name), value, other));
+            }
+            children
         }
         Value::Array(list) if list.iter().any(Value::is_object) => {
             let key = KEYS.into_iter().find(|key| is_key(key, list));
             let others = found.and_then(Value::as_array).map(Vec::as_slice);
             let others = others.unwrap_or_default();
-            let other = |index: usize, item: &Value| match key {
-                Some(key) => others.iter().find(|other| other.get(key) == item.get(key)),
-                None => others.get(index),
-            };
-            list.iter()
-                .enumerate()
-                .map(|(index, item)| (new_item_step(index, item, key), item, other(index, item)))
-                .collect()
+            let mut children = Vec::new();
+            for (index, item) in list.iter().enumerate() {
+                let other = match key {
+                    Some(key) => others.iter().find(|other| other.get(key) == item.get(key)),
+                    None => others.get(index),
+                };
+                children.push((new_item_step(index, item, key), item, other));
+            }
+            children
         }
         _ => Vec::new(),
     }
@@ -222,11 +225,10 @@ impl FieldDiffWalk {
     }
 
     fn keyed_lists(&mut self, key: &str, wanted: &[Value], found: &[Value]) {
-        let keys = |items: &[Value]| -> Vec<Value> {
-            let keys = items.iter().filter_map(|item| item.get(key).cloned());
-            keys.collect()
-        };
-        let (in_order, as_found) = (keys(wanted), keys(found));
+        let (in_order, as_found) = (
+            collect_item_keys(key, wanted),
+            collect_item_keys(key, found),
+        );
         // The order of containers and of variables counts.
         if in_order != as_found
             && in_order.len() == as_found.len()
@@ -277,6 +279,11 @@ impl FieldDiffWalk {
     }
 }
 
+fn collect_item_keys(key: &str, items: &[Value]) -> Vec<Value> {
+    let keys = items.iter().filter_map(|item| item.get(key));
+    keys.cloned().collect()
+}
+
 fn is_nothing(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -324,8 +331,7 @@ fn format_field_path(path: &[FieldPathStep]) -> String {
 /// A path for people, a field further. A name that could be taken for several steps of a path, or
 /// for another word of the line, is quoted, or one field would go by the path of another.
 pub fn append_field_name(path: String, name: &str) -> String {
-    let separates = |c: char| ".:[]\"'#".contains(c) || c.is_whitespace() || c.is_control();
-    let name = match name.is_empty() || name.contains(separates) {
+    let name = match name.is_empty() || contains_separator(name, ".:[]\"'#") {
         true => Value::from(name).to_string(),
         false => name.to_owned(),
     };
@@ -337,20 +343,31 @@ pub fn append_field_name(path: String, name: &str) -> String {
 
 /// True for a name of an item that ends where its bracket does, and is no number or another value.
 fn is_plain_label(name: &str) -> bool {
-    let separates = |c: char| "[]\"".contains(c) || c.is_whitespace() || c.is_control();
-    !name.is_empty() && !name.contains(separates) && serde_json::from_str::<Value>(name).is_err()
+    !name.is_empty()
+        && !contains_separator(name, "[]\"")
+        && serde_json::from_str::<Value>(name).is_err()
+}
+
+fn contains_separator(name: &str, separators: &str) -> bool {
+    name.contains(|c: char| separators.contains(c) || c.is_whitespace() || c.is_control())
 }
 
 /// True where both are the same number, written as a number or as a quantity (`1000m` and `1`,
 /// `1Ki` and `1024`): the server writes a quantity in its own way
 /// (kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity).
 pub fn is_same_quantity(one: &Value, other: &Value) -> bool {
-    let number = |value: &Value| match value {
+    match (read_quantity(one), read_quantity(other)) {
+        (Some(one), Some(other)) => one == other,
+        _ => false,
+    }
+}
+
+fn read_quantity(value: &Value) -> Option<f64> {
+    match value {
         Value::Number(number) => number.as_f64(),
         Value::String(text) => parse_quantity(text),
         _ => None,
-    };
-    matches!((number(one), number(other)), (Some(one), Some(other)) if one == other)
+    }
 }
 
 pub(super) fn parse_quantity(text: &str) -> Option<f64> {

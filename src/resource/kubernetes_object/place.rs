@@ -5,21 +5,18 @@ use super::known_kinds::WELL_KNOWN;
 use super::request::ObjectName;
 use super::{WITH_PODS, manifest};
 use crate::DesiredResource;
-use serde_json::Value;
+use crate::body::read_text_at;
 
 /// What others can only be in once this object is there: a namespace, a kind.
 pub fn find_provided_prerequisite(wish: &DesiredResource) -> Option<String> {
     let manifest = manifest::parse_manifest(&wish.body).ok()?;
-    let text = |pointer: &str| manifest.pointer(pointer).and_then(Value::as_str);
-    match manifest::parse_object_name(&manifest)?
-        .kind_and_group()
-        .as_str()
-    {
-        "Namespace.core" => Some(format!("namespace {}", text("/metadata/name")?)),
+    let object = manifest::parse_object_name(&manifest)?;
+    match object.kind_and_group().as_str() {
+        "Namespace.core" => Some(format!("namespace {}", object.name)),
         "CustomResourceDefinition.apiextensions.k8s.io" => Some(format!(
             "kind {}.{}",
-            text("/spec/names/kind")?,
-            text("/spec/group")?
+            read_text_at(&manifest, "/spec/names/kind")?,
+            read_text_at(&manifest, "/spec/group")?
         )),
         _ => None,
     }

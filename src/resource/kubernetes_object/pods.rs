@@ -3,6 +3,7 @@
 use super::paths::{FieldDifference, FieldPathStep};
 use super::request::ObjectName;
 use super::{DesiredObject, WITH_PODS};
+use crate::body::read_text_at;
 use crate::{Assessment, Disruption};
 use railwright_base::text::format_count;
 use serde_json::Value;
@@ -23,16 +24,17 @@ pub fn end_with(object: &ObjectName) -> bool {
 
 /// How many pods fewer there are to be; none where it is not said.
 fn count_removed_pods(fields: &[FieldDifference]) -> u64 {
-    let is_count = |field: &&FieldDifference| match field.path.last() {
-        Some(FieldPathStep::Field(name)) => name == "replicas",
-        _ => false,
-    };
-    let number = |value: &Option<Value>| value.as_ref().and_then(Value::as_u64);
-    fields
-        .iter()
-        .filter(is_count)
-        .filter_map(|field| number(&field.found)?.checked_sub(number(&field.wanted)?))
-        .sum()
+    let mut removed = 0;
+    for field in fields {
+        if let Some(FieldPathStep::Field(name)) = field.path.last()
+            && name == "replicas"
+            && let Some(found) = field.found.as_ref().and_then(Value::as_u64)
+            && let Some(wanted) = field.wanted.as_ref().and_then(Value::as_u64)
+        {
+            removed += found.saturating_sub(wanted);
+        }
+    }
+    removed
 }
 
 /// What a change of these fields does to pods that run.
@@ -48,11 +50,8 @@ pub fn record_pod_disruption(
             .any(|field| field.shown.starts_with("spec.template."))
     {
         assessment.disruption = Disruption::Restart;
-        let on_delete = asked
-            .manifest
-            .pointer("/spec/updateStrategy/type")
-            .and_then(Value::as_str)
-            == Some("OnDelete");
+        let on_delete =
+            read_text_at(&asked.manifest, "/spec/updateStrategy/type") == Some("OnDelete");
         assessment.interrupts = vec![match on_delete {
             true => format!(
                 "pods of {} keep running as they are until somebody deletes them (OnDelete)",

@@ -5,6 +5,7 @@
 use super::manifest::without_servers_part;
 use super::ownership::{MEMBERSHIP, collect_object_managers, describe_object_owner, is_adopted};
 use super::request::ObjectName;
+use crate::body::{read_text_at, read_text_field};
 use railwright_base::Digest;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -56,14 +57,12 @@ impl Hands {
 impl ObjectPrecondition {
     /// Of an object that is there.
     pub fn of(object: &Value) -> Self {
-        let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
+        let uid = read_text_at(object, "/metadata/uid").unwrap_or_default();
+        let labels = object.pointer("/metadata/labels");
+        let part_of = labels.and_then(|labels| read_text_field(labels, MEMBERSHIP));
         ObjectPrecondition::Present {
-            uid: text(object.pointer("/metadata/uid")).unwrap_or_default(),
-            part_of: text(
-                object
-                    .pointer("/metadata/labels")
-                    .and_then(|labels| labels.get(MEMBERSHIP)),
-            ),
+            uid: uid.to_owned(),
+            part_of: part_of.map(str::to_owned),
             hands: None,
         }
     }

@@ -49,13 +49,8 @@ pub fn list_replace_fields(body: &Value) -> Vec<String> {
 
 /// `true`, or a list of paths.
 pub fn check_replace_field(fields: &mut Fields<'_>, body: &Value) {
-    let is_path = |value: &Value| {
-        value
-            .as_str()
-            .is_some_and(|text| !text.is_empty() && text.split('.').all(|part| !part.is_empty()))
-    };
     match body.get("replace") {
-        Some(Value::Array(paths)) if !paths.is_empty() && paths.iter().all(is_path) => {}
+        Some(Value::Array(paths)) if !paths.is_empty() && paths.iter().all(is_field_path) => {}
         Some(Value::Array(_)) => {
             let help = "such as `[spec.rayVersion, spec.workerGroupSpecs.template]`; items of \
                         lists are left out";
@@ -68,22 +63,32 @@ pub fn check_replace_field(fields: &mut Fields<'_>, body: &Value) {
 /// Whether some of these fields are below those whose change takes a new object, or hold one of
 /// them: then nobody can tell.
 fn may_require_replacement(paths: &[String], differing: &[FieldDifference]) -> bool {
-    let is_below = |path: &str, other: &str| {
-        path == other
-            || path
-                .strip_prefix(other)
-                .is_some_and(|rest| rest.starts_with('.'))
-    };
-    differing.iter().any(|field| {
+    for field in differing {
         let names = field.path.iter().filter_map(|step| match step {
             FieldPathStep::Field(name) => Some(name.as_str()),
             FieldPathStep::Item { .. } => None,
         });
         let name = names.collect::<Vec<_>>().join(".");
-        paths
-            .iter()
-            .any(|path| is_below(&name, path) || is_below(path, &name))
-    })
+        for path in paths {
+            if is_at_or_below(&name, path) || is_at_or_below(path, &name) {
+                return true;
+            }
+        }
+    }
+    false
+}
+
+fn is_field_path(value: &Value) -> bool {
+    value
+        .as_str()
+        .is_some_and(|text| text.split('.').all(|part| !part.is_empty()))
+}
+
+fn is_at_or_below(path: &str, other: &str) -> bool {
+    match path.strip_prefix(other) {
+        Some(rest) => rest.is_empty() || rest.starts_with('.'),
+        None => false,
+    }
 }
 
 /// Why an object of this kind is never deleted to be made anew.

@@ -26,19 +26,21 @@ pub struct RbacRule {
 impl RbacRule {
     /// In one line, as it is added to the rules of a role.
     pub fn line(&self) -> String {
-        let listed = |words: &mut dyn Iterator<Item = String>| words.collect::<Vec<_>>().join(", ");
-        let names = match self.names.is_empty() {
+        let names: Vec<String> = self
+            .names
+            .iter()
+            .map(|name| format_yaml_text(name))
+            .collect();
+        let names = match names.is_empty() {
             true => String::new(),
-            false => format!(
-                ", resourceNames: [{}]",
-                listed(&mut self.names.iter().map(|name| format_yaml_text(name)))
-            ),
+            false => format!(", resourceNames: [{}]", names.join(", ")),
         };
-        let verbs = listed(&mut self.verbs.iter().map(|verb| verb.word().to_owned()));
+        let verbs: Vec<_> = self.verbs.iter().map(|verb| verb.word()).collect();
         format!(
-            "- {{ apiGroups: [{}], resources: [{}]{names}, verbs: [{verbs}] }}",
+            "- {{ apiGroups: [{}], resources: [{}]{names}, verbs: [{}] }}",
             format_yaml_text(&self.group),
-            format_yaml_text(&self.resource)
+            format_yaml_text(&self.resource),
+            verbs.join(", ")
         )
     }
 }
@@ -62,15 +64,18 @@ pub fn build_rbac_rules(rights: impl IntoIterator<Item = (Right, String)>) -> Ve
         found.0.extend(name);
         found.1.extend(reasons);
     }
-    let rule = |(((namespace, group, resource), _, verbs), (names, reasons))| RbacRule {
-        namespace,
-        group,
-        resource,
-        names,
-        verbs,
-        reasons,
-    };
-    folded.into_iter().map(rule).collect()
+    let mut rules = Vec::new();
+    for (((namespace, group, resource), _, verbs), (names, reasons)) in folded {
+        rules.push(RbacRule {
+            namespace,
+            group,
+            resource,
+            names,
+            verbs,
+            reasons,
+        });
+    }
+    rules
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use super::{
     DesiredObject, LiveObject, NEVER_REMOVED, OBJECT, finalizers, parse_desired_object, pods,
     read_live_object, set_presence_attribute,
 };
+use crate::body::read_flag_field;
 use crate::{
     Action, Assessment, Attribute, DesiredResource, Disruption, Plane, ReadResults, Reading,
 };
@@ -57,9 +58,8 @@ pub(super) fn plan_object_undo(
         }
     };
     let ours = is_ours(&object, &asked.cluster);
-    let was_there = before.get("existed").and_then(Value::as_bool) != Some(false)
-        || asked.adopts
-        || is_adopted(&object);
+    let was_there =
+        read_flag_field(before, "existed") != Some(false) || asked.adopts || is_adopted(&object);
     match reason_to_stay(&asked, was_there, ours) {
         Some(why) => {
             assessment.stays = true;

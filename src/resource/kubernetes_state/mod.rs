@@ -6,7 +6,7 @@
 //! There is one for each kind and namespace, and more where each has a `name`: two modules may wait
 //! for definitions of their own.
 
-use super::body::is_word;
+use super::body::{is_word, read_text_field};
 use super::fields::Fields;
 use super::kubernetes_object::looks::{format_names_by_problem, read_object_list};
 use super::kubernetes_object::readiness::{self, Readiness, ReadinessCriteria};
@@ -41,7 +41,7 @@ impl ResourceKind for KubernetesState {
 
     fn address_path(&self, body: &Value) -> Option<Vec<String>> {
         let asked = parse_awaited_objects(body)?;
-        let name = body.get("name").and_then(Value::as_str).map(str::to_owned);
+        let name = read_text_field(body, "name").map(str::to_owned);
         let path = [
             self.name().to_owned(),
             asked.namespace.clone().unwrap_or_else(|| "-".to_owned()),
@@ -121,19 +121,14 @@ impl ResourceKind for KubernetesState {
         let found = match read_object_list(&asked.read(), answers) {
             Err(reason) => Reading::Unknown(reason),
             Ok(states) => {
-                let is_ready = |name: &&str| {
-                    matches!(
-                        states
-                            .get(*name)
-                            .map(|one| ready.judge(one, &asked.kind_and_group())),
-                        Some(Readiness::Ready)
-                    )
-                };
-                assessment.lacking = names
-                    .iter()
-                    .filter(|name| !is_ready(name))
-                    .map(|name| (*name).to_owned())
-                    .collect();
+                for name in &names {
+                    let readiness = states
+                        .get(*name)
+                        .map(|object| ready.judge(object, &asked.kind_and_group()));
+                    if !matches!(readiness, Some(Readiness::Ready)) {
+                        assessment.lacking.insert((*name).to_owned());
+                    }
+                }
                 let (found, hopeless) =
                     compute_objects_readiness(&asked, &ready, &names, &states, &goal);
                 assessment.hopeless = hopeless;
@@ -173,11 +168,10 @@ struct AwaitedObjects {
 }
 
 fn parse_awaited_objects(body: &Value) -> Option<AwaitedObjects> {
-    let text = |field: &str| body.get(field).and_then(Value::as_str).map(str::to_owned);
     Some(AwaitedObjects {
-        api_version: text("api_version")?,
-        kind: text("kind")?,
-        namespace: text("namespace"),
+        api_version: read_text_field(body, "api_version")?.to_owned(),
+        kind: read_text_field(body, "kind")?.to_owned(),
+        namespace: read_text_field(body, "namespace").map(str::to_owned),
     })
 }
 

@@ -41,33 +41,40 @@ impl RunningLinkChange {
         netdev: &str,
         reload: Option<NetworkManagerKind>,
     ) -> Vec<Action> {
-        let netdev = netdev.to_owned();
-        let set = |mtu, up, add_addresses, remove_addresses| Action::SetLink {
-            netdev: netdev.clone(),
-            mtu,
-            up,
-            add_addresses,
-            remove_addresses,
-        };
         let Some(manager) = reload else {
-            return if self.is_nothing() {
-                Vec::new()
-            } else {
-                vec![set(self.mtu, self.up, self.add, self.remove)]
-            };
+            return self.into_set_action(netdev).into_iter().collect();
+        };
+        let state = RunningLinkChange {
+            mtu: self.mtu,
+            up: self.up,
+            ..RunningLinkChange::default()
+        };
+        let addresses = RunningLinkChange {
+            mtu: None,
+            up: None,
+            ..self
         };
         let mut actions = Vec::new();
-        if self.mtu.is_some() || self.up.is_some() {
-            actions.push(set(self.mtu, self.up, Vec::new(), Vec::new()));
-        }
+        actions.extend(state.into_set_action(netdev));
         actions.push(Action::ReloadLink {
-            netdev: netdev.clone(),
+            netdev: netdev.to_owned(),
             manager,
         });
-        if !self.add.is_empty() || !self.remove.is_empty() {
-            actions.push(set(None, None, self.add, self.remove));
-        }
+        actions.extend(addresses.into_set_action(netdev));
         actions
+    }
+
+    fn into_set_action(self, netdev: &str) -> Option<Action> {
+        if self.is_nothing() {
+            return None;
+        }
+        Some(Action::SetLink {
+            netdev: netdev.to_owned(),
+            mtu: self.mtu,
+            up: self.up,
+            add_addresses: self.add,
+            remove_addresses: self.remove,
+        })
     }
 }
 

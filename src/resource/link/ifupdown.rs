@@ -197,16 +197,19 @@ pub fn plan_ifupdown_settings(
 }
 
 fn plan_mtu_changes(netdev: &str, stanzas: &Stanzas, wanted: impl Fn(u32) -> u32) -> Vec<Action> {
-    let change = |(path, from): &(String, u32)| {
+    let mut actions = Vec::new();
+    for (path, from) in &stanzas.mtu_at {
         let to = wanted(*from);
-        (to != *from).then(|| Action::SetInterfacesMtu {
-            path: path.clone(),
-            netdev: netdev.to_owned(),
-            from: *from,
-            to,
-        })
-    };
-    stanzas.mtu_at.iter().filter_map(change).collect()
+        if to != *from {
+            actions.push(Action::SetInterfacesMtu {
+                path: path.clone(),
+                netdev: netdev.to_owned(),
+                from: *from,
+                to,
+            });
+        }
+    }
+    actions
 }
 
 fn own_stanza(

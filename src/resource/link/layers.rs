@@ -244,18 +244,14 @@ pub fn on_disk(
     kind: &str,
     lower: &[String],
 ) -> Result<OnDisk, String> {
-    let read_manager = |netdev: &str| {
-        let netdev = netdev.to_owned();
-        parse_read_sections(answers, &Read::LinkManager { netdev })
-    };
     let read = Read::LinkLayers {
         netdev: netdev.to_owned(),
     };
     let layers = parse_read_sections(answers, &read)?;
-    let own = read_manager(netdev)?;
+    let own = parse_manager_sections(answers, netdev)?;
     let mut below = Vec::new();
     for name in lower {
-        below.push((name.as_str(), read_manager(name)?));
+        below.push((name.as_str(), parse_manager_sections(answers, name)?));
     }
     let manager = find_layer_manager(netdev, &own, &below)?;
     let first_owner = match below.first() {
@@ -289,6 +285,14 @@ pub fn on_disk(
         netplan_id: networkd::rendered_by_netplan(parts),
         network_file,
     })
+}
+
+fn parse_manager_sections<'a>(
+    answers: &'a ReadResults,
+    netdev: &str,
+) -> Result<Vec<Section<'a>>, String> {
+    let netdev = netdev.to_owned();
+    parse_read_sections(answers, &Read::LinkManager { netdev })
 }
 
 /// The manager of the netdev, or of the first one below it that has one.

@@ -25,6 +25,7 @@ use super::{
     Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading,
     ResourceKind,
 };
+use crate::body::read_text_field;
 use change::RunningLinkChange;
 use ipnet::IpNet;
 use owner::{DesiredLinkSettings, PersistedLinkSettings, PriorLinkSettings};
@@ -98,7 +99,7 @@ impl ResourceKind for Link {
     }
 
     fn address_name(&self, body: &Value) -> Option<String> {
-        body.get("netdev")?.as_str().map(str::to_owned)
+        read_text_field(body, "netdev").map(str::to_owned)
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
@@ -189,22 +190,23 @@ fn build_uniform_attributes(
     persisted: &Reading,
     running: &Reading,
 ) -> std::collections::BTreeMap<String, Attribute> {
-    let mut all = std::collections::BTreeMap::new();
-    let mut add = |name: &str, wanted: Reading| {
-        let attribute = Attribute::in_plane(Plane::Persisted, wanted.clone(), persisted.clone())
-            .and(Plane::Running, wanted, running.clone());
-        all.insert(name.to_owned(), attribute);
-    };
+    let mut desired = Vec::new();
     if let Some(mtu) = body.mtu {
-        add("mtu", Reading::is(mtu));
+        desired.push(("mtu", Reading::is(mtu)));
     }
     if let Some(up) = body.up {
-        add("up", Reading::is(up));
+        desired.push(("up", Reading::is(up)));
     }
     if body.judges_addresses() {
-        add("addresses", body.shown(&body.addresses));
+        desired.push(("addresses", body.shown(&body.addresses)));
     }
-    all
+    let mut attributes = std::collections::BTreeMap::new();
+    for (name, wanted) in desired {
+        let attribute = Attribute::in_plane(Plane::Persisted, wanted.clone(), persisted.clone())
+            .and(Plane::Running, wanted, running.clone());
+        attributes.insert(name.to_owned(), attribute);
+    }
+    attributes
 }
 
 /// No such netdev: either it comes with an earlier step, or the name or the driver is wrong.
@@ -290,37 +292,38 @@ fn diff_link_attributes(
     body: &LinkBody,
     found: &LinkObservation,
 ) -> std::collections::BTreeMap<String, Attribute> {
-    let persisted = |take: &dyn Fn(&PersistedLinkSettings) -> Reading| match &found.owner {
-        Ok(Owner::Managed(view)) => take(&view.merged),
-        Ok(Owner::Nobody { .. }) => Reading::Absent,
-        Err(reason) => Reading::Unknown(reason.clone()),
-    };
-    let or_absent = |value: Option<Value>| value.map_or(Reading::Absent, Reading::Is);
-    let unread = || Reading::Unknown("`ip` or sysfs gave no answer".to_owned());
     let mut all = build_uniform_attributes(body, &Reading::Absent, &Reading::Absent);
     for (name, attribute) in &mut all {
-        let (disk, now) = match name.as_str() {
-            "mtu" => (
-                persisted(&|p| or_absent(p.mtu.map(Value::from))),
-                found.running.mtu.map_or_else(unread, Reading::is),
-            ),
-            "up" => (
-                persisted(&|p| or_absent(p.up.map(Value::from))),
-                found.running.up.map_or_else(unread, Reading::is),
-            ),
-            _ => {
-                let now = if found.state.addresses.is_some() {
-                    body.shown(&found.running.addresses)
-                } else {
-                    unread()
-                };
-                (persisted(&|p| body.shown(&p.addresses)), now)
+        let disk = match &found.owner {
+            Ok(Owner::Managed(view)) => {
+                read_link_setting(body, name, &view.merged).unwrap_or(Reading::Absent)
             }
+            Ok(Owner::Nobody { .. }) => Reading::Absent,
+            Err(reason) => Reading::Unknown(reason.clone()),
         };
+        let running = if name == "addresses" && found.state.addresses.is_none() {
+            None
+        } else {
+            read_link_setting(body, name, &found.running)
+        };
+        let running =
+            running.unwrap_or_else(|| Reading::Unknown("`ip` or sysfs gave no answer".to_owned()));
         attribute.found.set(Plane::Persisted, disk);
-        attribute.found.set(Plane::Running, now);
+        attribute.found.set(Plane::Running, running);
     }
     all
+}
+
+fn read_link_setting(
+    body: &LinkBody,
+    attribute: &str,
+    settings: &PersistedLinkSettings,
+) -> Option<Reading> {
+    match attribute {
+        "mtu" => settings.mtu.map(Reading::is),
+        "up" => settings.up.map(Reading::is),
+        _ => Some(body.shown(&settings.addresses)),
+    }
 }
 
 enum Obstacle {
@@ -369,13 +372,7 @@ fn find_mtu_obstacle(
 
 /// The actions for what differs, and what they disturb.
 fn plan_link_fix(body: &LinkBody, found: &LinkObservation, assessment: &mut Assessment) {
-    let differs = |plane: Plane| {
-        assessment
-            .attributes
-            .values()
-            .any(|a| a.differences().iter().any(|(p, ..)| *p == plane))
-    };
-    let (disk, now) = (differs(Plane::Persisted), differs(Plane::Running));
+    let disk = assessment.differs_in(Plane::Persisted);
     let mut reload = None;
     let mut actions = Vec::new();
     if disk {
@@ -387,7 +384,7 @@ fn plan_link_fix(body: &LinkBody, found: &LinkObservation, assessment: &mut Asse
             }
         }
     }
-    let change = if now {
+    let change = if assessment.differs_in(Plane::Running) {
         RunningLinkChange::between(&body.intent(), &found.running)
     } else {
         RunningLinkChange::default()

@@ -8,6 +8,7 @@ use super::owner::{
 };
 use crate::Action;
 use crate::action::NetworkManagerKind;
+use crate::body::read_text_field;
 use crate::sections::{Section, find_section};
 use ipnet::IpNet;
 use serde_json::{Map, Value};
@@ -60,16 +61,13 @@ pub fn parse_netplan_view(id: &str, sections: &[Section<'_>]) -> Result<ManagedL
         )
     })?;
     let own = find_section(sections, "netplan-own").map(Section::text);
-    let ours = own
-        .as_deref()
-        .map(parse_netplan_definitions)
-        .transpose()?
-        .unwrap_or_default();
-    let ours = ours
-        .get(&section)
-        .and_then(|all| all.get(id))
-        .map(parse_persisted_settings)
-        .unwrap_or_default();
+    let mut ours = PersistedLinkSettings::default();
+    if let Some(own) = &own {
+        let definitions = parse_netplan_definitions(own)?;
+        if let Some(definition) = definitions.get(&section).and_then(|all| all.get(id)) {
+            ours = parse_persisted_settings(definition);
+        }
+    }
     let merged = parse_persisted_settings(definition);
     let others = PersistedLinkSettings {
         addresses: owner::subtract_addresses(&merged.addresses, &ours.addresses),
@@ -101,16 +99,15 @@ pub fn is_matched_by_netplan(
     let merged = parse_netplan_definitions(&text).unwrap_or_default();
     let all = merged.get(section).and_then(Value::as_object);
     all.into_iter().flatten().any(|(other, definition)| {
-        let field = |key: &str| definition.get(key).filter(|value| !value.is_null());
-        match (field("set-name").and_then(Value::as_str), field("match")) {
-            (Some(set), _) => set == name,
-            (None, None) => other == name,
-            (None, Some(by)) => by
-                .get("name")
-                .and_then(Value::as_str)
-                .map_or(other == id, |pattern| {
-                    networkd::is_glob_match(pattern, name)
-                }),
+        if let Some(set) = read_text_field(definition, "set-name") {
+            return set == name;
+        }
+        match definition.get("match") {
+            None | Some(Value::Null) => other == name,
+            Some(by) => match read_text_field(by, "name") {
+                Some(pattern) => networkd::is_glob_match(pattern, name),
+                None => other == id,
+            },
         }
     })
 }
@@ -134,13 +131,6 @@ fn parse_netplan_definitions(text: &str) -> Result<Map<String, Value>, String> {
 }
 
 fn parse_persisted_settings(definition: &Value) -> PersistedLinkSettings {
-    let address = |entry: &Value| -> Option<IpNet> {
-        // an entry can be a mapping of the address to its label and lifetime
-        let text = entry
-            .as_str()
-            .or_else(|| entry.as_object()?.keys().next().map(String::as_str))?;
-        text.parse().ok()
-    };
     PersistedLinkSettings {
         mtu: definition
             .get("mtu")
@@ -150,8 +140,16 @@ fn parse_persisted_settings(definition: &Value) -> PersistedLinkSettings {
         addresses: definition
             .get("addresses")
             .and_then(Value::as_array)
-            .map(|list| list.iter().filter_map(address).collect())
+            .map(|list| list.iter().filter_map(parse_address_entry).collect())
             .unwrap_or_default(),
+    }
+}
+
+/// An entry can be a mapping of the address to its label and lifetime.
+fn parse_address_entry(entry: &Value) -> Option<IpNet> {
+    match entry {
+        Value::String(text) => text.parse().ok(),
+        entry => entry.as_object()?.keys().next()?.parse().ok(),
     }
 }
 

@@ -314,22 +314,20 @@ fn add_address_settings(
     intent: &DesiredLinkSettings,
     settings: &mut BTreeMap<String, String>,
 ) {
-    let of_family = |address: &&IpNet| matches!(address, IpNet::V4(_)) == (family == "ipv4");
     let now = connection.addresses(family);
-    let wanted: Vec<IpNet> = intent.addresses.iter().filter(of_family).copied().collect();
-    let mut list: Vec<IpNet> = if intent.exclusive {
+    let old = if intent.exclusive {
         Vec::new()
     } else {
         now.clone()
     };
-    list.extend(
-        wanted
-            .iter()
-            .filter(|address| !list.contains(address))
-            .copied()
-            .collect::<Vec<_>>(),
-    );
-    if list == now || (wanted.is_empty() && !intent.exclusive) {
+    let mut list = old.clone();
+    for address in &intent.addresses {
+        let is_of_family = matches!(address, IpNet::V4(_)) == (family == "ipv4");
+        if is_of_family && !old.contains(address) {
+            list.push(*address);
+        }
+    }
+    if list == now {
         return;
     }
     settings.insert(format!("{family}.addresses"), join_addresses(&list));
@@ -409,11 +407,10 @@ fn list_restored_addresses(
             .filter_map(|address| address.trim().parse().ok())
             .collect();
     }
-    let is_ours = |address: &IpNet| {
-        intent.addresses.contains(address) && !before.values.addresses.contains(address)
-    };
     let mut list = connection.addresses(family);
-    list.retain(|address| !is_ours(address));
+    list.retain(|address| {
+        !intent.addresses.contains(address) || before.values.addresses.contains(address)
+    });
     list
 }
 

@@ -97,18 +97,12 @@ pub fn parse_networkd_view(netdev: &str, sections: &[Section<'_>]) -> Option<Man
 /// and would get it too.
 pub fn shared_with(netdev: &str, sections: &[Section<'_>]) -> Option<String> {
     let file = find_section(sections, "network-file")?;
-    let is_one =
-        |value: &str| value.split_whitespace().count() == 1 && !value.contains(['*', '?', '[']);
-    let is_for_one = |key: &str| {
-        list_key_values([file], "[Match]", key)
-            .into_iter()
-            .any(is_one)
-    };
-    if ["MACAddress", "PermanentMACAddress", "Path"]
-        .into_iter()
-        .any(is_for_one)
-    {
-        return None;
+    for key in ["MACAddress", "PermanentMACAddress", "Path"] {
+        for value in list_key_values([file], "[Match]", key) {
+            if value.split_whitespace().count() == 1 && !value.contains(['*', '?', '[']) {
+                return None;
+            }
+        }
     }
     let physical = find_section(sections, "physical")?;
     let others: Vec<&str> = physical

@@ -6,6 +6,7 @@ use super::layers::{
 };
 use super::netplan;
 use super::networkd::{self, is_network_file, list_key_values};
+use crate::body::read_text_field;
 use crate::sections::{Section, find_section};
 use serde_json::{Value, json};
 
@@ -24,23 +25,18 @@ pub(super) fn read_networkd_settings(
     let Some(file) = find_section(layers, "netdev-file") else {
         return all;
     };
-    let last = |heading: &str, key: &str| {
-        list_key_values([file], heading, key)
-            .last()
-            .map(|text| (*text).to_owned())
-    };
-    if last("[NetDev]", "Kind").as_deref() != Some(kind) {
+    if find_last_value(file, "[NetDev]", "Kind").as_deref() != Some(kind) {
         return all;
     }
     if kind == "vlan" {
-        let id = last("[VLAN]", "Id").and_then(|id| parse_vlan_id(&id));
+        let id = find_last_value(file, "[VLAN]", "Id").and_then(|id| parse_vlan_id(&id));
         let parent = list_attached_netdevs(netdev, "VLAN", below)
             .into_iter()
             .next();
         return build_vlan_settings(id, parent);
     }
     for [word, _, key, ..] in BOND {
-        let Some(text) = last("[Bond]", key).filter(|_| !key.is_empty()) else {
+        let Some(text) = find_last_value(file, "[Bond]", key).filter(|_| !key.is_empty()) else {
             continue;
         };
         let value = match word {
@@ -50,17 +46,24 @@ pub(super) fn read_networkd_settings(
         all.insert(word.to_owned(), value);
     }
     let members = list_attached_netdevs(netdev, "Bond", below);
-    let is_primary = |parts: &[Section<'_>]| {
-        let values = list_network_words(parts, "PrimarySlave");
-        values.iter().any(|value| value == "true" || value == "yes")
-    };
-    let primary = below
-        .iter()
-        .find(|(name, parts)| members.iter().any(|member| member == name) && is_primary(parts));
-    all.extend(primary.map(|(name, _)| ("primary".to_owned(), json!(name))));
+    for (name, parts) in below {
+        if members.iter().any(|member| member == name)
+            && list_network_words(parts, "PrimarySlave")
+                .iter()
+                .any(|value| value == "true" || value == "yes")
+        {
+            all.insert("primary".to_owned(), json!(name));
+            break;
+        }
+    }
     let members = build_sorted_name_list(members.into_iter());
     all.insert("members".to_owned(), members);
     all
+}
+
+fn find_last_value(file: &Section<'_>, heading: &str, key: &str) -> Option<String> {
+    let values = list_key_values([file], heading, key);
+    values.last().map(|text| (*text).to_owned())
 }
 
 /// The netdevs below whose files put them into this one by the key.
@@ -105,11 +108,11 @@ pub(super) fn read_netplan_settings(
     own: &[Section<'_>],
     below: &LowerNetdevs<'_>,
 ) -> Result<Settings, String> {
-    let told = std::iter::once(own)
-        .chain(below.iter().map(|(_, parts)| parts.as_slice()))
-        .find_map(|parts| netplan::definitions_in(parts));
-    let definitions =
-        told.ok_or_else(|| "netplan owns it, but `netplan get` gave no answer".to_owned())??;
+    let mut definitions = netplan::definitions_in(own);
+    for (_, parts) in below {
+        definitions = definitions.or_else(|| netplan::definitions_in(parts));
+    }
+    let definitions = definitions.ok_or("netplan owns it, but `netplan get` gave no answer")??;
     let mut all = Settings::new();
     let Some(definition) = definitions
         .get(if kind == "vlan" { "vlans" } else { "bonds" })
@@ -119,7 +122,7 @@ pub(super) fn read_netplan_settings(
     };
     if kind == "vlan" {
         let id = definition.get("id").filter(|id| id.is_u64()).cloned();
-        let parent = definition.get("link").and_then(Value::as_str);
+        let parent = read_text_field(definition, "link");
         let parent = parent.map(|id| resolve_netplan_name(id, below));
         return Ok(build_vlan_settings(id, parent));
     }
@@ -180,13 +183,12 @@ pub(super) fn read_connection_settings(
     }
     let options = find_connection_value(own, "bond.options").unwrap_or_default();
     for [word, _, _, _, key, _] in BOND {
-        let text = options.split(',').find_map(|option| {
-            option
-                .split_once('=')
-                .filter(|(name, _)| *name == key)
-                .map(|(_, value)| value)
-        });
-        all.extend(text.map(|text| (word.to_owned(), parse_setting_value(word, text))));
+        let mut options = options
+            .split(',')
+            .filter_map(|option| option.split_once('='));
+        if let Some((_, text)) = options.find(|(name, _)| *name == key) {
+            all.insert(word.to_owned(), parse_setting_value(word, text));
+        }
     }
     let uuid = find_connection_value(own, "connection.uuid");
     let mut members = Vec::new();
@@ -230,21 +232,23 @@ pub(super) fn read_ifupdown_settings(netdev: &str, kind: &str, own: &[Section<'_
     else {
         return all;
     };
-    let option = |key: &str| find_ifupdown_option(query, key);
     if kind == "vlan" {
         let (parent, number) = netdev.rsplit_once('.').unzip();
-        let number = option("vlan-id")
+        let number = find_ifupdown_option(query, "vlan-id")
             .or(number)
             .or_else(|| netdev.strip_prefix("vlan"));
         let id = number.and_then(|id| parse_vlan_id(id.trim_start_matches('0')));
-        let parent = option("vlan-raw-device").or(parent);
+        let parent = find_ifupdown_option(query, "vlan-raw-device").or(parent);
         return build_vlan_settings(id, parent.map(str::to_owned));
     }
-    let Some(members) = option("bond-slaves").or_else(|| option("bond-ports")) else {
+    let members = find_ifupdown_option(query, "bond-slaves");
+    let Some(members) = members.or_else(|| find_ifupdown_option(query, "bond-ports")) else {
         return all;
     };
     for [word, _, _, _, _, key] in BOND {
-        all.extend(option(key).map(|text| (word.to_owned(), parse_setting_value(word, text))));
+        if let Some(text) = find_ifupdown_option(query, key) {
+            all.insert(word.to_owned(), parse_setting_value(word, text));
+        }
     }
     let members = build_sorted_name_list(members.split_whitespace().map(str::to_owned));
     all.insert("members".to_owned(), members);

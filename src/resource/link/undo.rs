@@ -3,7 +3,7 @@
 
 use super::change::{RunningLinkChange, list_missing_addresses, record_link_disruption};
 use super::owner::{self, Owner, PersistedLinkSettings, PriorLinkSettings, decode_netdev_owner};
-use super::{LinkBody, LinkObservation, Snapshot, link_state};
+use super::{LinkBody, LinkObservation, Snapshot, link_state, read_link_setting};
 use crate::{Action, Assessment, Attribute, Plane, ReadResults, Reading};
 use ipnet::IpNet;
 use serde_json::Value;
@@ -145,34 +145,24 @@ fn add_plane_attributes(
     then: &PersistedLinkSettings,
     now: &PersistedLinkSettings,
 ) {
-    let mut add = |name: &str, wanted: Reading, found: Reading| {
-        let entry: &mut Attribute = assessment.attributes.entry(name.to_owned()).or_default();
-        entry.wanted.set(plane, wanted);
-        entry.found.set(plane, found);
-    };
-    let or_absent = |value: Option<Value>| value.map_or(Reading::Absent, Reading::Is);
+    let mut names = Vec::new();
     // a running value always exists: without a record of it there is nothing to go back to, and it
     // is not judged
     if body.mtu.is_some() && (plane == Plane::Persisted || then.mtu.is_some()) {
-        add(
-            "mtu",
-            or_absent(then.mtu.map(Value::from)),
-            or_absent(now.mtu.map(Value::from)),
-        );
+        names.push("mtu");
     }
     if body.up.is_some() && then.up.is_some() {
-        add(
-            "up",
-            or_absent(then.up.map(Value::from)),
-            or_absent(now.up.map(Value::from)),
-        );
+        names.push("up");
     }
     if body.judges_addresses() {
-        add(
-            "addresses",
-            body.shown(&then.addresses),
-            body.shown(&now.addresses),
-        );
+        names.push("addresses");
+    }
+    for name in names {
+        let wanted = read_link_setting(body, name, then).unwrap_or(Reading::Absent);
+        let found = read_link_setting(body, name, now).unwrap_or(Reading::Absent);
+        let entry: &mut Attribute = assessment.attributes.entry(name.to_owned()).or_default();
+        entry.wanted.set(plane, wanted);
+        entry.found.set(plane, found);
     }
 }
 

@@ -16,6 +16,7 @@ use super::{
     Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading,
     ResourceKind,
 };
+use crate::body::read_text_field;
 use railwright_base::quote::quote_for_shell;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -48,7 +49,7 @@ impl ResourceKind for LinkEcn {
     }
 
     fn address_name(&self, body: &Value) -> Option<String> {
-        body.get("netdev")?.as_str().map(str::to_owned)
+        read_text_field(body, "netdev").map(str::to_owned)
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
@@ -66,17 +67,7 @@ impl ResourceKind for LinkEcn {
         fields.resource("known_after");
         fields.number("cnp_dscp", 0..=63);
         fields.number("cnp_priority", 0..=7);
-        let good = |list: &Vec<Value>| {
-            !list.is_empty()
-                && list
-                    .iter()
-                    .all(|p| p.as_u64().is_some_and(|priority| priority < 8))
-        };
-        if !fields
-            .get("priorities")
-            .and_then(Value::as_array)
-            .is_some_and(good)
-        {
+        if !fields.get("priorities").is_some_and(is_priority_list) {
             let help = Some("the priority of RoCE traffic, such as [3]".to_owned());
             fields.error(
                 "/priorities",
@@ -94,45 +85,14 @@ impl ResourceKind for LinkEcn {
     }
 
     fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
-        let nothing = |reading: &Reading| diff_link_ecn(wish, |_| reading.clone(), reading);
+        let netdev = extract_netdev_name(wish);
         match decode_link_ecn_state(wish, answers) {
-            Err(reason) => nothing(&Reading::Unknown(reason)),
-            Ok(LinkEcnState::NoNetdev) => wait_or_refuse(
-                wish,
-                nothing(&Reading::Absent),
-                format!("there is no netdev {}", extract_netdev_name(wish)),
-            ),
-            Ok(LinkEcnState::NoEcn(why)) => wait_or_refuse(
-                wish,
-                nothing(&Reading::Absent),
-                format!("{}: {why}", extract_netdev_name(wish)),
-            ),
-            Ok(LinkEcnState::Files(files)) => {
-                let keeper = build_link_ecn_unit(wish);
-                let kept = keeper.kept(answers);
-                let on_disk = keeper.persisted(&kept, Reading::is("as wished"), |_| {
-                    Reading::is("otherwise")
-                });
-                let mut assessment =
-                    diff_link_ecn(wish, |file| build_running_reading(&files, file), &on_disk);
-                assessment
-                    .attributes
-                    .insert("unit".to_owned(), keeper.attribute(&kept));
-                let before: Files = build_desired_ecn_files(wish)
-                    .into_keys()
-                    .filter_map(|file| Some((file.clone(), files.get(&file)?.clone())))
-                    .collect();
-                assessment.before = json!({ "running": before });
-                if let (Ok(kept), false) = (kept, assessment.has_unknown()) {
-                    assessment.actions = keeper.write(&kept);
-                    let differs = build_desired_ecn_files(wish)
-                        .into_iter()
-                        .filter(|(file, value)| files.get(file) != Some(value))
-                        .collect();
-                    push_set_ecn_action(wish, differs, &mut assessment);
-                }
-                assessment
+            Err(reason) => diff_uniform_ecn(wish, &Reading::Unknown(reason)),
+            Ok(LinkEcnState::NoNetdev) => {
+                diff_absent_ecn(wish, format!("there is no netdev {netdev}"))
             }
+            Ok(LinkEcnState::NoEcn(why)) => diff_absent_ecn(wish, format!("{netdev}: {why}")),
+            Ok(LinkEcnState::Files(files)) => diff_ecn_files(wish, &files, answers),
         }
     }
 
@@ -198,6 +158,57 @@ impl ResourceKind for LinkEcn {
     }
 }
 
+fn is_priority_list(value: &Value) -> bool {
+    value.as_array().is_some_and(|list| {
+        let mut priorities = list.iter().map(Value::as_u64);
+        !list.is_empty() && priorities.all(|priority| priority.is_some_and(|number| number < 8))
+    })
+}
+
+/// One reading for all attributes.
+fn diff_uniform_ecn(wish: &DesiredResource, reading: &Reading) -> Assessment {
+    diff_link_ecn(wish, |_| reading.clone(), reading)
+}
+
+/// Nothing of it is there: it comes with the step that the resource names, or something is wrong.
+fn diff_absent_ecn(wish: &DesiredResource, reason: String) -> Assessment {
+    let mut assessment = diff_uniform_ecn(wish, &Reading::Absent);
+    assessment.wait_or_refuse(
+        wish,
+        &["reload_systemd", "set_link_ecn", "write_file"],
+        || reason,
+    );
+    assessment
+}
+
+fn diff_ecn_files(wish: &DesiredResource, files: &Files, answers: &ReadResults) -> Assessment {
+    let keeper = build_link_ecn_unit(wish);
+    let kept = keeper.kept(answers);
+    let on_disk = keeper.persisted(&kept, Reading::is("as wished"), |_| {
+        Reading::is("otherwise")
+    });
+    let mut assessment = diff_link_ecn(wish, |file| build_running_reading(files, file), &on_disk);
+    assessment
+        .attributes
+        .insert("unit".to_owned(), keeper.attribute(&kept));
+    let (mut before, mut differs) = (Files::new(), Files::new());
+    for (file, value) in build_desired_ecn_files(wish) {
+        let found = files.get(&file);
+        if let Some(found) = found {
+            before.insert(file.clone(), found.clone());
+        }
+        if found != Some(&value) {
+            differs.insert(file, value);
+        }
+    }
+    assessment.before = json!({ "running": before });
+    if let (Ok(kept), false) = (kept, assessment.has_unknown()) {
+        assessment.actions = keeper.write(&kept);
+        push_set_ecn_action(wish, differs, &mut assessment);
+    }
+    assessment
+}
+
 fn extract_netdev_name(wish: &DesiredResource) -> &str {
     wish.text("netdev").unwrap_or_default()
 }
@@ -258,11 +269,9 @@ fn decode_link_ecn_state(
     match (code, lines.next()) {
         (1, _) => Ok(LinkEcnState::NoNetdev),
         (0, Some("ecn")) => {
-            let pair = |line: &str| {
-                line.split_once(' ')
-                    .map(|(file, value)| (file.to_owned(), value.trim().to_owned()))
-            };
-            Ok(LinkEcnState::Files(lines.filter_map(pair).collect()))
+            let pairs = lines.filter_map(|line| line.split_once(' '));
+            let files = pairs.map(|(file, value)| (file.to_owned(), value.trim().to_owned()));
+            Ok(LinkEcnState::Files(files.collect()))
         }
         (0, Some("virtual-function")) => Ok(LinkEcnState::NoEcn(
             "it is a virtual function; the physical function of a port has ECN",
@@ -287,58 +296,49 @@ fn diff_link_ecn(
     on_disk: &Reading,
 ) -> Assessment {
     let mut assessment = Assessment::default();
-    let kept = |value: &Value| {
-        if *on_disk == Reading::is("as wished") {
-            Reading::Is(value.clone())
-        } else {
-            on_disk.clone()
-        }
-    };
-    let mut add = |name: &str, value: Value, found: Reading| {
-        let on_disk = kept(&value);
-        let wanted = Reading::Is(value);
-        let attribute = Attribute::in_plane(Plane::Persisted, wanted.clone(), on_disk).and(
-            Plane::Running,
-            wanted,
-            found,
-        );
-        assessment.attributes.insert(name.to_owned(), attribute);
-    };
     for (point, name) in POINTS {
-        let wished = list_desired_priorities(wish);
-        let states: Vec<Reading> = wished
-            .iter()
-            .map(|priority| running(&format!("{point}/enable/{priority}")))
-            .collect();
-        let odd = states
-            .iter()
-            .find(|state| !matches!(state, Reading::Is(Value::String(_))))
-            .cloned();
-        let on: Vec<u64> = wished
-            .iter()
-            .zip(&states)
-            .filter(|(_, state)| **state == Reading::is("1"))
-            .map(|(p, _)| *p)
-            .collect();
-        add(
-            name,
-            json!(wished),
-            odd.unwrap_or_else(|| Reading::is(json!(on))),
-        );
+        let desired = list_desired_priorities(wish);
+        let (mut on, mut unclear) = (Vec::new(), None);
+        for priority in &desired {
+            match running(&format!("{point}/enable/{priority}")) {
+                Reading::Is(Value::String(flag)) if flag == "1" => on.push(*priority),
+                Reading::Is(Value::String(_)) => {}
+                reading => unclear = unclear.or(Some(reading)),
+            }
+        }
+        let found = unclear.unwrap_or_else(|| Reading::is(json!(on)));
+        let attribute = build_ecn_attribute(json!(desired), found, on_disk);
+        assessment.attributes.insert(name.to_owned(), attribute);
     }
     for (file, field) in [CNP_DSCP, CNP_PRIORITY] {
         let Some(value) = wish.body.get(field).and_then(Value::as_u64) else {
             continue;
         };
-        let number = |reading: Reading| match &reading {
-            Reading::Is(Value::String(text)) => {
-                text.parse::<u64>().map_or(reading.clone(), Reading::is)
-            }
-            _ => reading,
-        };
-        add(field, json!(value), number(running(file)));
+        let mut found = running(file);
+        if let Reading::Is(Value::String(text)) = &found
+            && let Ok(number) = text.parse::<u64>()
+        {
+            found = Reading::is(number);
+        }
+        let attribute = build_ecn_attribute(json!(value), found, on_disk);
+        assessment.attributes.insert(field.to_owned(), attribute);
     }
     assessment
+}
+
+/// `on_disk`: what the unit keeps, which is one reading for all.
+fn build_ecn_attribute(value: Value, running: Reading, on_disk: &Reading) -> Attribute {
+    let wanted = Reading::Is(value);
+    let persisted = if *on_disk == Reading::is("as wished") {
+        wanted.clone()
+    } else {
+        on_disk.clone()
+    };
+    Attribute::in_plane(Plane::Persisted, wanted.clone(), persisted).and(
+        Plane::Running,
+        wanted,
+        running,
+    )
 }
 
 fn push_set_ecn_action(wish: &DesiredResource, settings: Files, assessment: &mut Assessment) {
@@ -348,19 +348,6 @@ fn push_set_ecn_action(wish: &DesiredResource, settings: Files, assessment: &mut
             settings,
         });
     }
-}
-
-fn wait_or_refuse(
-    wish: &DesiredResource,
-    mut assessment: Assessment,
-    reason: String,
-) -> Assessment {
-    assessment.wait_or_refuse(
-        wish,
-        &["reload_systemd", "set_link_ecn", "write_file"],
-        || reason,
-    );
-    assessment
 }
 
 /// The files and their values; the world may read them.

@@ -1,6 +1,7 @@
 //! `dcb` of iproute2 and `ethtool`: what they say, decoded, and the commands that set it.
 
 use super::settings::{Ets, Settings};
+use crate::body::read_flag_field;
 use crate::rights::RootAccessNeed;
 use crate::sections::{SHELL, Section, find_section};
 use railwright_base::quote::{quote_for_shell, sh_words};
@@ -29,25 +30,25 @@ exit 0
 /// The kernel answers anybody (`dcb_doit` and `dev_ethtool` ask for CAP_NET_ADMIN on a change
 /// only); `mlnx_qos` and lldpad may not.
 pub fn list_qos_access_needs(netdev: &str) -> Vec<RootAccessNeed> {
-    let words = |all: &[&str]| {
-        all.iter()
-            .map(|word| (*word).to_owned())
-            .collect::<Vec<_>>()
-    };
-    let dcb = ["pfc", "ets", "app", "dcbx"].map(|object| {
-        RootAccessNeed::Program(DCB, words(&["-j", "-N", object, "show", "dev", netdev]))
-    });
-    let lldp = ["willing", "enabled"].map(|word| {
-        RootAccessNeed::Program(
-            LLDPTOOL,
-            words(&["-t", "-i", netdev, "-V", "PFC", "-c", word]),
-        )
-    });
-    let rest = [
-        RootAccessNeed::Program(MLNX_QOS, words(&["-i", netdev])),
-        RootAccessNeed::Program(ETHTOOL, words(&["-a", netdev])),
-    ];
-    dcb.into_iter().chain(lldp).chain(rest).collect()
+    let mut needs = Vec::new();
+    for object in ["pfc", "ets", "app", "dcbx"] {
+        needs.push(need_program(
+            DCB,
+            &["-j", "-N", object, "show", "dev", netdev],
+        ));
+    }
+    for word in ["willing", "enabled"] {
+        let words = ["-t", "-i", netdev, "-V", "PFC", "-c", word];
+        needs.push(need_program(LLDPTOOL, &words));
+    }
+    needs.push(need_program(MLNX_QOS, &["-i", netdev]));
+    needs.push(need_program(ETHTOOL, &["-a", netdev]));
+    needs
+}
+
+fn need_program(paths: &'static [&'static str], words: &[&str]) -> RootAccessNeed {
+    let words = words.iter().map(|word| (*word).to_owned()).collect();
+    RootAccessNeed::Program(paths, words)
 }
 
 const DCB: &[&str] = &["/opt/mellanox/iproute2/sbin/dcb", "/usr/sbin/dcb"];
@@ -57,142 +58,128 @@ const ETHTOOL: &[&str] = &["/opt/mellanox/ethtool/sbin/ethtool", "/usr/sbin/etht
 
 /// The settings that run, as far as the sections tell them.
 pub fn parse_dcb_settings(sections: &[Section<'_>]) -> Settings {
-    let json = |word: &str| -> Option<Value> {
-        serde_json::from_str(
-            &find_section(sections, word)
-                .filter(|s| s.code() == Some(0))?
-                .text(),
-        )
-        .ok()
-    };
+    let pfc = parse_section_json(sections, "pfc");
+    let ets = parse_section_json(sections, "ets");
+    let app = parse_section_json(sections, "app");
     Settings {
-        pfc: json("pfc").as_ref().and_then(parse_pfc_priorities),
-        ets: json("ets").as_ref().and_then(parse_ets_settings),
-        dscp: json("app").as_ref().and_then(parse_dscp_map),
+        pfc: pfc.as_ref().and_then(parse_pfc_priorities),
+        ets: ets.as_ref().and_then(parse_ets_settings),
+        dscp: app.as_ref().and_then(parse_dscp_map),
         pause: parse_pause_state(sections),
-        cable_length_m: json("pfc").as_ref().and_then(cable_length),
+        cable_length_m: pfc.as_ref().and_then(parse_cable_length),
     }
+}
+
+/// What a command that succeeded printed, as JSON.
+fn parse_section_json(sections: &[Section<'_>], word: &str) -> Option<Value> {
+    let section = find_section(sections, word)?;
+    if section.code() != Some(0) {
+        return None;
+    }
+    serde_json::from_str(&section.text()).ok()
 }
 
 /// `{"prio_pfc":[false,false,false,true,...]}`.
 fn parse_pfc_priorities(value: &Value) -> Option<std::collections::BTreeSet<u8>> {
     let flags = value.get("prio_pfc")?.as_array()?;
-    Some(
-        (0u8..8)
-            .zip(flags)
-            .filter(|(_, flag)| flag.as_bool() == Some(true))
-            .map(|(priority, _)| priority)
-            .collect(),
-    )
+    let is_on = |priority: &u8| flags.get(usize::from(*priority)) == Some(&Value::Bool(true));
+    Some((0u8..8).filter(is_on).collect())
 }
 
 /// `{"delay":7,...}`: mlx5 tells and takes the metres of cable there, whatever dcb-pfc(8) calls it;
 /// another driver's number is none.
-fn cable_length(value: &Value) -> Option<u16> {
-    value
-        .get("delay")?
-        .as_u64()
-        .and_then(|metres| u16::try_from(metres).ok())
+fn parse_cable_length(value: &Value) -> Option<u16> {
+    u16::try_from(value.get("delay")?.as_u64()?).ok()
 }
 
 /// `{"tc_bw":[50,...],"tc_tsa":["ets",...],"prio_tc":[0,...]}`.
 fn parse_ets_settings(value: &Value) -> Option<Ets> {
-    let numbers = |key: &str| -> Option<[u8; 8]> {
-        let list = value
-            .get(key)?
-            .as_array()?
-            .iter()
-            .map(|entry| entry.as_u64().and_then(|n| u8::try_from(n).ok()))
-            .collect::<Option<Vec<u8>>>()?;
-        list.try_into().ok()
-    };
-    let words = value
-        .get("tc_tsa")?
-        .as_array()?
-        .iter()
-        .map(|entry| entry.as_str().map(str::to_owned))
-        .collect::<Option<Vec<String>>>()?;
+    let mut words = Vec::new();
+    for entry in value.get("tc_tsa")?.as_array()? {
+        words.push(entry.as_str()?.to_owned());
+    }
     Some(Ets {
-        prio_tc: numbers("prio_tc")?,
+        prio_tc: parse_eight_numbers(value.get("prio_tc")?)?,
         tsa: words.try_into().ok()?,
-        bandwidth: numbers("tc_bw")?,
+        bandwidth: parse_eight_numbers(value.get("tc_bw")?)?,
     })
+}
+
+fn parse_eight_numbers(list: &Value) -> Option<[u8; 8]> {
+    let numbers: Option<Vec<u8>> = list.as_array()?.iter().map(parse_byte).collect();
+    numbers?.try_into().ok()
+}
+
+fn parse_byte(value: &Value) -> Option<u8> {
+    u8::try_from(value.as_u64()?).ok()
 }
 
 /// `{"dscp_prio":[[26,3],[48,6]]}`; without entries the key is not there.
 fn parse_dscp_map(value: &Value) -> Option<BTreeMap<u8, u8>> {
-    let empty = Vec::new();
-    let list = value
-        .as_object()?
-        .get("dscp_prio")
-        .map_or(Some(&empty), Value::as_array)?;
-    let pair = |entry: &Value| {
-        Some((
-            u8::try_from(entry.get(0)?.as_u64()?).ok()?,
-            u8::try_from(entry.get(1)?.as_u64()?).ok()?,
-        ))
+    let mut priorities = BTreeMap::new();
+    let Some(list) = value.as_object()?.get("dscp_prio") else {
+        return Some(priorities);
     };
-    list.iter().map(pair).collect()
+    for entry in list.as_array()? {
+        priorities.insert(parse_byte(entry.get(0)?)?, parse_byte(entry.get(1)?)?);
+    }
+    Some(priorities)
 }
 
 /// `RX:\t\ton`. mlx5 always calls autonegotiation off, so only the two directions count.
 fn parse_pause_state(sections: &[Section<'_>]) -> Option<bool> {
     let section = find_section(sections, "pause").filter(|section| section.code() == Some(0))?;
-    let direction = |name: &str| {
-        section
-            .lines
-            .iter()
-            .find_map(|line| line.strip_prefix(name))
-            .map(|value| value.trim() == "on")
-    };
-    Some(direction("RX:")? || direction("TX:")?)
+    Some(is_direction_paused(section, "RX:")? || is_direction_paused(section, "TX:")?)
+}
+
+fn is_direction_paused(section: &Section<'_>, direction: &str) -> Option<bool> {
+    let mut lines = section.lines.iter();
+    let value = lines.find_map(|line| line.strip_prefix(direction))?;
+    Some(value.trim() == "on")
 }
 
 /// lldpad runs: whether it keeps PFC as wished. It does so only where it was told the same and
 /// takes nothing from the switch; seen at a boot: one that was told nothing switches PFC off half a
 /// minute after our unit switched it on.
 pub fn lldpad_agrees(sections: &[Section<'_>], wanted: &Settings) -> Option<bool> {
-    let value = |word: &str| -> Option<String> {
-        find_section(sections, word)?
-            .lines
-            .iter()
-            .find_map(|line| line.split_once('='))
-            .map(|(_, value)| value.trim().to_owned())
-    };
     find_section(sections, "lldpad")?;
+    if wanted.pfc.is_none() {
+        return Some(true);
+    }
     // a mask of bits: 8 is priority 3 (lldpad 1.1)
-    let mask = value("lldpad-pfc").and_then(|text| text.parse::<u8>().ok());
+    let mask = find_assigned_value(sections, "lldpad-pfc").and_then(|text| text.parse::<u8>().ok());
     let enabled = mask.map(|mask| {
         (0u8..8)
             .filter(|priority| mask >> priority & 1 == 1)
             .collect()
     });
-    Some(
-        wanted.pfc.is_none() || (value("lldpad").as_deref() == Some("no") && wanted.pfc == enabled),
-    )
+    Some(find_assigned_value(sections, "lldpad") == Some("no") && wanted.pfc == enabled)
+}
+
+/// The value of the first line `NAME=VALUE` of a section.
+fn find_assigned_value<'t>(sections: &[Section<'t>], word: &str) -> Option<&'t str> {
+    let mut lines = find_section(sections, word)?.lines.iter();
+    let (_, value) = lines.find_map(|line| line.split_once('='))?;
+    Some(value.trim())
 }
 
 /// Firmware or an LLDP agent owns DCBX where the kernel's `host` mode is off.
 pub fn foreign_dcbx(sections: &[Section<'_>]) -> Option<bool> {
-    let section = find_section(sections, "dcbx").filter(|section| section.code() == Some(0))?;
-    let value: Value = serde_json::from_str(&section.text()).ok()?;
-    let is_on = |key: &str| value.get(key).and_then(Value::as_bool) == Some(true);
-    (is_on("host") || is_on("lld_managed")).then(|| !is_on("host"))
+    let value = parse_section_json(sections, "dcbx")?;
+    let is_host = read_flag_field(&value, "host") == Some(true);
+    let is_firmware = read_flag_field(&value, "lld_managed") == Some(true);
+    (is_host || is_firmware).then_some(!is_host)
 }
 
 /// The commands that bring `now` to `wanted`: classes before the map, the map before PFC, so that
 /// no packet is marked for a class that is not lossless yet. The DSCP map is exact: code points
 /// that are not wished for go.
 pub fn build_dcb_commands(netdev: &str, wanted: &Settings, now: &Settings) -> Vec<Vec<String>> {
-    let mut all = Vec::new();
-    let mut add = |object: &str, verb: &str, words: Vec<String>| {
-        let head = [object, verb, "dev", netdev].map(str::to_owned);
-        all.push(head.into_iter().chain(words).collect());
-    };
+    let mut commands = Vec::new();
     if let Some(ets) = &wanted.ets
         && now.ets.as_ref() != Some(ets)
     {
-        add("ets", "set", ets_words(ets));
+        commands.push(build_dcb_command("ets", "set", netdev, ets_words(ets)));
     }
     if let Some(dscp) = &wanted.dscp
         && now.dscp.as_ref() != Some(dscp)
@@ -206,7 +193,7 @@ pub fn build_dcb_commands(netdev: &str, wanted: &Settings, now: &Settings) -> Ve
         // what is new first: when the last entry goes, mlx5 falls back to trusting the VLAN tag
         for (verb, words) in [("replace", dscp_words(set)), ("del", dscp_words(gone))] {
             if !words.is_empty() {
-                add("app", verb, words);
+                commands.push(build_dcb_command("app", verb, netdev, words));
             }
         }
     }
@@ -215,14 +202,21 @@ pub fn build_dcb_commands(netdev: &str, wanted: &Settings, now: &Settings) -> Ve
     {
         let mut words = vec!["prio-pfc".to_owned(), "all:off".to_owned()];
         words.extend(pfc.iter().map(|priority| format!("{priority}:on")));
-        add("pfc", "set", words);
+        commands.push(build_dcb_command("pfc", "set", netdev, words));
     }
     if let Some(metres) = wanted.cable_length_m
         && now.cable_length_m != Some(metres)
     {
-        add("pfc", "set", vec!["delay".to_owned(), metres.to_string()]);
+        let words = vec!["delay".to_owned(), metres.to_string()];
+        commands.push(build_dcb_command("pfc", "set", netdev, words));
     }
-    all
+    commands
+}
+
+fn build_dcb_command(object: &str, verb: &str, netdev: &str, words: Vec<String>) -> Vec<String> {
+    let mut command = [object, verb, "dev", netdev].map(str::to_owned).to_vec();
+    command.extend(words);
+    command
 }
 
 /// `dscp-prio 26:3 48:6`; nothing for a map without entries.
@@ -237,22 +231,19 @@ fn dscp_words<'a>(map: impl Iterator<Item = (&'a u8, &'a u8)>) -> Vec<String> {
 }
 
 fn ets_words(ets: &Ets) -> Vec<String> {
-    let row = |name: &str, list: Vec<String>| {
-        std::iter::once(name.to_owned())
-            .chain(
-                list.into_iter()
-                    .enumerate()
-                    .map(|(at, value)| format!("{at}:{value}")),
-            )
-            .collect::<Vec<_>>()
-    };
-    let texts = |list: &[u8; 8]| list.iter().map(ToString::to_string).collect::<Vec<_>>();
-    [
-        row("prio-tc", texts(&ets.prio_tc)),
-        row("tc-tsa", ets.tsa.to_vec()),
-        row("tc-bw", texts(&ets.bandwidth)),
-    ]
-    .concat()
+    let mut words = Vec::new();
+    push_numbered_words(&mut words, "prio-tc", &ets.prio_tc);
+    push_numbered_words(&mut words, "tc-tsa", &ets.tsa);
+    push_numbered_words(&mut words, "tc-bw", &ets.bandwidth);
+    words
+}
+
+/// `prio-tc 0:0 1:0 ...`.
+fn push_numbered_words(words: &mut Vec<String>, name: &str, values: &[impl std::fmt::Display]) {
+    words.push(name.to_owned());
+    for (at, value) in values.iter().enumerate() {
+        words.push(format!("{at}:{value}"));
+    }
 }
 
 /// dcb numbers its requests by the second and leaves the kernel's acknowledgement of one unread;
@@ -332,16 +323,17 @@ fn pairs_after<'a>(words: &[&'a str], from: &str) -> BTreeMap<u8, &'a str> {
 }
 
 fn decode_ets(words: &[&str]) -> Option<Ets> {
-    let numbers = |name: &str| -> Option<[u8; 8]> {
-        let values = pairs_after(words, name).into_values();
-        let list: Option<Vec<u8>> = values.map(|value| value.parse().ok()).collect();
-        list?.try_into().ok()
-    };
     let tsa = pairs_after(words, "tc-tsa").into_values();
     let tsa: Vec<String> = tsa.map(str::to_owned).collect();
     Some(Ets {
-        prio_tc: numbers("prio-tc")?,
+        prio_tc: parse_numbers_after(words, "prio-tc")?,
         tsa: tsa.try_into().ok()?,
-        bandwidth: numbers("tc-bw")?,
+        bandwidth: parse_numbers_after(words, "tc-bw")?,
     })
+}
+
+fn parse_numbers_after(words: &[&str], name: &str) -> Option<[u8; 8]> {
+    let values = pairs_after(words, name).into_values();
+    let list: Option<Vec<u8>> = values.map(|value| value.parse().ok()).collect();
+    list?.try_into().ok()
 }

@@ -127,60 +127,58 @@ pub fn build_mlnx_qos_commands(
     wanted: &Settings,
     now: &Settings,
 ) -> Vec<Vec<String>> {
-    let join = |list: &mut dyn Iterator<Item = String>| list.collect::<Vec<_>>().join(",");
-    let mut all: Vec<Vec<String>> = Vec::new();
-    let mut add = |words: &[&str]| {
-        all.push(
-            ["-i", netdev]
-                .iter()
-                .chain(words)
-                .map(|word| (*word).to_owned())
-                .collect(),
-        )
-    };
-    if let Some(ets) = wanted
-        .ets
-        .as_ref()
-        .filter(|ets| now.ets.as_ref() != Some(ets))
+    let mut calls: Vec<Vec<String>> = Vec::new();
+    if let Some(ets) = &wanted.ets
+        && now.ets.as_ref() != Some(ets)
     {
-        let numbers = |list: &[u8; 8]| join(&mut list.iter().map(ToString::to_string));
-        add(&[
-            "-p",
-            &numbers(&ets.prio_tc),
-            "-s",
-            &ets.tsa.join(","),
-            "-t",
-            &numbers(&ets.bandwidth),
-        ]);
+        let (classes, shares) = (join_numbers(&ets.prio_tc), join_numbers(&ets.bandwidth));
+        let algorithms = ets.tsa.join(",");
+        let words: [&str; 6] = ["-p", &classes, "-s", &algorithms, "-t", &shares];
+        calls.push(build_call(netdev, &words));
     }
-    if let Some(dscp) = wanted
-        .dscp
-        .as_ref()
-        .filter(|dscp| now.dscp.as_ref() != Some(dscp))
+    if let Some(dscp) = &wanted.dscp
+        && now.dscp.as_ref() != Some(dscp)
     {
-        add(&["--trust", if dscp.is_empty() { "pcp" } else { "dscp" }]);
+        let trust_mode = if dscp.is_empty() { "pcp" } else { "dscp" };
+        calls.push(build_call(netdev, &["--trust", trust_mode]));
         for (code, priority) in dscp {
-            add(&["--dscp2prio", &format!("set,{code},{priority}")]);
+            let mapping = format!("set,{code},{priority}");
+            calls.push(build_call(netdev, &["--dscp2prio", &mapping]));
         }
     }
-    // The length alone would switch PFC off; PFC alone sends a length of 0, which the driver takes
-    // for none said.
+    calls.extend(build_pfc_call(netdev, wanted, now));
+    calls
+}
+
+fn build_call(netdev: &str, words: &[&str]) -> Vec<String> {
+    let mut call = vec!["-i".to_owned(), netdev.to_owned()];
+    call.extend(words.iter().map(|word| (*word).to_owned()));
+    call
+}
+
+/// PFC and the length of cable go together. The length alone would switch PFC off; PFC alone sends
+/// a length of 0, which the driver takes for none said.
+fn build_pfc_call(netdev: &str, wanted: &Settings, now: &Settings) -> Option<Vec<String>> {
     let cable = wanted
         .cable_length_m
         .filter(|metres| now.cable_length_m != Some(*metres));
-    let pfc = wanted
-        .pfc
-        .as_ref()
-        .filter(|pfc| now.pfc.as_ref() != Some(pfc) || cable.is_some())
-        .or(now.pfc.as_ref().filter(|_| cable.is_some()));
-    if let Some(pfc) = pfc {
-        let list = join(&mut (0..8).map(|priority| u8::from(pfc.contains(&priority)).to_string()));
-        match cable {
-            Some(metres) => add(&["--pfc", &list, "--cable_len", &metres.to_string()]),
-            None => add(&["--pfc", &list]),
-        }
+    let pfc = match cable {
+        Some(_) => wanted.pfc.as_ref().or(now.pfc.as_ref())?,
+        None => wanted
+            .pfc
+            .as_ref()
+            .filter(|pfc| now.pfc.as_ref() != Some(pfc))?,
+    };
+    let flags = [0, 1, 2, 3, 4, 5, 6, 7].map(|priority| u8::from(pfc.contains(&priority)));
+    let mut call = build_call(netdev, &["--pfc", &join_numbers(&flags)]);
+    if let Some(metres) = cable {
+        call.extend(["--cable_len".to_owned(), metres.to_string()]);
     }
-    all
+    Some(call)
+}
+
+fn join_numbers(list: &[u8; 8]) -> String {
+    list.map(|number| number.to_string()).join(",")
 }
 
 /// `mlnx_qos` with each of these words, one call after the other.
@@ -201,50 +199,47 @@ pub fn decode_script(text: &str) -> Settings {
             .split_whitespace()
             .map(|word| word.trim_matches('\''))
             .collect();
-        let behind = |flag: &str| {
-            words
-                .iter()
-                .position(|word| *word == flag)
-                .and_then(|at| words.get(at + 1))
-                .copied()
-        };
-        let numbers = |flag: &str| {
-            behind(flag)?
-                .split(',')
-                .map(|v| v.parse().ok())
-                .collect::<Option<Vec<u8>>>()?
-                .try_into()
-                .ok()
-        };
-        if let Some(list) = behind("--pfc") {
+        if let Some(list) = find_flag_value(&words, "--pfc") {
             all.pfc = Some(list_enabled_priorities(list.split(',')));
         }
-        if let Some(metres) = behind("--cable_len") {
+        if let Some(metres) = find_flag_value(&words, "--cable_len") {
             all.cable_length_m = metres.parse().ok();
         }
-        if let Some([code, priority]) = behind("--dscp2prio")
-            .and_then(|list| list.strip_prefix("set,"))
-            .and_then(|pair| pair.split_once(','))
-            .map(|(a, b)| [a, b])
-            && let (Ok(code), Ok(priority)) = (code.parse(), priority.parse())
+        if let Some(mapping) = find_flag_value(&words, "--dscp2prio")
+            && let Some((code, priority)) = parse_dscp_mapping(mapping)
         {
             all.dscp.get_or_insert_default().insert(code, priority);
         }
-        let tsa = behind("-s").and_then(|list| {
-            list.split(',')
-                .map(str::to_owned)
-                .collect::<Vec<_>>()
-                .try_into()
-                .ok()
-        });
-        if let (Some(prio_tc), Some(tsa), Some(bandwidth)) = (numbers("-p"), tsa, numbers("-t")) {
-            all.ets = Some(Ets {
-                prio_tc,
-                tsa,
-                bandwidth,
-            });
+        if let Some(ets) = decode_ets(&words) {
+            all.ets = Some(ets);
         }
     }
     all.pause = super::dcb::decode_script(text).pause;
     all
+}
+
+fn find_flag_value<'w>(words: &[&'w str], flag: &str) -> Option<&'w str> {
+    let at = words.iter().position(|word| *word == flag)?;
+    words.get(at + 1).copied()
+}
+
+/// `set,26,3`.
+fn parse_dscp_mapping(mapping: &str) -> Option<(u8, u8)> {
+    let (code, priority) = mapping.strip_prefix("set,")?.split_once(',')?;
+    Some((code.parse().ok()?, priority.parse().ok()?))
+}
+
+fn decode_ets(words: &[&str]) -> Option<Ets> {
+    let tsa = find_flag_value(words, "-s")?.split(',').map(str::to_owned);
+    let tsa: Vec<String> = tsa.collect();
+    Some(Ets {
+        prio_tc: parse_numbers(find_flag_value(words, "-p")?)?,
+        tsa: tsa.try_into().ok()?,
+        bandwidth: parse_numbers(find_flag_value(words, "-t")?)?,
+    })
+}
+
+fn parse_numbers(list: &str) -> Option<[u8; 8]> {
+    let numbers: Option<Vec<u8>> = list.split(',').map(|word| word.parse().ok()).collect();
+    numbers?.try_into().ok()
 }

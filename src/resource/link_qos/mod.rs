@@ -14,6 +14,7 @@ use super::{
     Action, Assessment, Attribute, BodyError, DesiredResource, Disruption, Fact, Plane, Read,
     ReadResults, Reading, ResourceKind,
 };
+use crate::body::read_text_field;
 use serde_json::{Value, json};
 use settings::Settings;
 
@@ -55,7 +56,7 @@ impl ResourceKind for LinkQos {
     }
 
     fn address_name(&self, body: &Value) -> Option<String> {
-        body.get("netdev")?.as_str().map(str::to_owned)
+        read_text_field(body, "netdev").map(str::to_owned)
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
@@ -483,8 +484,6 @@ fn record_qos_disruption(
     if !changes {
         return;
     }
-    let is_mapped =
-        |settings: &Settings| settings.dscp.as_ref().is_some_and(|dscp| !dscp.is_empty());
     assessment.disruption = Disruption::Reload;
     // The Linux kernel: drivers/net/ethernet/mellanox/mlx5/core/en_dcbnl.c,
     // `mlx5e_dcbnl_ieee_setpfc` toggles the port's link.
@@ -496,13 +495,17 @@ fn record_qos_disruption(
              PFC"
         ));
     }
-    if wanted.dscp.is_some() && is_mapped(wanted) != is_mapped(now) {
+    if wanted.dscp.is_some() && has_dscp_map(wanted) != has_dscp_map(now) {
         assessment.disruption = Disruption::LinkBlip;
         assessment.interrupts_netdevs = vec![netdev.to_owned()];
         assessment.interrupts.push(format!(
             "RDMA traffic on {netdev} stops for about 1 s, because what it trusts changes"
         ));
     }
+}
+
+fn has_dscp_map(settings: &Settings) -> bool {
+    settings.dscp.as_ref().is_some_and(|dscp| !dscp.is_empty())
 }
 
 /// What ran before comes back, and our files go.

@@ -1,6 +1,7 @@
 //! The settings of a lossless class as one value: what a body wishes for, what runs, what our
 //! script would set.
 
+use crate::body::read_flag_field;
 use crate::fields::Fields;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -41,66 +42,56 @@ impl Settings {
     /// The settings of a body. PFC and global pause exclude each other, so that PFC switches pause
     /// off by itself.
     pub fn of(body: &Value) -> Self {
-        let pfc = body.get("pfc").and_then(Value::as_array).map(|list| {
-            list.iter()
-                .filter_map(parse_small_number)
-                .collect::<BTreeSet<u8>>()
-        });
-        let any = pfc.as_ref().is_some_and(|pfc| !pfc.is_empty());
-        let pause = body
-            .get("pause")
-            .and_then(Value::as_bool)
-            .or(any.then_some(false));
-        let dscp = body.get("dscp").and_then(Value::as_object);
-        let dscp = dscp.map(|map| {
-            map.iter()
-                .filter_map(|(code, priority)| {
-                    Some((code.parse().ok()?, parse_small_number(priority)?))
-                })
-                .collect()
-        });
-        let cable_length_m = body
-            .get("cable_length_m")
-            .and_then(Value::as_u64)
-            .and_then(|metres| u16::try_from(metres).ok());
-        Settings {
-            cable_length_m,
-            pfc,
-            ets: body
-                .get("ets")
-                .filter(|ets| ets.is_object())
-                .and_then(|ets| ets_of(ets).ok()),
-            dscp,
-            pause,
+        let mut settings = Settings::default();
+        if let Some(Value::Array(list)) = body.get("pfc") {
+            let priorities = list.iter().filter_map(parse_small_number);
+            settings.pfc = Some(priorities.collect());
         }
+        if let Some(ets @ Value::Object(_)) = body.get("ets") {
+            settings.ets = ets_of(ets).ok();
+        }
+        if let Some(Value::Object(map)) = body.get("dscp") {
+            let mut priorities = BTreeMap::new();
+            for (code, priority) in map {
+                if let (Ok(code), Some(priority)) = (code.parse(), parse_small_number(priority)) {
+                    priorities.insert(code, priority);
+                }
+            }
+            settings.dscp = Some(priorities);
+        }
+        let is_lossless = settings.pfc.as_ref().is_some_and(|pfc| !pfc.is_empty());
+        settings.pause = match read_flag_field(body, "pause") {
+            None if is_lossless => Some(false),
+            pause => pause,
+        };
+        let metres = body.get("cable_length_m").and_then(Value::as_u64);
+        settings.cable_length_m = metres.and_then(|metres| u16::try_from(metres).ok());
+        settings
     }
 
     /// Each setting that is there, by the name of its attribute.
     pub fn values(&self) -> BTreeMap<&'static str, Value> {
         let mut values = BTreeMap::new();
-        values.extend(
-            self.pfc
-                .as_ref()
-                .map(|pfc| ("pfc", Value::from_iter(pfc.iter().copied()))),
-        );
-        values.extend(
-            self.ets
-                .as_ref()
-                .and_then(|ets| Some(("ets", serde_json::to_value(ets).ok()?))),
-        );
-        values.extend(self.dscp.as_ref().map(|dscp| {
-            (
-                "dscp",
-                dscp.iter()
-                    .map(|(code, priority)| (code.to_string(), Value::from(*priority)))
-                    .collect(),
-            )
-        }));
-        values.extend(self.pause.map(|pause| ("pause", Value::from(pause))));
-        values.extend(
-            self.cable_length_m
-                .map(|metres| ("cable_length_m", Value::from(metres))),
-        );
+        if let Some(pfc) = &self.pfc {
+            values.insert("pfc", Value::from_iter(pfc.iter().copied()));
+        }
+        if let Some(ets) = &self.ets
+            && let Ok(ets) = serde_json::to_value(ets)
+        {
+            values.insert("ets", ets);
+        }
+        if let Some(dscp) = &self.dscp {
+            let entries = dscp
+                .iter()
+                .map(|(code, priority)| (code.to_string(), Value::from(*priority)));
+            values.insert("dscp", entries.collect());
+        }
+        if let Some(pause) = self.pause {
+            values.insert("pause", Value::from(pause));
+        }
+        if let Some(metres) = self.cable_length_m {
+            values.insert("cable_length_m", Value::from(metres));
+        }
         values
     }
 }
@@ -113,41 +104,31 @@ fn parse_small_number(value: &Value) -> Option<u8> {
 /// priority) to value. A priority that a mapping leaves out is in class 0; without any mapping each
 /// priority is in the class of its number.
 pub fn ets_of(body: &Value) -> Result<Ets, (&'static str, String)> {
-    let prio_tc = match body.get("prio_tc").filter(|value| !value.is_null()) {
-        None => [0, 1, 2, 3, 4, 5, 6, 7],
-        Some(value) => parse_eight_values(value, 0, |entry| {
-            parse_small_number(entry).filter(|class| *class < 8)
-        })
-        .ok_or((
-            "/ets/prio_tc",
-            "must give classes 0 to 7 for priorities 0 to 7".to_owned(),
-        ))?,
+    let prio_tc = match body.get("prio_tc") {
+        None | Some(Value::Null) => [0, 1, 2, 3, 4, 5, 6, 7],
+        Some(value) => {
+            parse_eight_values(value, 0, |entry| parse_number_up_to(entry, 7)).ok_or((
+                "/ets/prio_tc",
+                "must give classes 0 to 7 for priorities 0 to 7".to_owned(),
+            ))?
+        }
     };
-    let algorithm = |entry: &Value| {
-        entry
-            .as_str()
-            .filter(|word| matches!(*word, "strict" | "ets"))
-            .map(str::to_owned)
-    };
-    let tsa = match body.get("tsa").filter(|value| !value.is_null()) {
-        None => std::array::from_fn(|_| "ets".to_owned()),
-        Some(value) => parse_eight_values(value, "ets".to_owned(), algorithm).ok_or((
+    let tsa = match body.get("tsa") {
+        None | Some(Value::Null) => std::array::from_fn(|_| "ets".to_owned()),
+        Some(value) => parse_eight_values(value, "ets".to_owned(), parse_algorithm).ok_or((
             "/ets/tsa",
             "must give `strict` or `ets` for classes 0 to 7".to_owned(),
         ))?,
     };
-    let none = Value::Array(vec![Value::from(0); 8]);
-    let bandwidth = parse_eight_values(
-        body.get("bandwidth")
-            .filter(|value| !value.is_null())
-            .unwrap_or(&none),
-        0,
-        |entry| parse_small_number(entry).filter(|share| *share <= 100),
-    );
-    let bandwidth = bandwidth.ok_or((
-        "/ets/bandwidth",
-        "must give percent for classes 0 to 7".to_owned(),
-    ))?;
+    let bandwidth = match body.get("bandwidth") {
+        None | Some(Value::Null) => [0; 8],
+        Some(value) => {
+            parse_eight_values(value, 0, |entry| parse_number_up_to(entry, 100)).ok_or((
+                "/ets/bandwidth",
+                "must give percent for classes 0 to 7".to_owned(),
+            ))?
+        }
+    };
     let sum: u32 = bandwidth.iter().map(|share| u32::from(*share)).sum();
     if tsa.iter().any(|word| word == "ets") && sum != 100 {
         return Err((
@@ -170,6 +151,17 @@ pub fn ets_of(body: &Value) -> Result<Ets, (&'static str, String)> {
         tsa,
         bandwidth,
     })
+}
+
+fn parse_number_up_to(entry: &Value, most: u8) -> Option<u8> {
+    parse_small_number(entry).filter(|number| *number <= most)
+}
+
+fn parse_algorithm(entry: &Value) -> Option<String> {
+    match entry.as_str()? {
+        word @ ("strict" | "ets") => Some(word.to_owned()),
+        _ => None,
+    }
 }
 
 /// A list of eight, or a mapping from `0` .. `7` to values with a default.
@@ -236,21 +228,21 @@ fn is_priority_list(value: &Value) -> bool {
 }
 
 fn is_dscp_map(value: &Value) -> bool {
-    let is_entry = |(code, priority): (&String, &Value)| {
-        code.parse::<u8>().is_ok_and(|code| code < 64) && is_priority(priority)
+    let Value::Object(map) = value else {
+        return false;
     };
-    value
-        .as_object()
-        .is_some_and(|map| map.iter().all(is_entry))
+    map.iter().all(|(code, priority)| {
+        code.parse::<u8>().is_ok_and(|code| code < 64) && is_priority(priority)
+    })
 }
 
 fn check_ets(fields: &mut Fields<'_>) {
-    let help = || Some("known: prio_tc, tsa, bandwidth".to_owned());
+    let help = "known: prio_tc, tsa, bandwidth";
     let Some(ets) = fields.get("ets") else {
         return;
     };
     let Some(map) = ets.as_object() else {
-        fields.error("/ets", "`ets` must be a mapping", help());
+        fields.error("/ets", "`ets` must be a mapping", Some(help.to_owned()));
         return;
     };
     for key in map.keys() {
@@ -258,7 +250,7 @@ fn check_ets(fields: &mut Fields<'_>) {
             fields.error(
                 &format!("/ets/{key}"),
                 format!("`{key}` is not a field of ets"),
-                help(),
+                Some(help.to_owned()),
             );
         }
     }

@@ -4,6 +4,7 @@
 //! the second: aristanetworks/anta, anta/tests/interfaces.py (`VerifyInterfacesStatus`).
 
 use super::{LENGTH_MAX, LldpNeighbour, NEIGHBOURS_MAX};
+use crate::body::read_text_field;
 use crate::sections::SHELL;
 use railwright_base::text::one_line;
 use serde_json::Value;
@@ -11,77 +12,68 @@ use std::collections::BTreeMap;
 
 /// The script: what both commands print.
 pub fn render_eos_lldp_script() -> String {
-    let ask = |word: &str, command: &str| {
-        format!(
-            "o=$(as FastCli -p 15 -c '{command} | json' </dev/null 2>&1); printf '\\n== {word} \
-             %s\\n' $?\n\
-             printf '%s\\n' \"$o\" | sed 's/^/|/'\n"
-        )
-    };
     format!(
         "{SHELL}if ! command -v FastCli >/dev/null 2>&1; then printf '\\n== lldpctl 127\\n'; else\n\
          {}{}fi\n\
          echo; echo '== end'\n",
-        ask("interfaces", "show interfaces description"),
-        ask("neighbors", "show lldp neighbors detail"),
+        render_eos_query("interfaces", "show interfaces description"),
+        render_eos_query("neighbors", "show lldp neighbors detail"),
+    )
+}
+
+fn render_eos_query(word: &str, command: &str) -> String {
+    format!(
+        "o=$(as FastCli -p 15 -c '{command} | json' </dev/null 2>&1); printf '\\n== {word} \
+         %s\\n' $?\n\
+         printf '%s\\n' \"$o\" | sed 's/^/|/'\n"
     )
 }
 
 /// Whether ports have a link; nothing where they are down and nobody can tell.
 pub fn parse_eos_link_states(text: &str) -> BTreeMap<String, Option<bool>> {
     let json: Value = serde_json::from_str(text).unwrap_or_default();
-    let members = json
-        .get("interfaceDescriptions")
-        .and_then(Value::as_object)
-        .into_iter()
-        .flatten();
-    let link = |(name, member): (&String, &Value)| {
-        let word = |key: &str| member.get(key).and_then(Value::as_str);
-        let link = (word("interfaceStatus") != Some("adminDown"))
-            .then(|| word("lineProtocolStatus") == Some("up"));
-        (one_line(name, LENGTH_MAX), link)
+    let mut links = BTreeMap::new();
+    let Some(Value::Object(members)) = json.get("interfaceDescriptions") else {
+        return links;
     };
-    members.take(NEIGHBOURS_MAX).map(link).collect()
+    for (name, member) in members.iter().take(NEIGHBOURS_MAX) {
+        let is_down_by_hand = read_text_field(member, "interfaceStatus") == Some("adminDown");
+        let has_link = read_text_field(member, "lineProtocolStatus") == Some("up");
+        let link = (!is_down_by_hand).then_some(has_link);
+        links.insert(one_line(name, LENGTH_MAX), link);
+    }
+    links
 }
 
 /// Neighbours by port; nothing where that is no answer.
 pub fn parse_eos_neighbours(text: &str) -> Option<BTreeMap<String, Vec<LldpNeighbour>>> {
     let json: Value = serde_json::from_str(text).ok()?;
-    let of_port = |(name, member): (&String, &Value)| {
-        let heard = member
-            .get("lldpNeighborInfo")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten();
-        (
-            one_line(name, LENGTH_MAX),
-            heard
-                .take(NEIGHBOURS_MAX)
-                .map(parse_eos_neighbour)
-                .collect::<Vec<_>>(),
-        )
-    };
-    let ports = json.get("lldpNeighbors")?.as_object()?;
-    Some(
-        ports
-            .iter()
-            .map(of_port)
-            .filter(|(_, heard)| !heard.is_empty())
-            .collect(),
-    )
+    let mut ports = BTreeMap::new();
+    for (name, member) in json.get("lldpNeighbors")?.as_object()? {
+        let Some(Value::Array(heard)) = member.get("lldpNeighborInfo") else {
+            continue;
+        };
+        if !heard.is_empty() {
+            let heard = heard.iter().take(NEIGHBOURS_MAX);
+            let neighbours = heard.map(parse_eos_neighbour).collect();
+            ports.insert(one_line(name, LENGTH_MAX), neighbours);
+        }
+    }
+    Some(ports)
 }
 
 fn parse_eos_neighbour(heard: &Value) -> LldpNeighbour {
-    let word = |from: &Value, key: &str| {
-        let text = from.get(key).and_then(Value::as_str).unwrap_or_default();
-        one_line(text.trim_matches('"'), LENGTH_MAX)
-    };
     let port = heard.get("neighborInterfaceInfo").unwrap_or(&Value::Null);
     LldpNeighbour {
-        system: word(heard, "systemName"),
-        chassis: word(heard, "chassisId"),
-        port: word(port, "interfaceId"),
-        port_is_mac: port.get("interfaceIdType").and_then(Value::as_str) == Some("macAddress"),
-        description: word(port, "interfaceDescription"),
+        system: read_eos_text(heard, "systemName"),
+        chassis: read_eos_text(heard, "chassisId"),
+        port: read_eos_text(port, "interfaceId"),
+        port_is_mac: read_text_field(port, "interfaceIdType") == Some("macAddress"),
+        description: read_eos_text(port, "interfaceDescription"),
     }
+}
+
+fn read_eos_text(from: &Value, key: &str) -> String {
+    let text = read_text_field(from, key).unwrap_or_default();
+    one_line(text.trim_matches('"'), LENGTH_MAX)
 }

@@ -5,6 +5,7 @@
 mod eos;
 pub mod script;
 
+use super::body::read_text_field;
 use super::sections;
 use super::{Read, ReadResults};
 use railwright_base::text::one_line;
@@ -100,33 +101,24 @@ pub fn decode_lldp_answer(answers: &ReadResults, read: &Read) -> Result<Lldp, Si
 /// certain.
 fn parse_lldpctl_neighbours(json: &Value) -> BTreeMap<String, Vec<LldpNeighbour>> {
     let mut all: BTreeMap<String, Vec<LldpNeighbour>> = BTreeMap::new();
-    for interface in list_array_members(json, "lldp")
-        .flat_map(|lldp| list_array_members(lldp, "interface"))
-        .take(NEIGHBOURS_MAX)
-    {
-        let Some(netdev) = interface.get("name").and_then(Value::as_str) else {
+    let interfaces =
+        list_array_members(json, "lldp").flat_map(|lldp| list_array_members(lldp, "interface"));
+    for interface in interfaces.take(NEIGHBOURS_MAX) {
+        let Some(netdev) = read_text_field(interface, "name") else {
             continue;
         };
-        let chassis = list_array_members(interface, "chassis")
-            .next()
-            .unwrap_or(&Value::Null);
-        let port = list_array_members(interface, "port")
-            .next()
-            .unwrap_or(&Value::Null);
-        let of_network = |member: &Value| {
-            list_array_members(member, "id")
-                .next()
-                .and_then(|id| id.get("type"))
-                .and_then(Value::as_str)
-                == Some("mac")
-        };
+        let chassis = list_array_members(interface, "chassis").next();
+        let chassis = chassis.unwrap_or(&Value::Null);
+        let port = list_array_members(interface, "port").next();
+        let port = port.unwrap_or(&Value::Null);
+        let port_id = list_array_members(port, "id").next();
         all.entry(one_line(netdev, LENGTH_MAX))
             .or_default()
             .push(LldpNeighbour {
                 system: extract_first_value(chassis, "name"),
                 chassis: extract_first_value(chassis, "id"),
                 port: extract_first_value(port, "id"),
-                port_is_mac: of_network(port),
+                port_is_mac: port_id.is_some_and(|id| read_text_field(id, "type") == Some("mac")),
                 description: extract_first_value(port, "descr"),
             });
     }

@@ -24,17 +24,15 @@ impl NetdevIdentity {
     }
 
     fn of(line: &str) -> Option<Self> {
-        let mut words = line.strip_prefix("netdev ")?.split_whitespace();
-        let mut word = || words.next().map(str::to_owned);
-        let (name, pci) = (word()?, word()?);
-        let macs = [word()?, word()?]
-            .into_iter()
-            .filter(|mac| mac != "-")
-            .collect();
+        let words: Vec<&str> = line.strip_prefix("netdev ")?.split_whitespace().collect();
+        let [name, pci, mac, permanent_mac, ..] = words.as_slice() else {
+            return None;
+        };
+        let macs = [mac, permanent_mac].into_iter().filter(|mac| **mac != "-");
         Some(NetdevIdentity {
-            name,
-            pci: Some(pci).filter(|pci| pci != "-"),
-            macs,
+            name: (*name).to_owned(),
+            pci: (*pci != "-").then(|| (*pci).to_owned()),
+            macs: macs.map(|mac| (*mac).to_owned()).collect(),
         })
     }
 }
@@ -77,8 +75,10 @@ impl NetdevNameFacts<'_> {
     /// systemd.
     pub fn id_path(&self) -> Option<&str> {
         let path = find_section(&self.sections, "udev")?.value("ID_PATH")?;
-        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, ':' | '.' | '_' | '-');
-        (!path.is_empty() && path.chars().all(plain)).then_some(path)
+        let is_plain = path
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, ':' | '.' | '_' | '-'));
+        (!path.is_empty() && is_plain).then_some(path)
     }
 
     /// Nobody would give it a name.
@@ -93,24 +93,11 @@ impl NetdevNameFacts<'_> {
         let rules = find_section(&self.sections, "rules")
             .map(|rules| rules.lines.as_slice())
             .unwrap_or_default();
-        let by_rule = rules.iter().find_map(|line| {
-            let (path, rule) = line.split_once(':')?;
-            if rule.trim_start().starts_with('#') {
-                return None;
-            }
-            let name = rule.split(',').find_map(|part| {
-                part.trim()
-                    .strip_prefix("NAME")?
-                    .trim_start_matches(':')
-                    .strip_prefix("=\"")
-            });
-            Some((path.to_owned(), name?.trim_end_matches('"').to_owned()))
-        });
-        let by_file = || {
-            self.applied()
-                .and_then(|file| Some((file.rest.to_owned(), file.value("Name")?.to_owned())))
-        };
-        by_rule.or_else(by_file)
+        if let Some((path, name)) = rules.iter().find_map(|line| parse_naming_rule(line)) {
+            return Some((path.to_owned(), name.to_owned()));
+        }
+        let file = self.applied()?;
+        Some((file.rest.to_owned(), file.value("Name")?.to_owned()))
     }
 
     /// The names of settings in the file of somebody else that udev applies to the NIC, and will
@@ -132,7 +119,24 @@ impl NetdevNameFacts<'_> {
     /// The file that udev applied, where it is neither ours nor what systemd brings for NICs that
     /// nobody has configured.
     fn applied(&self) -> Option<&Section<'_>> {
-        let usual = |path: &str| path.ends_with("/99-default.link") || path.starts_with(OWN);
-        find_section(&self.sections, "link-file").filter(|file| !usual(file.rest))
+        let file = find_section(&self.sections, "link-file")?;
+        let is_usual = file.rest.ends_with("/99-default.link") || file.rest.starts_with(OWN);
+        (!is_usual).then_some(file)
     }
+}
+
+/// `PATH:..., NAME="rail0"`: the path, and the name that the rule gives.
+fn parse_naming_rule(line: &str) -> Option<(&str, &str)> {
+    let (path, rule) = line.split_once(':')?;
+    if rule.trim_start().starts_with('#') {
+        return None;
+    }
+    for part in rule.split(',') {
+        if let Some(value) = part.trim().strip_prefix("NAME")
+            && let Some(name) = value.trim_start_matches(':').strip_prefix("=\"")
+        {
+            return Some((path, name.trim_end_matches('"')));
+        }
+    }
+    None
 }

@@ -17,6 +17,7 @@ use super::{
     Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading,
     ResourceKind,
 };
+use crate::body::read_text_field;
 use found::{NetdevIdentity, NetdevNameFacts, parse_netdev_name_facts};
 use keyed::{RenameEffect, predict_rename_effect};
 use railwright_base::text::one_line;
@@ -32,7 +33,7 @@ impl ResourceKind for NetdevName {
     }
 
     fn address_name(&self, body: &Value) -> Option<String> {
-        body.get("name")?.as_str().map(str::to_owned)
+        read_text_field(body, "name").map(str::to_owned)
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
@@ -49,8 +50,7 @@ impl ResourceKind for NetdevName {
                 Some(help),
             );
         }
-        let help =
-            || Some("such as 0000:3b:00.0, or b8:ce:f6:00:00:01, in small letters".to_owned());
+        let help = "such as 0000:3b:00.0, or b8:ce:f6:00:00:01, in small letters";
         if let Some(device) = fields
             .text("device", true)
             .filter(|device| !is_device(device))
@@ -61,7 +61,7 @@ impl ResourceKind for NetdevName {
                     "`{}` is neither a PCI address nor a MAC address",
                     one_line(device, 40)
                 ),
-                help(),
+                Some(help.to_owned()),
             );
         }
         if let Some(with) = fields.get("with") {
@@ -72,7 +72,7 @@ impl ResourceKind for NetdevName {
                 fields.error(
                     "/with",
                     "`with` must be a list of PCI addresses or MAC addresses",
-                    help(),
+                    Some(help.to_owned()),
                 );
             }
         }
@@ -146,13 +146,10 @@ impl ResourceKind for NetdevName {
 /// A name that the kernel may give to another NIC at the same time is a race that either can win
 /// (systemd.link(5), Name=); a dot belongs to VLANs.
 fn may_be_given(name: &str) -> bool {
-    let of_kernel = |start: &str| {
-        name.strip_prefix(start)
-            .is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit()))
-    };
+    let without_number = name.trim_end_matches(|c: char| c.is_ascii_digit());
     is_netdev(name)
         && !name.contains(['.', '@'])
-        && !["", "eth", "ib", "wlan"].into_iter().any(of_kernel)
+        && !["", "eth", "ib", "wlan"].contains(&without_number)
 }
 
 fn is_device(text: &str) -> bool {
@@ -428,15 +425,12 @@ fn plan_netdev_name_undo(
     };
     let found = parse_netdev_name_facts(out);
     let desired = extract_desired_name(wish);
-    let earlier = before.get("own").and_then(Value::as_str);
+    let earlier = read_text_field(before, "own");
     let own = found.own();
-    let shown = |text: Option<&str>| text.map_or(Reading::Absent, Reading::is);
-    let mut attribute =
-        Attribute::in_plane(Plane::Persisted, shown(earlier), shown(own.as_deref()));
-    let old = before
-        .get("running")
-        .and_then(Value::as_str)
-        .filter(|old| *old != desired && is_netdev(old));
+    let [wanted, actual] =
+        [earlier, own.as_deref()].map(|text| text.map_or(Reading::Absent, Reading::is));
+    let mut attribute = Attribute::in_plane(Plane::Persisted, wanted, actual);
+    let old = read_text_field(before, "running").filter(|old| *old != desired && is_netdev(old));
     let is_ours = found
         .netdevs
         .iter()

@@ -13,6 +13,7 @@ use super::{
     Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading,
     ResourceKind,
 };
+use crate::body::{read_flag_field, read_text_field};
 use railwright_base::TargetKind;
 use railwright_base::text::{format_count, one_line};
 use serde_json::{Map, Value};
@@ -37,7 +38,7 @@ impl ResourceKind for NodeAllocatable {
     }
 
     fn address_name(&self, body: &Value) -> Option<String> {
-        body.get("resource")?.as_str().map(str::to_owned)
+        read_text_field(body, "resource").map(str::to_owned)
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
@@ -193,13 +194,11 @@ fn check_node_name(pointer: &str, name: Option<&str>, fields: &mut Fields) {
 /// `times`.
 fn compute_desired_amounts(body: &Value) -> Option<Map<String, Value>> {
     let times = body.get("times").and_then(Value::as_u64).unwrap_or(1);
-    let product = |(node, amount): (String, Value)| {
-        Some((node, Value::from(amount.as_u64()?.saturating_mul(times))))
-    };
-    parse_declared_amounts(body)?
-        .into_iter()
-        .map(product)
-        .collect()
+    let mut amounts = parse_declared_amounts(body)?;
+    for amount in amounts.values_mut() {
+        *amount = Value::from(amount.as_u64()?.saturating_mul(times));
+    }
+    Some(amounts)
 }
 
 fn parse_declared_amounts(body: &Value) -> Option<Map<String, Value>> {
@@ -223,17 +222,15 @@ fn is_resource(name: &str) -> bool {
         return false;
     };
     let is_foreign = !domain.ends_with("kubernetes.io") && !domain.starts_with("requests.");
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    let ends = |text: &str| {
-        text.starts_with(|c: char| c.is_ascii_alphanumeric())
-            && text.ends_with(|c: char| c.is_ascii_alphanumeric())
-    };
     let is_domain = manifest::is_subdomain(domain) && domain.len() + "requests.".len() <= 253;
     is_domain
         && is_foreign
         && (1..=63).contains(&name.len())
-        && name.chars().all(plain)
-        && ends(name)
+        && name.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && name.ends_with(|c: char| c.is_ascii_alphanumeric())
+        && name
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
 }
 
 /// `4 nodes give 1000`, `2 nodes give 200, 2 nodes give 400`.
@@ -242,14 +239,12 @@ fn describe_desired_amounts(wanted: &Map<String, Value>) -> String {
     for amount in wanted.values().filter_map(Value::as_u64) {
         *amounts.entry(amount).or_default() += 1;
     }
-    let one = |(amount, nodes): (&u64, &usize)| {
-        format!(
-            "{} {} {amount}",
-            format_count(*nodes, "node"),
-            if *nodes == 1 { "gives" } else { "give" }
-        )
-    };
-    amounts.iter().map(one).collect::<Vec<_>>().join(", ")
+    let mut words = Vec::new();
+    for (amount, nodes) in amounts {
+        let verb = if nodes == 1 { "gives" } else { "give" };
+        words.push(format!("{} {verb} {amount}", format_count(nodes, "node")));
+    }
+    words.join(", ")
 }
 
 fn build_allocatable_reading(
@@ -301,7 +296,7 @@ fn find_node_shortfall(resource: &str, amount: &Value, node: Option<&Value>) -> 
             )
         )),
         // What a kubelet said last stands there long after it fell silent.
-        Some(_) if node.get("ready").and_then(Value::as_bool) != Some(true) => {
+        Some(_) if read_flag_field(node, "ready") != Some(true) => {
             Some("the node is not Ready".to_owned())
         }
         Some(_) => None,

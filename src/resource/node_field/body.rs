@@ -2,7 +2,7 @@
 
 use super::field::{Effect, NodeField};
 use crate::BodyError;
-use crate::body::read_text_list_field;
+use crate::body::{read_text_field, read_text_list_field};
 use crate::fields::Fields;
 use crate::kubernetes_object::labels::{KEY_HELP, OF_THE_KUBELET, VALUE_HELP, is_key, is_value};
 use crate::kubernetes_object::manifest::is_subdomain;
@@ -74,15 +74,11 @@ pub struct NodeFieldRequest {
 impl NodeFieldRequest {
     /// Of a body that was checked.
     pub fn of(sort: NodeFieldKind, body: &Value) -> Option<Self> {
-        let cluster = body
-            .get("cluster")
-            .and_then(Value::as_str)
+        let cluster = read_text_field(body, "cluster")
             .unwrap_or_default()
             .to_owned();
         let adopts = body.get("adopt") == Some(&Value::Bool(true));
-        let adopt_with = body
-            .get("adopt_with")
-            .and_then(Value::as_str)
+        let adopt_with = read_text_field(body, "adopt_with")
             .unwrap_or("adopt: true")
             .to_owned();
         Some(NodeFieldRequest {
@@ -137,19 +133,13 @@ fn parse_values_by_node(sort: NodeFieldKind, body: &Value) -> Option<BTreeMap<St
 }
 
 /// A number or a truth where a text has to stand, and its field.
-fn no_text(body: &Value) -> Option<(&'static str, &Value)> {
-    let is_other = |value: &&Value| value.is_number() || value.is_boolean();
-    let of_node = || {
-        body.get("values")?
-            .as_object()?
-            .values()
-            .find(is_other)
-            .map(|value| ("values", value))
-    };
-    body.get("value")
-        .filter(is_other)
-        .map(|value| ("value", value))
-        .or_else(of_node)
+fn find_unquoted_value(body: &Value) -> Option<(&'static str, &Value)> {
+    if let Some(value @ (Value::Number(_) | Value::Bool(_))) = body.get("value") {
+        return Some(("value", value));
+    }
+    let mut values = body.get("values")?.as_object()?.values();
+    let value = values.find(|value| value.is_number() || value.is_boolean())?;
+    Some(("values", value))
 }
 
 /// All that is wrong with a body.
@@ -169,7 +159,7 @@ pub fn check_node_field_body(sort: NodeFieldKind, body: &Value) -> Vec<BodyError
     }
     fields.flag("adopt");
     fields.text("adopt_with", false);
-    match (parse_values_by_node(sort, body), no_text(body)) {
+    match (parse_values_by_node(sort, body), find_unquoted_value(body)) {
         (None, Some((field, value))) => {
             let help = format!("write it in quotes: \"{value}\"");
             fields.error(

@@ -77,7 +77,9 @@ pub fn diff_node_field(asked: &NodeFieldRequest, answers: &ReadResults) -> Asses
         let names = shorten_node_set(&nodeset::fold_node_set(
             &asked.values.keys().collect::<Vec<_>>(),
         ));
-        assessment.refusal.get_or_insert_with(|| no_node(&names));
+        assessment
+            .refusal
+            .get_or_insert_with(|| describe_missing_nodes(&names));
         assessment.attributes.insert(
             names,
             Attribute::in_plane(Plane::Persisted, Reading::is("present"), Reading::Absent),
@@ -96,32 +98,25 @@ fn collect_missing_nodes(
     nodes: &BTreeMap<String, FieldNow>,
 ) -> BTreeMap<String, Attribute> {
     let mut by_value: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for (name, value) in asked
-        .values
-        .iter()
-        .filter(|(name, _)| !nodes.contains_key(*name))
-    {
-        by_value.entry(value).or_default().push(name);
+    for (name, value) in &asked.values {
+        if !nodes.contains_key(name) {
+            by_value.entry(value).or_default().push(name);
+        }
     }
-    let one = |(value, names): (&str, Vec<&str>)| {
+    let mut attributes = BTreeMap::new();
+    for (value, names) in by_value {
         let names = shorten_node_set(&nodeset::fold_node_set(&names));
+        let wanted = Reading::is(asked.field.value(value));
         let found = Reading::Unknown(format!(
             "{}; once it has, the next apply sets it there",
-            no_node(&names)
+            describe_missing_nodes(&names)
         ));
-        (
-            names,
-            Attribute::in_plane(
-                Plane::Persisted,
-                Reading::is(asked.field.value(value)),
-                found,
-            ),
-        )
-    };
-    by_value.into_iter().map(one).collect()
+        attributes.insert(names, Attribute::in_plane(Plane::Persisted, wanted, found));
+    }
+    attributes
 }
 
-fn no_node(names: &str) -> String {
+fn describe_missing_nodes(names: &str) -> String {
     format!(
         "the cluster has no node {names}; if it is there under another name, `kubernetes_node` in \
          the spec has to say that"
@@ -279,17 +274,18 @@ fn build_diff_from_cases(asked: &NodeFieldRequest, cases: &Cases) -> Assessment 
         assessment.attributes.insert(name, attribute);
         match case {
             NodeFieldCase::Field { change, .. } => {
-                edits.extend(change.iter().map(|change| NodeEdit {
-                    nodes: nodes.clone(),
-                    change: change.clone(),
-                }))
+                if let Some(change) = change.clone() {
+                    edits.push(NodeEdit { nodes, change });
+                }
             }
             NodeFieldCase::Mark { value, by } => {
                 let who = by.as_deref().unwrap_or("somebody else");
-                assessment.residue.extend(value.as_ref().map(|now| {
+                if let Some(now) = value {
                     let now = one_line(&field.shown(now), 80);
-                    format!("{set}: {now} stays, which {who} set since")
-                }));
+                    assessment
+                        .residue
+                        .push(format!("{set}: {now} stays, which {who} set since"));
+                }
                 let change = NodeFieldChange {
                     old: value.clone(),
                     new: value.clone(),
@@ -298,14 +294,14 @@ fn build_diff_from_cases(asked: &NodeFieldRequest, cases: &Cases) -> Assessment 
                 edits.push(NodeEdit { nodes, change });
             }
             NodeFieldCase::Theirs { found, by, why, .. } => {
-                let is = found.as_ref().map_or_else(
-                    || "absent".to_owned(),
-                    |found| one_line(&field.shown(found), 80),
-                );
-                let by_whom = by
-                    .as_ref()
-                    .map(|by| format!(", which {by} set"))
-                    .unwrap_or_default();
+                let is = match found {
+                    Some(found) => one_line(&field.shown(found), 80),
+                    None => "absent".to_owned(),
+                };
+                let by_whom = match by {
+                    Some(by) => format!(", which {by} set"),
+                    None => String::new(),
+                };
                 refusals.push(format!("{set}: {is}{by_whom}; {why}"));
             }
         }
@@ -346,16 +342,13 @@ fn build_case_attribute(
             return (format!("mark on {set}"), attribute);
         }
     };
-    let read_value = |value: Option<&String>| {
-        value.map_or(Reading::Absent, |value| Reading::is(field.value(value)))
-    };
+    let [wanted, found] = [wanted, found.as_ref()].map(|value| match value {
+        Some(value) => Reading::is(field.value(value)),
+        None => Reading::Absent,
+    });
     let attribute = Attribute {
         by: by.as_ref().map(|by| format!("{SET_BY}{by} at {last}")),
-        ..Attribute::in_plane(
-            Plane::Persisted,
-            read_value(wanted),
-            read_value(found.as_ref()),
-        )
+        ..Attribute::in_plane(Plane::Persisted, wanted, found)
     };
     (set.to_owned(), attribute)
 }

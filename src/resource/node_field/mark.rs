@@ -41,15 +41,13 @@ const NAME_LIMIT: usize = 63;
 /// The annotation of a label or a taint. A prefix of a key has no `_` and an effect neither, so
 /// that each field has its own.
 pub fn build_ownership_annotation_name(field: &NodeField) -> String {
-    let of_key = |key: &str| {
-        key.split_once('/').map_or_else(
-            || format!("-{key}"),
-            |(prefix, name)| format!(".{prefix}_{name}"),
-        )
+    let (word, key, effect) = match field {
+        NodeField::Label { key } => ("label", key, String::new()),
+        NodeField::Taint { key, effect } => ("taint", key, format!("_{}", effect.word())),
     };
-    let (word, whole) = match field {
-        NodeField::Label { key } => ("label", of_key(key)),
-        NodeField::Taint { key, effect } => ("taint", format!("{}_{}", of_key(key), effect.word())),
+    let whole = match key.split_once('/') {
+        Some((prefix, name)) => format!(".{prefix}_{name}{effect}"),
+        None => format!("-{key}{effect}"),
     };
     match word.len() + whole.len() <= NAME_LIMIT {
         true => format!("railwright.io/{word}{whole}"),

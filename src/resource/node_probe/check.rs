@@ -151,10 +151,10 @@ pub fn evaluate_probe_output(
         let said = [&ran.err, &ran.out]
             .into_iter()
             .find_map(|text| text.lines().rev().find(|line| !line.trim().is_empty()));
-        let said = said.map_or_else(
-            || "it says nothing".to_owned(),
-            |line| one_line(line.trim(), 160),
-        );
+        let said = match said {
+            Some(line) => one_line(line.trim(), 160),
+            None => "it says nothing".to_owned(),
+        };
         return match body.exits.get(&ran.code.to_string()) {
             Some(words) => NodeProbeVerdict::Wrong(words.clone()),
             None => NodeProbeVerdict::Unknown(format!(
@@ -175,8 +175,8 @@ pub fn evaluate_probe_output(
 impl ExpectedProbeLines {
     fn judge(&self, node: &str, out: &str) -> NodeProbeVerdict {
         let wanted = normalize_whitespace(&self.begin);
-        let begins = |line: &&str| normalize_whitespace(line).starts_with(&wanted);
-        let found = out.lines().filter(begins).count();
+        let lines = out.lines().map(normalize_whitespace);
+        let found = lines.filter(|line| line.starts_with(&wanted)).count();
         let many = match self.count.as_ref().map(|count| count.of(node).copied()) {
             None if found > 0 => return NodeProbeVerdict::AsWished,
             Some(Some(count)) if found == count => return NodeProbeVerdict::AsWished,
@@ -198,23 +198,21 @@ fn normalize_whitespace(line: &str) -> String {
     line.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+type Row = Map<String, Value>;
+
 impl Rows {
     fn judge(&self, node: &str, out: &str) -> NodeProbeVerdict {
-        let Ok(all) = serde_json::from_str::<Vec<Map<String, Value>>>(if out.trim().is_empty() {
-            "[]"
-        } else {
-            out
-        }) else {
+        let out = if out.trim().is_empty() { "[]" } else { out };
+        let Ok(all) = serde_json::from_str::<Vec<Row>>(out) else {
             return NodeProbeVerdict::Unknown("its output is no list in JSON".to_owned());
         };
-        let Some(is_meant) = self.of.of(node) else {
+        if !self.of.is_given_for(node) {
             return NodeProbeVerdict::Unknown(NOT_SAID.to_owned());
-        };
-        let meant: Vec<&Map<String, Value>> = all.iter().filter(|row| is_meant(row)).collect();
-        let name = |row: &Map<String, Value>| {
-            row.get(&self.of.field)
-                .map_or_else(String::new, format_plain_value)
-        };
+        }
+        let meant: Vec<&Row> = all
+            .iter()
+            .filter(|row| self.of.selects(row, node))
+            .collect();
         if let Some(count) = &self.count {
             let Some(count) = count.of(node) else {
                 return NodeProbeVerdict::Unknown(NOT_SAID.to_owned());
@@ -228,46 +226,41 @@ impl Rows {
             }
         }
         for row in &meant {
-            if let Some((field, wanted)) = self
-                .each
-                .iter()
-                .find(|(field, wanted)| row.get(*field) != Some(wanted))
-            {
-                let found = row
-                    .get(field)
-                    .map_or_else(|| "not said".to_owned(), format_plain_value);
+            for (field, wanted) in &self.each {
+                let found = match row.get(field) {
+                    Some(found) if found == wanted => continue,
+                    Some(found) => format_plain_value(found),
+                    None => "not said".to_owned(),
+                };
                 return NodeProbeVerdict::Wrong(format!(
                     "{} has {field} {found} instead of {}",
-                    name(row),
+                    format_row_field(row, &self.of.field),
                     format_plain_value(wanted)
                 ));
             }
         }
-        self.above
-            .as_ref()
-            .map_or(NodeProbeVerdict::AsWished, |above| {
-                above.judge(&all, &is_meant, &name)
-            })
+        match &self.above {
+            Some(above) => above.judge(&all, &self.of, node),
+            None => NodeProbeVerdict::AsWished,
+        }
     }
 }
 
 impl ProbeRowSelector {
-    fn of<'a>(&'a self, node: &str) -> Option<impl Fn(&Map<String, Value>) -> bool + 'a> {
-        let names = match &self.is {
-            Some(is) => Some(is.of(node)?),
-            None => None,
+    /// Whether the spec says which rows of this node are meant.
+    fn is_given_for(&self, node: &str) -> bool {
+        self.is.as_ref().is_none_or(|is| is.of(node).is_some())
+    }
+
+    fn selects(&self, row: &Row, node: &str) -> bool {
+        let value = row.get(&self.field).and_then(Value::as_str);
+        let value = value.unwrap_or_default();
+        let is_named = match &self.is {
+            Some(is) => is.of(node).is_some_and(|names| names.contains(value)),
+            None => true,
         };
-        Some(move |row: &Map<String, Value>| {
-            let value = row
-                .get(&self.field)
-                .and_then(Value::as_str)
-                .unwrap_or_default();
-            names.is_none_or(|names| names.contains(value))
-                && self
-                    .begins
-                    .as_ref()
-                    .is_none_or(|begins| value.starts_with(begins.as_str()))
-        })
+        let begins = self.begins.as_deref().unwrap_or_default();
+        is_named && value.starts_with(begins)
     }
 
     fn words(&self) -> String {
@@ -281,62 +274,56 @@ impl ProbeRowSelector {
 impl Above {
     /// The first row that is meant and not above the others, in words. A number that is written as
     /// something else is nobody's to compare.
-    fn judge(
-        &self,
-        all: &[Map<String, Value>],
-        is_meant: &impl Fn(&Map<String, Value>) -> bool,
-        name: &impl Fn(&Map<String, Value>) -> String,
-    ) -> NodeProbeVerdict {
-        let is_number =
-            |row: &&Map<String, Value>| row.get(&self.field).is_none_or(|value| value.is_u64());
-        let number =
-            |row: &Map<String, Value>| row.get(&self.field).and_then(Value::as_u64).unwrap_or(0);
-        let place = |row: &Map<String, Value>| {
-            row.get(&self.within)
-                .map_or_else(String::new, format_plain_value)
-        };
-        let places: BTreeSet<String> = all.iter().filter(|row| is_meant(row)).map(place).collect();
-        if let Some(row) = all
-            .iter()
-            .filter(|row| places.contains(&place(row)))
-            .find(|row| !is_number(row))
-        {
-            let value = row
-                .get(&self.field)
-                .map(Value::to_string)
-                .unwrap_or_default();
-            return NodeProbeVerdict::Unknown(format!(
-                "{} has {} {}, which is no number from 0 on",
-                name(row),
-                self.field,
-                one_line(&value, 60)
-            ));
-        }
-        for (at, row) in all.iter().enumerate().filter(|(_, row)| is_meant(row)) {
-            let collides = |(other_at, other): &(usize, &Map<String, Value>)| {
-                let same =
-                    *other_at != at && name(other) != name(row) && place(other) == place(row);
-                same && (number(other) == number(row)
-                    || (!is_meant(other) && number(other) > number(row)))
+    fn judge(&self, all: &[Row], meant: &ProbeRowSelector, node: &str) -> NodeProbeVerdict {
+        let meant_rows = all.iter().filter(|row| meant.selects(row, node));
+        let places: BTreeSet<String> = meant_rows
+            .clone()
+            .map(|row| format_row_field(row, &self.within))
+            .collect();
+        for row in all {
+            let Some(value) = row.get(&self.field).filter(|value| !value.is_u64()) else {
+                continue;
             };
-            if let Some((_, other)) = all.iter().enumerate().find(collides) {
-                let said = |row: &Map<String, Value>| {
-                    format!("{} has {} {}", name(row), self.field, number(row))
-                };
-                return NodeProbeVerdict::Wrong(one_line(
-                    &format!(
-                        "{} {}: {}, and {}",
-                        self.within,
-                        place(row),
-                        said(row),
-                        said(other)
-                    ),
-                    200,
+            if places.contains(&format_row_field(row, &self.within)) {
+                return NodeProbeVerdict::Unknown(format!(
+                    "{} has {} {}, which is no number from 0 on",
+                    format_row_field(row, &meant.field),
+                    self.field,
+                    one_line(&value.to_string(), 60)
                 ));
+            }
+        }
+        for row in meant_rows {
+            let name = format_row_field(row, &meant.field);
+            let place = format_row_field(row, &self.within);
+            let number = self.read_number(row);
+            for other in all {
+                let other_name = format_row_field(other, &meant.field);
+                let other_number = self.read_number(other);
+                let is_above =
+                    number > other_number || (number < other_number && meant.selects(other, node));
+                if is_above || other_name == name || format_row_field(other, &self.within) != place
+                {
+                    continue;
+                }
+                let words = format!(
+                    "{} {place}: {name} has {} {number}, and {other_name} has {} {other_number}",
+                    self.within, self.field, self.field
+                );
+                return NodeProbeVerdict::Wrong(one_line(&words, 200));
             }
         }
         NodeProbeVerdict::AsWished
     }
+
+    fn read_number(&self, row: &Row) -> u64 {
+        row.get(&self.field).and_then(Value::as_u64).unwrap_or(0)
+    }
+}
+
+/// A field of a row in words; nothing where it is not there.
+fn format_row_field(row: &Row, field: &str) -> String {
+    row.get(field).map(format_plain_value).unwrap_or_default()
 }
 
 fn format_plain_value(value: &Value) -> String {

@@ -152,25 +152,27 @@ impl ResourceKind for NodeProbe {
         let Ok(body) = NodeProbeBody::of(&wish.body) else {
             return Vec::new();
         };
-        let right = |resource: &str, verb: ApiVerb| Right {
-            namespace: Some(body.pod.namespace.clone()),
-            group: String::new(),
-            resource: resource.to_owned(),
-            name: None,
-            verb,
-        };
         let reason = format!(
             "`{}` in the pods of DaemonSet {}",
             one_line(&body.argv.join(" "), 80),
             body.pod.daemon_set
         );
-        [
+        let mut rights = Vec::new();
+        for (resource, verb) in [
             ("pods", ApiVerb::List),
             (EXEC, ApiVerb::Get),
             (EXEC, ApiVerb::Create),
-        ]
-        .map(|(resource, verb)| (right(resource, verb), reason.clone()))
-        .into()
+        ] {
+            let right = Right {
+                namespace: Some(body.pod.namespace.clone()),
+                group: String::new(),
+                resource: resource.to_owned(),
+                name: None,
+                verb,
+            };
+            rights.push((right, reason.clone()));
+        }
+        rights
     }
 }
 
@@ -229,7 +231,6 @@ impl<'a> NodeProbeFindings<'a> {
     fn reading(self, goal: &str, all: usize) -> Reading {
         let mut unknown = self.unknown;
         unknown.extend(self.to_come);
-        let count = |of: &BTreeMap<String, Vec<&str>>| of.values().map(Vec::len).sum::<usize>();
         match (self.wrong.is_empty(), unknown.is_empty()) {
             (true, true) => Reading::is(goal),
             (true, false) => Reading::Unknown(one_line(&format_names_by_problem(&unknown), 900)),
@@ -239,7 +240,8 @@ impl<'a> NodeProbeFindings<'a> {
                 } else {
                     format!("; not known: {}", format_names_by_problem(&unknown))
                 };
-                let good = all - count(&self.wrong) - count(&unknown);
+                let problems = self.wrong.values().chain(unknown.values());
+                let good = all - problems.map(Vec::len).sum::<usize>();
                 Reading::is(one_line(
                     &format!(
                         "{good} of {} as wished; {}{more}",

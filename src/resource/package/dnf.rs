@@ -62,7 +62,7 @@ fn format_dnf_package(package: &PackageVersion) -> String {
 pub fn install_script(packages: &[PackageVersion]) -> String {
     let words: Vec<_> = packages.iter().map(format_dnf_package).collect();
     let words = sh_words(words.iter().map(String::as_str));
-    let names = || packages.iter().map(|package| package.name.as_str());
+    let names = packages.iter().map(|package| package.name.as_str());
     format!(
         r#"{}{}n=0
 until plan=$(LC_ALL=C dnf --assumeno --setopt=install_weak_deps=False --setopt=exit_on_lock=True install {words} </dev/null 2>/dev/null); [ "$?" != 200 ] || [ "$n" = 12 ]; do n=$((n+1)); sleep 5; done
@@ -74,8 +74,8 @@ done
 d install {words} || verdict
 "#,
         render_dnf_functions(),
-        release::ask_again_script(names()),
-        sh_words(names()),
+        release::ask_again_script(names.clone()),
+        sh_words(names),
         release::replace_only_ours(
             "dnf",
             r#"printf '%s\n' "$plan" | sed -n 's/^ *replacing  *\([^ ]*\)\.[^. ]* .*/\1/p'"#

@@ -146,18 +146,21 @@ fn dpkg_word(letter: u8) -> &'static str {
 /// Lines `rpm <tab> name <tab> epoch:version-release`, epoch `(none)` left out as dnf does, and
 /// `lock <tab> pattern`. Of several versions the wanted one, or the one that came last.
 fn of_rpm(name: &str, wanted: Option<&str>, out: &str) -> FoundPackage {
-    let of = |word: &'static str| {
-        out.lines()
-            .filter_map(move |line| line.strip_prefix(word)?.strip_prefix('\t'))
-    };
-    let lines = of("rpm")
-        .filter_map(|line| line.split_once('\t'))
-        .filter(|(package, _)| *package == name);
-    let mut versions: Vec<&str> = lines
-        .map(|(_, version)| version.trim_start_matches("(none):"))
-        .collect();
     let mut found = FoundPackage::absent(PackageManager::Dnf);
-    found.held = of("lock").any(|pattern| is_versionlock_of(pattern, name));
+    let mut versions = Vec::new();
+    for line in out.lines() {
+        match line.split_once('\t') {
+            Some(("rpm", package)) => {
+                if let Some((package, version)) = package.split_once('\t')
+                    && package == name
+                {
+                    versions.push(version.trim_start_matches("(none):"));
+                }
+            }
+            Some(("lock", pattern)) => found.held |= is_versionlock_of(pattern, name),
+            _ => {}
+        }
+    }
     let at = versions
         .iter()
         .position(|there| wanted.is_some_and(|wanted| is_rpm(wanted, there)));
@@ -201,8 +204,7 @@ fn is_versionlock_of(pattern: &str, name: &str) -> bool {
         return false;
     };
     let (epoch, version) = rest.split_once(':').unwrap_or(("0", rest));
-    let numeric = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    numeric(epoch)
+    epoch.bytes().all(|byte| byte.is_ascii_digit())
         && version.starts_with(|c: char| c.is_ascii_digit())
         && version.matches('-').count() < 2
 }

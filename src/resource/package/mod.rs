@@ -13,7 +13,7 @@ pub mod script;
 use super::action::{PackageManager, PackageVersion};
 use super::body::{
     FieldShape, check_fields, is_word, new_body_error, new_optional_field, new_required_field,
-    read_flag_field, require_condition,
+    read_flag_field, read_text_field, require_condition,
 };
 use super::{
     Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading,
@@ -175,13 +175,12 @@ impl ResourceKind for Package {
     }
 
     fn address_name(&self, body: &Value) -> Option<String> {
-        body.get("name").and_then(Value::as_str).map(str::to_owned)
+        read_text_field(body, "name").map(str::to_owned)
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
         let mut errors = check_fields(body, "", FIELDS);
-        let text = |field: &str| body.get(field).and_then(Value::as_str);
-        if let Some(name) = text("name") {
+        if let Some(name) = read_text_field(body, "name") {
             // apt takes a hyphen at the end for the order to remove (apt-get(8)).
             let is_name = is_word(name, ".+_:-")
                 && name.starts_with(|c: char| c.is_ascii_alphanumeric())
@@ -194,7 +193,7 @@ impl ResourceKind for Package {
                 "one package, without its version",
             );
         }
-        if let Some(version) = text("version") {
+        if let Some(version) = read_text_field(body, "version") {
             require_condition(
                 &mut errors,
                 is_word(version, ".+_:~^-"),
@@ -203,11 +202,11 @@ impl ResourceKind for Package {
                 "the manager's own notation, such as 1.2-3",
             );
         }
-        match text("state") {
+        match read_text_field(body, "state") {
             None | Some("present") => {}
             Some("absent") => {
-                let alone =
-                    text("version").is_none() && read_flag_field(body, "hold") != Some(true);
+                let alone = read_text_field(body, "version").is_none()
+                    && read_flag_field(body, "hold") != Some(true);
                 require_condition(
                     &mut errors,
                     alone,

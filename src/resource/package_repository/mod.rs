@@ -7,7 +7,7 @@ pub mod script;
 use super::action::PackageManager;
 use super::body::{
     FieldShape, check_fields, is_word, new_body_error, new_optional_field, new_required_field,
-    read_text_list_field, require_condition,
+    read_text_field, read_text_list_field, require_condition,
 };
 use super::file::found::{FileState, build_config_file_action};
 use super::{
@@ -74,11 +74,7 @@ impl<'a> DesiredRepository<'a> {
     fn key(&self) -> String {
         format!(
             "{}\n",
-            self.body
-                .get("key")
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-                .trim()
+            read_text_field(self.body, "key").unwrap_or_default().trim()
         )
     }
 
@@ -267,13 +263,12 @@ impl ResourceKind for PackageRepository {
     }
 
     fn address_name(&self, body: &Value) -> Option<String> {
-        body.get("name").and_then(Value::as_str).map(str::to_owned)
+        read_text_field(body, "name").map(str::to_owned)
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
         let mut errors = check_fields(body, "", FIELDS);
-        let text = |field: &str| body.get(field).and_then(Value::as_str);
-        if let Some(name) = text("name") {
+        if let Some(name) = read_text_field(body, "name") {
             require_condition(
                 &mut errors,
                 is_word(name, "_-"),
@@ -282,10 +277,10 @@ impl ResourceKind for PackageRepository {
                 "for example rdma",
             );
         }
-        if let Some(url) = text("url") {
+        if let Some(url) = read_text_field(body, "url") {
             check_url(url, &mut errors);
         }
-        if let Some(key) = text("key") {
+        if let Some(key) = read_text_field(body, "key") {
             require_condition(
                 &mut errors,
                 is_armoured_key(key),
@@ -294,15 +289,18 @@ impl ResourceKind for PackageRepository {
                 "`gpg --armor --export KEY`; unsigned repositories are refused",
             );
         }
-        let suite: Vec<String> = text("suite").map(str::to_owned).into_iter().collect();
+        let suite: Vec<String> = read_text_field(body, "suite")
+            .map(str::to_owned)
+            .into_iter()
+            .collect();
         let components = read_text_list_field(body, "components");
         let architectures = read_text_list_field(body, "architectures");
         check_words("/suite", &suite, &mut errors);
         check_words("/components", &components, &mut errors);
         check_words("/architectures", &architectures, &mut errors);
-        match text("manager") {
+        match read_text_field(body, "manager") {
             Some("apt") => {
-                let flat = text("suite").is_none_or(|suite| suite.ends_with('/'));
+                let flat = read_text_field(body, "suite").is_none_or(|suite| suite.ends_with('/'));
                 require_condition(
                     &mut errors,
                     flat == components.is_empty(),

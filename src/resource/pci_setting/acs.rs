@@ -228,16 +228,18 @@ pub(super) fn plan_acs_undo(before: &Value, answers: &ReadResults, assessment: &
         assessment.residue = vec!["ACS stays as it is until the next reboot".to_owned()];
         return;
     };
-    let there: BTreeMap<&String, u16> = now.iter().map(|(bridge, word)| (bridge, *word)).collect();
-    let back: BTreeMap<&String, u16> = there
-        .keys()
-        .filter_map(|bridge| Some((*bridge, old.get(*bridge)? & ACS_ALL)))
-        .collect();
-    let writes: Vec<PciWrite> = back
-        .iter()
-        .filter(|(bridge, word)| there.get(*bridge) != Some(word))
-        .map(|(bridge, word)| build_acs_write(bridge, *word, ACS_ALL))
-        .collect();
+    let (mut there, mut back) = (BTreeMap::new(), BTreeMap::new());
+    let mut writes: Vec<PciWrite> = Vec::new();
+    for (bridge, word) in &now {
+        there.insert(bridge, *word);
+        let Some(earlier) = old.get(bridge).map(|earlier| earlier & ACS_ALL) else {
+            continue;
+        };
+        back.insert(bridge, earlier);
+        if earlier != *word {
+            writes.push(build_acs_write(bridge, earlier, ACS_ALL));
+        }
+    }
     if !writes.is_empty() && !means.can_write() {
         assessment.residue =
             vec!["ACS stays as it is until the next reboot: nothing here can write it".to_owned()];

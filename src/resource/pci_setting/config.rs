@@ -38,42 +38,9 @@ impl PciConfigSpace {
     /// From the lines of `od -A x -t x1`, where a `*` stands for more lines like the one before.
     /// The error fits after "unknown:".
     pub fn of_dump(lines: &[&str]) -> Result<Self, String> {
-        let broken = || "its configuration space could not be read".to_owned();
-        let mut bytes: Vec<u8> = Vec::new();
-        let mut repeats = false;
-        for line in lines {
-            let mut words = line.split_whitespace();
-            let Some(first) = words.next() else { continue };
-            if first == "*" {
-                repeats = true;
-                continue;
-            }
-            let at = usize::from_str_radix(first, 16)
-                .ok()
-                .filter(|at| *at <= SPACE_BYTES)
-                .ok_or_else(broken)?;
-            if repeats {
-                let last: Vec<u8> = bytes
-                    .get(bytes.len().saturating_sub(16)..)
-                    .unwrap_or_default()
-                    .to_vec();
-                if last.is_empty() || !bytes.len().is_multiple_of(16) {
-                    return Err(broken());
-                }
-                while bytes.len() < at {
-                    bytes.extend(&last);
-                }
-                repeats = false;
-            }
-            if at != bytes.len() {
-                return Err(broken());
-            }
-            for word in words.take(16) {
-                bytes.push(u8::from_str_radix(word, 16).map_err(|_| broken())?);
-            }
-        }
+        let bytes = parse_dump(lines).filter(|bytes| bytes.len() >= OPEN_BYTES);
+        let bytes = bytes.ok_or("its configuration space could not be read")?;
         match bytes.len() {
-            0..OPEN_BYTES => Err(broken()),
             OPEN_BYTES => Err(
                 "only root reads more than the first 64 bytes of its configuration space"
                     .to_owned(),
@@ -159,29 +126,68 @@ impl PciConfigSpace {
     }
 }
 
+/// The bytes in the lines of `od -A x -t x1`; none where they make no sense.
+fn parse_dump(lines: &[&str]) -> Option<Vec<u8>> {
+    let mut bytes: Vec<u8> = Vec::new();
+    let mut repeats = false;
+    for line in lines {
+        let mut words = line.split_whitespace();
+        let Some(first) = words.next() else { continue };
+        if first == "*" {
+            repeats = true;
+            continue;
+        }
+        let at = usize::from_str_radix(first, 16).ok()?;
+        if at > SPACE_BYTES {
+            return None;
+        }
+        if repeats {
+            let last = bytes.get(bytes.len().saturating_sub(16)..)?.to_vec();
+            if last.is_empty() || !bytes.len().is_multiple_of(16) {
+                return None;
+            }
+            while bytes.len() < at {
+                bytes.extend(&last);
+            }
+            repeats = false;
+        }
+        if at != bytes.len() {
+            return None;
+        }
+        for word in words.take(16) {
+            bytes.push(u8::from_str_radix(word, 16).ok()?);
+        }
+    }
+    Some(bytes)
+}
+
 /// A space such as a simulated host shows: power management at 0x40, PCI Express at 0x60 with these
 /// bits of the device control word, error reporting at 0x100, and with an ACS word its capability
 /// at 0x148.
 pub fn build_simulated_config_space(device_control: u16, acs: Option<u16>) -> Vec<u8> {
     let mut bytes = vec![0; SPACE_BYTES];
-    let mut put = |at: usize, word: u16| {
+    let mut words: Vec<(usize, u16)> = vec![
+        (0x00, 0x15b3),
+        (0x06, 0x0010),
+        (0x34, 0x0040),
+        (0x40, 0x6001),
+        (0x60, 0x0010),
+        (0x68, device_control),
+        (0x100, 0x0001),
+    ];
+    if let Some(word) = acs {
+        words.extend([
+            (0x102, 0x1481),
+            (0x148, 0x000d),
+            (0x14a, 0x0001),
+            (0x14c, 0x005f),
+            (0x14e, word),
+        ]);
+    }
+    for (at, word) in words {
         for (place, byte) in bytes.iter_mut().skip(at).zip(word.to_le_bytes()) {
             *place = byte;
         }
-    };
-    put(0x00, 0x15b3);
-    put(0x06, 0x0010);
-    put(0x34, 0x0040);
-    put(0x40, 0x6001);
-    put(0x60, 0x0010);
-    put(0x68, device_control);
-    put(0x100, 0x0001);
-    if let Some(word) = acs {
-        put(0x102, 0x1481);
-        put(0x148, 0x000d);
-        put(0x14a, 0x0001);
-        put(0x14c, 0x005f);
-        put(0x14e, word);
     }
     bytes
 }
@@ -202,12 +208,6 @@ pub fn acs_words(word: u16) -> String {
 
 /// True for `0000:3b:00.0`, as the kernel writes it.
 pub fn is_address(text: &str) -> bool {
-    let hex = |part: &str, least: usize, most: usize| {
-        (least..=most).contains(&part.len())
-            && part
-                .chars()
-                .all(|c| c.is_ascii_digit() || ('a'..='f').contains(&c))
-    };
     let parts: Vec<&str> = text.split(':').collect();
     let [domain, bus, rest] = parts.as_slice() else {
         return false;
@@ -215,11 +215,17 @@ pub fn is_address(text: &str) -> bool {
     let Some((slot, function)) = rest.split_once('.') else {
         return false;
     };
-    hex(domain, 4, 8)
-        && hex(bus, 2, 2)
-        && hex(slot, 2, 2)
-        && function.len() == 1
+    (4..=8).contains(&domain.len())
+        && (bus.len(), slot.len(), function.len()) == (2, 2, 1)
+        && is_small_hex(domain)
+        && is_small_hex(bus)
+        && is_small_hex(slot)
         && function.chars().all(|c| ('0'..='7').contains(&c))
+}
+
+fn is_small_hex(text: &str) -> bool {
+    text.chars()
+        .all(|c| c.is_ascii_digit() || ('a'..='f').contains(&c))
 }
 
 /// The field of the device control word for a maximum read request in bytes; none for a size that

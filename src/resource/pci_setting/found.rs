@@ -138,12 +138,6 @@ pub fn read_bridge_tree(answers: &ReadResults) -> Result<PciBridgeTree, String> 
     if code != 0 {
         return Err(format!("the PCI devices could not be read (status {code})"));
     }
-    let way = |path: &str| {
-        path.split('/')
-            .filter(|part| is_address(part))
-            .map(str::to_owned)
-            .collect::<Vec<_>>()
-    };
     let mut tree = PciBridgeTree {
         bridges: BTreeMap::new(),
         gpus: vec![],
@@ -157,16 +151,18 @@ pub fn read_bridge_tree(answers: &ReadResults) -> Result<PciBridgeTree, String> 
         let words: Vec<&str> = line.split(' ').collect();
         match words.as_slice() {
             ["device", class, "0x10de", path] if class.starts_with("0x03") => {
-                tree.gpus.push(way(path))
+                tree.gpus.push(parse_device_path(path))
             }
-            ["device", class, _, path] if class.starts_with("0x02") => tree.nics.push(way(path)),
+            ["device", class, _, path] if class.starts_with("0x02") => {
+                tree.nics.push(parse_device_path(path))
+            }
             ["device", class, _, path] if class.starts_with("0x0604") => {
-                if let Some(address) = way(path).pop() {
+                if let Some(address) = parse_device_path(path).pop() {
                     let acs = find_config_space(&sections, &address).map(|config| config.acs());
                     tree.bridges.insert(address, acs);
                 }
             }
-            ["passed", path] => tree.passed.push(way(path)),
+            ["passed", path] => tree.passed.push(parse_device_path(path)),
             ["netdev", netdev, address] if is_address(address) => {
                 tree.netdevs
                     .insert((*netdev).to_owned(), (*address).to_owned());
@@ -175,6 +171,12 @@ pub fn read_bridge_tree(answers: &ReadResults) -> Result<PciBridgeTree, String> 
         }
     }
     Ok(tree)
+}
+
+/// The addresses on a path of sysfs.
+fn parse_device_path(path: &str) -> Vec<String> {
+    let addresses = path.split('/').filter(|part| is_address(part));
+    addresses.map(str::to_owned).collect()
 }
 
 impl PciBridgeTree {

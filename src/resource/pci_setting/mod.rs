@@ -56,10 +56,9 @@ impl ResourceKind for PciSetting {
             ],
         );
         fields.resource("known_after");
-        let has = |fields: &Fields<'_>, name: &str| fields.get(name).is_some();
-        match (has(&fields, "acs"), has(&fields, "max_read_request")) {
-            (true, false) => acs::check_acs_body(&mut fields),
-            (false, true) => check_read_request(&mut fields),
+        match (fields.get("acs"), fields.get("max_read_request")) {
+            (Some(_), None) => acs::check_acs_body(&mut fields),
+            (None, Some(_)) => check_read_request(&mut fields),
             _ => fields.error(
                 "",
                 "one of `acs` and `max_read_request` is wished for",
@@ -119,12 +118,9 @@ fn is_acs(wish: &DesiredResource) -> bool {
 }
 
 fn check_read_request(fields: &mut Fields<'_>) {
-    match (
-        fields.get("netdev").is_some(),
-        fields.get("address").is_some(),
-    ) {
-        (true, false) => drop(fields.netdev(true)),
-        (false, true) => check_addresses(fields, "address"),
+    match (fields.get("netdev"), fields.get("address")) {
+        (Some(_), None) => drop(fields.netdev(true)),
+        (None, Some(_)) => check_addresses(fields, "address"),
         _ => fields.error("", "the NIC is named by `netdev` or by `address`", None),
     }
     for field in ["netdevs", "bridges"] {
@@ -156,15 +152,13 @@ fn check_addresses(fields: &mut Fields<'_>, field: &str) {
     let Some(value) = fields.get(field) else {
         return;
     };
-    let right = |value: &Value| value.as_str().is_some_and(is_address);
-    let all = if field == "address" {
-        right(value)
-    } else {
-        value
-            .as_array()
-            .is_some_and(|list| !list.is_empty() && list.iter().all(right))
+    let addresses = match value {
+        value if field == "address" => std::slice::from_ref(value),
+        Value::Array(list) => list.as_slice(),
+        _ => &[],
     };
-    if !all {
+    let mut texts = addresses.iter().map(Value::as_str);
+    if addresses.is_empty() || !texts.all(|text| text.is_some_and(is_address)) {
         let help = Some("as the kernel writes it, such as 0000:3b:00.0".to_owned());
         fields.error(
             &format!("/{field}"),
@@ -180,12 +174,15 @@ fn check_netdevs(fields: &mut Fields<'_>) {
     let Some(value) = fields.get("netdevs") else {
         return;
     };
-    let right = |value: &Value| value.as_str().is_some_and(is_netdev);
-    let all = value
-        .as_str()
-        .map(|text| text.split_whitespace().all(is_netdev));
-    let all = all.or_else(|| value.as_array().map(|list| list.iter().all(right)));
-    if all != Some(true) {
+    let are_netdevs = match value {
+        Value::String(text) => text.split_whitespace().all(is_netdev),
+        Value::Array(list) => {
+            let mut names = list.iter().map(Value::as_str);
+            names.all(|name| name.is_some_and(is_netdev))
+        }
+        _ => false,
+    };
+    if !are_netdevs {
         fields.error("/netdevs", "`netdevs` must be a list of netdevs", None);
     }
 }

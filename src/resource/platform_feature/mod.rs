@@ -8,6 +8,7 @@
 mod found;
 pub mod script;
 
+use super::body::read_text_field;
 use super::fields::Fields;
 use super::hardware::platform::{IommuState, PlatformFacts, read_platform_facts};
 use super::{
@@ -95,11 +96,6 @@ impl ResourceKind for PlatformFeature {
             _ => {}
         }
         fields.text("effect", true);
-        let is_advice = |advice: &Value| {
-            ["says", "source"]
-                .iter()
-                .all(|key| advice.get(key).is_some_and(|text| text.is_string()))
-        };
         let advice = fields.get("advice").and_then(Value::as_array);
         if !advice.is_some_and(|all| !all.is_empty() && all.iter().all(is_advice)) {
             let help = Some(
@@ -226,10 +222,16 @@ fn by_hand(feature: Feature, wish: &DesiredResource, answers: &ReadResults) -> S
         .into_iter()
         .flatten()
     {
-        let of = |key: &str| advice.get(key).and_then(Value::as_str).unwrap_or_default();
-        out.push_str(&format!(". {} ({})", of("says"), of("source")));
+        let says = read_text_field(advice, "says").unwrap_or_default();
+        let source = read_text_field(advice, "source").unwrap_or_default();
+        out.push_str(&format!(". {says} ({source})"));
     }
     out
+}
+
+fn is_advice(advice: &Value) -> bool {
+    advice.get("says").is_some_and(Value::is_string)
+        && advice.get("source").is_some_and(Value::is_string)
 }
 
 #[cfg(test)]

@@ -141,41 +141,39 @@ fn parse_rdma_port(number: u32, lines: &[&str]) -> RdmaPort {
         let Some((path, value)) = line.split_once(':') else {
             continue;
         };
-        let slot = || {
-            path.rsplit('/')
-                .next()
-                .and_then(|index| index.parse::<u32>().ok())
-        };
-        let word = || {
-            value
-                .split_once(": ")
-                .map_or(value, |(_, word)| word)
-                .trim()
-                .to_owned()
-        };
-        match path.rsplit_once('/').map_or(path, |(folder, _)| folder) {
-            "state" => port.state = word(),
-            "phys_state" => port.physical_state = word(),
-            "link_layer" => port.link_layer = value.to_owned(),
-            "rate" => port.rate = value.to_owned(),
-            "gids" => addresses.extend(slot().zip(value.parse::<Ipv6Addr>().ok())),
-            "gid_attrs/types" => kinds.extend(slot().map(|index| (index, value.to_owned()))),
-            "gid_attrs/ndevs" => netdevs.extend(slot().map(|index| (index, value.to_owned()))),
+        let (folder, name) = path.rsplit_once('/').unwrap_or((path, ""));
+        match (folder, name.parse::<u32>()) {
+            ("state", _) => port.state = strip_state_number(value).to_owned(),
+            ("phys_state", _) => port.physical_state = strip_state_number(value).to_owned(),
+            ("link_layer", _) => port.link_layer = value.to_owned(),
+            ("rate", _) => port.rate = value.to_owned(),
+            ("gids", Ok(index)) => {
+                if let Ok(address) = value.parse::<Ipv6Addr>() {
+                    addresses.insert(index, address);
+                }
+            }
+            ("gid_attrs/types", Ok(index)) => drop(kinds.insert(index, value.to_owned())),
+            ("gid_attrs/ndevs", Ok(index)) => drop(netdevs.insert(index, value.to_owned())),
             _ => {}
         }
     }
-    port.gids = addresses
-        .into_iter()
-        .map(|(index, address)| GidTableEntry {
+    for (index, address) in addresses {
+        port.gids.push(GidTableEntry {
             index,
             address: address
                 .to_ipv4_mapped()
                 .map_or(IpAddr::V6(address), IpAddr::V4),
             kind: kinds.remove(&index).unwrap_or_default(),
             netdev: netdevs.remove(&index),
-        })
-        .collect();
+        });
+    }
     port
+}
+
+/// `4: ACTIVE` without its number.
+fn strip_state_number(value: &str) -> &str {
+    let (_, word) = value.split_once(": ").unwrap_or(("", value));
+    word.trim()
 }
 
 /// `rdma -j link` knows the netdev where a port has no GID yet.

@@ -13,6 +13,7 @@ use super::{
     Action, Assessment, Attribute, BodyError, DesiredResource, Disruption, Plane, Read,
     ReadResults, Reading, ResourceKind,
 };
+use crate::body::read_text_field;
 use railwright_base::quote::quote_for_shell;
 use serde_json::{Value, json};
 
@@ -25,7 +26,7 @@ impl ResourceKind for RdmaLink {
     }
 
     fn address_name(&self, body: &Value) -> Option<String> {
-        body.get("netdev")?.as_str().map(str::to_owned)
+        read_text_field(body, "netdev").map(str::to_owned)
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
@@ -41,14 +42,9 @@ impl ResourceKind for RdmaLink {
                 Some("rxe is Soft-RoCE, hca is hardware".to_owned()),
             );
         }
-        let word = |name: &&str| {
-            !name.is_empty()
-                && name.len() < 64
-                && name
-                    .chars()
-                    .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
-        };
-        if let Some(name) = fields.text("name", false).filter(|name| !word(name)) {
+        if let Some(name) = fields.text("name", false)
+            && !is_device_name(name)
+        {
             fields.error(
                 "/name",
                 format!("`{name}` cannot be the name of an RDMA device"),
@@ -112,6 +108,14 @@ impl ResourceKind for RdmaLink {
 
 fn extract_netdev_name(wish: &DesiredResource) -> &str {
     wish.text("netdev").unwrap_or_default()
+}
+
+fn is_device_name(name: &str) -> bool {
+    !name.is_empty()
+        && name.len() < 64
+        && name
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
 }
 
 fn is_soft(wish: &DesiredResource) -> bool {

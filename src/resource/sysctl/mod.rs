@@ -6,7 +6,7 @@ pub mod settings;
 
 use super::body::{
     FieldShape, check_fields, is_word, new_optional_field, new_required_field, read_scalar_field,
-    require_condition,
+    read_text_field, require_condition,
 };
 use super::file::found::{FileState, build_config_file_action};
 use super::{
@@ -43,18 +43,26 @@ struct Values {
     files: SettingFiles,
 }
 
+impl Values {
+    fn unknown(reason: String) -> Self {
+        Values {
+            running: Reading::Unknown(reason.clone()),
+            persisted: Reading::Unknown(reason),
+            files: SettingFiles::default(),
+        }
+    }
+}
+
 fn decode_sysctl_values(key: &str, answers: &ReadResults) -> Values {
-    let unknown = |reason: String| Values {
-        running: Reading::Unknown(reason.clone()),
-        persisted: Reading::Unknown(reason),
-        files: SettingFiles::default(),
-    };
-    let out = match answers.output(&Read::Sysctl {
+    let key_read = Read::Sysctl {
         key: key.to_owned(),
-    }) {
+    };
+    let out = match answers.output(&key_read) {
         Ok((0, out)) => out,
-        Ok((code, _)) => return unknown(format!("the settings could not be read (exit {code})")),
-        Err(reason) => return unknown(reason),
+        Ok((code, _)) => {
+            return Values::unknown(format!("the settings could not be read (exit {code})"));
+        }
+        Err(reason) => return Values::unknown(reason),
     };
     let first = out.lines().next().unwrap_or_default();
     let running = match first.strip_prefix("running\t") {
@@ -97,12 +105,12 @@ impl ResourceKind for Sysctl {
     }
 
     fn address_name(&self, body: &Value) -> Option<String> {
-        body.get("key").and_then(Value::as_str).map(key_name)
+        read_text_field(body, "key").map(key_name)
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
         let mut errors = check_fields(body, "", FIELDS);
-        if let Some(key) = body.get("key").and_then(Value::as_str) {
+        if let Some(key) = read_text_field(body, "key") {
             let path = key_path(key);
             let clean = is_word(key, "._-/:@")
                 && path.contains('/')
@@ -207,13 +215,15 @@ impl ResourceKind for Sysctl {
         let kept = FileState::remembered(before.get("drop_in"));
         let (mut actions, residue) = kept.restore(&drop_in(key), &now);
         let mut residue: Vec<_> = residue.into_iter().collect();
-        let earlier = |field: &str| before.get(field).and_then(Value::as_str).map(Reading::is);
         // What other files say has moved on without us, and counts once ours is as it was.
         let persisted = read_value_after_restore(key, &found, &kept);
-        let by_others = Some(&persisted).filter(|now| {
-            matches!(now, Reading::Is(_)) && earlier("persisted").as_ref() != Some(now)
-        });
-        let running = by_others.cloned().or_else(|| earlier("running"));
+        let earlier = read_text_field(before, "persisted").map(Reading::is);
+        let running = if matches!(persisted, Reading::Is(_)) && earlier.as_ref() != Some(&persisted)
+        {
+            Some(persisted.clone())
+        } else {
+            read_text_field(before, "running").map(Reading::is)
+        };
         let wanted_running = running.clone().unwrap_or_else(|| found.running.clone());
         match running {
             Some(Reading::Is(Value::String(value))) if found.running != wanted_running => {

@@ -132,12 +132,13 @@ pub fn key_name(key: &str) -> String {
 
 /// Dots and slashes in each other's place.
 fn swap_dots_and_slashes(key: &str) -> String {
-    let swap = |c: char| match c {
-        '.' => '/',
-        '/' => '.',
-        other => other,
-    };
-    key.chars().map(swap).collect()
+    key.chars()
+        .map(|c| match c {
+            '.' => '/',
+            '/' => '.',
+            other => other,
+        })
+        .collect()
 }
 
 /// White space made single: the kernel prints tabs between the numbers of a list.

@@ -11,7 +11,7 @@ use super::action::UnitVerb;
 use super::assessment::WatchedFiles;
 use super::body::{
     FieldShape, check_fields, is_clean_path, is_word, new_body_error, new_optional_field,
-    new_required_field, read_flag_field, read_text_list_field, require_condition,
+    new_required_field, read_flag_field, read_text_field, read_text_list_field, require_condition,
 };
 use super::file::found::{FileState, build_config_file_action};
 use super::{
@@ -127,64 +127,60 @@ impl<'a> UnitComparison<'a> {
     }
 
     fn reading(&self, of: impl Fn(&FoundUnit) -> Reading) -> Reading {
-        self.unit
-            .as_ref()
-            .map_or_else(|reason| Reading::Unknown(reason.clone()), of)
+        match &self.unit {
+            Ok(unit) => of(unit),
+            Err(reason) => Reading::Unknown(reason.clone()),
+        }
     }
 
-    fn judge(&self, assessment: &mut Assessment) {
-        let mut add = |name: &str, plane, wanted: bool, found: Reading| {
-            // a unit that is not there is neither enabled nor active nor masked
-            let found = if !wanted && found == Reading::Absent {
-                Reading::is(false)
-            } else {
-                found
-            };
-            assessment.attributes.insert(
-                name.to_owned(),
-                Attribute::in_plane(plane, Reading::is(wanted), found),
-            );
-        };
+    fn diff(&self, assessment: &mut Assessment) {
         let body = &self.wish.body;
         if let Some(masked) = read_flag_field(body, "masked") {
-            add(
-                "masked",
-                Plane::NextBoot,
-                masked,
-                self.reading(|unit| Reading::is(unit.is_masked())),
-            );
+            let found = self.reading(|unit| Reading::is(unit.is_masked()));
+            insert_flag(assessment, "masked", Plane::NextBoot, masked, found);
         }
         if let Some(enabled) = read_flag_field(body, "enabled") {
-            add(
-                "enabled",
-                Plane::NextBoot,
-                enabled,
-                self.reading(FoundUnit::enabled),
-            );
+            let found = self.reading(FoundUnit::enabled);
+            insert_flag(assessment, "enabled", Plane::NextBoot, enabled, found);
         }
-        if let Some(active) = read_flag_field(body, "active") {
+        let active = read_flag_field(body, "active");
+        if let Some(active) = active {
             let found = match self.reading(FoundUnit::active) {
                 Reading::Is(Value::String(_)) if !active => Reading::is(false),
                 found => found,
             };
-            add("active", Plane::Running, active, found);
+            insert_flag(assessment, "active", Plane::Running, active, found);
         }
-        let loaded = |unit: &FoundUnit| match unit.is_missing() {
+        let loaded = self.reading(|unit| match unit.is_missing() {
             true => Reading::NotApplicable("systemd does not know the unit yet".to_owned()),
             false => Reading::is(!unit.is_stale()),
-        };
-        add("loaded", Plane::Running, true, self.reading(loaded));
-        if read_flag_field(body, "active") == Some(true)
-            && !list_restart_triggers(self.wish).is_empty()
-        {
+        });
+        insert_flag(assessment, "loaded", Plane::Running, true, loaded);
+        if active == Some(true) && !list_restart_triggers(self.wish).is_empty() {
             let found = match &self.newer {
                 Ok(newer) if newer.is_empty() => Reading::is(true),
                 Ok(newer) => Reading::is(format!("{} changed since it started", newer.join(", "))),
                 Err(reason) => Reading::Unknown(reason.clone()),
             };
-            add("restarted", Plane::Running, true, found);
+            insert_flag(assessment, "restarted", Plane::Running, true, found);
         }
     }
+}
+
+/// A unit that is not there is neither enabled nor active nor masked.
+fn insert_flag(
+    assessment: &mut Assessment,
+    name: &str,
+    plane: Plane,
+    wanted: bool,
+    found: Reading,
+) {
+    let found = match found {
+        Reading::Absent if !wanted => Reading::is(false),
+        found => found,
+    };
+    let attribute = Attribute::in_plane(plane, Reading::is(wanted), found);
+    assessment.attributes.insert(name.to_owned(), attribute);
 }
 
 fn has_attribute_difference(assessment: &Assessment, attribute: &str) -> bool {
@@ -205,52 +201,38 @@ fn plan_unit_actions(
         assessment.actions.push(Action::ReloadSystemd);
         assessment.disruption = Disruption::Reload;
     }
-    let wants = |field: &str| read_flag_field(&wish.body, field);
     for (attribute, yes, no) in [
         ("masked", UnitVerb::Mask, UnitVerb::Unmask),
         ("enabled", UnitVerb::Enable, UnitVerb::Disable),
     ] {
         if has_attribute_difference(assessment, attribute) {
-            assessment.actions.push(new_unit_action(
-                wish,
-                if wants(attribute) == Some(true) {
-                    yes
-                } else {
-                    no
-                },
-            ));
+            let is_desired = read_flag_field(&wish.body, attribute) == Some(true);
+            let verb = if is_desired { yes } else { no };
+            assessment.actions.push(new_unit_action(wish, verb));
         }
     }
-    match wants("active") {
-        Some(true) if has_attribute_difference(assessment, "active") => assessment
-            .actions
-            .push(new_unit_action(wish, UnitVerb::Start)),
+    let active_differs = has_attribute_difference(assessment, "active");
+    let (verb, interrupts) = match read_flag_field(&wish.body, "active") {
+        Some(true) if active_differs => (UnitVerb::Start, None),
         Some(true)
             if unit_runs && (files_change || has_attribute_difference(assessment, "restarted")) =>
         {
-            assessment
-                .actions
-                .push(new_unit_action(wish, UnitVerb::Restart));
-            assessment
-                .interrupts
-                .push(format!("{} restarts", extract_unit_name(wish)));
-            assessment.disruption = Disruption::Restart;
+            (UnitVerb::Restart, Some("restarts"))
         }
-        Some(false) if has_attribute_difference(assessment, "active") => {
-            assessment
-                .actions
-                .push(new_unit_action(wish, UnitVerb::Stop));
-            assessment
-                .interrupts
-                .push(format!("{} stops", extract_unit_name(wish)));
-            assessment.disruption = Disruption::Restart;
-        }
-        _ => {}
+        Some(false) if active_differs => (UnitVerb::Stop, Some("stops")),
+        _ => return,
+    };
+    assessment.actions.push(new_unit_action(wish, verb));
+    if let Some(interrupts) = interrupts {
+        assessment
+            .interrupts
+            .push(format!("{} {interrupts}", extract_unit_name(wish)));
+        assessment.disruption = Disruption::Restart;
     }
 }
 
 fn check_files(body: &Value, errors: &mut Vec<BodyError>) {
-    if let Some(content) = body.get("content").and_then(Value::as_str) {
+    if let Some(content) = read_text_field(body, "content") {
         let install = content.lines().any(|line| line.trim() == "[Install]");
         let wanted = read_flag_field(body, "enabled") == Some(true);
         require_condition(
@@ -310,12 +292,12 @@ impl ResourceKind for SystemdUnit {
     }
 
     fn address_name(&self, body: &Value) -> Option<String> {
-        body.get("name").and_then(Value::as_str).map(str::to_owned)
+        read_text_field(body, "name").map(str::to_owned)
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
         let mut errors = check_fields(body, "", FIELDS);
-        if let Some(name) = body.get("name").and_then(Value::as_str) {
+        if let Some(name) = read_text_field(body, "name") {
             let unit =
                 is_word(name, "._@:\\-") && SUFFIXES.iter().any(|suffix| name.ends_with(suffix));
             require_condition(
@@ -385,7 +367,7 @@ impl ResourceKind for SystemdUnit {
                 Attribute::in_plane(Plane::Persisted, wanted, shown),
             );
         }
-        judged.judge(&mut assessment);
+        judged.diff(&mut assessment);
         let files_change = !assessment.actions.is_empty();
         let runs = judged.reading(FoundUnit::active) == Reading::is(true);
         plan_unit_actions(wish, files_change, runs, &mut assessment);

@@ -99,16 +99,18 @@ fn order_undo(
     files_change: bool,
     assessment: &mut Assessment,
 ) {
-    let early = |action: &Action| {
-        matches!(
-            action,
-            Action::Unit {
-                verb: UnitVerb::Stop | UnitVerb::Disable,
-                ..
-            }
-        )
-    };
-    let (mut first, later): (Vec<_>, Vec<_>) = unit_actions.into_iter().partition(early);
+    let (mut first, mut later) = (Vec::new(), Vec::new());
+    for action in unit_actions {
+        if let Action::Unit {
+            verb: UnitVerb::Stop | UnitVerb::Disable,
+            ..
+        } = action
+        {
+            first.push(action);
+        } else {
+            later.push(action);
+        }
+    }
     if !first.is_empty() {
         assessment.interrupts.push(format!(
             "{} stops or no longer starts at boot",
@@ -138,7 +140,8 @@ fn undo_unit(
         ));
         return;
     };
-    let now = |reading: Reading| reading == Reading::is(true);
+    let is_enabled = unit.enabled() == Reading::is(true);
+    let is_active = unit.active() == Reading::is(true);
     let states = [
         (
             "masked",
@@ -150,14 +153,14 @@ fn undo_unit(
         (
             "enabled",
             Plane::NextBoot,
-            now(unit.enabled()),
+            is_enabled,
             UnitVerb::Enable,
             UnitVerb::Disable,
         ),
         (
             "active",
             Plane::Running,
-            now(unit.active()),
+            is_active,
             UnitVerb::Start,
             UnitVerb::Stop,
         ),
@@ -166,7 +169,7 @@ fn undo_unit(
         if read_flag_field(&wish.body, field).is_none() {
             continue;
         }
-        let back = earlier.get(field).and_then(Value::as_bool).unwrap_or(false);
+        let back = read_flag_field(earlier, field).unwrap_or(false);
         if back != now {
             assessment
                 .actions

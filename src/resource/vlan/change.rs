@@ -213,23 +213,18 @@ pub(super) fn take_back(
         before: serde_json::to_value(before).unwrap_or_default(),
         ..Assessment::default()
     };
-    let there = |is: bool| {
-        if is {
-            Reading::is("in place")
-        } else {
-            Reading::Absent
-        }
-    };
     let is_written = !on_disk.settings.is_empty();
     let is_running = running.is_some_and(|running| {
         running.kind.as_deref() == Some("vlan") && running.settings == body.wanted()
     });
     let mut gone = Attribute::default();
     if !before.persisted {
-        gone = gone.and(Plane::Persisted, Reading::Absent, there(is_written));
+        let found = reading_from_presence(is_written);
+        gone = gone.and(Plane::Persisted, Reading::Absent, found);
     }
     if !before.running {
-        gone = gone.and(Plane::Running, Reading::Absent, there(is_running));
+        let found = reading_from_presence(is_running);
+        gone = gone.and(Plane::Running, Reading::Absent, found);
     }
     if !before.persisted && is_written {
         plan_boot_file_removal(body, on_disk, answers, &mut assessment);
@@ -246,6 +241,13 @@ pub(super) fn take_back(
     }
     assessment.attributes.insert("vlan".to_owned(), gone);
     assessment
+}
+
+fn reading_from_presence(is_there: bool) -> Reading {
+    match is_there {
+        true => Reading::is("in place"),
+        false => Reading::Absent,
+    }
 }
 
 /// Our files go, and the manager reads its configuration anew. Where it is no longer one that our

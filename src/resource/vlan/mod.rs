@@ -12,6 +12,7 @@ use super::link::layers::{self, OnDisk, RunningLinkLayers, Settings};
 use super::{
     Assessment, BodyError, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind,
 };
+use crate::body::read_text_field;
 use crate::link::Owner;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -58,7 +59,7 @@ impl ResourceKind for Vlan {
     }
 
     fn address_name(&self, body: &Value) -> Option<String> {
-        body.get("netdev")?.as_str().map(str::to_owned)
+        read_text_field(body, "netdev").map(str::to_owned)
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
@@ -154,21 +155,17 @@ fn diff_vlan(
     running: Option<&RunningLinkLayers>,
     on_disk: &OnDisk,
 ) -> Assessment {
-    let read = |settings: &Settings, word: &str| {
-        settings
-            .get(word)
-            .cloned()
-            .map_or(Reading::Absent, Reading::Is)
-    };
-    let mut assessment =
-        layers::diff_layer_settings(&body.wanted(), |word, plane| match (plane, running) {
-            (Plane::Persisted, _) => read(&on_disk.settings, word),
+    let mut assessment = layers::diff_layer_settings(&body.wanted(), |word, plane| {
+        let value = match (plane, running) {
+            (Plane::Persisted, _) => on_disk.settings.get(word),
             (_, Some(running)) if !running.is_told => {
-                Reading::Unknown("`ip -d` gave no details of it".to_owned())
+                return Reading::Unknown("`ip -d` gave no details of it".to_owned());
             }
-            (_, Some(running)) => read(&running.settings, word),
-            (_, None) => Reading::Absent,
-        });
+            (_, Some(running)) => running.settings.get(word),
+            (_, None) => None,
+        };
+        value.cloned().map_or(Reading::Absent, Reading::Is)
+    });
     let before = PriorVlanState {
         running: running.is_some(),
         persisted: !on_disk.settings.is_empty(),
@@ -180,15 +177,6 @@ fn diff_vlan(
     assessment
 }
 
-fn has_plane_difference(assessment: &Assessment, plane: Plane) -> bool {
-    assessment.attributes.values().any(|attribute| {
-        attribute
-            .differences()
-            .iter()
-            .any(|(other, ..)| *other == plane)
-    })
-}
-
 fn plan_vlan_fix(
     body: &VlanBody,
     wish: &DesiredResource,
@@ -197,10 +185,8 @@ fn plan_vlan_fix(
     on_disk: &OnDisk,
     assessment: &mut Assessment,
 ) {
-    let (disk, now) = (
-        has_plane_difference(assessment, Plane::Persisted),
-        has_plane_difference(assessment, Plane::Running),
-    );
+    let disk = assessment.differs_in(Plane::Persisted);
+    let now = assessment.differs_in(Plane::Running);
     if let Some(running) = running.filter(|_| now) {
         return assessment.refusal = Some(in_the_way(body, running));
     }
@@ -222,13 +208,12 @@ fn plan_vlan_fix(
     match super::link::link_state(answers, &body.parent) {
         Ok(Some(_)) => {}
         Ok(None) => {
-            let reason = || {
+            return change::wait_for_parent(body, wish, assessment, || {
                 format!(
                     "there is no netdev {} for VLAN {} to sit on",
                     body.parent, body.id
                 )
-            };
-            return change::wait_for_parent(body, wish, assessment, reason);
+            });
         }
         Err(reason) => return assessment.refusal = Some(reason),
     }
@@ -252,17 +237,20 @@ fn plan_vlan_fix(
 
 /// `{"id":100,"parent":"ens1"}` in words.
 fn describe_vlan_settings(settings: &Settings) -> String {
-    let word = |word: &str| {
-        settings.get(word).map_or_else(
-            || "none".to_owned(),
-            |value| {
-                value
-                    .as_str()
-                    .map_or_else(|| value.to_string(), str::to_owned)
-            },
-        )
-    };
-    format!("VLAN {} on {}", word("id"), word("parent"))
+    let (id, parent) = (settings.get("id"), settings.get("parent"));
+    format!(
+        "VLAN {} on {}",
+        describe_setting(id),
+        describe_setting(parent)
+    )
+}
+
+fn describe_setting(value: Option<&Value>) -> String {
+    match value {
+        None => "none".to_owned(),
+        Some(Value::String(text)) => text.clone(),
+        Some(value) => value.to_string(),
+    }
 }
 
 fn in_the_way(body: &VlanBody, running: &RunningLinkLayers) -> String {

@@ -8,21 +8,21 @@ use railwright_knowledge::spec::model::ApiKind;
 
 /// What it means, and what fixes it; nothing where the error is none of an API.
 pub fn diagnose_api_error(error: &TransportError) -> Option<Diagnostic> {
-    let diagnostic = |code| Diagnostic::error(code, error.one_line());
     Some(match error {
         TransportError::CertificateUnknown {
             address,
             fingerprint,
             file,
             ..
-        } => unknown_certificate(diagnostic("RW0417"), address, fingerprint, file),
+        } => unknown_certificate(error.new_diagnostic("RW0417"), address, fingerprint, file),
         TransportError::CertificateRefused { address, pin, .. } => {
-            refused_certificate(diagnostic("RW0418"), address, pin)
+            refused_certificate(error.new_diagnostic("RW0418"), address, pin)
         }
         TransportError::LoginRefused { user, reason, .. } => {
-            refused_login(diagnostic("RW0419"), user, reason)
+            refused_login(error.new_diagnostic("RW0419"), user, reason)
         }
-        TransportError::NoApi { address, api, .. } => diagnostic("RW0420")
+        TransportError::NoApi { address, api, .. } => error
+            .new_diagnostic("RW0420")
             .effect("the switch cannot be read, and its ports are unknown")
             .next(match *api == ApiKind::Nvue.name() {
                 true => {
@@ -38,7 +38,8 @@ pub fn diagnose_api_error(error: &TransportError) -> Option<Diagnostic> {
                 "check that {} is its address, and its port, in the inventory",
                 one_line(address, 120)
             )),
-        TransportError::ApiRefused { user, .. } => diagnostic("RW0421")
+        TransportError::ApiRefused { user, .. } => error
+            .new_diagnostic("RW0421")
             .effect(
                 "a switch is read and changed by scripts in its bash, so nothing of it is known",
             )

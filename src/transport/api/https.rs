@@ -80,12 +80,15 @@ pub(super) enum SwitchApiFailure {
     TooMuch,
 }
 
+fn new_local_error(switch: &str, reason: &str) -> TransportError {
+    TransportError::Local {
+        reason: format!("{switch}: {reason}"),
+    }
+}
+
 impl SwitchApiServer {
     /// From what is known of the switch; no connection is made yet.
     pub fn new(access: &HostAccess, api: &ApiAccess) -> Result<Self, TransportError> {
-        let local = |reason: String| TransportError::Local {
-            reason: format!("{}: {reason}", access.name),
-        };
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let address = format_endpoint(&access.address, access.port);
         let verifier = Arc::new(Verifier::new(
@@ -96,14 +99,14 @@ impl SwitchApiServer {
         )?);
         let tls = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
-            .map_err(|error| local(error.to_string()))?
+            .map_err(|error| new_local_error(&access.name, &error.to_string()))?
             .dangerous()
             .with_custom_certificate_verifier(verifier.clone())
             .with_no_client_auth();
         let credentials =
             base64::encode_base64_text(format!("{}:{}", access.user, api.password.0).as_bytes());
         let mut authorization = HeaderValue::from_str(&format!("Basic {credentials}"))
-            .map_err(|error| local(error.to_string()))?;
+            .map_err(|error| new_local_error(&access.name, &error.to_string()))?;
         authorization.set_sensitive(true);
         let credentials = Redaction::of([("login", credentials)]);
         Ok(SwitchApiServer {
@@ -129,6 +132,16 @@ impl SwitchApiServer {
         }
     }
 
+    /// There is no such API at its address.
+    fn new_missing_api_error(&self, api: &'static str, reason: &str) -> TransportError {
+        TransportError::NoApi {
+            switch: self.switch.clone(),
+            address: self.address.clone(),
+            api,
+            reason: reason.to_owned(),
+        }
+    }
+
     /// A new connection; `api` is what should be there.
     async fn connect(&self, api: &'static str) -> Result<HttpsSession, TransportError> {
         match tokio::time::timeout(self.timeout, self.meet(api)).await {
@@ -140,18 +153,14 @@ impl SwitchApiServer {
     }
 
     async fn meet(&self, api: &'static str) -> Result<HttpsSession, TransportError> {
-        let no_api = |reason: String| TransportError::NoApi {
-            switch: self.switch.clone(),
-            address: self.address.clone(),
-            api,
-            reason,
-        };
         let name = ServerName::try_from(self.to.clone())
             .map_err(|_| self.unreachable("its address is no name of a host".to_owned()))?;
         let socket = TcpStream::connect((self.to.as_str(), self.port))
             .await
             .map_err(|error| match error.kind() {
-                ErrorKind::ConnectionRefused => no_api("nobody listens there".to_owned()),
+                ErrorKind::ConnectionRefused => {
+                    self.new_missing_api_error(api, "nobody listens there")
+                }
                 _ => self.unreachable(one_line(&error.to_string(), 200)),
             })?;
         // A small exchange waits for nothing.
@@ -168,7 +177,7 @@ impl SwitchApiServer {
                 match (self.verifier.refused(), speaks_no_tls) {
                     (Some(refused), _) => refused,
                     (None, Some(rustls::Error::InvalidMessage(_))) => {
-                        no_api("what answers there does not speak TLS".to_owned())
+                        self.new_missing_api_error(api, "what answers there does not speak TLS")
                     }
                     (None, _) => {
                         self.unreachable(format!("TLS: {}", one_line(&error.to_string(), 200)))

@@ -100,7 +100,7 @@ impl Verifier {
     }
 
     /// Why this one is refused; nothing where it is taken.
-    fn judge(
+    fn check_certificate(
         &self,
         shown: &CertificateDer<'_>,
         between: &[CertificateDer<'_>],
@@ -151,21 +151,22 @@ fn load_certificate_pins(
     file: &Path,
     provider: &Arc<CryptoProvider>,
 ) -> Result<CertificatePins, TransportError> {
-    let unusable = |why: String| TransportError::Local {
-        reason: format!("{switch}: the certificate {} {why}", file.display()),
-    };
     let bytes = match files::read_ordinary(file, FILE_LIMIT) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(CertificatePins::Nothing),
-        Err(error) => return Err(unusable(format!("cannot be read: {error}"))),
+        Err(error) => {
+            let why = format!("cannot be read: {error}");
+            return Err(new_unusable_pin_error(switch, file, &why));
+        }
     };
     let exact: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(&bytes)
         .collect::<Result<_, _>>()
-        .map_err(|error| unusable(format!("is no PEM file: {error}")))?;
+        .map_err(|error| {
+            new_unusable_pin_error(switch, file, &format!("is no PEM file: {error}"))
+        })?;
     if exact.is_empty() {
-        return Err(unusable(
-            "holds no certificate in PEM form (-----BEGIN CERTIFICATE-----)".to_owned(),
-        ));
+        let why = "holds no certificate in PEM form (-----BEGIN CERTIFICATE-----)";
+        return Err(new_unusable_pin_error(switch, file, why));
     }
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(exact.iter().cloned());
@@ -173,6 +174,12 @@ fn load_certificate_pins(
         .build()
         .ok();
     Ok(CertificatePins::Certificates { exact, signed })
+}
+
+fn new_unusable_pin_error(switch: &str, file: &Path, why: &str) -> TransportError {
+    TransportError::Local {
+        reason: format!("{switch}: the certificate {} {why}", file.display()),
+    }
 }
 
 /// In the words of a person; nothing where it is simply another certificate.
@@ -204,7 +211,7 @@ impl ServerCertVerifier for Verifier {
         _: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        match self.judge(shown, between, name, now) {
+        match self.check_certificate(shown, between, name, now) {
             None => Ok(ServerCertVerified::assertion()),
             Some(error) => {
                 *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);

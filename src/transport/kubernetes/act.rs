@@ -1,4 +1,4 @@
-//! The actions for an API server: apply a whole wish, delete an object (`write`), make one
+//! The actions for an API server: apply a whole object, delete an object (`write`), make one
 //! (`create`), edit what others own (`edit`). Exit 0 is necessary, never sufficient: the object is
 //! read again.
 
@@ -115,6 +115,20 @@ impl KubernetesLink {
                 precondition,
                 mark,
             } => self.mark(object, precondition, mark).await,
+            other => self.act_on_nodes_and_releases(other).await,
+        };
+        match done {
+            Ok(performed) | Err(KubernetesActionStop::Ended(performed)) => Ok(performed),
+            Err(KubernetesActionStop::Failed(error)) => Err(error),
+        }
+    }
+
+    /// Actions on nodes, their pods and releases of Helm; all others are not for an API server.
+    async fn act_on_nodes_and_releases(
+        &self,
+        action: &Action,
+    ) -> Result<ExecutionOutcome, KubernetesActionStop> {
+        match action {
             Action::EditNodes { field, edits } => self.edit_nodes(field, edits).await,
             Action::CordonNode { node, mark } => self.cordon(node, mark).await,
             Action::UncordonNode { node } => self.uncordon(node).await,
@@ -137,17 +151,11 @@ impl KubernetesLink {
                 looked_at,
                 ..
             } => self.uninstall_release(name, namespace, looked_at).await,
-            _ => {
-                return Ok(performed_from_exit(
-                    NOT_HERE,
-                    "",
-                    &format_error_line("this is for a host, not for an API server"),
-                ));
-            }
-        };
-        match done {
-            Ok(performed) | Err(KubernetesActionStop::Ended(performed)) => Ok(performed),
-            Err(KubernetesActionStop::Failed(error)) => Err(error),
+            _ => Ok(performed_from_exit(
+                NOT_HERE,
+                "",
+                &format_error_line("this is for a host, not for an API server"),
+            )),
         }
     }
 

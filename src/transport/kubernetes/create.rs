@@ -22,13 +22,10 @@ impl KubernetesLink {
         object: &ObjectName,
         manifest: &Value,
     ) -> Result<ExecutionOutcome, KubernetesActionStop> {
-        let resource = self.resource(object).await?.ok_or_else(|| {
-            KubernetesActionStop::Ended(performed_from_exit(
-                NO_KIND,
-                "",
-                &format_error_line(&no_kind(object)),
-            ))
-        })?;
+        let Some(resource) = self.resource(object).await? else {
+            let line = format_error_line(&no_kind(object));
+            return Ok(performed_from_exit(NO_KIND, "", &line));
+        };
         let collection =
             kinds::list_path(object, &resource).map_err(|reason| stop_with_failure(&reason))?;
         let path = kinds::build_object_path(object, &resource)
@@ -64,16 +61,7 @@ impl KubernetesLink {
                 Some(found) if is_of_same_submission(&found, manifest) => {
                     return Ok(performed_from_exit(0, "", ""));
                 }
-                Some(found) => {
-                    return Ok(performed_from_exit(
-                        TAKEN,
-                        "",
-                        &format_error_line(&format!(
-                            "{object} is there already: {}",
-                            describe_object_owner(&found)
-                        )),
-                    ));
-                }
+                Some(found) => return Ok(new_taken_outcome(object, &found)),
                 None => match refusal {
                     Some(reply) => {
                         return Err(doubt.over(stop_with_refusal(object, &resource, &reply)));
@@ -88,15 +76,19 @@ impl KubernetesLink {
     }
 }
 
+/// The outcome where another object has the name.
+fn new_taken_outcome(object: &ObjectName, found: &Value) -> ExecutionOutcome {
+    let owner = describe_object_owner(found);
+    let line = format_error_line(&format!("{object} is there already: {owner}"));
+    performed_from_exit(TAKEN, "", &line)
+}
+
 fn is_of_same_submission(found: &Value, manifest: &Value) -> bool {
-    let word = |object: &Value| {
-        Some(
-            object
-                .pointer("/metadata/annotations")?
-                .get(SUBMISSION)?
-                .as_str()?
-                .to_owned(),
-        )
-    };
-    word(manifest).is_some_and(|own| word(found) == Some(own))
+    let own = find_submission(manifest);
+    own.is_some() && find_submission(found) == own
+}
+
+fn find_submission(object: &Value) -> Option<&str> {
+    let annotations = object.pointer("/metadata/annotations")?;
+    annotations.get(SUBMISSION)?.as_str()
 }

@@ -133,10 +133,12 @@ impl TokenFile {
 }
 
 fn header_of(path: &Path) -> Result<HeaderValue, String> {
-    let unfit = || format!("{} holds no token", path.display());
-    let token = String::from_utf8(read_credential_file(path)?).map_err(|_| unfit())?;
-    let mut header =
-        HeaderValue::try_from(format!("Bearer {}", token.trim())).map_err(|_| unfit())?;
+    let token = String::from_utf8(read_credential_file(path)?).ok();
+    let header =
+        token.and_then(|token| HeaderValue::try_from(format!("Bearer {}", token.trim())).ok());
+    let Some(mut header) = header else {
+        return Err(format!("{} holds no token", path.display()));
+    };
     header.set_sensitive(true);
     Ok(header)
 }

@@ -47,31 +47,11 @@ impl KubernetesLink {
                     &precondition.violated_by(object, &live),
                 )));
             }
-            let text = live
-                .pointer("/data")
-                .and_then(|data| data.get(key))
-                .and_then(Value::as_str);
-            let text = text.ok_or_else(|| {
-                doubt.over(stop_with_stale_precondition(&format!(
-                    "{object} has no text `{key}` by now"
-                )))
-            })?;
-            if doubt.is_there()
-                && are_made(text, edits)
-                && mark.is_none_or(|mark| is_marked(&live, mark))
-            {
+            if doubt.is_there() && is_edited(&live, key, edits, mark) {
                 return Ok(performed_from_exit(0, "", ""));
             }
-            let new = apply_json_edits(text, edits).map_err(|reason| {
-                doubt.over(stop_with_stale_precondition(&format!(
-                    "`{key}` of {object}: {reason}"
-                )))
-            })?;
-            let mut patch =
-                json!({ "metadata": build_version_precondition(&live), "data": { key: new } });
-            if let Some(mark) = mark {
-                patch["metadata"]["annotations"] = json!({ &mark.name: mark.value });
-            }
+            let patch = build_edit_patch(object, &live, key, edits, mark)
+                .map_err(|stop| doubt.over(stop))?;
             match self
                 .send(&new_merge_patch_request(&path, &patch))
                 .await
@@ -162,6 +142,40 @@ impl KubernetesLink {
             _ => Err(stop_with_refusal(object, resource, &reply)),
         }
     }
+}
+
+/// The text of a ConfigMap under this key.
+fn find_data_text<'v>(live: &'v Value, key: &str) -> Option<&'v str> {
+    live.pointer("/data")?.get(key)?.as_str()
+}
+
+/// Whether the edits are made, and the mark is as it is to be.
+fn is_edited(live: &Value, key: &str, edits: &[JsonEdit], mark: Option<&RestartMark>) -> bool {
+    let is_made = find_data_text(live, key).is_some_and(|text| are_made(text, edits));
+    is_made && mark.is_none_or(|mark| is_marked(live, mark))
+}
+
+/// A patch of this version of an object: its text with the edits, and the mark where there is one.
+fn build_edit_patch(
+    object: &ObjectName,
+    live: &Value,
+    key: &str,
+    edits: &[JsonEdit],
+    mark: Option<&RestartMark>,
+) -> Result<Value, KubernetesActionStop> {
+    let Some(text) = find_data_text(live, key) else {
+        return Err(stop_with_stale_precondition(&format!(
+            "{object} has no text `{key}` by now"
+        )));
+    };
+    let new = apply_json_edits(text, edits).map_err(|reason| {
+        stop_with_stale_precondition(&format!("`{key}` of {object}: {reason}"))
+    })?;
+    let mut patch = json!({ "metadata": build_version_precondition(live), "data": { key: new } });
+    if let Some(mark) = mark {
+        patch["metadata"]["annotations"] = json!({ &mark.name: mark.value });
+    }
+    Ok(patch)
 }
 
 fn is_marked(object: &Value, mark: &RestartMark) -> bool {

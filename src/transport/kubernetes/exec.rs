@@ -10,7 +10,7 @@
 use super::answer::{self, new_exit_answer};
 use super::fault::KubernetesRequestError;
 use super::kinds::{self, ApiResource};
-use super::lists::{ObjectSelection, find_json_text, list_all_pages};
+use super::lists::{ObjectSelection, find_json_text, list_all_pages, list_json_items};
 use super::running_pod::RunningPod;
 use super::server::{KubernetesServer, Upgrade};
 use crate::ExecutionOutcome;
@@ -73,15 +73,14 @@ pub async fn list_agents(
     server: &KubernetesServer,
     reads: &[Read],
 ) -> Result<Agents, KubernetesRequestError> {
-    let of = |read: &Read| match read {
-        Read::Kubernetes(KubernetesRead::Exec(exec)) => {
-            Some((exec.namespace.clone(), exec.selector.clone()))
+    let mut lists = BTreeSet::new();
+    for read in reads {
+        if let Read::Kubernetes(KubernetesRead::Exec(exec)) = read {
+            lists.insert((exec.namespace.clone(), exec.selector.clone()));
         }
-        _ => None,
-    };
-    let wanted: BTreeSet<_> = reads.iter().filter_map(of).collect();
+    }
     let mut found = Agents::new();
-    for (namespace, selector) in wanted {
+    for (namespace, selector) in lists {
         let selection = selector
             .as_deref()
             .map_or(ObjectSelection::All, ObjectSelection::Labels);
@@ -94,13 +93,8 @@ pub async fn list_agents(
 
 /// A pod of some DaemonSet that has a node and does not end.
 fn parse_agent_pod(pod: &Value) -> Option<Agent> {
-    let owners = pod
-        .pointer("/metadata/ownerReferences")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten();
-    let owner = owners
-        .clone()
+    let owner = list_json_items(pod, "/metadata/ownerReferences")
+        .iter()
         .find(|owner| owner["controller"] == true && owner["kind"] == "DaemonSet")?;
     if pod.pointer("/metadata/deletionTimestamp").is_some() {
         return None;
@@ -257,15 +251,13 @@ async fn run_pod_command(
             Err(trouble) => new_exit_answer(NOT_SAID, not_run(&trouble.reason())),
         }
     };
-    let late = || {
-        new_exit_answer(
-            NOT_SAID,
-            not_run(&format!("no end within {} s", limit.as_secs())),
-        )
+    let answer = match clock::await_with_timeout(limit, ran).await {
+        Some(answer) => answer,
+        None => {
+            let why = format!("no end within {} s", limit.as_secs());
+            new_exit_answer(NOT_SAID, not_run(&why))
+        }
     };
-    let answer = clock::await_with_timeout(limit, ran)
-        .await
-        .unwrap_or_else(late);
     match answer.status {
         AnswerStatus::Exit(0) => answer,
         // The server's words, which may quote what we are known by.
@@ -368,13 +360,8 @@ async fn read_exec_streams(
 /// (kubernetes/kubernetes: staging/src/k8s.io/kubelet/pkg/cri/streaming/remotecommand/exec.go).
 fn answer_from_exec_status(status: &[u8], out: &[u8], err: &[u8]) -> ReadResult {
     let status: Value = serde_json::from_slice(status).unwrap_or_default();
-    let causes = status
-        .pointer("/details/causes")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten();
-    let cause = causes
-        .clone()
+    let cause = list_json_items(&status, "/details/causes")
+        .iter()
         .find(|cause| cause["reason"] == "ExitCode")
         .and_then(|cause| cause["message"].as_str()?.parse().ok());
     let code: i32 = match (status["status"].as_str(), cause) {
@@ -388,16 +375,12 @@ fn answer_from_exec_status(status: &[u8], out: &[u8], err: &[u8]) -> ReadResult 
             );
         }
     };
-    let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    new_exit_answer(
-        0,
-        json!(PodExecResult {
-            code,
-            out: lossy(out),
-            err: lossy(err)
-        })
-        .to_string(),
-    )
+    let result = PodExecResult {
+        code,
+        out: String::from_utf8_lossy(out).into_owned(),
+        err: String::from_utf8_lossy(err).into_owned(),
+    };
+    new_exit_answer(0, json!(result).to_string())
 }
 
 #[cfg(test)]

@@ -106,7 +106,7 @@ pub enum Chart {
         path: PathBuf,
         digest: Digest,
     },
-    /// It is not what the wish says.
+    /// It is not what the resource says.
     Another(String),
     /// It could not be had.
     Unknown(String),
@@ -135,14 +135,13 @@ impl Helm {
                  HELM_DRIVER"
             )));
         }
-        let missing = || {
+        let named = environment::read_variable(VARIABLE).map(PathBuf::from);
+        let Some(path) = named.or_else(|| process::find_program("helm")) else {
             let install = "install v3.14 or newer (helm.sh/docs/intro/install), or name it: export \
                            RAILWRIGHT_HELM=/path/to/helm";
-            HelmCallError::NoHelm(format!("there is no helm on this machine; {install}"))
-        };
-        let path = match environment::read_variable(VARIABLE) {
-            Some(path) => PathBuf::from(path),
-            None => process::find_program("helm").ok_or_else(missing)?,
+            return Err(HelmCallError::NoHelm(format!(
+                "there is no helm on this machine; {install}"
+            )));
         };
         let program = Program::new(path.display().to_string()).arguments([
             "version",
@@ -180,13 +179,14 @@ impl Helm {
         input: &[u8],
         limit: Duration,
     ) -> Result<HelmOutput, HelmCallError> {
-        let own = self.home()?;
-        let folder = |name: &str| own.join(name).display().to_string();
-        let mut call = self
-            .quiet(program)?
-            .arguments(words.iter().cloned())
-            .environment("HELM_CONFIG_HOME", folder("config"));
-        call = call.environment("HELM_REPOSITORY_CONFIG", folder("config/repositories.yaml"));
+        let mut call = self.quiet(program)?.arguments(words.iter().cloned());
+        for (variable, name) in [
+            ("HELM_CONFIG_HOME", "config"),
+            ("HELM_REPOSITORY_CONFIG", "config/repositories.yaml"),
+        ] {
+            let path = self.home()?.join(name);
+            call = call.environment(variable, path.display().to_string());
+        }
         if let Some(kubeconfig) = &self.access.kubeconfig {
             call = call.argument(format!("--kubeconfig={kubeconfig}"));
         }
@@ -197,8 +197,6 @@ impl Helm {
     }
 
     fn quiet(&self, program: &HelmProgram) -> Result<Program, HelmCallError> {
-        let own = self.home()?;
-        let folder = |name: &str| own.join(name).display().to_string();
         let mut call = Program::new(program.path.display().to_string());
         for (variable, name) in [
             ("HELM_CACHE_HOME", "cache"),
@@ -207,11 +205,13 @@ impl Helm {
             ("HELM_REPOSITORY_CACHE", "cache/repository"),
             ("KUBECACHEDIR", "kube"),
         ] {
-            call = call.environment(variable, folder(name));
+            let path = self.home()?.join(name);
+            call = call.environment(variable, path.display().to_string());
         }
-        Ok(ELSEWHERE
-            .iter()
-            .fold(call, |call, variable| call.environment(*variable, "")))
+        for variable in ELSEWHERE {
+            call = call.environment(variable, "");
+        }
+        Ok(call)
     }
 
     fn home(&self) -> Result<&Path, HelmCallError> {
@@ -297,12 +297,12 @@ impl Helm {
             .quiet(program)?
             .arguments(["pull", &release.chart])
             .argument(format!("--destination={}", into.display()));
-        call = release.version.iter().fold(call, |call, version| {
-            call.argument(format!("--version={version}"))
-        });
-        call = release.repository.iter().fold(call, |call, repository| {
-            call.argument(format!("--repo={repository}"))
-        });
+        if let Some(version) = &release.version {
+            call = call.argument(format!("--version={version}"));
+        }
+        if let Some(repository) = &release.repository {
+            call = call.argument(format!("--repo={repository}"));
+        }
         let said = run_helm_program(&call, b"", QUESTION, &Redaction::default()).await?;
         if !said.well {
             return Ok(Err(format!(
@@ -364,19 +364,29 @@ async fn run_helm_program(
 /// What ended a call: warnings come first, and after it only what is logged. The log is left out,
 /// but for why a release was not deleted.
 fn extract_helm_error(said: &str) -> String {
-    let is_logged = |line: &&str| LOGGED.iter().any(|mark| line.contains(mark));
-    let log: Vec<&str> = said.lines().filter(is_logged).collect();
     let ended = said.rsplit_once("Error: ").map_or(said, |(_, last)| last);
     let ended: Vec<&str> = ended.lines().take_while(|line| !is_logged(line)).collect();
     let ended = one_line(&ended.join("\n"), 600);
-    let why = log.iter().find_map(|line| {
-        let at = line.to_ascii_lowercase().find(REASONS)? + REASONS.len();
-        let why = line.get(at..)?.trim_matches(|c: char| !c.is_alphanumeric());
-        (!why.is_empty() && !ended.contains(why)).then_some(why)
-    });
-    why.map_or(ended.clone(), |why| {
-        format!("{ended}: {}", one_line(why, 1200))
-    })
+    for line in said.lines().filter(|line| is_logged(line)) {
+        let Some(why) = find_logged_reason(line) else {
+            continue;
+        };
+        if !why.is_empty() && !ended.contains(why) {
+            return format!("{ended}: {}", one_line(why, 1200));
+        }
+    }
+    ended
+}
+
+fn is_logged(line: &str) -> bool {
+    LOGGED.iter().any(|mark| line.contains(mark))
+}
+
+/// What a line of the log gives as the reason.
+fn find_logged_reason(line: &str) -> Option<&str> {
+    let at = line.to_ascii_lowercase().find(REASONS)? + REASONS.len();
+    let why = line.get(at..)?;
+    Some(why.trim_matches(|c: char| !c.is_alphanumeric()))
 }
 
 /// `v3.14.2` as `(3, 14)`.

@@ -41,10 +41,6 @@ struct Chosen {
 pub async fn open_kubernetes_server(
     access: &HostAccess,
 ) -> Result<KubernetesServer, TransportError> {
-    let local = |reason: String| TransportError::NoIdentity {
-        cluster: access.name.clone(),
-        reason,
-    };
     let cluster = access.cluster.clone().unwrap_or_default();
     let timeout = Duration::from_secs(access.connect_timeout_s.max(1).into());
     let name = access.name.clone();
@@ -58,21 +54,20 @@ pub async fn open_kubernetes_server(
         let _inside = runtime.enter();
         let _ = sender.send(prepare_server(name, &cluster, timeout, &stage));
     });
-    match clock::await_with_timeout(PLUGIN_LIMIT, receiver).await {
-        Some(Ok(Ok(server))) => Ok(server),
-        Some(Ok(Err(reason))) => Err(local(reason)),
-        Some(Err(_)) => Err(local("the kubeconfig could not be read".to_owned())),
-        None => {
-            let what = waits_for
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .clone();
-            Err(local(format!(
-                "{what} was waited for in vain for {} s",
-                PLUGIN_LIMIT.as_secs()
-            )))
-        }
-    }
+    let reason = match clock::await_with_timeout(PLUGIN_LIMIT, receiver).await {
+        Some(Ok(Ok(server))) => return Ok(server),
+        Some(Ok(Err(reason))) => reason,
+        Some(Err(_)) => "the kubeconfig could not be read".to_owned(),
+        None => format!(
+            "{} was waited for in vain for {} s",
+            waits_for.lock().unwrap_or_else(PoisonError::into_inner),
+            PLUGIN_LIMIT.as_secs()
+        ),
+    };
+    Err(TransportError::NoIdentity {
+        cluster: access.name.clone(),
+        reason,
+    })
 }
 
 fn prepare_server(
@@ -118,25 +113,15 @@ fn prepare_server(
 /// Puts the certificate and the key of files in their place, so that nobody reads those again, and
 /// tells where the token comes from.
 fn take_in(auth: &mut AuthInfo, place: &str) -> Result<CredentialSource, String> {
-    let pem = |what: &str, data: bool, path: Option<String>| match path.filter(|_| !data) {
-        Some(path) => read_credential_file(Path::new(&path))
-            .map(|pem| Some(base64::encode_base64_text(&pem)))
-            .map_err(|why| format!("the client {what} that {place} names: {why}")),
-        None => Ok(None),
-    };
-    if let Some(data) = pem(
-        "certificate",
-        auth.client_certificate_data.is_some(),
-        auth.client_certificate.take(),
-    )? {
-        auth.client_certificate_data = Some(data);
+    if let Some(path) = auth.client_certificate.take()
+        && auth.client_certificate_data.is_none()
+    {
+        auth.client_certificate_data = Some(read_client_pem("certificate", &path, place)?);
     }
-    if let Some(data) = pem(
-        "key",
-        auth.client_key_data.is_some(),
-        auth.client_key.take(),
-    )? {
-        auth.client_key_data = Some(data.into());
+    if let Some(path) = auth.client_key.take()
+        && auth.client_key_data.is_none()
+    {
+        auth.client_key_data = Some(read_client_pem("key", &path, place)?.into());
     }
     // In the library's order.
     let has_other = auth.auth_provider.is_some()
@@ -148,6 +133,14 @@ fn take_in(auth: &mut AuthInfo, place: &str) -> Result<CredentialSource, String>
             Ok(CredentialSource::File(path.into()))
         }
         None => Ok(CredentialSource::Library),
+    }
+}
+
+/// The certificate or the key that a kubeconfig names by its file, in base64.
+fn read_client_pem(what: &str, path: &str, place: &str) -> Result<String, String> {
+    match read_credential_file(Path::new(path)) {
+        Ok(pem) => Ok(base64::encode_base64_text(&pem)),
+        Err(why) => Err(format!("the client {what} that {place} names: {why}")),
     }
 }
 

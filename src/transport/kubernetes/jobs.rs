@@ -128,13 +128,13 @@ pub async fn read_pod_log(
     if let Some(verb) = answer::find_denied_verb(&reply) {
         return Ok(answer::new_denied_answer(&object, &verb, "pods/log"));
     }
-    let text = || String::from_utf8_lossy(&reply.body).into_owned();
+    let text = String::from_utf8_lossy(&reply.body).into_owned();
     Ok(match reply.status {
         200 if reply.cut => ReadResult {
             status: AnswerStatus::TooLong,
-            out: text(),
+            out: text,
         },
-        200 => new_exit_answer(0, text()),
+        200 => new_exit_answer(0, text),
         _ if reply.is_not_found() => new_exit_answer(ABSENT, ""),
         _ => new_exit_answer(NOT_SAID, reply.message()),
     })

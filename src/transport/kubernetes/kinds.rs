@@ -194,21 +194,13 @@ fn build_group_path(api_version: &str) -> Option<String> {
 
 /// The path of one object, or why it has none.
 pub fn build_object_path(object: &ObjectName, resource: &ApiResource) -> Result<String, String> {
-    let named = |text: &str| {
-        encode_path_segment(text).ok_or_else(|| {
-            format!(
-                "{} is no name of an object",
-                one_line(&format!("{text:?}"), 80)
-            )
-        })
-    };
     let root = build_group_path(&object.api_version)
         .ok_or_else(|| format!("{:?} is no group and version", object.api_version))?;
-    let (name, plural) = (named(&object.name)?, &resource.plural);
+    let (name, plural) = (encode_object_name(&object.name)?, &resource.plural);
     match (&object.namespace, resource.namespaced) {
         (Some(namespace), true) => Ok(format!(
             "{root}/namespaces/{}/{plural}/{name}",
-            named(namespace)?
+            encode_object_name(namespace)?
         )),
         (None, true) => Err(format!(
             "objects of the kind {} are in a namespace, and none is named",
@@ -235,23 +227,31 @@ pub fn list_path(object: &ObjectName, resource: &ApiResource) -> Result<String, 
 
 /// A value of a query.
 pub fn query_value(text: &str) -> String {
-    let plain =
-        |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
-    text.bytes()
-        .map(|byte| {
-            if plain(byte) {
-                char::from(byte).to_string()
-            } else {
-                format!("%{byte:02X}")
-            }
-        })
-        .collect()
+    percent_encode(text, b"-._~")
+}
+
+/// Percent-encodes all but letters, digits and these bytes.
+fn percent_encode(text: &str, plain: &[u8]) -> String {
+    let mut encoded = String::new();
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || plain.contains(&byte) {
+            encoded.push(char::from(byte));
+        } else {
+            encoded.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    encoded
+}
+
+fn encode_object_name(text: &str) -> Result<String, String> {
+    encode_path_segment(text).ok_or_else(|| {
+        let shown = one_line(&format!("{text:?}"), 80);
+        format!("{shown} is no name of an object")
+    })
 }
 
 /// What stands between two slashes: no name can lead to another object than it says.
 fn encode_path_segment(text: &str) -> Option<String> {
-    let plain =
-        |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b':');
     if text.is_empty()
         || text.len() > 253
         || text == "."
@@ -261,17 +261,7 @@ fn encode_path_segment(text: &str) -> Option<String> {
     {
         return None;
     }
-    Some(
-        text.bytes()
-            .map(|byte| {
-                if plain(byte) {
-                    char::from(byte).to_string()
-                } else {
-                    format!("%{byte:02X}")
-                }
-            })
-            .collect(),
-    )
+    Some(percent_encode(text, b"-._:"))
 }
 
 #[cfg(test)]

@@ -8,15 +8,16 @@ use std::path::{Path, PathBuf};
 
 /// The kubeconfig that is named, or the usual ones, with its name; nothing where there is none.
 pub fn find_kubeconfig(cluster: &ClusterAccess) -> Option<(Result<Kubeconfig, String>, String)> {
-    let read = |path: &Path| (read_file(path), path.display().to_string());
     if let Some(path) = &cluster.kubeconfig {
-        return Some(read(Path::new(path)));
+        return Some((read_file(Path::new(path)), path.clone()));
     }
     if let Some(paths) = environment::read_variable("KUBECONFIG") {
         return Some((read_list(&paths), paths));
     }
     let usual = environment::find_home_folder()?.join(".kube/config");
-    usual.exists().then(|| read(&usual))
+    usual
+        .exists()
+        .then(|| (read_file(&usual), usual.display().to_string()))
 }
 
 /// What the files of a list hold together. kubectl passes over those that are not there, and over
@@ -25,16 +26,20 @@ fn read_list(paths: &str) -> Result<Kubeconfig, String> {
     let named: Vec<PathBuf> = std::env::split_paths(paths)
         .filter(|path| !path.as_os_str().is_empty())
         .collect();
-    let is_missing = |path: &PathBuf| {
-        std::fs::metadata(path).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
-    };
-    let none = named.iter().all(is_missing);
-    let mut there = named.iter().filter(|path| none || !is_missing(path));
-    there.try_fold(Kubeconfig::default(), |merged, path| {
-        merged
-            .merge(read_file(path)?)
-            .map_err(|error| describe_error(&error, paths))
-    })
+    let none = named.iter().all(|path| is_missing(path));
+    let mut merged = Kubeconfig::default();
+    for path in &named {
+        if none || !is_missing(path) {
+            merged = merged
+                .merge(read_file(path)?)
+                .map_err(|error| describe_error(&error, paths))?;
+        }
+    }
+    Ok(merged)
+}
+
+fn is_missing(path: &Path) -> bool {
+    std::fs::metadata(path).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
 }
 
 /// What one file holds. The library would read it without end, and again; paths in it are relative
@@ -45,60 +50,53 @@ fn read_file(path: &Path) -> Result<Kubeconfig, String> {
         .ok_or_else(|| format!("{file} is no kubeconfig: it is no text"))?;
     let mut kubeconfig =
         Kubeconfig::from_yaml(&text).map_err(|error| describe_error(&error, &file))?;
-    let absolute = |named: &mut Option<String>| {
-        let below = path
-            .parent()
-            .zip(named.as_ref().filter(|named| !named.is_empty()))
-            .map(|(folder, named)| folder.join(named));
-        *named = below
-            .map(|path| path.display().to_string())
-            .or_else(|| named.take());
-    };
-    for cluster in kubeconfig
-        .clusters
-        .iter_mut()
-        .filter_map(|named| named.cluster.as_mut())
-    {
-        absolute(&mut cluster.certificate_authority);
+    for named in &mut kubeconfig.clusters {
+        if let Some(cluster) = &mut named.cluster {
+            make_absolute(&mut cluster.certificate_authority, path);
+        }
     }
-    for user in kubeconfig
-        .auth_infos
-        .iter_mut()
-        .filter_map(|named| named.auth_info.as_mut())
-    {
-        [
-            &mut user.client_certificate,
-            &mut user.client_key,
-            &mut user.token_file,
-        ]
-        .into_iter()
-        .for_each(absolute);
+    for named in &mut kubeconfig.auth_infos {
+        let Some(user) = &mut named.auth_info else {
+            continue;
+        };
+        make_absolute(&mut user.client_certificate, path);
+        make_absolute(&mut user.client_key, path);
+        make_absolute(&mut user.token_file, path);
         // A plugin's name without a slash is looked for in PATH.
-        if let Some(exec) = user.exec.as_mut().filter(|exec| {
-            exec.command
+        if let Some(exec) = &mut user.exec
+            && exec
+                .command
                 .as_ref()
                 .is_some_and(|command| command.contains('/'))
-        }) {
-            absolute(&mut exec.command);
+        {
+            make_absolute(&mut exec.command, path);
         }
     }
     Ok(kubeconfig)
 }
 
+/// Makes absolute what a kubeconfig names relative to its own folder.
+fn make_absolute(named: &mut Option<String>, kubeconfig: &Path) {
+    if let (Some(folder), Some(path)) = (kubeconfig.parent(), named)
+        && !path.is_empty()
+    {
+        *path = folder.join(path.as_str()).display().to_string();
+    }
+}
+
 /// In UTF-8, or in UTF-16 as a byte order mark says.
 fn decode_text(bytes: &[u8]) -> Option<String> {
-    let utf16 = |rest: &[u8], unit: fn([u8; 2]) -> u16| {
-        let units: Vec<u16> = rest
-            .chunks_exact(2)
-            .map(|pair| unit([pair[0], pair[1]]))
-            .collect();
-        String::from_utf16(&units).ok()
-    };
     match bytes {
-        [0xff, 0xfe, rest @ ..] => utf16(rest, u16::from_le_bytes),
-        [0xfe, 0xff, rest @ ..] => utf16(rest, u16::from_be_bytes),
+        [0xff, 0xfe, rest @ ..] => decode_utf16(rest, u16::from_le_bytes),
+        [0xfe, 0xff, rest @ ..] => decode_utf16(rest, u16::from_be_bytes),
         [0xef, 0xbb, 0xbf, rest @ ..] | rest => String::from_utf8(rest.to_vec()).ok(),
     }
+}
+
+fn decode_utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Option<String> {
+    let pairs = bytes.chunks_exact(2);
+    let units: Vec<u16> = pairs.map(|pair| unit([pair[0], pair[1]])).collect();
+    String::from_utf16(&units).ok()
 }
 
 /// Never with the library's own words where those may quote the file.

@@ -51,18 +51,15 @@ pub(super) async fn list_objects_by_name(
     kind: &ApiResource,
     of: impl Fn(&Value) -> Value + Sync,
 ) -> Result<ReadResult, KubernetesRequestError> {
-    let entry = |object: &Value| {
-        Some((
-            object.pointer("/metadata/name")?.as_str()?.to_owned(),
-            of(object),
-        ))
-    };
-    Ok(
-        match list_all_pages(server, name, kind, ObjectSelection::All, entry).await? {
-            Err(answer) => answer,
-            Ok(found) => new_exit_answer(0, Value::Object(found.into_iter().collect()).to_string()),
-        },
-    )
+    let listed = list_all_pages(server, name, kind, ObjectSelection::All, |object| {
+        let name = object.pointer("/metadata/name")?.as_str()?;
+        Some((name.to_owned(), of(object)))
+    })
+    .await?;
+    Ok(match listed {
+        Err(answer) => answer,
+        Ok(found) => new_exit_answer(0, Value::Object(found.into_iter().collect()).to_string()),
+    })
 }
 
 /// Which objects of a kind are asked for. The server chooses them, and an object that it may not
@@ -80,34 +77,31 @@ pub(super) enum ObjectSelection<'a> {
 impl ObjectSelection<'_> {
     /// What is added to the query of a list.
     fn query(&self) -> String {
-        let by = |how: &str, what: &str| format!("&{how}Selector={}", kinds::query_value(what));
-        match self {
-            ObjectSelection::All => String::new(),
-            ObjectSelection::Labels(labels) => by("label", labels),
-            ObjectSelection::OnNode(node) => by("field", &format!("spec.nodeName={node}")),
-            ObjectSelection::WarningsOf(object) => by(
+        let (by, what) = match self {
+            ObjectSelection::All => return String::new(),
+            ObjectSelection::Labels(labels) => ("label", (*labels).to_owned()),
+            ObjectSelection::OnNode(node) => ("field", format!("spec.nodeName={node}")),
+            ObjectSelection::WarningsOf(object) => (
                 "field",
-                &format!(
+                format!(
                     "type=Warning,involvedObject.name={},involvedObject.kind={}",
                     object.name, object.kind
                 ),
             ),
-        }
+        };
+        format!("&{by}Selector={}", kinds::query_value(&what))
     }
 
     fn includes(&self, item: &Value) -> bool {
         match self {
             ObjectSelection::All => true,
-            ObjectSelection::Labels(labels) => labels
-                .split(',')
-                .filter_map(|pair| pair.split_once('='))
-                .all(|(name, value)| {
-                    let found = item
-                        .pointer("/metadata/labels")
-                        .and_then(|labels| labels.get(name))
-                        .and_then(Value::as_str);
-                    found == Some(value)
-                }),
+            ObjectSelection::Labels(labels) => {
+                let mut pairs = labels.split(',').filter_map(|pair| pair.split_once('='));
+                let of_item = item.pointer("/metadata/labels");
+                pairs.all(|(name, value)| {
+                    of_item.is_some_and(|labels| labels[name].as_str() == Some(value))
+                })
+            }
             ObjectSelection::OnNode(node) => find_json_text(item, "/spec/nodeName") == *node,
             ObjectSelection::WarningsOf(object) => {
                 let of = ["/type", "/involvedObject/name", "/involvedObject/kind"]
@@ -130,12 +124,6 @@ pub(super) async fn list_all_pages<T>(
         Ok(path) => path,
         Err(reason) => return Ok(Err(new_exit_answer(NOT_SAID, reason))),
     };
-    let no_list = |why: &str| {
-        new_exit_answer(
-            NOT_SAID,
-            format!("what came is no list of {}{why}", kind.plural),
-        )
-    };
     let query = selection.query();
     let (mut all, mut next, mut known) = (Vec::new(), String::new(), BTreeSet::new());
     for _ in 0..PAGES {
@@ -151,22 +139,10 @@ pub(super) async fn list_all_pages<T>(
             return Ok(Err(answer_from_failed_list(name, kind, &reply)));
         };
         let Some(page) = ObjectListPage::of(&list, &name.kind) else {
-            return Ok(Err(no_list("")));
+            return Ok(Err(new_no_list_answer(kind, "")));
         };
-        let is_new = |item: &Value| {
-            known.insert((
-                find_json_text(item, "/metadata/namespace").to_owned(),
-                find_json_text(item, "/metadata/name").to_owned(),
-            ))
-        };
-        if !page.items.iter().all(is_new) {
-            return Ok(Err(no_list(": its pages repeat")));
-        }
-        if let Some(other) = page.items.iter().find(|item| !selection.includes(item)) {
-            let name = one_line(find_json_text(other, "/metadata/name"), 80);
-            return Ok(Err(no_list(&format!(
-                ": {name} is among them, which was not asked for"
-            ))));
+        if let Err(why) = page.check_items(&selection, &mut known) {
+            return Ok(Err(new_no_list_answer(kind, &why)));
         }
         if known.len() > PAGE * PAGES {
             break;
@@ -199,10 +175,6 @@ impl<'a> ObjectListPage<'a> {
         if list.get("kind")?.as_str()?.strip_suffix("List") != Some(kind) {
             return None;
         }
-        let is_object = |item: &Value| {
-            !find_json_text(item, "/metadata/name").is_empty()
-                && item.get("kind").is_none_or(|of| of == kind)
-        };
         let items = list.get("items")?.as_array()?;
         let token = match list.pointer("/metadata/continue") {
             None | Some(Value::Null) => None,
@@ -210,13 +182,48 @@ impl<'a> ObjectListPage<'a> {
         };
         // Set only where objects are missing on this page
         // (kubernetes.io/docs/reference/kubernetes-api/common-definitions/list-meta).
-        let is_cut = token.is_none()
-            && list
-                .pointer("/metadata/remainingItemCount")
-                .is_some_and(|left| *left != 0 && !left.is_null());
-        (items.len() <= ITEMS && !is_cut && items.iter().all(is_object))
-            .then_some(ObjectListPage { items, token })
+        let left = list.pointer("/metadata/remainingItemCount");
+        let is_cut = token.is_none() && left.is_some_and(|left| *left != 0 && !left.is_null());
+        if is_cut || items.len() > ITEMS {
+            return None;
+        }
+        for item in items {
+            let is_of_kind = item.get("kind").is_none_or(|of| of == kind);
+            if !is_of_kind || find_json_text(item, "/metadata/name").is_empty() {
+                return None;
+            }
+        }
+        Some(ObjectListPage { items, token })
     }
+
+    /// Notes its objects; why it is no page of what was asked for as the error.
+    fn check_items(
+        &self,
+        selection: &ObjectSelection<'_>,
+        known: &mut BTreeSet<(String, String)>,
+    ) -> Result<(), String> {
+        for item in self.items {
+            let namespace = find_json_text(item, "/metadata/namespace").to_owned();
+            let name = find_json_text(item, "/metadata/name").to_owned();
+            if !known.insert((namespace, name)) {
+                return Err(": its pages repeat".to_owned());
+            }
+        }
+        match self.items.iter().find(|item| !selection.includes(item)) {
+            Some(other) => {
+                let name = one_line(find_json_text(other, "/metadata/name"), 80);
+                Err(format!(": {name} is among them, which was not asked for"))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+fn new_no_list_answer(kind: &ApiResource, why: &str) -> ReadResult {
+    new_exit_answer(
+        NOT_SAID,
+        format!("what came is no list of {}{why}", kind.plural),
+    )
 }
 
 fn answer_from_failed_list(
@@ -230,9 +237,7 @@ fn answer_from_failed_list(
             status: AnswerStatus::TooLong,
             out: String::new(),
         },
-        None if reply.status == 200 => {
-            new_exit_answer(NOT_SAID, format!("what came is no list of {}", kind.plural))
-        }
+        None if reply.status == 200 => new_no_list_answer(kind, ""),
         None => new_exit_answer(NOT_SAID, reply.message()),
     }
 }
@@ -244,47 +249,59 @@ pub async fn list_object_problems(
     object: &ObjectName,
     selector: Option<&str>,
 ) -> Result<ReadResult, KubernetesRequestError> {
-    let kind = |plural: &str| ApiResource {
-        plural: plural.to_owned(),
-        namespaced: true,
-    };
-    let of = |kind: &str| ObjectName {
-        api_version: "v1".to_owned(),
-        kind: kind.to_owned(),
-        ..object.clone()
-    };
     let mut lines = Vec::new();
     if let Some(selector) = selector {
-        lines = match list_all_pages(
-            server,
-            &of("Pod"),
-            &kind("pods"),
-            ObjectSelection::Labels(selector),
-            describe_unready_pod,
-        )
-        .await?
-        {
+        let (pods, kind) = new_reference_beside(object, "Pod", "pods");
+        let selection = ObjectSelection::Labels(selector);
+        lines = match list_all_pages(server, &pods, &kind, selection, describe_unready_pod).await? {
             Ok(lines) => lines,
             Err(answer) => return Ok(answer),
         };
         lines.truncate(TOLD);
     }
-    let warning = |event: &Value| {
-        Some(one_line(
-            &format!("warning: {}", find_json_text(event, "/message")),
-            300,
-        ))
-    };
-    let warnings = list_all_pages(
-        server,
-        &of("Event"),
-        &kind("events"),
-        ObjectSelection::WarningsOf(object),
-        warning,
-    )
-    .await?;
+    let (events, kind) = new_reference_beside(object, "Event", "events");
+    let selection = ObjectSelection::WarningsOf(object);
+    let warnings = list_all_pages(server, &events, &kind, selection, describe_warning).await?;
     lines.extend(warnings.unwrap_or_default().into_iter().rev().take(3));
     Ok(new_exit_answer(0, lines.join("\n")))
+}
+
+/// Objects of this kind of the core group, in the namespace of this object.
+fn new_reference_beside(
+    object: &ObjectName,
+    kind: &str,
+    plural: &str,
+) -> (ObjectName, ApiResource) {
+    let name = ObjectName {
+        api_version: "v1".to_owned(),
+        kind: kind.to_owned(),
+        ..object.clone()
+    };
+    let resource = ApiResource {
+        plural: plural.to_owned(),
+        namespaced: true,
+    };
+    (name, resource)
+}
+
+fn describe_warning(event: &Value) -> Option<String> {
+    let warning = format!("warning: {}", find_json_text(event, "/message"));
+    Some(one_line(&warning, 300))
+}
+
+/// What the array there holds; nothing where there is none.
+pub(super) fn list_json_items<'v>(value: &'v Value, pointer: &str) -> &'v [Value] {
+    match value.pointer(pointer) {
+        Some(Value::Array(items)) => items,
+        _ => &[],
+    }
+}
+
+/// The condition of an object that has this type and this status.
+pub(super) fn find_condition<'v>(object: &'v Value, kind: &str, status: &str) -> Option<&'v Value> {
+    list_json_items(object, "/status/conditions")
+        .iter()
+        .find(|condition| condition["type"] == kind && condition["status"] == status)
 }
 
 pub(super) fn find_json_text<'v>(value: &'v Value, pointer: &str) -> &'v str {
@@ -296,42 +313,25 @@ pub(super) fn find_json_text<'v>(value: &'v Value, pointer: &str) -> &'v str {
 
 /// `pod POD on NODE: REASON MESSAGE` of a pod that is not ready.
 fn describe_unready_pod(pod: &Value) -> Option<String> {
-    let list = |pointer: &str| {
-        pod.pointer(pointer)
-            .and_then(Value::as_array)
-            .map(Vec::as_slice)
-            .unwrap_or_default()
-            .to_vec()
-    };
-    let conditions = list("/status/conditions");
-    let is = |kind: &str, status: &str| {
-        conditions
-            .iter()
-            .any(|one| one["type"] == kind && one["status"] == status)
-    };
-    if is("Ready", "True") || pod.pointer("/metadata/deletionTimestamp").is_some() {
+    let is_ready = find_condition(pod, "Ready", "True").is_some();
+    if is_ready || pod.pointer("/metadata/deletionTimestamp").is_some() {
         return None;
     }
-    let containers = [
-        list("/status/initContainerStatuses"),
-        list("/status/containerStatuses"),
-    ]
-    .concat();
-    let waiting = containers.iter().find_map(|one| {
-        one.pointer("/state/waiting")
-            .filter(|waiting| find_json_text(waiting, "/reason") != "PodInitializing")
-    });
-    let unscheduled = conditions
+    let first = list_json_items(pod, "/status/initContainerStatuses");
+    let statuses = list_json_items(pod, "/status/containerStatuses");
+    let mut waiting = first
         .iter()
-        .find(|one| one["type"] == "PodScheduled" && one["status"] == "False");
-    let why = waiting.or(unscheduled).map(|why| {
-        format!(
+        .chain(statuses)
+        .filter_map(|status| status.pointer("/state/waiting"));
+    let waiting = waiting.find(|why| find_json_text(why, "/reason") != "PodInitializing");
+    let why = match waiting.or_else(|| find_condition(pod, "PodScheduled", "False")) {
+        Some(why) => format!(
             "{} {}",
             find_json_text(why, "/reason"),
             find_json_text(why, "/message")
-        )
-    });
-    let why = why.unwrap_or_else(|| find_json_text(pod, "/status/phase").to_owned());
+        ),
+        None => find_json_text(pod, "/status/phase").to_owned(),
+    };
     let place = match find_json_text(pod, "/spec/nodeName") {
         "" => "is on no node yet".to_owned(),
         node => format!("on {node}"),

@@ -222,13 +222,13 @@ impl KubernetesLink {
                 Ok(lease) => lease,
                 Err(ended) => return Ok(ended),
             };
-            let wish = match decide(&lease) {
+            let desired = match decide(&lease) {
                 LeaseStep::Ended { code, stdout } => {
                     return Ok(performed_from_exit(code, &stdout, ""));
                 }
-                LeaseStep::Write(wish) => wish,
+                LeaseStep::Write(desired) => desired,
             };
-            match self.write_lease(&lease, &wish, last.as_ref()).await? {
+            match self.write_lease(&lease, &desired, last.as_ref()).await? {
                 LeaseWriteOutcome::Ended(ended) => return Ok(ended),
                 LeaseWriteOutcome::Conflict => clock::sleep_for(PAUSE * (n + 1)).await,
                 LeaseWriteOutcome::Unsure(unsure, again_after) => {
@@ -271,10 +271,10 @@ impl KubernetesLink {
     async fn write_lease(
         &self,
         lease: &Lease,
-        wish: &DesiredLease,
+        desired: &DesiredLease,
         last: Option<&Unsure>,
     ) -> Result<LeaseWriteOutcome, TransportError> {
-        let sent = self.server.send(&lease.write(wish, &self.keeps)).await;
+        let sent = self.server.send(&lease.write(desired, &self.keeps)).await;
         let ended = match (sent, last) {
             (Ok(WriteRequestOutcome::Answered(reply)), _) if matches!(reply.status, 200 | 201) => {
                 performed_from_exit(0, "", "")
@@ -295,7 +295,7 @@ impl KubernetesLink {
                 }),
                 _,
             ) => {
-                let let_go = wish.holder.is_none();
+                let let_go = desired.holder.is_none();
                 let unsure = Unsure { reason, let_go };
                 return Ok(LeaseWriteOutcome::Unsure(unsure, again_after));
             }
@@ -412,8 +412,8 @@ impl Lease {
     }
 
     /// The request that writes it back with this in it, only where it is as it was read.
-    fn write(&self, wish: &DesiredLease, keeps: &str) -> KubernetesRequest {
-        let mut object = self.with(wish, keeps);
+    fn write(&self, desired: &DesiredLease, keeps: &str) -> KubernetesRequest {
+        let mut object = self.with(desired, keeps);
         if self.object.is_some() {
             return KubernetesRequest::with(
                 Method::PUT,
@@ -433,12 +433,20 @@ impl Lease {
     }
 
     /// The Lease with this desired content; all else in it stays.
-    fn with(&self, wish: &DesiredLease, keeps: &str) -> Value {
-        let fresh = || json!({ "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": { "name": keeps, "namespace": NAMESPACE } });
-        let mut object = self.object.clone().unwrap_or_else(fresh);
-        let fence = wish.fence.map(|fence| fence.to_string());
+    fn with(&self, desired: &DesiredLease, keeps: &str) -> Value {
+        let mut object = match &self.object {
+            Some(object) => object.clone(),
+            None => {
+                json!({ "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": { "name": keeps, "namespace": NAMESPACE } })
+            }
+        };
+        let fence = desired.fence.map(|fence| fence.to_string());
         let annotations = map_in(map_in(&mut object, "metadata"), "annotations");
-        for (name, value) in [(HOLDER, &wish.holder), (NOTE, &wish.note), (FENCE, &fence)] {
+        for (name, value) in [
+            (HOLDER, &desired.holder),
+            (NOTE, &desired.note),
+            (FENCE, &fence),
+        ] {
             set_json_key(annotations, name, value.clone());
         }
         let now = self.now.strftime("%Y-%m-%dT%H:%M:%S.000000Z").to_string();
@@ -446,9 +454,9 @@ impl Lease {
         set_json_key(
             spec,
             "holderIdentity",
-            wish.holder.as_deref().map(shorten_holder),
+            desired.holder.as_deref().map(shorten_holder),
         );
-        set_json_key(spec, "renewTime", wish.holder.as_ref().map(|_| now));
+        set_json_key(spec, "renewTime", desired.holder.as_ref().map(|_| now));
         object
     }
 }
@@ -504,15 +512,15 @@ fn replace_control_characters(text: &str) -> String {
 
 /// What other tools show of a holder.
 fn shorten_holder(holder: &str) -> String {
-    let known = || {
-        let holder: Value = serde_json::from_str(holder).ok()?;
-        Some(format!(
-            "{}@{}",
-            holder.get("who")?.as_str()?,
-            holder.get("machine")?.as_str()?
-        ))
-    };
-    one_line(&known().unwrap_or_else(|| holder.to_owned()), 120)
+    let words = name_holder(holder).unwrap_or_else(|| holder.to_owned());
+    one_line(&words, 120)
+}
+
+/// `WHO@MACHINE`, where the line of the holder is ours.
+fn name_holder(holder: &str) -> Option<String> {
+    let holder: Value = serde_json::from_str(holder).ok()?;
+    let (who, machine) = (holder.get("who")?, holder.get("machine")?);
+    Some(format!("{}@{}", who.as_str()?, machine.as_str()?))
 }
 
 fn build_leases_path() -> String {

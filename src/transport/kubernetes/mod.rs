@@ -103,14 +103,18 @@ impl KubernetesConnector {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The server that was reached by this access a moment ago.
+    fn find_kept_server(&self, access: &HostAccess) -> Option<Arc<KubernetesServer>> {
+        match &*self.kept() {
+            Some(kept) if kept.access == *access && !kept.until.left().is_zero() => {
+                Some(kept.server.clone())
+            }
+            _ => None,
+        }
+    }
+
     async fn server(&self, access: &HostAccess) -> Result<Arc<KubernetesServer>, TransportError> {
-        let is_fit = |kept: &&CachedServer| kept.access == *access && !kept.until.left().is_zero();
-        let kept = self
-            .kept()
-            .as_ref()
-            .filter(is_fit)
-            .map(|kept| kept.server.clone());
-        if let Some(server) = kept {
+        if let Some(server) = self.find_kept_server(access) {
             // One that goes away, or does not know us any more, says so to whatever is asked of it.
             if !server.is_stranger() {
                 return Ok(server);
@@ -300,16 +304,17 @@ impl HostLink for KubernetesLink {
 }
 
 fn performed_from_exit(code: i32, stdout: &str, stderr: &str) -> ExecutionOutcome {
-    let line = |text: &str| {
-        if text.is_empty() || text.ends_with('\n') {
-            text.to_owned()
-        } else {
-            format!("{text}\n")
-        }
-    };
     ExecutionOutcome::Ended {
         code,
-        stdout: line(stdout),
-        stderr: line(stderr),
+        stdout: end_last_line(stdout),
+        stderr: end_last_line(stderr),
+    }
+}
+
+fn end_last_line(text: &str) -> String {
+    if text.is_empty() || text.ends_with('\n') {
+        text.to_owned()
+    } else {
+        format!("{text}\n")
     }
 }

@@ -10,7 +10,9 @@ use super::answer::{self, new_exit_answer};
 use super::edit::new_merge_patch_request;
 use super::fault::KubernetesRequestError;
 use super::kinds::{self, ApiResource};
-use super::lists::{ObjectSelection, find_json_text, list_all_pages};
+use super::lists::{
+    ObjectSelection, find_condition, find_json_text, list_all_pages, list_json_items,
+};
 use super::server::{KubernetesRequest, KubernetesServer, WriteRequestOutcome};
 use super::{KubernetesLink, performed_from_exit};
 use crate::ExecutionOutcome;
@@ -77,32 +79,34 @@ pub async fn of_all(
         return Ok(Vec::new());
     }
     let (name, kind) = new_node_reference("");
-    let of = |read: &Read, node: &Value| match read {
-        Read::Kubernetes(KubernetesRead::NodeField(field)) => serde_json::to_value(field.of(node)),
-        _ => serde_json::to_value(NodeNow::of(node)),
-    };
-    let all = |node: &Value| {
-        let said: Vec<Value> = reads
-            .iter()
-            .map(|read| of(read, node).unwrap_or_default())
-            .collect();
-        Some((find_json_text(node, "/metadata/name").to_owned(), said))
-    };
-    let nodes = match list_all_pages(server, &name, &kind, ObjectSelection::All, all).await? {
+    let listed = list_all_pages(server, &name, &kind, ObjectSelection::All, |node| {
+        let values: Vec<Value> = reads.iter().map(|read| read_node(read, node)).collect();
+        Some((find_json_text(node, "/metadata/name").to_owned(), values))
+    })
+    .await?;
+    let nodes = match listed {
         Ok(nodes) => nodes,
         Err(answer) => return Ok(vec![answer; reads.len()]),
     };
     let mut answers = vec![serde_json::Map::new(); reads.len()];
-    for (name, said) in nodes {
-        answers
-            .iter_mut()
-            .zip(said)
-            .for_each(|(answer, value)| drop(answer.insert(name.clone(), value)));
+    for (name, values) in nodes {
+        for (answer, value) in answers.iter_mut().zip(values) {
+            answer.insert(name.clone(), value);
+        }
     }
     Ok(answers
         .into_iter()
         .map(|answer| new_exit_answer(0, Value::Object(answer).to_string()))
         .collect())
+}
+
+/// What this question has of a node.
+fn read_node(read: &Read, node: &Value) -> Value {
+    let value = match read {
+        Read::Kubernetes(KubernetesRead::NodeField(field)) => serde_json::to_value(field.of(node)),
+        _ => serde_json::to_value(NodeNow::of(node)),
+    };
+    value.unwrap_or_default()
 }
 
 /// The pods of a node. When one was told to end, its node is asked for too: where the kubelet is
@@ -112,17 +116,11 @@ pub async fn pods_on(
     node: &str,
 ) -> Result<ReadResult, KubernetesRequestError> {
     let (name, kind) = new_pod_reference(None, "");
-    let of = |pod: &Value| {
-        Some((
-            pod_now(pod),
-            parse_timestamp_at(pod, "/metadata/deletionTimestamp"),
-        ))
+    let selection = ObjectSelection::OnNode(node);
+    let mut pods = match list_all_pages(server, &name, &kind, selection, pod_with_end).await? {
+        Err(answer) => return Ok(answer),
+        Ok(pods) => pods,
     };
-    let mut pods =
-        match list_all_pages(server, &name, &kind, ObjectSelection::OnNode(node), of).await? {
-            Err(answer) => return Ok(answer),
-            Ok(pods) => pods,
-        };
     let silent_at = if pods.iter().any(|(pod, _)| pod.ends) {
         silent_at(server, node).await?
     } else {
@@ -131,12 +129,19 @@ pub async fn pods_on(
     for (pod, ends_at) in &mut pods {
         // The time by which it is to have ended
         // (kubernetes.io/docs/reference/kubernetes-api/common-definitions/object-meta).
-        pod.lost = ends_at
-            .zip(silent_at)
-            .is_some_and(|(ends_at, now)| ends_at < now);
+        pod.lost = match (*ends_at, silent_at) {
+            (Some(ends_at), Some(now)) => ends_at < now,
+            _ => false,
+        };
     }
     let pods: Vec<PodNow> = pods.into_iter().map(|(pod, _)| pod).collect();
     Ok(new_exit_answer(0, json!(pods).to_string()))
+}
+
+/// A pod, with the time by which it is to have ended.
+fn pod_with_end(pod: &Value) -> Option<(PodNow, Option<Timestamp>)> {
+    let ends_at = parse_timestamp_at(pod, "/metadata/deletionTimestamp");
+    Some((pod_now(pod), ends_at))
 }
 
 /// Now, by the server's clock, where the kubelet of a node has been silent for long. `Unknown` is
@@ -157,18 +162,12 @@ async fn silent_at(
     else {
         return Ok(None);
     };
-    let conditions = node
-        .pointer("/status/conditions")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten();
-    let unknown = conditions
-        .into_iter()
-        .find(|one| one["type"] == "Ready" && one["status"] == "Unknown");
-    let since = unknown.and_then(|one| parse_timestamp_at(one, "/lastTransitionTime"));
-    Ok(since
-        .filter(|since| reply.now.as_second() - since.as_second() >= SILENT_S)
-        .map(|_| reply.now))
+    let unknown = find_condition(&node, "Ready", "Unknown");
+    let since = unknown.and_then(|unknown| parse_timestamp_at(unknown, "/lastTransitionTime"));
+    Ok(match since {
+        Some(since) if reply.now.as_second() - since.as_second() >= SILENT_S => Some(reply.now),
+        _ => None,
+    })
 }
 
 fn parse_timestamp_at(object: &Value, pointer: &str) -> Option<Timestamp> {
@@ -176,24 +175,22 @@ fn parse_timestamp_at(object: &Value, pointer: &str) -> Option<Timestamp> {
 }
 
 fn pod_now(pod: &Value) -> PodNow {
-    let list = |pointer: &str| {
-        pod.pointer(pointer)
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-    };
-    let controller = list("/metadata/ownerReferences").find(|owner| owner["controller"] == true);
+    let controller = list_json_items(pod, "/metadata/ownerReferences")
+        .iter()
+        .find(|owner| owner["controller"] == true);
     let is_of_node = controller.is_some_and(|owner| {
         (
             find_json_text(owner, "/kind"),
             find_json_text(owner, "/apiVersion"),
         ) == ("Node", "v1")
     });
-    let on_disk = |volume: &&Value| {
-        volume
-            .get("emptyDir")
-            .is_some_and(|of| of.get("medium").and_then(Value::as_str) != Some("Memory"))
-    };
+    let mut local_data = Vec::new();
+    for volume in list_json_items(pod, "/spec/volumes") {
+        let is_local = volume.get("emptyDir").is_some();
+        if is_local && find_json_text(volume, "/emptyDir/medium") != "Memory" {
+            local_data.push(find_json_text(volume, "/name").to_owned());
+        }
+    }
     PodNow {
         namespace: find_json_text(pod, "/metadata/namespace").to_owned(),
         name: find_json_text(pod, "/metadata/name").to_owned(),
@@ -206,10 +203,7 @@ fn pod_now(pod: &Value) -> PodNow {
         finished: matches!(find_json_text(pod, "/status/phase"), "Succeeded" | "Failed"),
         ends: pod.pointer("/metadata/deletionTimestamp").is_some(),
         lost: false,
-        local_data: list("/spec/volumes")
-            .filter(on_disk)
-            .map(|volume| find_json_text(volume, "/name").to_owned())
-            .collect(),
+        local_data,
         devices: JobPod::of(pod).asks.into_keys().collect(),
     }
 }

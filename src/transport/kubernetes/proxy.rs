@@ -19,23 +19,28 @@ pub fn select_proxy(
     host: &str,
     port: u16,
 ) -> Option<String> {
-    let usable = |text: &&str| !text.trim().is_empty();
-    if let Some(own) = own.filter(usable) {
+    if let Some(own) = own
+        && !own.trim().is_empty()
+    {
         return Some(own.to_owned());
     }
-    let proxy = environment.proxy.as_deref().filter(usable)?;
-    let spared = is_here(host)
-        || environment.without.as_deref().is_some_and(|list| {
-            list.split(',')
-                .any(|one| matches_no_proxy_entry(one, host, port))
-        });
+    let proxy = environment.proxy.as_deref()?;
+    let mut without = environment
+        .without
+        .as_deref()
+        .unwrap_or_default()
+        .split(',');
+    if proxy.trim().is_empty()
+        || is_here(host)
+        || without.any(|entry| matches_no_proxy_entry(entry, host, port))
+    {
+        return None;
+    }
     // As curl and Go's net/http take it: without a scheme it speaks HTTP.
-    (!spared).then(|| {
-        if proxy.contains("://") {
-            proxy.to_owned()
-        } else {
-            format!("http://{proxy}")
-        }
+    Some(if proxy.contains("://") {
+        proxy.to_owned()
+    } else {
+        format!("http://{proxy}")
     })
 }
 

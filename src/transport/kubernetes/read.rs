@@ -258,8 +258,8 @@ fn of_a_kind(read: &Read) -> Option<ObjectName> {
     }
 }
 
-/// Where an object is applied: with force, because the whole wish is ours, and with every unknown
-/// field refused.
+/// Where an object is applied: with force, because the whole manifest is ours, and with every
+/// unknown field refused.
 pub fn apply_path(path: &str) -> String {
     format!("{path}?fieldManager={MANAGER}&force=true&fieldValidation=Strict")
 }

@@ -285,12 +285,10 @@ impl KubernetesLink {
         &self,
         last: Option<&str>,
     ) -> Result<Result<ClusterRecordLookup, ExecutionOutcome>, TransportError> {
-        let unknown = |reason: &str| ExecutionOutcome::Unknown {
-            reason: reason.to_owned(),
-        };
         match (self.record().await, last) {
             (Ok(ClusterRecordLookup::Refused(_)) | Err(_), Some(reason)) => {
-                Ok(Err(unknown(reason)))
+                let reason = reason.to_owned();
+                Ok(Err(ExecutionOutcome::Unknown { reason }))
             }
             (Ok(ClusterRecordLookup::Refused(reply)), None) => Ok(Err(performed_from_exit(
                 NOT_KEPT,

@@ -350,7 +350,7 @@ fn split_kept_objects(
     Ok((stay, go))
 }
 
-/// A release as a whole wish. It does not wait for pods, and is not taken back when it fails: on a
+/// A release as a whole. It does not wait for pods, and is not taken back when it fails: on a
 /// first install that would delete what the chart defines, with all objects of these kinds.
 pub fn build_upgrade_arguments(
     program: &HelmProgram,

@@ -16,7 +16,27 @@ use railwright_resource::helm_release::request::{
 };
 use railwright_resource::kubernetes_object::part_of;
 use serde_json::Value;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// The path of a chart whose content is the one that was looked at.
+fn check_chart(
+    chart: Chart,
+    release: &Release,
+    content: &str,
+) -> Result<PathBuf, KubernetesActionStop> {
+    match chart {
+        Chart::Here { path, digest } if label(&digest) == content => Ok(path),
+        Chart::Here { .. } => {
+            let name = one_line(&release.chart, 200);
+            Err(stop_with_stale_precondition(&format!(
+                "nothing was changed; the chart {name} is another one by now than was looked at"
+            )))
+        }
+        Chart::Another(reason) | Chart::Unknown(reason) => {
+            Err(stop_with_failure(&format!("nothing was changed; {reason}")))
+        }
+    }
+}
 
 impl KubernetesLink {
     pub(super) async fn upgrade_release(
@@ -26,18 +46,8 @@ impl KubernetesLink {
         content: &str,
     ) -> Result<ExecutionOutcome, KubernetesActionStop> {
         let program = self.helm.program().await.map_err(not_done)?;
-        let chart = match self.helm.chart(&program, release).await.map_err(not_done)? {
-            Chart::Here { path, digest } if label(&digest) == content => path,
-            Chart::Here { .. } => {
-                let name = one_line(&release.chart, 200);
-                return Err(stop_with_stale_precondition(&format!(
-                    "nothing was changed; the chart {name} is another one by now than was looked at"
-                )));
-            }
-            Chart::Another(reason) | Chart::Unknown(reason) => {
-                return Err(stop_with_failure(&format!("nothing was changed; {reason}")));
-            }
-        };
+        let chart = self.helm.chart(&program, release).await.map_err(not_done)?;
+        let chart = check_chart(chart, release, content)?;
         let rendered = self
             .make_definitions(&program, release, &chart, looked_at)
             .await?;

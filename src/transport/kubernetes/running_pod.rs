@@ -1,7 +1,7 @@
 //! A pod as one in which a program is to be run: which container is meant, and what keeps it from
 //! running.
 
-use super::lists::find_json_text;
+use super::lists::{find_json_text, list_json_items};
 use railwright_base::text::one_line;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -35,46 +35,28 @@ const DEFAULT_CONTAINER: &str = "kubectl.kubernetes.io/default-container";
 impl RunningPod {
     /// What a server says of it.
     pub fn of(pod: &Value) -> Self {
-        let list = |pointer: &str| {
-            pod.pointer(pointer)
-                .and_then(Value::as_array)
-                .into_iter()
-                .flatten()
-        };
-        let waits = |one: &Value| {
-            let why = one
-                .pointer("/state/waiting")
-                .or(one.pointer("/state/terminated"))
-                .map(|why| find_json_text(why, "/reason").to_owned());
-            (
-                find_json_text(one, "/name").to_owned(),
-                why.filter(|_| one.pointer("/state/running").is_none()),
-            )
-        };
-        let mut of_containers: BTreeMap<String, Option<String>> =
-            list("/status/containerStatuses").map(waits).collect();
+        let mut waits = BTreeMap::new();
+        for status in list_json_items(pod, "/status/containerStatuses") {
+            let name = find_json_text(status, "/name").to_owned();
+            waits.insert(name, find_wait_reason(status));
+        }
+        let containers: Vec<String> = list_json_items(pod, "/spec/containers")
+            .iter()
+            .map(|container| find_json_text(container, "/name").to_owned())
+            .collect();
         let phase = find_json_text(pod, "/status/phase");
         if phase != "Running" {
-            let why = of_containers
-                .values()
-                .flatten()
-                .next()
-                .cloned()
-                .unwrap_or_default();
+            let why = waits.values().flatten().next().cloned().unwrap_or_default();
             let words = one_line(&format!("{phase} {why}"), 120);
-            of_containers = list("/spec/containers")
-                .map(|one| (find_json_text(one, "/name").to_owned(), Some(words.clone())))
-                .collect();
+            waits.clear();
+            for name in &containers {
+                waits.insert(name.clone(), Some(words.clone()));
+            }
         }
         RunningPod {
             name: find_json_text(pod, "/metadata/name").to_owned(),
-            waits: of_containers,
-            default: find_default_container(
-                pod,
-                list("/spec/containers")
-                    .map(|one| find_json_text(one, "/name").to_owned())
-                    .collect(),
-            ),
+            waits,
+            default: find_default_container(pod, containers),
         }
     }
 
@@ -95,12 +77,23 @@ impl RunningPod {
     /// Why no program can be run in it now; nothing where it is not even known in which container.
     pub fn hindrance(&self, asked: Option<&str>) -> Option<&str> {
         let container = self.container(asked).ok()?;
-        let mut of = self
-            .waits
-            .iter()
-            .filter(|(name, _)| container.is_none_or(|container| container == *name));
-        of.find_map(|(_, why)| why.as_deref())
+        for (name, why) in &self.waits {
+            if why.is_some() && container.is_none_or(|container| container == name) {
+                return why.as_deref();
+            }
+        }
+        None
     }
+}
+
+/// Why a container does not run; nothing where it does, or where the server does not say.
+fn find_wait_reason(status: &Value) -> Option<String> {
+    let state = status.get("state")?;
+    if state.get("running").is_some() {
+        return None;
+    }
+    let why = state.get("waiting").or(state.get("terminated"))?;
+    Some(find_json_text(why, "/reason").to_owned())
 }
 
 fn find_default_container(pod: &Value, containers: Vec<String>) -> Default {

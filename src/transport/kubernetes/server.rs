@@ -349,11 +349,10 @@ impl KubernetesServer {
 
     /// Asks for a WebSocket. It is asked once: what is behind the server may have begun.
     pub async fn upgrade(&self, path: String) -> Result<Upgrade, KubernetesRequestError> {
-        let local =
-            |reason: String| KubernetesRequestError::NotSent(TransportError::Local { reason });
-        let request = Request::get(&path)
-            .body(Vec::new())
-            .map_err(|error| local(format!("{}: {error}", one_line(&path, 200))))?;
+        let request = Request::get(&path).body(Vec::new()).map_err(|error| {
+            let reason = format!("{}: {error}", one_line(&path, 200));
+            KubernetesRequestError::NotSent(TransportError::Local { reason })
+        })?;
         let client = self.client.clone();
         // The library takes all that a refusal says.
         let bounded = tower::service_fn(move |request: Request<Body>| {
@@ -538,21 +537,18 @@ fn parse_date_header(headers: &HeaderMap) -> Timestamp {
 
 /// `299 - "text"` each (RFC 7234, section 5.5).
 fn parse_warning_headers(headers: &HeaderMap) -> Vec<String> {
-    let all = headers
-        .get_all("warning")
-        .iter()
-        .take(20)
-        .filter_map(|value| value.to_str().ok());
-    let text = |value: &str| {
-        let quoted = value
-            .find('"')
-            .zip(value.rfind('"'))
-            .filter(|(from, to)| from < to);
-        quoted
-            .map_or(value, |(from, to)| &value[from + 1..to])
-            .replace("\\\"", "\"")
-    };
-    all.map(|value| one_line(&text(value), 300)).collect()
+    let mut warnings = Vec::new();
+    for value in headers.get_all("warning").iter().take(20) {
+        let Ok(value) = value.to_str() else {
+            continue;
+        };
+        let text = match (value.find('"'), value.rfind('"')) {
+            (Some(from), Some(to)) if from < to => &value[from + 1..to],
+            _ => value,
+        };
+        warnings.push(one_line(&text.replace("\\\"", "\""), 300));
+    }
+    warnings
 }
 
 #[cfg(test)]

@@ -155,10 +155,13 @@ impl KubernetesLink {
         manifest: &Value,
         precondition: &ObjectPrecondition,
     ) -> Result<ExecutionOutcome, KubernetesActionStop> {
-        let call = |live: &Value| {
-            new_apply_request(&place.path, manifest, &build_version_precondition(live))
-        };
-        match self.write(place, precondition, call, |_| false).await? {
+        let written = self.write(
+            place,
+            precondition,
+            |live| new_apply_request(&place.path, manifest, &build_version_precondition(live)),
+            |_| false,
+        );
+        match written.await? {
             ObjectWriteOutcome::Answered(reply) if reply.status == 200 => {
                 Ok(performed_from_exit(0, &reply.warnings.join("\n"), ""))
             }
@@ -190,21 +193,13 @@ impl KubernetesLink {
             resource,
             path,
         };
-        let policy = if owns_nothing(object) {
-            "Background"
-        } else {
-            "Foreground"
-        };
-        let call = |live: &Value| {
-            let options = json!({ "apiVersion": "v1", "kind": "DeleteOptions", "preconditions": build_version_precondition(live), "propagationPolicy": policy });
-            KubernetesRequest::with(
-                Method::DELETE,
-                place.path.clone(),
-                "application/json",
-                options.to_string(),
-            )
-        };
-        let warnings = match self.write(&place, precondition, call, is_going).await? {
+        let written = self.write(
+            &place,
+            precondition,
+            |live| new_delete_request(&place, live),
+            is_going,
+        );
+        let warnings = match written.await? {
             ObjectWriteOutcome::Gone => return Ok(performed_from_exit(0, "", "")),
             ObjectWriteOutcome::Answered(reply) if reply.is_not_found() => {
                 return Ok(performed_from_exit(0, "", ""));
@@ -217,9 +212,19 @@ impl KubernetesLink {
             }
             ObjectWriteOutcome::Landed => String::new(),
         };
-        let Some(limit) = limit else {
-            return Ok(performed_from_exit(0, &warnings, ""));
-        };
+        if let Some(limit) = limit {
+            self.wait_until_gone(&place, precondition, limit).await?;
+        }
+        Ok(performed_from_exit(0, &warnings, ""))
+    }
+
+    /// Looks until the object is gone, or another one has taken its place.
+    async fn wait_until_gone(
+        &self,
+        place: &WriteTarget<'_>,
+        precondition: &ObjectPrecondition,
+        limit: Duration,
+    ) -> Result<(), KubernetesActionStop> {
         let deadline = Deadline::after(limit);
         let mut pause = FIRST_LOOK;
         loop {
@@ -229,16 +234,18 @@ impl KubernetesLink {
                 .await;
             // That it goes was taken; whether it is gone is read again in any case.
             let Ok(now) = now else {
-                return Ok(performed_from_exit(0, &warnings, ""));
+                return Ok(());
             };
             let found = now.json().unwrap_or_default();
             if now.status != 200 || !is_same(precondition, &found) {
-                return Ok(performed_from_exit(0, &warnings, ""));
+                return Ok(());
             }
             if deadline.left().is_zero() {
-                let (limit, told) = (limit.as_secs(), finalizers::describe_deletion(&found));
                 return Err(stop_with_failure(&format!(
-                    "after {limit} s {object} is still {told}"
+                    "after {} s {} is still {}",
+                    limit.as_secs(),
+                    place.object,
+                    finalizers::describe_deletion(&found)
                 )));
             }
             clock::sleep_for(pause).await;
@@ -262,18 +269,16 @@ impl KubernetesLink {
             resource,
             path,
         };
-        let call = |live: &Value| {
-            new_merge_patch_request(
-                &place.path,
-                &with_metadata(build_unmark_patch(), &build_version_precondition(live)),
-            )
-        };
-        match self
-            .write(&place, precondition, call, |live| {
-                is_same(precondition, live) && is_unmarked(live)
-            })
-            .await?
-        {
+        let written = self.write(
+            &place,
+            precondition,
+            |live| {
+                let version = build_version_precondition(live);
+                new_merge_patch_request(&place.path, &with_metadata(build_unmark_patch(), &version))
+            },
+            |live| is_same(precondition, live) && is_unmarked(live),
+        );
+        match written.await? {
             ObjectWriteOutcome::Answered(reply) if reply.status == 200 => {
                 Ok(performed_from_exit(0, &reply.warnings.join("\n"), ""))
             }
@@ -302,18 +307,16 @@ impl KubernetesLink {
             resource,
             path,
         };
-        let call = |live: &Value| {
-            let template = json!({ "metadata": { "annotations": { &mark.name: mark.value } } });
-            new_merge_patch_request(
-                &place.path,
-                &json!({ "metadata": build_version_precondition(live), "spec": { "template": template } }),
-            )
-        };
-        let is_marked = |live: &Value| {
-            is_same(precondition, live)
-                && find_mark_value(live, OF_TEMPLATE, &mark.name) == mark.value.as_deref()
-        };
-        match self.write(&place, precondition, call, is_marked).await? {
+        let written = self.write(
+            &place,
+            precondition,
+            |live| new_mark_request(&place, mark, live),
+            |live| {
+                is_same(precondition, live)
+                    && find_mark_value(live, OF_TEMPLATE, &mark.name) == mark.value.as_deref()
+            },
+        );
+        match written.await? {
             ObjectWriteOutcome::Answered(reply) if reply.status == 200 => {
                 Ok(performed_from_exit(0, &reply.warnings.join("\n"), ""))
             }
@@ -405,6 +408,35 @@ pub(super) fn new_apply_request(path: &str, manifest: &Value, more: &Value) -> K
         apply_path(path),
         APPLY,
         with_metadata(manifest.clone(), more).to_string(),
+    )
+}
+
+/// A request that deletes this version of an object; its dependants first, where it has any.
+fn new_delete_request(place: &WriteTarget<'_>, live: &Value) -> KubernetesRequest {
+    let policy = if owns_nothing(place.object) {
+        "Background"
+    } else {
+        "Foreground"
+    };
+    let options = json!({ "apiVersion": "v1", "kind": "DeleteOptions", "preconditions": build_version_precondition(live), "propagationPolicy": policy });
+    KubernetesRequest::with(
+        Method::DELETE,
+        place.path.clone(),
+        "application/json",
+        options.to_string(),
+    )
+}
+
+/// A request that sets or takes an annotation of the template of this version of a workload.
+fn new_mark_request(
+    place: &WriteTarget<'_>,
+    mark: &RestartMark,
+    live: &Value,
+) -> KubernetesRequest {
+    let template = json!({ "metadata": { "annotations": { &mark.name: mark.value } } });
+    new_merge_patch_request(
+        &place.path,
+        &json!({ "metadata": build_version_precondition(live), "spec": { "template": template } }),
     )
 }
 

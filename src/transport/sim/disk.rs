@@ -70,14 +70,9 @@ impl Disk {
         folder: &'a str,
         suffix: &'a str,
     ) -> impl Iterator<Item = (&'a String, String)> {
-        let inside = move |path: &str| {
-            path.strip_prefix(folder)
-                .and_then(|rest| rest.strip_prefix('/'))
-                .is_some_and(|name| !name.contains('/'))
-        };
         self.files
             .iter()
-            .filter(move |(path, _)| inside(path) && path.ends_with(suffix))
+            .filter(move |(path, _)| is_directly_below(path, folder) && path.ends_with(suffix))
             .map(|(path, file)| (path, file.to_string()))
     }
 
@@ -102,7 +97,6 @@ impl Disk {
             file.group,
             file.content.len()
         );
-        let plain = |byte: &u8| matches!(byte, 9 | 10 | 13 | 32..=126);
         (
             0,
             match file.content.len() {
@@ -112,7 +106,7 @@ impl Disk {
                         railwright_base::text::format_hex(&Sha256::digest(&file.content))
                     )
                 }
-                _ if file.content.iter().all(plain) => format!("{head}\n{file}"),
+                _ if is_plain_text(&file.content) => format!("{head}\n{file}"),
                 _ => format!(
                     "{head}, base64\n{}\n",
                     base64::encode_base64_text(&file.content)
@@ -123,32 +117,34 @@ impl Disk {
 
     /// The answer to `Read::Modified`.
     pub fn modified(&self, paths: &[String]) -> Answered {
-        let line = |path: &String| Some(format!("{} {path}\n", self.files.get(path)?.modified_s));
-        (0, paths.iter().filter_map(line).collect())
+        let mut out = String::new();
+        for path in paths {
+            if let Some(file) = self.files.get(path) {
+                out.push_str(&format!("{} {path}\n", file.modified_s));
+            }
+        }
+        (0, out)
     }
 
     /// Writes a whole file. One that is so already is left alone, and one of which only mode or
     /// owner differ keeps its time.
     pub fn write(&mut self, path: &str, mut file: SimulatedFile) -> Done {
         self.room()?;
-        let same = |old: &SimulatedFile| {
-            (&old.content, &old.mode, &old.owner, &old.group)
-                == (&file.content, &file.mode, &file.owner, &file.group)
-        };
         if self.folders.contains(path) {
             return Err((
                 1,
                 format!("mv: cannot overwrite directory '{path}' with non-directory"),
             ));
         }
-        if !self.files.get(path).is_some_and(same) {
-            let before = self
-                .files
-                .get(path)
-                .filter(|old| old.content == file.content);
-            file.modified_s = before.map_or(file.modified_s, |old| old.modified_s);
-            self.put(path, file);
+        if let Some(old) = self.files.get(path)
+            && old.content == file.content
+        {
+            if (&old.mode, &old.owner, &old.group) == (&file.mode, &file.owner, &file.group) {
+                return Ok(());
+            }
+            file.modified_s = old.modified_s;
         }
+        self.put(path, file);
         Ok(())
     }
 
@@ -182,6 +178,19 @@ impl Disk {
             Ok(())
         }
     }
+}
+
+fn is_directly_below(path: &str, folder: &str) -> bool {
+    let below = path.strip_prefix(folder);
+    let name = below.and_then(|rest| rest.strip_prefix('/'));
+    name.is_some_and(|name| !name.contains('/'))
+}
+
+/// Printable ASCII, tabs and ends of lines.
+fn is_plain_text(content: &[u8]) -> bool {
+    content
+        .iter()
+        .all(|byte| matches!(byte, 9 | 10 | 13 | 32..=126))
 }
 
 /// `0644` as `stat` shows it.

@@ -112,14 +112,11 @@ impl SimulatedHost {
 
     /// A guard whose time is over puts back what it keeps, once no step runs any more.
     pub fn revert_what_is_due(&mut self, now: Duration) {
-        let waits = |guard: &SimulatedArmedRollback| {
-            self.running.is_some() && now < guard.until + guard.patience()
+        let Some(guard) = &self.guard else {
+            return;
         };
-        if self
-            .guard
-            .as_ref()
-            .is_some_and(|guard| !guard.reverted && guard.until <= now && !waits(guard))
-        {
+        let waits = self.running.is_some() && now < guard.until + guard.patience();
+        if !guard.reverted && guard.until <= now && !waits {
             self.revert(now);
         }
     }
@@ -173,30 +170,32 @@ impl SimulatedHost {
                 }
             }
             Keep::Unit { name } => {
-                let set = |there: bool, yes, no| Action::Unit {
-                    name: name.clone(),
-                    verb: if there { yes } else { no },
-                };
+                let masked = before.units.masked.contains(name);
+                let enabled = before.units.enabled.contains(name);
                 let active = before.units.known.get(name).is_some_and(|unit| unit.active);
-                // What systemd does not know cannot be told anything, and was not there before
-                // either.
-                let _ = self.act(
-                    &set(
-                        before.units.masked.contains(name),
-                        UnitVerb::Mask,
-                        UnitVerb::Unmask,
-                    ),
-                    now,
-                );
-                let _ = self.act(
-                    &set(
-                        before.units.enabled.contains(name),
-                        UnitVerb::Enable,
-                        UnitVerb::Disable,
-                    ),
-                    now,
-                );
-                let _ = self.act(&set(active, UnitVerb::Restart, UnitVerb::Stop), now);
+                let verbs = [
+                    if masked {
+                        UnitVerb::Mask
+                    } else {
+                        UnitVerb::Unmask
+                    },
+                    if enabled {
+                        UnitVerb::Enable
+                    } else {
+                        UnitVerb::Disable
+                    },
+                    if active {
+                        UnitVerb::Restart
+                    } else {
+                        UnitVerb::Stop
+                    },
+                ];
+                for verb in verbs {
+                    let name = name.clone();
+                    // What systemd does not know cannot be told anything, and was not there before
+                    // either.
+                    let _ = self.act(&Action::Unit { name, verb }, now);
+                }
             }
             Keep::Switch { system, .. } => {
                 self.switch = before.switch.clone();

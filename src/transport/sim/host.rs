@@ -251,13 +251,11 @@ impl SimulatedHost {
         match read {
             Read::Host => (0, self.identity()),
             Read::File { path } if path.strip_prefix(FOLDER) == Some("/record.json") => {
-                let text = |record: &String| {
-                    (
-                        0,
-                        format!("600 root root {} regular file\n{record}", record.len()),
-                    )
+                let Some(record) = &self.record else {
+                    return (1, String::new());
                 };
-                self.record.as_ref().map_or((1, String::new()), text)
+                let size = record.len();
+                (0, format!("600 root root {size} regular file\n{record}"))
             }
             Read::File { path } | Read::SealedFile { path } => self.disk.read(path),
             Read::Modified { paths } => self.disk.modified(paths),
@@ -400,13 +398,6 @@ impl SimulatedHost {
     /// Applies an action on files, which get this time, in seconds since 1970; any other goes to
     /// the links.
     fn act_on_files(&mut self, action: &Action, modified_s: u64) -> Done {
-        let file = |content: Vec<u8>, mode: &str, owner: &str, group: &str| SimulatedFile {
-            content,
-            mode: plain_mode(mode),
-            owner: owner.to_owned(),
-            group: group.to_owned(),
-            modified_s,
-        };
         match action {
             Action::WriteFile {
                 path,
@@ -414,9 +405,16 @@ impl SimulatedHost {
                 mode,
                 owner,
                 group,
-            } => self
-                .disk
-                .write(path, file(content.clone().into_bytes(), mode, owner, group)),
+            } => self.disk.write(
+                path,
+                SimulatedFile {
+                    content: content.clone().into_bytes(),
+                    mode: plain_mode(mode),
+                    owner: owner.clone(),
+                    group: group.clone(),
+                    modified_s,
+                },
+            ),
             Action::WriteBinaryFile {
                 path,
                 base64,
@@ -426,7 +424,16 @@ impl SimulatedHost {
             } => {
                 let content = base64::decode_base64_text(base64)
                     .ok_or_else(|| (1, "base64: invalid input".to_owned()))?;
-                self.disk.write(path, file(content, mode, owner, group))
+                self.disk.write(
+                    path,
+                    SimulatedFile {
+                        content,
+                        mode: plain_mode(mode),
+                        owner: owner.clone(),
+                        group: group.clone(),
+                        modified_s,
+                    },
+                )
             }
             Action::RemoveFile { path, below } => {
                 self.disk.remove(path, below.as_deref());

@@ -95,26 +95,26 @@ impl Links {
         let counters: String = (0..8)
             .map(|priority| format!("rx_prio{priority}_pause 0\ntx_prio{priority}_pause 0\n"))
             .collect();
-        let one = |name: &String| match self.0.contains_key(name) {
-            true => format!("port {name}\n{counters}rx_discards_phy 0\n"),
-            false => format!("port {name}\nabsent\n"),
-        };
-        (0, netdevs.iter().map(one).collect())
+        let mut out = String::new();
+        for name in netdevs {
+            out.push_str(&match self.0.contains_key(name) {
+                true => format!("port {name}\n{counters}rx_discards_phy 0\n"),
+                false => format!("port {name}\nabsent\n"),
+            });
+        }
+        (0, out)
     }
 
     /// The answer to `Read::RailTraffic`: simulated netdevs have no RDMA device on them.
     pub fn read_traffic(&self, netdevs: &[String]) -> Answered {
-        let one = |name: &String| {
-            format!(
-                "port {name}\n{}",
-                if self.0.contains_key(name) {
-                    ""
-                } else {
-                    "absent\n"
-                }
-            )
-        };
-        (0, netdevs.iter().map(one).collect())
+        let mut out = String::new();
+        for name in netdevs {
+            out.push_str(&format!("port {name}\n"));
+            if !self.0.contains_key(name) {
+                out.push_str("absent\n");
+            }
+        }
+        (0, out)
     }
 
     /// The answer to `Read::LinkManager`.
@@ -139,12 +139,7 @@ impl Links {
              |NETWORK_FILE={file}\n"
         ));
         for (word, path) in list_network_files(&file, disk) {
-            let lines: String = disk
-                .text(&path)
-                .unwrap_or_default()
-                .lines()
-                .map(|line| format!("|{line}\n"))
-                .collect();
+            let lines = mark_lines(&disk.text(&path).unwrap_or_default());
             out.push_str(&format!("\n== {word} 644 root root {path}\n{lines}"));
         }
         (0, out)
@@ -154,20 +149,14 @@ impl Links {
     pub fn read_layers(&self, netdev: &str, disk: &Disk) -> Answered {
         let mut out = String::new();
         if let Some(link) = self.0.get(netdev) {
-            let of_vlan =
-                |(parent, id): &(String, u16)| format!("|kind=vlan\n|lower={parent}\n|id={id}\n");
-            out.push_str(&format!(
-                "\n== netdev 0\n{}",
-                link.vlan.as_ref().map(of_vlan).unwrap_or_default()
-            ));
+            out.push_str("\n== netdev 0\n");
+            if let Some((parent, id)) = &link.vlan {
+                out.push_str(&format!("|kind=vlan\n|lower={parent}\n|id={id}\n"));
+            }
         }
-        for (path, _) in disk.below("/etc/systemd/network", ".netdev") {
-            let text = disk.text(path).unwrap_or_default();
-            if text
-                .lines()
-                .any(|line| line.strip_prefix("Name=") == Some(netdev))
-            {
-                let lines: String = text.lines().map(|line| format!("|{line}\n")).collect();
+        for (path, text) in disk.below("/etc/systemd/network", ".netdev") {
+            if is_netdev_file_for(&text, netdev) {
+                let lines = mark_lines(&text);
                 out.push_str(&format!("\n== netdev-file 644 root root {path}\n{lines}"));
             }
         }
@@ -199,31 +188,20 @@ impl Links {
     /// networkd makes the VLANs that the file of a parent names, of which a file says what they
     /// are.
     fn make_vlans(&mut self, disk: &Disk) {
-        let mut wanted = Vec::new();
+        let mut desired = Vec::new();
         for (parent, link) in &self.0 {
-            let all = find_network_file(parent, link, disk)
-                .map(|file| list_network_files(&file, disk))
-                .unwrap_or_default();
-            for text in all.iter().filter_map(|(_, path)| disk.text(path)) {
-                wanted.extend(text.lines().filter_map(|line| {
-                    Some((parent.clone(), line.strip_prefix("VLAN=")?.to_owned()))
-                }));
+            let Some(file) = find_network_file(parent, link, disk) else {
+                continue;
+            };
+            for (_, path) in list_network_files(&file, disk) {
+                let text = disk.text(&path).unwrap_or_default();
+                for name in text.lines().filter_map(|line| line.strip_prefix("VLAN=")) {
+                    desired.push((parent.clone(), name.to_owned()));
+                }
             }
         }
-        for (parent, name) in wanted {
-            let mut made = disk
-                .below("/etc/systemd/network", ".netdev")
-                .filter_map(|(path, _)| disk.text(path));
-            let of_it = made
-                .find(|text| {
-                    text.lines()
-                        .any(|line| line.strip_prefix("Name=") == Some(&name))
-                })
-                .unwrap_or_default();
-            let id = of_it
-                .lines()
-                .find_map(|line| line.strip_prefix("Id=")?.parse().ok());
-            if let Some(id) = id {
+        for (parent, name) in desired {
+            if let Some(id) = find_vlan_id(&name, disk) {
                 // The parent is there: its file named the VLAN.
                 let _ = self.add_vlan(&name, &parent, id);
             }
@@ -262,14 +240,13 @@ impl Links {
             let Some(file) = find_network_file(name, link, disk) else {
                 continue;
             };
-            let said = SimulatedNetworkSettings::of(&file, disk);
-            link.mtu = said.mtu.unwrap_or(link.mtu).min(link.max_mtu);
-            link.up = said.up.unwrap_or(link.up);
-            if !said.keeps {
-                link.addresses = said.addresses;
-            } else {
-                link.addresses.extend(said.addresses);
+            let settings = SimulatedNetworkSettings::read(&file, disk);
+            link.mtu = settings.mtu.unwrap_or(link.mtu).min(link.max_mtu);
+            link.up = settings.up.unwrap_or(link.up);
+            if !settings.keeps {
+                link.addresses.clear();
             }
+            link.addresses.extend(settings.addresses);
         }
     }
 
@@ -290,28 +267,39 @@ impl Links {
 
 /// The file that networkd applies: one that matches it from the start, or one of ours.
 fn find_network_file(netdev: &str, link: &SimulatedNetdev, disk: &Disk) -> Option<String> {
-    let own = || {
-        Some(format!(
-            "/etc/systemd/network/90-railwright-{netdev}.network"
-        ))
-        .filter(|path| disk.files.contains_key(path))
-    };
-    link.network_file
-        .clone()
-        .filter(|path| disk.files.contains_key(path))
-        .or_else(own)
+    let own = format!("/etc/systemd/network/90-railwright-{netdev}.network");
+    let mut candidates = link.network_file.iter().chain([&own]);
+    candidates
+        .find(|path| disk.files.contains_key(*path))
+        .cloned()
+}
+
+/// The number that the file about a VLAN gives it.
+fn find_vlan_id(netdev: &str, disk: &Disk) -> Option<u16> {
+    let mut files = disk.below("/etc/systemd/network", ".netdev");
+    let (_, text) = files.find(|(_, text)| is_netdev_file_for(text, netdev))?;
+    text.lines()
+        .find_map(|line| line.strip_prefix("Id=")?.parse().ok())
+}
+
+fn is_netdev_file_for(text: &str, netdev: &str) -> bool {
+    text.lines()
+        .any(|line| line.strip_prefix("Name=") == Some(netdev))
+}
+
+/// The lines of a file, each behind a bar, as the read scripts print them.
+fn mark_lines(text: &str) -> String {
+    text.lines().map(|line| format!("|{line}\n")).collect()
 }
 
 fn list_network_files(file: &str, disk: &Disk) -> Vec<(&'static str, String)> {
     let name = file.rsplit('/').next().unwrap_or_default();
     let folder = format!("/etc/systemd/network/{name}.d");
-    let drop_ins = disk
-        .below(&folder, ".conf")
-        .map(|(path, _)| ("network-drop-in", path.clone()))
-        .collect::<Vec<_>>();
-    std::iter::once(("network-file", file.to_owned()))
-        .chain(drop_ins)
-        .collect()
+    let mut files = vec![("network-file", file.to_owned())];
+    for (path, _) in disk.below(&folder, ".conf") {
+        files.push(("network-drop-in", path.clone()));
+    }
+    files
 }
 
 /// What the files of a netdev say.
@@ -324,24 +312,20 @@ struct SimulatedNetworkSettings {
 }
 
 impl SimulatedNetworkSettings {
-    fn of(file: &str, disk: &Disk) -> Self {
-        let mut said = SimulatedNetworkSettings::default();
+    fn read(file: &str, disk: &Disk) -> Self {
+        let mut settings = SimulatedNetworkSettings::default();
         for (_, path) in list_network_files(file, disk) {
-            for (key, value) in disk
-                .text(&path)
-                .unwrap_or_default()
-                .lines()
-                .filter_map(|line| line.split_once('='))
-            {
+            let text = disk.text(&path).unwrap_or_default();
+            for (key, value) in text.lines().filter_map(|line| line.split_once('=')) {
                 match key.trim() {
-                    "MTUBytes" => said.mtu = value.trim().parse().ok(),
-                    "ActivationPolicy" => said.up = Some(value.trim() == "up"),
-                    "Address" => drop(said.addresses.insert(value.trim().to_owned())),
-                    "KeepConfiguration" => said.keeps = value.trim() == "yes",
+                    "MTUBytes" => settings.mtu = value.trim().parse().ok(),
+                    "ActivationPolicy" => settings.up = Some(value.trim() == "up"),
+                    "Address" => drop(settings.addresses.insert(value.trim().to_owned())),
+                    "KeepConfiguration" => settings.keeps = value.trim() == "yes",
                     _ => {}
                 }
             }
         }
-        said
+        settings
     }
 }

@@ -59,11 +59,11 @@ impl SimulatedBootLoader {
                 out.push_str("loader\tgrub\n");
                 for (path, text) in default_files(disk) {
                     out.push_str(&format!("default\t{path}\n"));
-                    let lines = text
-                        .lines()
-                        .map(str::trim)
-                        .filter(|line| line.starts_with("GRUB_CMDLINE_LINUX"));
-                    lines.for_each(|line| out.push_str(&format!("set\t{line}\n")));
+                    for line in text.lines().map(str::trim) {
+                        if line.starts_with("GRUB_CMDLINE_LINUX") {
+                            out.push_str(&format!("set\t{line}\n"));
+                        }
+                    }
                 }
                 let entry = format!(
                     "menu\tmenuentry 'Linux' {{\nmenu\tlinux /vmlinuz {}\nmenu\t}}\n",
@@ -86,10 +86,9 @@ impl SimulatedBootLoader {
         if self.keeper == SimulatedBootLoaderKind::Grub {
             disk.room()?;
             let mut all = DefaultFiles::default();
-            default_files(disk)
-                .iter()
-                .flat_map(|(_, text)| text.lines())
-                .for_each(|line| all.take(line));
+            for (_, text) in default_files(disk) {
+                text.lines().for_each(|line| all.take(line));
+            }
             self.next = OWN
                 .iter()
                 .map(ToString::to_string)
@@ -107,8 +106,8 @@ impl SimulatedBootLoader {
                 "railwright: grubby is not on this host".to_owned(),
             ));
         }
-        let name = |word: &str| word.split('=').next().map(str::to_owned);
-        self.next.retain(|other| name(other) != name(argument));
+        let name = argument.split('=').next();
+        self.next.retain(|other| other.split('=').next() != name);
         if present {
             self.next.push(argument.to_owned());
         }
@@ -118,14 +117,12 @@ impl SimulatedBootLoader {
 
 /// In the order in which grub-mkconfig sources them.
 fn default_files(disk: &Disk) -> Vec<(String, String)> {
-    let first = disk
-        .text("/etc/default/grub")
-        .map(|text| ("/etc/default/grub".to_owned(), text));
-    first
-        .into_iter()
-        .chain(
-            disk.below("/etc/default/grub.d", ".cfg")
-                .map(|(path, text)| (path.clone(), text)),
-        )
-        .collect()
+    let mut files = Vec::new();
+    if let Some(text) = disk.text("/etc/default/grub") {
+        files.push(("/etc/default/grub".to_owned(), text));
+    }
+    for (path, text) in disk.below("/etc/default/grub.d", ".cfg") {
+        files.push((path.clone(), text));
+    }
+    files
 }

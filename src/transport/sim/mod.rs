@@ -151,18 +151,14 @@ impl Fleet {
         what: impl FnOnce(&mut SimulatedHost, Duration, Option<SimulatedTrouble>) -> T,
     ) -> Result<T, TransportError> {
         let mut world = self.world();
-        let lost = |reason: &str| TransportError::Lost {
-            host: link.host.to_owned(),
-            reason: reason.to_owned(),
-        };
         if world.dead {
-            return Err(lost("railwright is dead"));
+            return Err(new_lost_error(link.host, "railwright is dead"));
         }
         let now = world.now();
         let host = world
             .hosts
             .get_mut(link.host)
-            .ok_or_else(|| lost("there is no such host"))?;
+            .ok_or_else(|| new_lost_error(link.host, "there is no such host"))?;
         host.calls += 1;
         host.disk.full_for = host.disk.full_for.saturating_sub(1);
         host.settle(now);
@@ -183,7 +179,7 @@ impl Fleet {
             || now < host.down_until
             || link.boot.is_some_and(|boot| boot != host.boot)
         {
-            return Err(lost("reset by the peer"));
+            return Err(new_lost_error(link.host, "reset by the peer"));
         }
         Ok(what(host, now, of_call))
     }
@@ -200,6 +196,13 @@ impl Fleet {
             word: word.to_owned(),
             fence: fence.clone(),
         });
+    }
+}
+
+fn new_lost_error(host: &str, reason: &str) -> TransportError {
+    TransportError::Lost {
+        host: host.to_owned(),
+        reason: reason.to_owned(),
     }
 }
 
@@ -246,14 +249,13 @@ impl SimulatedHostLink {
         let mut world = self.fleet.world();
         let now = world.now();
         let dead = world.dead;
-        let lost = || TransportError::Lost {
-            host: self.host.clone(),
-            reason: "reset by the peer".to_owned(),
-        };
-        let host = world.hosts.get_mut(&self.host).ok_or_else(lost)?;
+        let host = world
+            .hosts
+            .get_mut(&self.host)
+            .ok_or_else(|| new_lost_error(&self.host, "reset by the peer"))?;
         host.settle(now);
         if dead || host.boot != self.boot || now < host.down_until || host.is_cut_off() {
-            return Err(lost());
+            return Err(new_lost_error(&self.host, "reset by the peer"));
         }
         Ok(host.outcome(token, lost_after))
     }

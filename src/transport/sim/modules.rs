@@ -49,16 +49,14 @@ impl Kernel {
             .map_or("none\n".to_owned(), |value| format!("running\t{value}\n"));
         let path = key_path(key);
         let last = path.rsplit('/').next().unwrap_or_default();
-        for (file, text) in FOLDERS
-            .iter()
-            .flat_map(|folder| disk.below(folder, ".conf"))
-        {
-            out.push_str(&format!("file\t{file}\n"));
-            for line in text
-                .lines()
-                .filter(|line| line.contains(last) || line.contains(['*', '?']))
-            {
-                out.push_str(&format!("line\t{file}:{line}\n"));
+        for folder in FOLDERS {
+            for (file, text) in disk.below(folder, ".conf") {
+                out.push_str(&format!("file\t{file}\n"));
+                for line in text.lines() {
+                    if line.contains(last) || line.contains(['*', '?']) {
+                        out.push_str(&format!("line\t{file}:{line}\n"));
+                    }
+                }
             }
         }
         (0, out)
@@ -66,21 +64,13 @@ impl Kernel {
 
     /// Writes a setting. Where a number stands, the kernel takes nothing but numbers (EINVAL).
     pub fn set_sysctl(&mut self, key: &str, value: &str) -> Done {
-        let missing = || {
-            (
+        let Some(slot) = self.sysctls.get_mut(&format_dotted_key(key)) else {
+            return Err((
                 MISSING,
                 format!("railwright: the kernel has no setting {key}"),
-            )
+            ));
         };
-        let slot = self
-            .sysctls
-            .get_mut(&format_dotted_key(key))
-            .ok_or_else(missing)?;
-        let numbers = |text: &str| {
-            text.split_whitespace()
-                .all(|word| word.parse::<i64>().is_ok())
-        };
-        if numbers(slot) && !numbers(value) {
+        if holds_only_numbers(slot) && !holds_only_numbers(value) {
             return Err((
                 1,
                 format!("railwright: the kernel refused the value {value} for {key}"),
@@ -104,9 +94,9 @@ impl Kernel {
             out.push_str(&format!(
                 "loaded\t{name} 16384 {count} {users} Live 0x0000000000000000\n"
             ));
-            parameters
-                .iter()
-                .for_each(|(key, value)| out.push_str(&format!("parameter\t{key}\t{value}\n")));
+            for (key, value) in parameters {
+                out.push_str(&format!("parameter\t{key}\t{value}\n"));
+            }
         }
         if self.on_disk.contains_key(name) {
             out.push_str("disk\n");
@@ -115,8 +105,11 @@ impl Kernel {
             for above in CONFIGURATION {
                 for (path, text) in disk.below(&format!("{above}/{folder}"), ".conf") {
                     out.push_str(&format!("{word}\t{path}\t\n"));
-                    let lines = text.lines().filter(|line| normal_name(line).contains(name));
-                    lines.for_each(|line| out.push_str(&format!("{word}\t{path}\t{line}\n")));
+                    for line in text.lines() {
+                        if normal_name(line).contains(name) {
+                            out.push_str(&format!("{word}\t{path}\t{line}\n"));
+                        }
+                    }
                 }
             }
         }
@@ -124,15 +117,10 @@ impl Kernel {
     }
 
     fn users<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
-        let needs = |other: &String| {
-            self.on_disk
-                .get(other)
-                .is_some_and(|file| file.needs.contains(name))
-        };
-        self.loaded
-            .keys()
-            .filter(move |other| needs(other))
-            .map(String::as_str)
+        self.loaded.keys().map(String::as_str).filter(move |other| {
+            let file = self.on_disk.get(*other);
+            file.is_some_and(|file| file.needs.contains(name))
+        })
     }
 
     /// Loads a module and what it needs, with the options of modprobe.d; one that is loaded stays
@@ -145,13 +133,12 @@ impl Kernel {
         disk: &Disk,
     ) -> Done {
         let name = normal_name(name);
-        let missing = || {
-            (
+        let Some(file) = self.on_disk.get(&name).cloned() else {
+            return Err((
                 MISSING,
                 format!("railwright: the kernel {release} has no module {name}"),
-            )
+            ));
         };
-        let file = self.on_disk.get(&name).ok_or_else(missing)?.clone();
         if self.loaded.contains_key(&name) {
             return Ok(());
         }
@@ -159,12 +146,10 @@ impl Kernel {
             self.load(needed, &BTreeMap::new(), release, disk)?;
         }
         let mut parameters = file.parameters.clone();
-        let known = |key: &str| file.parameters.contains_key(key);
+        let mut options = collect_module_options(&name, disk);
+        options.extend(given.clone());
         // What a module does not know is reported by the kernel and ignored.
-        let options = collect_module_options(&name, disk)
-            .into_iter()
-            .chain(given.clone())
-            .filter(|(key, _)| known(key));
+        options.retain(|(key, _)| file.parameters.contains_key(key));
         parameters.extend(options);
         self.loaded.insert(name, parameters);
         Ok(())
@@ -199,12 +184,11 @@ impl Kernel {
     pub fn boot(&mut self, release: &str, disk: &Disk) {
         self.loaded.clear();
         self.used.clear();
-        for name in select_effective_files(disk, "modules-load.d")
-            .into_iter()
-            .flat_map(|(_, text)| words_of_lines(&text))
-        {
-            // systemd-modules-load goes on when one is missing.
-            let _ = self.load(&name, &BTreeMap::new(), release, disk);
+        for (_, text) in select_effective_files(disk, "modules-load.d") {
+            for name in list_effective_lines(&text) {
+                // systemd-modules-load goes on when one is missing.
+                let _ = self.load(name, &BTreeMap::new(), release, disk);
+            }
         }
         self.sysctls = self.defaults.clone();
         for (_, text) in effective_in(disk, &FOLDERS.map(str::to_owned)) {
@@ -215,32 +199,35 @@ impl Kernel {
     }
 }
 
-fn words_of_lines(text: &str) -> Vec<String> {
-    let lines = text
-        .lines()
+/// The lines of a text that are neither empty nor comments.
+fn list_effective_lines(text: &str) -> impl Iterator<Item = &str> {
+    text.lines()
         .map(str::trim)
-        .filter(|line| !line.is_empty() && !line.starts_with(['#', ';']));
-    lines.map(str::to_owned).collect()
+        .filter(|line| !line.is_empty() && !line.starts_with(['#', ';']))
+}
+
+fn holds_only_numbers(text: &str) -> bool {
+    text.split_whitespace()
+        .all(|word| word.parse::<i64>().is_ok())
 }
 
 /// The options that modprobe.d gives a module, in the order of the files.
 fn collect_module_options(name: &str, disk: &Disk) -> Vec<(String, String)> {
-    let lines = select_effective_files(disk, "modprobe.d")
-        .into_iter()
-        .flat_map(|(_, text)| words_of_lines(&text));
-    let mut found = Vec::new();
-    for line in lines {
-        let mut words = line.split_whitespace();
-        if words.next() == Some("options") && words.next().map(normal_name).as_deref() == Some(name)
-        {
-            let pair = |word: &str| {
-                word.split_once('=')
-                    .map(|(key, value)| (normal_name(key), value.trim_matches('"').to_owned()))
-            };
-            found.extend(words.filter_map(pair));
+    let mut options = Vec::new();
+    for (_, text) in select_effective_files(disk, "modprobe.d") {
+        for line in list_effective_lines(&text) {
+            let mut words = line.split_whitespace();
+            if words.next() != Some("options")
+                || words.next().map(normal_name).as_deref() != Some(name)
+            {
+                continue;
+            }
+            for (key, value) in words.filter_map(|word| word.split_once('=')) {
+                options.push((normal_name(key), value.trim_matches('"').to_owned()));
+            }
         }
     }
-    found
+    options
 }
 
 /// The files that count: by name, and of each name the one in the strongest folder (sysctl.d(5),
@@ -254,12 +241,11 @@ fn select_effective_files(disk: &Disk, folder: &str) -> Vec<(String, String)> {
 
 fn effective_in(disk: &Disk, folders: &[String]) -> Vec<(String, String)> {
     let mut by_name: BTreeMap<String, (String, String)> = BTreeMap::new();
-    for (path, text) in folders
-        .iter()
-        .flat_map(|folder| disk.below(folder, ".conf"))
-    {
-        let name = path.rsplit('/').next().unwrap_or_default().to_owned();
-        by_name.entry(name).or_insert_with(|| (path.clone(), text));
+    for folder in folders {
+        for (path, text) in disk.below(folder, ".conf") {
+            let name = path.rsplit('/').next().unwrap_or_default().to_owned();
+            by_name.entry(name).or_insert_with(|| (path.clone(), text));
+        }
     }
     by_name.into_values().collect()
 }

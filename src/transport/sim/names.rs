@@ -43,17 +43,12 @@ impl SimulatedNetdevNames {
 
     /// The answer to `Read::NetdevName`.
     pub fn read(&self, device: &str, name: &str, links: &Links, disk: &Disk) -> Answered {
-        let place = |netdev: &str| {
-            self.nics
-                .iter()
-                .find(|(_, nic)| nic.name == netdev)
-                .map_or("-", |(device, _)| device.as_str())
-        };
-        let mut out: String = links
-            .0
-            .keys()
-            .map(|netdev| format!("netdev {netdev} {} - -\n", place(netdev)))
-            .collect();
+        let mut out = String::new();
+        for netdev in links.0.keys() {
+            let nic = self.nics.iter().find(|(_, nic)| nic.name == *netdev);
+            let device = nic.map_or("-", |(device, _)| device.as_str());
+            out.push_str(&format!("netdev {netdev} {device} - -\n"));
+        }
         let own = build_link_file_path(name);
         if let Some(text) = disk.text(&own) {
             let lines: String = text.lines().map(|line| format!("|{line}\n")).collect();
@@ -84,21 +79,17 @@ impl SimulatedNetdevNames {
     /// `update-initramfs`.
     pub fn update(&mut self, disk: &Disk) {
         if let Some(copies) = &mut self.ram_disk {
-            *copies = disk
-                .below(FOLDER, ".link")
-                .map(|(path, text)| (path.clone(), text))
-                .collect();
+            *copies = copy_link_files(disk);
         }
     }
 
     /// Every NIC gets the name that the first file about it says. Those who know it by the old one
     /// learn the new one.
     pub fn boot(&mut self, disk: &Disk, links: &mut Links, ssh_netdev: &mut Option<String>) {
-        let files = self.ram_disk.clone().unwrap_or_else(|| {
-            disk.below(FOLDER, ".link")
-                .map(|(path, text)| (path.clone(), text))
-                .collect()
-        });
+        let files = match &self.ram_disk {
+            Some(copies) => copies.clone(),
+            None => copy_link_files(disk),
+        };
         let mut fresh = BTreeMap::new();
         for (device, nic) in &mut self.nics {
             let by = format!("Path=pci-{device}");
@@ -117,4 +108,11 @@ impl SimulatedNetdevNames {
         }
         links.0.append(&mut fresh);
     }
+}
+
+/// The files about netdevs on a disk, by path.
+fn copy_link_files(disk: &Disk) -> BTreeMap<String, String> {
+    disk.below(FOLDER, ".link")
+        .map(|(path, text)| (path.clone(), text))
+        .collect()
 }

@@ -107,30 +107,21 @@ impl Packages {
 
     /// Installs all of them or none.
     pub fn install(&mut self, packages: &[PackageVersion]) -> Done {
-        packages
-            .iter()
-            .try_for_each(|package| self.check_available(package))?;
+        for package in packages {
+            self.check_available(package)?;
+        }
         // What an earlier run left half done is finished first (`dpkg --configure -a`).
-        self.installed
-            .values_mut()
-            .for_each(|installed| installed.half = false);
+        for installed in self.installed.values_mut() {
+            installed.half = false;
+        }
         for PackageVersion { name, version } in packages {
-            let newest = || {
-                self.offered
-                    .get(name)
-                    .and_then(|versions| versions.last().cloned())
-            };
-            let there = self
-                .installed
-                .get(name)
-                .map(|installed| installed.version.clone());
-            let Some(version) = version.clone().or_else(newest).or(there) else {
+            let newest = self.offered.get(name).and_then(|versions| versions.last());
+            let present = self.installed.get(name);
+            let held = present.is_some_and(|present| present.held);
+            let present = present.map(|present| &present.version);
+            let Some(version) = version.as_ref().or(newest).or(present).cloned() else {
                 continue;
             };
-            let held = self
-                .installed
-                .get(name)
-                .is_some_and(|installed| installed.held);
             self.installed.insert(
                 name.clone(),
                 SimulatedInstalledPackage {
@@ -206,12 +197,8 @@ impl Packages {
 
     /// Removes packages; apt refuses when one is held.
     pub fn remove(&mut self, names: &[String], purge: bool) -> Done {
-        let held = |name: &&String| {
-            self.installed
-                .get(*name)
-                .is_some_and(|installed| installed.held)
-        };
-        if self.manager == PackageManager::Apt && names.iter().any(|name| held(&name)) {
+        let mut present = names.iter().filter_map(|name| self.installed.get(name));
+        if self.manager == PackageManager::Apt && present.any(|installed| installed.held) {
             let why = "E: Held packages were changed and -y was used without \
                        --allow-change-held-packages.";
             return Err((100, format!("{why}\nrailwright: {}", &why[3..])));

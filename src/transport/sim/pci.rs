@@ -63,51 +63,30 @@ impl Pci {
     /// A NIC and a GPU below a port each of a switch whose ports redirect, as a server comes from
     /// its vendor. The NIC has three interrupts that can be bound and one that cannot.
     pub fn server(netdev: &str) -> Self {
-        let acs = |word| Registers {
-            control: 0x2000,
-            acs: word,
-        };
-        let function = |class: &str, vendor: &str, below: &[&str], word| SimulatedPciFunction {
-            class: class.to_owned(),
-            vendor: vendor.to_owned(),
-            below: below.iter().map(ToString::to_string).collect(),
-            netdev: None,
-            now: acs(word),
-            firmware: acs(word),
-        };
         let root = "0000:38:00.0";
-        let mut nic = function("0x020000", "0x15b3", &[root, "0000:39:00.0"], None);
+        let mut nic = new_function("0x020000", "0x15b3", &[root, "0000:39:00.0"], None);
         nic.netdev = Some(netdev.to_owned());
         let functions = [
-            (root, function("0x060400", "0x8086", &[], None)),
+            (root, new_function("0x060400", "0x8086", &[], None)),
             (
                 "0000:39:00.0",
-                function("0x060400", "0x1000", &[root], Some(0x1d)),
+                new_function("0x060400", "0x1000", &[root], Some(0x1d)),
             ),
             (
                 "0000:39:01.0",
-                function("0x060400", "0x1000", &[root], Some(0x1d)),
+                new_function("0x060400", "0x1000", &[root], Some(0x1d)),
             ),
             ("0000:3a:00.0", nic),
             (
                 "0000:3b:00.0",
-                function("0x030200", "0x10de", &[root, "0000:39:01.0"], None),
+                new_function("0x030200", "0x10de", &[root, "0000:39:01.0"], None),
             ),
         ];
-        let interrupt = |number: u32| {
-            let name = format!("mlx5_comp{}@pci:0000:3a:00.0", number - 40);
-            let bound = Interrupt {
-                list: ONLINE.to_owned(),
-                name,
-                is_managed: number == 43,
-            };
-            (number, (bound, ONLINE.to_owned()))
-        };
         Pci {
             functions: functions
                 .map(|(address, function)| (address.to_owned(), function))
                 .into(),
-            interrupts: [(netdev.to_owned(), (40..44).map(interrupt).collect())].into(),
+            interrupts: [(netdev.to_owned(), (40..44).map(new_nic_interrupt).collect())].into(),
             setpci: true,
             locked: false,
             passed: Vec::new(),
@@ -137,68 +116,48 @@ impl Pci {
 
     /// The answer to `Read::PciDevice`.
     pub fn read(&self, device: &str) -> Answered {
-        let is_it = |address: &str, function: &SimulatedPciFunction| {
-            address == device || function.netdev.as_deref() == Some(device)
-        };
-        match self
-            .functions
-            .iter()
-            .find(|(address, function)| is_it(address, function))
-        {
-            None => (1, String::new()),
-            Some((address, function)) => (
-                0,
-                format!(
-                    "{}address {address}\n{}",
-                    self.means(),
-                    Self::section(address, function)
-                ),
-            ),
+        for (address, function) in &self.functions {
+            if address == device || function.netdev.as_deref() == Some(device) {
+                let (means, section) = (self.means(), Self::section(address, function));
+                return (0, format!("{means}address {address}\n{section}"));
+            }
         }
+        (1, String::new())
+    }
+
+    /// The bridges above a function and the function itself, as sysfs links to it.
+    fn format_sysfs_path(&self, address: &str) -> String {
+        let mut parts = Vec::new();
+        if let Some(function) = self.functions.get(address) {
+            parts.extend(function.below.iter().map(String::as_str));
+        }
+        parts.push(address);
+        format!("pci0000:38/{}", parts.join("/"))
     }
 
     /// The answer to `Read::PciBridges`.
     pub fn read_bridges(&self) -> Answered {
-        let way = |address: &String| {
-            let above = self
-                .functions
-                .get(address)
-                .map(|function| function.below.clone())
-                .unwrap_or_default();
-            format!(
-                "pci0000:38/{}",
-                above
-                    .iter()
-                    .chain([address])
-                    .map(String::as_str)
-                    .collect::<Vec<_>>()
-                    .join("/")
-            )
-        };
         let mut out = self.means();
         for (address, function) in &self.functions {
             out.push_str(&format!(
                 "device {} {} {}\n",
                 function.class,
                 function.vendor,
-                way(address)
+                self.format_sysfs_path(address)
             ));
         }
-        self.passed
-            .iter()
-            .for_each(|address| out.push_str(&format!("passed {}\n", way(address))));
-        for (address, function) in &self.functions {
-            function
-                .netdev
-                .iter()
-                .for_each(|netdev| out.push_str(&format!("netdev {netdev} {address}\n")));
+        for address in &self.passed {
+            out.push_str(&format!("passed {}\n", self.format_sysfs_path(address)));
         }
-        for (address, function) in self
-            .functions
-            .iter()
-            .filter(|(_, function)| function.class.starts_with("0x0604"))
-        {
-            out.push_str(&Self::section(address, function));
+        for (address, function) in &self.functions {
+            if let Some(netdev) = &function.netdev {
+                out.push_str(&format!("netdev {netdev} {address}\n"));
+            }
+        }
+        for (address, function) in &self.functions {
+            if function.class.starts_with("0x0604") {
+                out.push_str(&Self::section(address, function));
+            }
         }
         (0, out)
     }
@@ -211,17 +170,17 @@ impl Pci {
                 "railwright: setpci (package pciutils) is not on the host".to_owned(),
             ));
         }
-        writes.iter().try_for_each(|write| {
-            let missing = || {
-                (
+        for write in writes {
+            let function = self.functions.get_mut(&write.address);
+            let register = match write.register {
+                PciRegister::DeviceControl => function.map(|function| &mut function.now.control),
+                PciRegister::AcsControl => function.and_then(|function| function.now.acs.as_mut()),
+            };
+            let Some(register) = register else {
+                return Err((
                     MISSING,
                     format!("railwright: {} has no such register", write.address),
-                )
-            };
-            let function = self.functions.get_mut(&write.address).ok_or_else(missing)?;
-            let register = match write.register {
-                PciRegister::DeviceControl => &mut function.now.control,
-                PciRegister::AcsControl => function.now.acs.as_mut().ok_or_else(missing)?,
+                ));
             };
             if self.locked {
                 return Err((
@@ -233,8 +192,8 @@ impl Pci {
                 ));
             }
             *register = *register & !write.mask | write.value & write.mask;
-            Ok(())
-        })
+        }
+        Ok(())
     }
 
     /// The answer to `Read::Interrupts`.
@@ -249,51 +208,42 @@ impl Pci {
                 interrupt.list, interrupt.name
             ));
         }
-        for (number, _) in all
-            .iter()
-            .filter(|(_, (interrupt, _))| interrupt.is_managed)
-        {
-            out.push_str(&format!("mode 444 /proc/irq/{number}/smp_affinity_list\n"));
+        for (number, (interrupt, _)) in all {
+            if interrupt.is_managed {
+                out.push_str(&format!("mode 444 /proc/irq/{number}/smp_affinity_list\n"));
+            }
         }
         (0, out)
     }
 
     /// Writes below /proc/irq.
     pub fn bind(&mut self, interrupts: &[InterruptBinding]) -> Done {
-        interrupts
-            .iter()
-            .try_for_each(|InterruptBinding { number, cpus: list }| {
-                let found = self
-                    .interrupts
-                    .values_mut()
-                    .find_map(|all| all.get_mut(number));
-                let (interrupt, _) = found.ok_or_else(|| {
-                    (
-                        MISSING,
-                        format!("railwright: there is no interrupt {number} any more"),
-                    )
-                })?;
-                let online = found::parse_cpu_list(ONLINE).unwrap_or_default();
-                let fits = found::parse_cpu_list(list)
-                    .is_some_and(|cpus| cpus.iter().any(|cpu| online.contains(cpu)));
-                if interrupt.is_managed || !fits {
-                    return Err((
-                        1,
-                        format!(
-                            "railwright: the kernel does not bind interrupt {number} to {list}"
-                        ),
-                    ));
-                }
-                interrupt.list.clone_from(list);
-                Ok(())
-            })
+        let online = found::parse_cpu_list(ONLINE).unwrap_or_default();
+        for InterruptBinding { number, cpus: list } in interrupts {
+            let mut netdevs = self.interrupts.values_mut();
+            let Some((interrupt, _)) = netdevs.find_map(|all| all.get_mut(number)) else {
+                return Err((
+                    MISSING,
+                    format!("railwright: there is no interrupt {number} any more"),
+                ));
+            };
+            let cpus = found::parse_cpu_list(list).unwrap_or_default();
+            if interrupt.is_managed || !cpus.iter().any(|cpu| online.contains(cpu)) {
+                return Err((
+                    1,
+                    format!("railwright: the kernel does not bind interrupt {number} to {list}"),
+                ));
+            }
+            interrupt.list.clone_from(list);
+        }
+        Ok(())
     }
 
     /// What a boot gives it, and then our units.
     pub fn boot(&mut self, disk: &Disk) {
-        self.functions
-            .values_mut()
-            .for_each(|function| function.now = function.firmware);
+        for function in self.functions.values_mut() {
+            function.now = function.firmware;
+        }
         for (interrupt, first) in self.interrupts.values_mut().flat_map(BTreeMap::values_mut) {
             interrupt.list.clone_from(first);
         }
@@ -301,96 +251,123 @@ impl Pci {
             self.keep(&script);
         }
         for script in list_unit_scripts("interrupt-affinity", disk) {
-            let value = |name: &str| find_script_value(&script, name);
-            let (Some(netdev), Some(list)) = (value("netdev"), value("cpus")) else {
-                continue;
-            };
-            let list = if list == "numa-local" { LOCAL } else { list };
-            let Some(own) = self.interrupts.get(netdev) else {
-                continue;
-            };
-            let all = own
-                .iter()
-                .map(|(number, (interrupt, _))| (*number, interrupt.clone()))
-                .collect();
-            let spread = Interrupts {
-                all,
-                ..Interrupts::default()
-            }
-            .spread(&found::parse_cpu_list(list).unwrap_or_default());
-            let bindings: Vec<InterruptBinding> = spread
-                .into_iter()
-                .map(|(number, cpu)| InterruptBinding {
-                    number,
-                    cpus: cpu.to_string(),
-                })
-                .collect();
-            let _ = self.bind(&bindings);
+            self.bind_by_script(&script);
         }
+    }
+
+    /// What a script of `interrupt_affinity` does.
+    fn bind_by_script(&mut self, script: &str) {
+        let Some(netdev) = find_script_value(script, "netdev") else {
+            return;
+        };
+        let cpus = match find_script_value(script, "cpus") {
+            Some("numa-local") => LOCAL,
+            Some(list) => list,
+            None => return,
+        };
+        let Some(own) = self.interrupts.get(netdev) else {
+            return;
+        };
+        let mut interrupts = Interrupts::default();
+        for (number, (interrupt, _)) in own {
+            interrupts.all.insert(*number, interrupt.clone());
+        }
+        let mut bindings = Vec::new();
+        for (number, cpu) in interrupts.spread(&found::parse_cpu_list(cpus).unwrap_or_default()) {
+            let cpus = cpu.to_string();
+            bindings.push(InterruptBinding { number, cpus });
+        }
+        let _ = self.bind(&bindings);
+    }
+
+    /// The function that a script names by its address or by its netdev.
+    fn find_function_of_script(&self, script: &str) -> Option<String> {
+        let address = find_script_value(script, "address");
+        let netdev = find_script_value(script, "netdev");
+        let mut functions = self.functions.iter();
+        let (found, _) = functions.find(|(own, function)| {
+            address == Some(own.as_str())
+                || netdev.is_some() && function.netdev.as_deref() == netdev
+        })?;
+        Some(found.clone())
     }
 
     /// What a script of `pci_setting` does.
     fn keep(&mut self, script: &str) {
         let mut writes = Vec::new();
-        if let Some(field) = find_script_value(script, "max_read_request")
-            .and_then(|bytes| read_request_field(bytes.parse().ok()?))
+        let read_request = find_script_value(script, "max_read_request")
+            .and_then(|bytes| read_request_field(bytes.parse().ok()?));
+        if let Some(value) = read_request
+            && let Some(address) = self.find_function_of_script(script)
         {
-            let is_it = |address: &String, function: &SimulatedPciFunction| {
-                find_script_value(script, "address") == Some(address)
-                    || function
-                        .netdev
-                        .as_deref()
-                        .is_some_and(|own| find_script_value(script, "netdev") == Some(own))
-            };
-            let address = self
-                .functions
-                .iter()
-                .find(|(address, function)| is_it(address, function))
-                .map(|(address, _)| address.clone());
-            let register = PciRegister::DeviceControl;
-            writes.extend(address.map(|address| PciWrite {
+            writes.push(PciWrite {
                 address,
-                register,
-                value: field,
+                register: PciRegister::DeviceControl,
+                value,
                 mask: READ_REQUEST_MASK,
-            }));
+            });
         }
-        if let Some(mode) = find_script_value(script, "acs").filter(|_| self.passed.is_empty()) {
+        if let Some(mode) = find_script_value(script, "acs")
+            && self.passed.is_empty()
+        {
             let mask = if mode == "off" { ACS_ALL } else { ACS_REDIRECT };
-            let bridges = self
-                .functions
-                .iter()
-                .filter(|(_, function)| function.now.acs.is_some())
-                .map(|(address, _)| address.clone());
-            writes.extend(bridges.map(|address| PciWrite {
-                address,
-                register: PciRegister::AcsControl,
-                value: 0,
-                mask,
-            }));
+            for (address, function) in &self.functions {
+                if function.now.acs.is_some() {
+                    writes.push(PciWrite {
+                        address: address.clone(),
+                        register: PciRegister::AcsControl,
+                        value: 0,
+                        mask,
+                    });
+                }
+            }
         }
         let _ = self.set(&writes);
     }
 }
 
+/// A function that runs with what the firmware gave it.
+fn new_function(
+    class: &str,
+    vendor: &str,
+    below: &[&str],
+    acs: Option<u16>,
+) -> SimulatedPciFunction {
+    let control = 0x2000;
+    let registers = Registers { control, acs };
+    SimulatedPciFunction {
+        class: class.to_owned(),
+        vendor: vendor.to_owned(),
+        below: below.iter().map(ToString::to_string).collect(),
+        netdev: None,
+        now: registers,
+        firmware: registers,
+    }
+}
+
+/// An interrupt of the NIC, with what a boot gives it; the kernel manages number 43 itself.
+fn new_nic_interrupt(number: u32) -> (u32, (Interrupt, String)) {
+    let interrupt = Interrupt {
+        list: ONLINE.to_owned(),
+        name: format!("mlx5_comp{}@pci:0000:3a:00.0", number - 40),
+        is_managed: number == 43,
+    };
+    (number, (interrupt, ONLINE.to_owned()))
+}
+
 /// The scripts of our units that udev and systemd know of.
 fn list_unit_scripts(kind: &str, disk: &Disk) -> Vec<String> {
-    let folder = format!("/etc/railwright/{kind}");
-    let is_whole = |path: &str| {
-        let name = path
-            .rsplit('/')
-            .next()
-            .unwrap_or_default()
-            .trim_end_matches(".sh");
+    let mut scripts = Vec::new();
+    for (path, text) in disk.below(&format!("/etc/railwright/{kind}"), ".sh") {
+        let file = path.rsplit('/').next().unwrap_or_default();
+        let name = file.trim_end_matches(".sh");
         let unit = format!("/etc/systemd/system/railwright-{kind}@{name}.service");
         let rule = format!("/etc/udev/rules.d/90-railwright-{kind}-{name}.rules");
-        disk.files.contains_key(&unit) && disk.files.contains_key(&rule)
-    };
-    let scripts = disk
-        .below(&folder, ".sh")
-        .filter(|(path, _)| is_whole(path))
-        .map(|(_, text)| text);
-    scripts.collect()
+        if disk.files.contains_key(&unit) && disk.files.contains_key(&rule) {
+            scripts.push(text);
+        }
+    }
+    scripts
 }
 
 /// The value of a line `name=value` or `name='value'`.

@@ -28,12 +28,13 @@ impl SimulatedRunningAction {
     /// Whether it is in the way of whoever asks whether the host is idle: a long step of the run
     /// that goes on is found again by its token, so only who asks for its attempt waits for it.
     fn is_in_the_way(&self, attempt: Option<&str>, run: Option<&str>) -> bool {
-        let is_of = |name: &str| {
-            self.token
-                .strip_prefix(name)
-                .is_some_and(|rest| rest.starts_with('-'))
-        };
-        !self.action.is_long() || attempt.is_some_and(is_of) || !run.is_some_and(is_of)
+        !self.action.is_long() || self.is_part_of(attempt) || !self.is_part_of(run)
+    }
+
+    /// Whether its token begins with this name, of an attempt or of a run.
+    fn is_part_of(&self, name: Option<&str>) -> bool {
+        let rest = name.and_then(|name| self.token.strip_prefix(name));
+        rest.is_some_and(|rest| rest.starts_with('-'))
     }
 }
 
@@ -249,7 +250,6 @@ impl SimulatedHost {
 
     /// Something befalls the host.
     pub fn suffer(&mut self, trouble: SimulatedTrouble, now: Duration) {
-        let until = |seconds: u32| now + Duration::from_secs(seconds.into());
         match trouble {
             SimulatedTrouble::PowerLost => {
                 if let Some(running) = self.running.take() {
@@ -258,12 +258,13 @@ impl SimulatedHost {
                 self.reboot(now);
             }
             SimulatedTrouble::Unreachable(seconds) => {
-                self.down_until = self.down_until.max(until(seconds))
+                let until = now + Duration::from_secs(seconds.into());
+                self.down_until = self.down_until.max(until);
             }
             SimulatedTrouble::DiskFull(calls) => self.disk.full_for = calls,
             SimulatedTrouble::Clock(seconds) => self.skew_s += seconds,
             SimulatedTrouble::PackagesLocked(seconds) => {
-                self.packages_locked_until = until(seconds)
+                self.packages_locked_until = now + Duration::from_secs(seconds.into());
             }
             SimulatedTrouble::Stranger(action) => drop(self.act(&action, now)),
             _ => {}
@@ -352,14 +353,11 @@ impl SimulatedHost {
 
     /// What the host says of its record: it keeps it with a line's end.
     fn record_digest(&self) -> String {
-        let digest = |json: &String| {
-            Digest::of_bytes(format!("{json}\n").as_bytes())
-                .as_str()
-                .to_owned()
+        let Some(json) = &self.record else {
+            return NO_RECORD.to_owned();
         };
-        self.record
-            .as_ref()
-            .map_or_else(|| NO_RECORD.to_owned(), digest)
+        let digest = Digest::of_bytes(format!("{json}\n").as_bytes());
+        digest.as_str().to_owned()
     }
 
     fn is_busy(&self, attempt: Option<&str>, run: Option<&str>) -> bool {

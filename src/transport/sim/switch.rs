@@ -72,15 +72,18 @@ impl SimulatedHost {
                 )
             })
             .collect();
-        let one = |port: &String| match switch
-            .running
-            .get("PORT")
-            .is_some_and(|rows| rows.contains_key(port))
-        {
-            true => format!("port {port}\n{counters}"),
-            false => format!("port {port}\nabsent\n"),
-        };
-        (0, ports.iter().map(one).collect())
+        let rows = switch.running.get("PORT");
+        let mut out = String::new();
+        for port in ports {
+            let is_there = rows.is_some_and(|rows| rows.contains_key(port));
+            let lines = if is_there {
+                counters.as_str()
+            } else {
+                "absent\n"
+            };
+            out.push_str(&format!("port {port}\n{lines}"));
+        }
+        (0, out)
     }
 
     /// A patch is made as a whole or not at all, and what runs is saved as it is.
@@ -90,9 +93,9 @@ impl SimulatedHost {
         };
         if let Action::EditSwitch { edits, .. } = action {
             let mut changed = switch.running.clone();
-            list_patch_edits(edits)
-                .iter()
-                .try_for_each(|edit| apply_edit(&mut changed, edit))?;
+            for edit in list_patch_edits(edits) {
+                apply_edit(&mut changed, &edit)?;
+            }
             switch.running = changed;
         } else {
             self.disk.put(
@@ -108,9 +111,9 @@ impl SimulatedHost {
     pub(super) fn half_edit_switch(&mut self, edits: &[SwitchEdit]) {
         if let Some(switch) = &mut self.switch {
             let all = list_patch_edits(edits);
-            all[..all.len() / 2]
-                .iter()
-                .for_each(|edit| drop(apply_edit(&mut switch.running, edit)));
+            for edit in &all[..all.len() / 2] {
+                let _ = apply_edit(&mut switch.running, edit);
+            }
         }
     }
 }
@@ -126,30 +129,29 @@ impl SimulatedSwitch {
 
     /// The port that carries our connection carries nothing.
     pub(super) fn is_cut_off(&self) -> bool {
-        let port = self
-            .reached_over
-            .as_ref()
-            .map(|port| self.running.get("PORT").and_then(|ports| ports.get(port)));
-        port.is_some_and(|port| {
-            let field = |name: &str| port.and_then(|port| port.get(name)).map(String::as_str);
-            let mtu = field("mtu").and_then(|mtu| mtu.parse::<u64>().ok());
-            field("admin_status") != Some("up") || mtu.is_some_and(|mtu| mtu < SMALLEST_MTU)
-        })
+        let Some(port) = &self.reached_over else {
+            return false;
+        };
+        let Some(fields) = self.running.get("PORT").and_then(|ports| ports.get(port)) else {
+            return true;
+        };
+        let is_up = fields.get("admin_status").is_some_and(|word| word == "up");
+        let mtu = fields.get("mtu").and_then(|mtu| mtu.parse::<u64>().ok());
+        !is_up || mtu.is_some_and(|mtu| mtu < SMALLEST_MTU)
     }
 }
 
 /// The edits as the patch has them: of a row that goes nothing else is said.
 fn list_patch_edits(edits: &[SwitchEdit]) -> Vec<SonicEdit> {
     let all = SwitchEdit::sonic(edits);
-    let goes = |edit: &SonicEdit| {
-        all.iter().any(|other| {
+    let mut kept = all.clone();
+    kept.retain(|edit| {
+        let row_goes = all.iter().any(|other| {
             other.field.is_empty() && (&other.table, &other.key) == (&edit.table, &edit.key)
-        })
-    };
-    all.iter()
-        .filter(|edit| edit.field.is_empty() || !goes(edit))
-        .cloned()
-        .collect()
+        });
+        edit.field.is_empty() || !row_goes
+    });
+    kept
 }
 
 fn apply_edit(tables: &mut Tables, edit: &SonicEdit) -> Done {

@@ -52,6 +52,10 @@ fn has_line(text: &str, line: &str) -> bool {
     text.lines().any(|found| found.trim() == line)
 }
 
+fn format_yes_no(yes: bool) -> &'static str {
+    if yes { "yes" } else { "no" }
+}
+
 /// As `systemctl show` writes a time.
 fn format_systemd_time(since_s: u64) -> String {
     let time = i64::try_from(since_s)
@@ -127,13 +131,12 @@ impl Units {
             .map_or_else(String::new, |unit| format_systemd_time(unit.since_s));
         let runs = active && !is_inactive_after_run(text);
         let stale = unit.is_some_and(|unit| file.as_deref() != Some(unit.loaded.as_str()));
-        let word = |yes: bool| if yes { "yes" } else { "no" };
         let out = format!(
             "Id={name}\nLoadState={load}\nActiveState={}\nSubState={}\nUnitFileState={state}\nNeedDaemonReload={}\nType={kind}\nRemainAfterExit={}\nResult=success\nActiveEnterTimestamp={}\nExecMainExitTimestamp={}\n",
             if runs { "active" } else { "inactive" },
             if runs { "running" } else { "dead" },
-            word(stale),
-            word(remains),
+            format_yes_no(stale),
+            format_yes_no(remains),
             if runs { since.as_str() } else { "" },
             if kind == "oneshot" {
                 since.as_str()

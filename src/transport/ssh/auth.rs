@@ -123,12 +123,13 @@ impl Login<'_> {
     }
 
     async fn try_all(&mut self, identities: &[Identity], held: &[AgentIdentity]) -> bool {
-        let named = |agent: &AgentIdentity| {
+        let (named, others): (Vec<_>, Vec<_>) = held.iter().partition(|agent| {
+            let key = agent.public_key();
             identities
                 .iter()
-                .any(|identity| is_same_key(identity.public.as_ref(), &agent.public_key()))
-        };
-        for agent in held.iter().filter(|agent| named(agent)) {
+                .any(|identity| is_same_key(identity.public.as_ref(), &key))
+        });
+        for agent in named {
             if self.offer_agent(agent).await {
                 return true;
             }
@@ -144,7 +145,7 @@ impl Login<'_> {
         if self.destination.identities_only {
             return false;
         }
-        for agent in held.iter().filter(|agent| !named(agent)) {
+        for agent in others {
             if self.offers >= OFFERS {
                 self.tried.push(format!(
                     "no more than {OFFERS} keys were offered: name the right one under `identities`"
@@ -231,7 +232,7 @@ impl Login<'_> {
                 PrivateKeyWithHashAlg::new(key, hash),
             )
             .await;
-        self.judge(path, offer.map_err(|error| describe_ssh_error(&error)))
+        self.record_offer_result(path, offer.map_err(|error| describe_ssh_error(&error)))
     }
 
     async fn offer_certificate(
@@ -250,7 +251,7 @@ impl Login<'_> {
             .handle
             .authenticate_certificate_with(user, certificate, hash, &mut KeySigner(key))
             .await;
-        self.judge(
+        self.record_offer_result(
             what,
             offer.map_err(|error| one_line(&error.to_string(), 100)),
         )
@@ -283,7 +284,7 @@ impl Login<'_> {
                     .await
             }
         };
-        self.judge(
+        self.record_offer_result(
             what,
             offer.map_err(|error| one_line(&error.to_string(), 100)),
         )
@@ -307,7 +308,7 @@ impl Login<'_> {
         best
     }
 
-    fn judge(&mut self, what: String, offer: Result<AuthResult, String>) -> bool {
+    fn record_offer_result(&mut self, what: String, offer: Result<AuthResult, String>) -> bool {
         self.offers += 1;
         match offer {
             Ok(AuthResult::Success) => return true,

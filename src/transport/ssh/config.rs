@@ -67,9 +67,6 @@ async fn query_ssh_config(
     user: &str,
     file: Option<&Path>,
 ) -> Result<SshConfig, TransportError> {
-    let failed = |reason: String| TransportError::Local {
-        reason: format!("ssh -G {host} failed: {reason}"),
-    };
     // Whoever named them: the configuration may hand both to a shell.
     if !login_name::is_host(host) || !(user.is_empty() || login_name::is_user(user)) {
         return Err(TransportError::Local {
@@ -96,26 +93,30 @@ async fn query_ssh_config(
         total: 1 << 21,
         limit: Duration::from_secs(20),
     };
-    let (ending, output, error) = fed::run_fed_program("ssh", &arguments, b"", bounds)
-        .await
-        .map_err(|error| failed(error.to_string()))?;
-    match ending {
-        fed::FedProgramEnding::Ended(status) if status.success() => Ok(parse_ssh_config(
-            &output.text(),
-            environment::find_home_folder().as_deref(),
-        )),
-        fed::FedProgramEnding::Ended(_) => Err(failed(one_line(&error.text(), 200))),
-        fed::FedProgramEnding::TimedOut => Err(failed("it did not end within 20 s".to_owned())),
-        fed::FedProgramEnding::TooMuch => Err(failed("too much output".to_owned())),
+    let reason = match fed::run_fed_program("ssh", &arguments, b"", bounds).await {
+        Ok((fed::FedProgramEnding::Ended(status), output, _)) if status.success() => {
+            let home = environment::find_home_folder();
+            return Ok(parse_ssh_config(&output.text(), home.as_deref()));
+        }
+        Ok((fed::FedProgramEnding::Ended(_), _, error)) => one_line(&error.text(), 200),
+        Ok((fed::FedProgramEnding::TimedOut, ..)) => "it did not end within 20 s".to_owned(),
+        Ok((fed::FedProgramEnding::TooMuch, ..)) => "too much output".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    Err(TransportError::Local {
+        reason: format!("ssh -G {host} failed: {reason}"),
+    })
+}
+
+fn expand_home(text: &str, home: Option<&Path>) -> PathBuf {
+    match (text.strip_prefix("~/"), home) {
+        (Some(rest), Some(home)) => home.join(rest),
+        _ => PathBuf::from(text),
     }
 }
 
 /// Lines `key value`, keys in lower case. `none` means that there is none.
 fn parse_ssh_config(text: &str, home: Option<&Path>) -> SshConfig {
-    let path = |text: &str| match (text.strip_prefix("~/"), home) {
-        (Some(rest), Some(home)) => home.join(rest),
-        _ => PathBuf::from(text),
-    };
     let mut config = SshConfig::default();
     for line in text.lines() {
         let Some((key, value)) = line.split_once(' ') else {
@@ -128,11 +129,14 @@ fn parse_ssh_config(text: &str, home: Option<&Path>) -> SshConfig {
             "hostname" => config.host_name = Some(value.to_owned()),
             "port" => config.port = value.parse().ok(),
             "user" => config.user = Some(value.to_owned()),
-            "identityfile" => config.identities.push(path(value)),
+            "identityfile" => config.identities.push(expand_home(value, home)),
             "identitiesonly" => config.identities_only = value == "yes",
-            "identityagent" if value != "SSH_AUTH_SOCK" => config.agent = Some(path(value)),
+            "identityagent" if value != "SSH_AUTH_SOCK" => {
+                config.agent = Some(expand_home(value, home))
+            }
             "userknownhostsfile" | "globalknownhostsfile" => {
-                config.known_hosts.extend(value.split(' ').map(path))
+                let files = value.split(' ').map(|file| expand_home(file, home));
+                config.known_hosts.extend(files);
             }
             "hostkeyalias" => config.key_alias = Some(value.to_owned()),
             "proxyjump" => {

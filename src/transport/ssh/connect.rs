@@ -48,58 +48,21 @@ pub(super) async fn open_ssh_connection(
         host: destination.name.clone(),
         pins,
     };
-    let unreachable = |reason: String| TransportError::Unreachable {
-        host: destination.name.clone(),
-        address: format_endpoint(&destination.address, destination.port),
-        reason,
-    };
-    let meet = async {
-        match &through {
-            None => {
-                let socket = tokio::net::TcpStream::connect((
-                    destination.address.as_str(),
-                    destination.port,
-                ))
-                .await
-                .map_err(io_failure)?;
-                // russh sets this only on sockets that it opens itself; without it a small exchange
-                // takes 48 ms, not 5.
-                socket.set_nodelay(true).map_err(io_failure)?;
-                client::connect_stream(config, socket, checker).await
-            }
-            Some(jump) => {
-                client::connect_stream(config, jump.tunnel(destination).await?, checker).await
-            }
-        }
-    };
+    let meet = meet_server(destination, through.as_deref(), config, checker);
     let mut handle = match tokio::time::timeout(destination.timeout, meet).await {
         Err(_) => {
-            return Err(unreachable(format!(
-                "no answer within {} s",
-                destination.timeout.as_secs()
-            )));
+            let reason = format!("no answer within {} s", destination.timeout.as_secs());
+            return Err(new_unreachable_error(destination, reason));
         }
-        Ok(Err(SshConnectFailure::Refused(error))) => return Err(error),
-        Ok(Err(SshConnectFailure::Ssh(russh::Error::IO(error))))
-            if descriptors::are_used_up(&error) =>
-        {
-            return Err(TransportError::NoDescriptors {
-                host: destination.name.clone(),
-                limit: descriptors::read_descriptor_limit(),
-            });
-        }
-        Ok(Err(SshConnectFailure::Ssh(error))) => {
-            return Err(unreachable(describe_ssh_error(&error)));
-        }
+        Ok(Err(failure)) => return Err(error_from_failure(failure, destination)),
         Ok(Ok(handle)) => handle,
     };
     match tokio::time::timeout(destination.timeout, auth::log_in(&mut handle, destination)).await {
         Ok(done) => done?,
         Err(_) => {
-            return Err(unreachable(format!(
-                "the login did not end within {} s",
-                destination.timeout.as_secs()
-            )));
+            let limit_s = destination.timeout.as_secs();
+            let reason = format!("the login did not end within {limit_s} s");
+            return Err(new_unreachable_error(destination, reason));
         }
     }
     Ok(SshConnection {
@@ -108,6 +71,48 @@ pub(super) async fn open_ssh_connection(
         sessions: Semaphore::new(SESSIONS),
         _through: through,
     })
+}
+
+/// The socket, or a stream that a jump host makes, and the key exchange over it.
+async fn meet_server(
+    destination: &Destination,
+    through: Option<&SshConnection>,
+    config: Arc<client::Config>,
+    checker: HostKeyChecker,
+) -> Result<client::Handle<HostKeyChecker>, SshConnectFailure> {
+    if let Some(jump) = through {
+        return client::connect_stream(config, jump.tunnel(destination).await?, checker).await;
+    }
+    let socket = tokio::net::TcpStream::connect((destination.address.as_str(), destination.port))
+        .await
+        .map_err(io_failure)?;
+    // russh sets this only on sockets that it opens itself; without it a small exchange takes
+    // 48 ms, not 5.
+    socket.set_nodelay(true).map_err(io_failure)?;
+    client::connect_stream(config, socket, checker).await
+}
+
+fn error_from_failure(failure: SshConnectFailure, destination: &Destination) -> TransportError {
+    match failure {
+        SshConnectFailure::Refused(error) => error,
+        SshConnectFailure::Ssh(russh::Error::IO(error)) if descriptors::are_used_up(&error) => {
+            TransportError::NoDescriptors {
+                host: destination.name.clone(),
+                limit: descriptors::read_descriptor_limit(),
+            }
+        }
+        SshConnectFailure::Ssh(error) => {
+            new_unreachable_error(destination, describe_ssh_error(&error))
+        }
+    }
+}
+
+fn new_unreachable_error(destination: &Destination, reason: String) -> TransportError {
+    TransportError::Unreachable {
+        host: destination.name.clone(),
+        address: format_endpoint(&destination.address, destination.port),
+        reason,
+    }
 }
 
 impl SshConnection {
@@ -233,7 +238,7 @@ impl HostKeyChecker {
             shown.public_key().fingerprint(HashAlg::Sha256)
         );
         let known_hosts = self.pins.file.clone();
-        match self.pins.judge(shown) {
+        match self.pins.check_key(shown) {
             HostKeyVerdict::Trusted => Ok(()),
             HostKeyVerdict::Unknown => {
                 let line = self.pins.line_for(&shown.public_key());

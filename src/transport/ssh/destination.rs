@@ -87,12 +87,12 @@ pub(super) async fn resolve_ssh_route(
 }
 
 async fn find_ssh_config(
-    wished: bool,
+    uses_file: bool,
     host: &str,
     user: &str,
     aliases: &Aliases,
 ) -> Result<SshConfig, TransportError> {
-    if wished {
+    if uses_file {
         aliases.of(host, user).await
     } else {
         Ok(SshConfig::default())
@@ -100,20 +100,21 @@ async fn find_ssh_config(
 }
 
 fn merge_ssh_config(access: &HostAccess, config: &SshConfig) -> Destination {
-    let home = environment::find_home_folder();
-    let stated = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-    let known_hosts = match stated(&access.known_hosts) {
-        Some(path) => vec![(PathBuf::from(path), true)],
-        None if !config.known_hosts.is_empty() => config
-            .known_hosts
-            .iter()
-            .map(|path| (path.clone(), false))
-            .collect(),
-        None => home
-            .iter()
-            .map(|home| (home.join(".ssh/known_hosts"), false))
-            .chain([("/etc/ssh/ssh_known_hosts".into(), false)])
-            .collect(),
+    let mut known_hosts = Vec::new();
+    if !access.known_hosts.is_empty() {
+        known_hosts.push((PathBuf::from(&access.known_hosts), true));
+    } else if !config.known_hosts.is_empty() {
+        known_hosts.extend(config.known_hosts.iter().map(|path| (path.clone(), false)));
+    } else {
+        if let Some(home) = environment::find_home_folder() {
+            known_hosts.push((home.join(".ssh/known_hosts"), false));
+        }
+        known_hosts.push(("/etc/ssh/ssh_known_hosts".into(), false));
+    }
+    let user = match (access.user.as_str(), &config.user) {
+        ("", Some(user)) => user.as_str(),
+        ("", None) => "root",
+        (user, _) => user,
     };
     Destination {
         name: access.name.clone(),
@@ -126,9 +127,7 @@ fn merge_ssh_config(access: &HostAccess, config: &SshConfig) -> Destination {
         } else {
             config.port.unwrap_or(22)
         },
-        user: stated(&access.user)
-            .or_else(|| config.user.clone())
-            .unwrap_or_else(|| "root".to_owned()),
+        user: user.to_owned(),
         identities: if access.identities.is_empty() {
             config.identities.clone()
         } else {

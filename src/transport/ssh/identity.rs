@@ -36,14 +36,10 @@ pub(super) struct Identity {
 
 /// Reads a key file, `.pub` and `-cert.pub`.
 pub(super) fn load_identity(path: &Path) -> Identity {
-    let beside = |suffix: &str| {
-        let mut name = path.as_os_str().to_owned();
-        name.push(suffix);
-        read_key_file(Path::new(&name)).ok()
-    };
     let certificate =
-        beside("-cert.pub").and_then(|text| Certificate::from_openssh(text.trim()).ok());
-    let beside_public = beside(".pub").and_then(|text| PublicKey::from_openssh(text.trim()).ok());
+        read_beside(path, "-cert.pub").and_then(|text| Certificate::from_openssh(text.trim()).ok());
+    let beside_public =
+        read_beside(path, ".pub").and_then(|text| PublicKey::from_openssh(text.trim()).ok());
     let (secret, own) = decode_read(read_key_file(path));
     Identity {
         path: path.to_owned(),
@@ -51,6 +47,13 @@ pub(super) fn load_identity(path: &Path) -> Identity {
         public: own.or(beside_public),
         certificate,
     }
+}
+
+/// The file that lies beside a key, with this behind its name.
+fn read_beside(path: &Path, suffix: &str) -> Option<String> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    read_key_file(Path::new(&name)).ok()
 }
 
 fn decode_read(text: std::io::Result<String>) -> (Secret, Option<PublicKey>) {

@@ -54,20 +54,20 @@ pub(super) enum HostKeyVerdict {
 }
 
 impl HostKeyPins {
-    /// Judges what the server proved to hold.
-    pub fn judge(&self, shown: &PublicKeyOrCertificate) -> HostKeyVerdict {
+    /// Checks what the server proved to hold.
+    pub fn check_key(&self, shown: &PublicKeyOrCertificate) -> HostKeyVerdict {
         let key = shown.public_key();
         let authority = shown
             .certificate()
-            .map(|certificate| certificate.signature_key().clone());
-        let revoked = |line: &&PinnedLine| {
-            line.key.key_data() == key.key_data() || authority.as_ref() == Some(line.key.key_data())
-        };
-        if let Some(line) = self.marked(KnownHostsMarker::Revoked).find(revoked) {
-            return HostKeyVerdict::Revoked {
-                file: line.file.clone(),
-                line: line.number,
-            };
+            .map(|certificate| certificate.signature_key());
+        for line in self.marked(KnownHostsMarker::Revoked) {
+            let revoked = line.key.key_data();
+            if revoked == key.key_data() || Some(revoked) == authority {
+                return HostKeyVerdict::Revoked {
+                    file: line.file.clone(),
+                    line: line.number,
+                };
+            }
         }
         if let Some(certificate) = shown.certificate()
             && self
@@ -85,12 +85,10 @@ impl HostKeyPins {
         {
             return HostKeyVerdict::Trusted;
         }
-        let same = |line: &&PinnedLine| line.key.algorithm() == key.algorithm();
-        match self
+        let same_algorithm = self
             .marked(KnownHostsMarker::Key)
-            .find(same)
-            .or_else(|| self.marked(KnownHostsMarker::Key).next())
-        {
+            .find(|line| line.key.algorithm() == key.algorithm());
+        match same_algorithm.or_else(|| self.marked(KnownHostsMarker::Key).next()) {
             Some(line) => HostKeyVerdict::Changed {
                 file: line.file.clone(),
                 line: line.number,
@@ -166,16 +164,14 @@ impl HostKeyPins {
 
 fn usual_algorithms() -> Vec<Algorithm> {
     use russh::keys::EcdsaCurve::{NistP256, NistP384, NistP521};
-    let ecdsa = |curve| Algorithm::Ecdsa { curve };
-    let rsa = |hash| Algorithm::Rsa { hash: Some(hash) };
-    vec![
-        Algorithm::Ed25519,
-        ecdsa(NistP256),
-        ecdsa(NistP384),
-        ecdsa(NistP521),
-        rsa(HashAlg::Sha512),
-        rsa(HashAlg::Sha256),
-    ]
+    let mut algorithms = vec![Algorithm::Ed25519];
+    for curve in [NistP256, NistP384, NistP521] {
+        algorithms.push(Algorithm::Ecdsa { curve });
+    }
+    for hash in [HashAlg::Sha512, HashAlg::Sha256] {
+        algorithms.push(Algorithm::Rsa { hash: Some(hash) });
+    }
+    algorithms
 }
 
 fn same_family(pinned: &Algorithm, offered: &Algorithm) -> bool {
@@ -217,7 +213,7 @@ mod tests {
     fn judge(text: &str, host: &str, port: u16, shown: &str) -> HostKeyVerdict {
         pins(text, host, port)
             .unwrap()
-            .judge(&PublicKey::from_openssh(shown).unwrap().into())
+            .check_key(&PublicKey::from_openssh(shown).unwrap().into())
     }
 
     fn changed(line: u32) -> HostKeyVerdict {

@@ -55,25 +55,32 @@ impl Shell for SshConnection {
 }
 
 impl SshConnection {
+    fn new_lost_error(&self, reason: String) -> TransportError {
+        TransportError::Lost {
+            host: self.destination.name.clone(),
+            reason,
+        }
+    }
+
     async fn run_script(
         &self,
         script: &FramedScript,
         limit: Duration,
         elevated: bool,
     ) -> Result<ShellOutput, TransportError> {
-        let host = self.destination.name.clone();
-        let lost = |reason: String| TransportError::Lost {
-            host: host.clone(),
-            reason,
-        };
         let _session = self
             .sessions
             .acquire()
             .await
-            .map_err(|error| lost(error.to_string()))?;
+            .map_err(|error| self.new_lost_error(error.to_string()))?;
         let channel = match tokio::time::timeout(OPEN_LIMIT, self.open_session()).await {
-            Err(_) => return Err(TransportError::TimedOut { host, limit_s: 30 }),
-            Ok(opened) => opened.map_err(|error| lost(describe_ssh_error(&error)))?,
+            Err(_) => {
+                let host = self.destination.name.clone();
+                return Err(TransportError::TimedOut { host, limit_s: 30 });
+            }
+            Ok(opened) => {
+                opened.map_err(|error| self.new_lost_error(describe_ssh_error(&error)))?
+            }
         };
         // `$SSH_CONNECTION` is expanded by the login shell, before sudo drops it.
         let command = if elevated {
@@ -90,12 +97,12 @@ impl SshConnection {
         let talk = async {
             to.exec(true, command)
                 .await
-                .map_err(|error| lost(describe_ssh_error(&error)))?;
+                .map_err(|error| self.new_lost_error(describe_ssh_error(&error)))?;
             let end = tokio::select! {
                 end = collect_channel_output(&mut from, &mut ran, &script.end) => end,
                 never = feed_channel(&to, &script.input) => match never {},
             };
-            end.ok_or_else(|| lost("the server refused to run a command".to_owned()))
+            end.ok_or_else(|| self.new_lost_error("the server refused to run a command".to_owned()))
         };
         let end = match tokio::time::timeout(limit, talk).await {
             Ok(end) => end?,

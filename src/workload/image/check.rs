@@ -2,7 +2,7 @@
 //! never the beginning of another line.
 
 use super::super::asked::RequestPlaces;
-use super::super::check::is_image;
+use super::super::check::{is_image, is_plain_word};
 use super::{ImageRequest, RepositorySigningKey, Sound};
 use railwright_base::Diagnostic;
 use railwright_base::suggest::find_nearest_word;
@@ -69,8 +69,10 @@ fn report_unknown_fabric(fabric: &str, catalog: &Catalog, asked: &RequestPlaces)
 fn report_unknown_example(name: &str, catalog: &Catalog, asked: &RequestPlaces) -> Diagnostic {
     let entries = catalog.example.entries();
     let known: Vec<&str> = entries.map(|entry| entry.row.name.as_str()).collect();
-    let near = find_nearest_word(name, known.iter().copied())
-        .map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+    let near = match find_nearest_word(name, known.iter().copied()) {
+        Some(near) => format!("; did you mean `{near}`?"),
+        None => String::new(),
+    };
     let message = format!("there is no example `{}`{near}", one_line(name, 40));
     let error = Diagnostic::error("RW1274", message)
         .state("nothing was rendered")
@@ -94,29 +96,27 @@ fn check_base_and_suite(request: &ImageRequest, asked: &RequestPlaces) -> Vec<Di
         "--suite jammy: VERSION_CODENAME of the base's /etc/os-release",
         is_suite(&request.suite),
     );
-    let wrong = [base, suite].into_iter().filter(|(.., is_sound)| !is_sound);
-    let error = |(text, path, what, next, _): (&String, &str, &str, &str, bool)| {
-        let error = Diagnostic::error(
-            "RW1270",
-            format!("`{}` cannot be {what}", one_line(text, 80)),
-        );
-        let error = error
+    let mut errors = Vec::new();
+    for (text, path, what, next, is_sound) in [base, suite] {
+        if is_sound {
+            continue;
+        }
+        let message = format!("`{}` cannot be {what}", one_line(text, 80));
+        let error = Diagnostic::error("RW1270", message)
             .effect("each value of a Containerfile is one word; more would be a line of its own")
-            .state("nothing was rendered");
-        asked.at(
-            error.next(next),
-            path,
-            "letters, digits and a few marks, and no blanks",
-        )
-    };
-    wrong.map(error).collect()
+            .state("nothing was rendered")
+            .next(next);
+        let label = "letters, digits and a few marks, and no blanks";
+        errors.push(asked.at(error, path, label));
+    }
+    errors
 }
 
 fn is_suite(text: &str) -> bool {
-    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let mut characters = text.chars();
     text.starts_with(|c: char| c.is_ascii_lowercase())
         && text.len() <= 40
-        && text.chars().all(plain)
+        && characters.all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
 }
 
 type Repository<'a> = Option<(
@@ -230,10 +230,9 @@ fn report_key(
 /// `$` as more than themselves.
 fn in_context(path: &str) -> Option<&str> {
     let path = path.strip_prefix("./").unwrap_or(path);
-    let plain = |c: char| c.is_ascii_alphanumeric() || "._-/+@".contains(c);
+    let is_plain = is_plain_word(path, "._-/+@");
     let is_below = path
         .split('/')
         .all(|part| !part.is_empty() && part != "." && part != "..");
-    (is_below && !path.starts_with('-') && path.len() <= 400 && path.chars().all(plain))
-        .then_some(path)
+    (is_below && !path.starts_with('-') && path.len() <= 400 && is_plain).then_some(path)
 }

@@ -98,25 +98,28 @@ fn write_header(file: &mut ContainerfileText, sound: &Sound<'_>) {
     }
 }
 
+/// What ends a build with a message.
+fn render_failure(what: &str) -> String {
+    format!(
+        "{{ echo {} >&2; exit 1; }}",
+        quote_for_shell(&format!("railwright: {what}"))
+    )
+}
+
 fn write_release_check(file: &mut ContainerfileText, sound: &Sound<'_>) {
     let suite = &sound.request.suite;
     file.why(&[
         "Packages are built for one release: on another their libraries are missing. So a base of \
          another one ends here.",
     ]);
-    let said = |what: &str| {
-        format!(
-            "{{ echo {} >&2; exit 1; }}",
-            quote_for_shell(&format!("railwright: {what}"))
-        )
-    };
     // The one message in which the shell fills something in; the suite is a word of small letters
     // and digits.
     let other = format!(
         "{{ echo \"railwright: the base is of ${{VERSION_CODENAME:-no named release}}, and this \
          file is for {suite}: render it with the base's --suite\" >&2; exit 1; }}"
     );
-    let user = said("the base runs as another user than root, who cannot install packages");
+    let user =
+        render_failure("the base runs as another user than root, who cannot install packages");
     let mut commands = vec![
         ". /etc/os-release".to_owned(),
         format!(
@@ -128,7 +131,7 @@ fn write_release_check(file: &mut ContainerfileText, sound: &Sound<'_>) {
     if sound.example.is_some() {
         commands.push(format!(
             "command -v pip >/dev/null || {}",
-            said("the base has no pip, which the example is installed with")
+            render_failure("the base has no pip, which the example is installed with")
         ));
     }
     file.run(&commands);
@@ -302,18 +305,12 @@ fn format_apt_pin(repository: &AptRepository, packages: &[String]) -> String {
 /// how libibverbs finds a provider (linux-rdma/rdma-core: libibverbs/dynamic_driver.c).
 fn write_library_check(file: &mut ContainerfileText, row: &UserSpaceRow, providers: &[&str]) {
     file.why(&["What programs load is there: the same that `railwright image check` looks for."]);
-    let missing = |what: &str| {
-        format!(
-            "{{ echo {} >&2; exit 1; }}",
-            quote_for_shell(&format!("railwright: {what} is not in the image"))
-        )
-    };
     let mut commands = vec!["ldconfig".to_owned()];
     for library in &row.libraries {
         commands.push(format!(
             "ldconfig -p | grep -F {} >/dev/null || {}",
             quote_for_shell(&format!("{library} (")),
-            missing(library)
+            render_failure(&format!("{library} is not in the image"))
         ));
     }
     for provider in providers {
@@ -321,12 +318,14 @@ fn write_library_check(file: &mut ContainerfileText, row: &UserSpaceRow, provide
         commands.push(format!(
             "cat /etc/libibverbs.d/* | grep -x {} >/dev/null || {}",
             quote_for_shell(&line),
-            missing(&format!("a line `{line}` of /etc/libibverbs.d"))
+            render_failure(&format!(
+                "a line `{line}` of /etc/libibverbs.d is not in the image"
+            ))
         ));
         let path = format!("/usr/lib/*/libibverbs/lib{provider}-rdmav*.so");
         commands.push(format!(
             "ls {path} >/dev/null || {}",
-            missing(&format!("lib{provider}-rdmav*.so"))
+            render_failure(&format!("lib{provider}-rdmav*.so is not in the image"))
         ));
     }
     file.run(&commands);

@@ -9,6 +9,7 @@
 use super::known_kinds::ApiResourceName;
 use super::request::{KubernetesRead, ObjectName};
 use super::{build_cluster_object_name, manifest};
+use crate::body::read_text_at;
 use crate::node_field::build_node_object_name;
 use crate::{Action, DesiredResource, Read, kind_named};
 use schemars::JsonSchema;
@@ -237,12 +238,6 @@ fn describe_use_reason(
 
 /// Which objects a read is about.
 fn of_read(read: &Read, wished: bool) -> Vec<(ObjectName, How)> {
-    let all = |api_version: &str, kind: &str, namespace: &Option<String>| ObjectName {
-        api_version: api_version.to_owned(),
-        kind: kind.to_owned(),
-        namespace: namespace.clone(),
-        name: String::new(),
-    };
     let Read::Kubernetes(read) = read else {
         return Vec::new();
     };
@@ -252,20 +247,23 @@ fn of_read(read: &Read, wished: bool) -> Vec<(ObjectName, How)> {
             vec![(object.clone(), How::Read)]
         }
         KubernetesRead::Nodes | KubernetesRead::NodeField(_) => {
-            vec![(all("v1", "Node", &None), How::Read)]
+            vec![(name_all_objects("v1", "Node", &None), How::Read)]
         }
-        KubernetesRead::PodsOn(_) => vec![(all("v1", "Pod", &None), How::Read)],
+        KubernetesRead::PodsOn(_) => vec![(name_all_objects("v1", "Pod", &None), How::Read)],
         KubernetesRead::States {
             api_version,
             kind,
             namespace,
-        } => vec![(all(api_version, kind, namespace), How::Read)],
+        } => vec![(name_all_objects(api_version, kind, namespace), How::Read)],
         KubernetesRead::Troubles { object, selector } => {
-            let pods = selector.as_ref().map(|_| "Pod");
-            pods.into_iter()
-                .chain(["Event"])
-                .map(|kind| (all("v1", kind, &object.namespace), How::Told))
-                .collect()
+            let mut told = Vec::new();
+            if selector.is_some() {
+                let pods = name_all_objects("v1", "Pod", &object.namespace);
+                told.push((pods, How::Told));
+            }
+            let events = name_all_objects("v1", "Event", &object.namespace);
+            told.push((events, How::Told));
+            told
         }
         // Its rights are no rights to an object: see `Kind::rights`.
         KubernetesRead::Exec(_) | KubernetesRead::Kind(_) | KubernetesRead::Access(_) => Vec::new(),
@@ -279,22 +277,29 @@ fn of_read(read: &Read, wished: bool) -> Vec<(ObjectName, How)> {
     }
 }
 
+/// All objects of a kind: an object without a name.
+fn name_all_objects(api_version: &str, kind: &str, namespace: &Option<String>) -> ObjectName {
+    ObjectName {
+        api_version: api_version.to_owned(),
+        kind: kind.to_owned(),
+        namespace: namespace.clone(),
+        name: String::new(),
+    }
+}
+
 /// The role that a binding gives to somebody: `bind` is asked for it where the binding is. A
 /// binding can refer to these two kinds alone (kubernetes/kubernetes:
 /// pkg/apis/rbac/validation/validation.go).
 fn parse_bound_role(manifest: &Value) -> Option<ObjectName> {
-    let text = |pointer: &str| {
-        manifest
-            .pointer(pointer)
-            .and_then(Value::as_str)
-            .map(str::to_owned)
-    };
+    let kind = read_text_at(manifest, "/roleRef/kind")?;
+    if !matches!(kind, "Role" | "ClusterRole") {
+        return None;
+    }
     Some(ObjectName {
-        api_version: text("/apiVersion")?,
-        kind: text("/roleRef/kind")
-            .filter(|kind| matches!(kind.as_str(), "Role" | "ClusterRole"))?,
-        namespace: text("/metadata/namespace"),
-        name: text("/roleRef/name")?,
+        api_version: read_text_at(manifest, "/apiVersion")?.to_owned(),
+        kind: kind.to_owned(),
+        namespace: read_text_at(manifest, "/metadata/namespace").map(str::to_owned),
+        name: read_text_at(manifest, "/roleRef/name")?.to_owned(),
     })
 }
 
@@ -335,19 +340,25 @@ impl ObjectUse {
         {
             verbs.insert(ApiVerb::Escalate);
         }
-        let own = verbs
-            .into_iter()
-            .filter_map(|verb| Right::on(&self.object, called, verb));
-        let bind = self.binds.as_ref().filter(|_| writes).map(|role| Right {
-            namespace: self.object.namespace.clone().filter(|_| called.namespaced),
-            group: ROLES.to_owned(),
-            resource: format!("{}s", role.kind.to_ascii_lowercase()),
-            name: Some(role.name.clone()),
-            verb: ApiVerb::Bind,
-        });
-        own.chain(bind)
-            .map(|right| (right, self.reason.clone()))
-            .collect()
+        let mut rights = Vec::new();
+        for verb in verbs {
+            if let Some(right) = Right::on(&self.object, called, verb) {
+                rights.push((right, self.reason.clone()));
+            }
+        }
+        if let Some(role) = &self.binds
+            && writes
+        {
+            let bind = Right {
+                namespace: self.object.namespace.clone().filter(|_| called.namespaced),
+                group: ROLES.to_owned(),
+                resource: format!("{}s", role.kind.to_ascii_lowercase()),
+                name: Some(role.name.clone()),
+                verb: ApiVerb::Bind,
+            };
+            rights.push((bind, self.reason.clone()));
+        }
+        rights
     }
 
     /// What a run cannot do without to look at it.

@@ -11,6 +11,7 @@
 mod workloads;
 
 use super::paths::is_same_quantity;
+use crate::body::new_body_error;
 use crate::{BodyError, Hopeless};
 use railwright_base::text::one_line;
 use serde::Deserialize;
@@ -125,35 +126,23 @@ pub fn parse_readiness_criteria(body: &Value, kind: &str) -> Option<ReadinessCri
 
 /// What is wrong with `ready` of a body.
 pub fn check_ready_field(body: &Value) -> Vec<BodyError> {
-    let error = |pointer: &str, message: String| BodyError {
-        pointer: pointer.to_owned(),
-        message,
-        help: Some(HELP.to_owned()),
-    };
-    let wish = match body.get("ready") {
+    let (pointer, message) = match body.get("ready") {
         None | Some(Value::Null | Value::Bool(_)) => return Vec::new(),
-        Some(wish @ Value::Object(_)) => wish,
-        Some(_) => {
-            return vec![error(
-                "/ready",
-                "`ready` must be a mapping, or false".to_owned(),
-            )];
+        Some(ready @ Value::Object(_)) => {
+            match serde_json::from_value::<ReadinessCriteria>(ready.clone()) {
+                Err(wrong) => ("/ready", one_line(&wrong.to_string(), 160)),
+                Ok(ready) => match ready.within_s {
+                    None | Some(1..=86_400) => return Vec::new(),
+                    Some(_) => {
+                        let message = "`within_s` must be from 1 to 86400";
+                        ("/ready/within_s", message.to_owned())
+                    }
+                },
+            }
         }
+        Some(_) => ("/ready", "`ready` must be a mapping, or false".to_owned()),
     };
-    match serde_json::from_value::<ReadinessCriteria>(wish.clone()) {
-        Err(wrong) => vec![error("/ready", one_line(&wrong.to_string(), 160))],
-        Ok(ready)
-            if ready
-                .within_s
-                .is_some_and(|seconds| !(1..=86_400).contains(&seconds)) =>
-        {
-            vec![error(
-                "/ready/within_s",
-                "`within_s` must be from 1 to 86400".to_owned(),
-            )]
-        }
-        Ok(_) => Vec::new(),
-    }
+    vec![new_body_error(pointer, &message, Some(HELP))]
 }
 
 const HELP: &str = "{ nodes, conditions: [{ type, status, reason }], fields: { path: value }, \
@@ -192,28 +181,29 @@ impl ReadinessCriteria {
                 hopeless: None,
             };
         }
-        let tells = !TELLS_SELDOM.contains(&kind);
-        let stale = || {
-            if tells && is_unseen(object, object.get("status")) {
-                new_not_ready_state(UNSEEN.to_owned())
-            } else {
-                None
-            }
-        };
-        self.by_kind(object, kind)
-            .or_else(stale)
-            .or_else(|| {
-                self.conditions
-                    .iter()
-                    .find_map(|condition| condition.judge(object))
-            })
-            .or_else(|| {
-                self.fields
-                    .iter()
-                    .find_map(|(path, value)| check_field_value(object, path, value))
-            })
-            .or_else(|| self.each.iter().find_map(|each| each.judge(object)))
+        self.find_unmet_criterion(object, kind)
             .unwrap_or(Readiness::Ready)
+    }
+
+    /// What is not ready yet.
+    fn find_unmet_criterion(&self, object: &Value, kind: &str) -> Option<Readiness> {
+        if let Some(readiness) = self.by_kind(object, kind) {
+            return Some(readiness);
+        }
+        if !TELLS_SELDOM.contains(&kind) && is_unseen(object, object.get("status")) {
+            return new_not_ready_state(UNSEEN.to_owned());
+        }
+        for condition in &self.conditions {
+            if let Some(readiness) = condition.judge(object) {
+                return Some(readiness);
+            }
+        }
+        for (path, value) in &self.fields {
+            if let Some(readiness) = check_field_value(object, path, value) {
+                return Some(readiness);
+            }
+        }
+        self.each.iter().find_map(|each| each.judge(object))
     }
 
     fn by_kind(&self, object: &Value, kind: &str) -> Option<Readiness> {
@@ -280,20 +270,19 @@ impl ListItemCriterion {
             .and_then(Value::as_array)
             .map(Vec::as_slice)
             .unwrap_or_default();
-        let says = |item: &&Value| {
-            find_value_at_path(item, &self.field).is_some_and(|found| is_same(&self.equals, found))
-        };
-        let good = items.iter().filter(says).count();
+        let (mut good, mut bad) = (0, None);
+        for item in items {
+            match find_value_at_path(item, &self.field) {
+                Some(found) if is_same(&self.equals, found) => good += 1,
+                found => bad = bad.or(Some((item, found))),
+            }
+        }
         if good == items.len() && good >= self.at_least {
             return None;
         }
-        let bad = items.iter().find(|item| !says(item)).map(|item| {
-            let message = extract_text_field(item, "message");
-            format!(
-                ", one is {} {message}",
-                find_value_at_path(item, &self.field)
-                    .map_or_else(|| "without".to_owned(), format_value)
-            )
+        let bad = bad.map(|(item, found)| {
+            let found = found.map_or_else(|| "without".to_owned(), format_value);
+            format!(", one is {found} {}", extract_text_field(item, "message"))
         });
         let all = items.len().max(self.at_least);
         new_not_ready_state(one_line(

@@ -85,19 +85,16 @@ impl Relay {
     /// Lays a script there, part by part; each says [`Relay::is_done`].
     pub fn put(&self, script: &str) -> Vec<String> {
         let told = format!("echo \"@{} done\"", self.nonce);
-        let put = |(n, part): (usize, &str)| {
+        let mut commands = Vec::new();
+        for (n, part) in split_script_parts(script).into_iter().enumerate() {
             // `mkdir` is the claim: a folder that somebody else made is never written into.
             let claim = if n == 0 { "mkdir \"$d\" && " } else { "" };
-            self.command(&format!(
+            commands.push(self.command(&format!(
                 "{claim}printf %s {} >>\"$d/script\" && {told}\n",
                 quote_for_shell(part)
-            ))
-        };
-        split_script_parts(script)
-            .into_iter()
-            .enumerate()
-            .map(put)
-            .collect()
+            )));
+        }
+        commands
     }
 
     /// Whether a part was laid there.
@@ -140,12 +137,6 @@ impl Relay {
     }
 
     fn look_script(&self, [out, err]: [usize; 2]) -> String {
-        let slice = |name: &str, from: usize| {
-            format!(
-                "tail -c +{} \"$d/{name}\" | head -c {SLICE} | base64 | tr -d '\\n'; echo\n",
-                from + 1
-            )
-        };
         format!(
             "i=0; l=0; s=running\n\
              while [ $i -lt {WAIT} ]; do\n\
@@ -162,8 +153,8 @@ impl Relay {
              {out_slice}{err_slice}if [ \"$s\" != running ] && [ $((o)) -le {out_end} ] && [ \
              $((e)) -le {err_end} ]; then rm -rf \"$d\"; fi\n",
             nonce = self.nonce,
-            out_slice = slice("out", out),
-            err_slice = slice("err", err),
+            out_slice = render_slice_line("out", out),
+            err_slice = render_slice_line("err", err),
             out_end = out + SLICE,
             err_end = err + SLICE,
         )
@@ -182,13 +173,22 @@ impl Relay {
             "gone" => RelayedScriptState::Gone,
             status => RelayedScriptState::Ended(status.parse().ok()?),
         };
-        let mut slice = || base64::decode_base64_text(lines.next().unwrap_or_default());
+        let out_slice = base64::decode_base64_text(lines.next().unwrap_or_default())?;
+        let err_slice = base64::decode_base64_text(lines.next().unwrap_or_default())?;
         Some(RelayProgress {
             state,
             sizes: [out.parse().ok()?, err.parse().ok()?],
-            slices: [slice()?, slice()?],
+            slices: [out_slice, err_slice],
         })
     }
+}
+
+/// The line of a script that prints a slice of a stream, from this byte on.
+fn render_slice_line(name: &str, from: usize) -> String {
+    format!(
+        "tail -c +{} \"$d/{name}\" | head -c {SLICE} | base64 | tr -d '\\n'; echo\n",
+        from + 1
+    )
 }
 
 /// The text in parts that each fit into a command.

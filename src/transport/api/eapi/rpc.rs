@@ -48,14 +48,11 @@ struct EapiErrorBody {
 
 /// The output of each of these commands.
 pub fn parse_command_outputs(body: &[u8], commands: &[String]) -> Result<Vec<String>, EapiRefusal> {
-    let strange = |what: &str| EapiRefusal {
-        before: 0,
-        reason: format!("what answers there is no eAPI: {what}"),
+    let Some(document) = bounded::parse_bounded_json(body) else {
+        return Err(refuse_foreign_answer("no JSON, or too many values"));
     };
-    let document =
-        bounded::parse_bounded_json(body).ok_or_else(|| strange("no JSON, or too many values"))?;
     let answer: EapiResponse = serde_json::from_value(document)
-        .map_err(|error| strange(&one_line(&error.to_string(), 80)))?;
+        .map_err(|error| refuse_foreign_answer(&one_line(&error.to_string(), 80)))?;
     match answer {
         EapiResponse {
             error: Some(problem),
@@ -68,12 +65,19 @@ pub fn parse_command_outputs(body: &[u8], commands: &[String]) -> Result<Vec<Str
         EapiResponse {
             result: Some(results),
             ..
-        } => Err(strange(&format!(
+        } => Err(refuse_foreign_answer(&format!(
             "{} results for {} commands",
             results.len(),
             commands.len()
         ))),
-        EapiResponse { .. } => Err(strange("neither a result nor an error")),
+        EapiResponse { .. } => Err(refuse_foreign_answer("neither a result nor an error")),
+    }
+}
+
+fn refuse_foreign_answer(what: &str) -> EapiRefusal {
+    EapiRefusal {
+        before: 0,
+        reason: format!("what answers there is no eAPI: {what}"),
     }
 }
 
@@ -88,28 +92,22 @@ fn find_output_text(result: &Value) -> String {
 /// Of the command itself only its first word is left in what is said: it is a script of ours, and
 /// long.
 fn refusal_from_problem(problem: &EapiErrorBody, commands: &[String]) -> EapiRefusal {
-    let data = problem
-        .data
-        .as_array()
-        .map(Vec::as_slice)
-        .unwrap_or_default();
+    let data = match &problem.data {
+        Value::Array(data) => data.as_slice(),
+        _ => &[],
+    };
     let before = data.len().saturating_sub(1);
-    let said = data
-        .last()
-        .and_then(|last| last.get("errors"))
-        .and_then(Value::as_array);
-    let said: Vec<&str> = said
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-        .collect();
-    let what = problem
-        .message
-        .rsplit_once("' failed: ")
-        .map_or(problem.message.as_str(), |(_, what)| what);
+    let mut errors = Vec::new();
+    if let Some(Value::Array(all)) = data.last().and_then(|last| last.get("errors")) {
+        errors.extend(all.iter().filter_map(Value::as_str));
+    }
+    let what = match problem.message.rsplit_once("' failed: ") {
+        Some((_, what)) => what,
+        None => problem.message.as_str(),
+    };
     let mut reason = format!("{what} ({})", problem.code);
-    if !said.is_empty() {
-        reason = format!("{reason}: {}", said.join("; "));
+    if !errors.is_empty() {
+        reason = format!("{reason}: {}", errors.join("; "));
     }
     if let Some(command) = commands.get(before) {
         reason = reason.replace(

@@ -253,19 +253,17 @@ impl NvueLink {
 
     /// The ports whose own settings change that have a link now.
     async fn with_a_link(&self, edits: &[CumulusEdit]) -> Result<Vec<String>, NvueChangeStop> {
-        let unknown =
-            |why: &str| not_taken(&format!("which ports have a link cannot be told: {why}"));
         let ports = match self.get(rest::PORTS).await? {
             Got::Tree(ports) => ports,
-            Got::Nothing => return Err(unknown("NVUE has nothing of its interfaces")),
-            Got::Refused(why) => return Err(unknown(&why)),
+            Got::Nothing => return Err(no_link_known("NVUE has nothing of its interfaces")),
+            Got::Refused(why) => return Err(no_link_known(&why)),
         };
         let mut up = Vec::new();
         for port in script::ports_of(edits) {
             match revision::has_link(&ports, port) {
                 Fact::Is(true) => up.push(port.to_owned()),
                 Fact::Is(false) => {}
-                _ => return Err(unknown(&format!("NVUE says nothing of {port}"))),
+                _ => return Err(no_link_known(&format!("NVUE says nothing of {port}"))),
             }
         }
         Ok(up)
@@ -333,11 +331,16 @@ fn not_taken(why: &str) -> NvueChangeStop {
     )
 }
 
+fn no_link_known(why: &str) -> NvueChangeStop {
+    not_taken(&format!("which ports have a link cannot be told: {why}"))
+}
+
 /// The name of a revision in a path; nothing where it is none that NVUE would give. Older releases
 /// have slashes in it (NVUE-API.md, `%2F`).
 fn encode_revision_id(id: &str) -> Option<String> {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/_.-".contains(c);
-    (!id.is_empty() && id.len() <= 200 && id.chars().all(is_plain)).then(|| id.replace('/', "%2F"))
+    let mut characters = id.chars();
+    let is_plain = characters.all(|c| c.is_ascii_alphanumeric() || "/_.-".contains(c));
+    (!id.is_empty() && id.len() <= 200 && is_plain).then(|| id.replace('/', "%2F"))
 }
 
 #[cfg(test)]

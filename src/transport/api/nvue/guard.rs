@@ -130,21 +130,22 @@ impl NvueLink {
 
     /// Whether NVUE has a revision of ours in hand, and which of ours wait to be confirmed.
     async fn idle(&self) -> Result<ExecutionOutcome, NvueChangeStop> {
-        let ours =
-            |revision: &NvueRevision| revision.token().is_some() || self.is_begun(&revision.id);
-        let ours: Vec<NvueRevision> = self.revisions().await?.into_iter().filter(ours).collect();
+        let mut ours = self.revisions().await?;
+        ours.retain(|revision| revision.token().is_some() || self.is_begun(&revision.id));
         if ours
             .iter()
             .any(|revision| matches!(revision.stage, Stage::Moving | Stage::GoesBack))
         {
             return Ok(new_exit_with_output(77, ""));
         }
-        let waits = ours
-            .iter()
-            .filter(|revision| revision.stage == Stage::Waits);
-        let lines: Vec<String> = waits
-            .filter_map(|revision| Some(format!("{} armed 0", revision.token()?)))
-            .collect();
+        let mut lines = Vec::new();
+        for revision in &ours {
+            if revision.stage == Stage::Waits
+                && let Some(token) = revision.token()
+            {
+                lines.push(format!("{token} armed 0"));
+            }
+        }
         Ok(if lines.is_empty() {
             new_exit_with_output(0, "")
         } else {
@@ -190,13 +191,13 @@ impl NvueLink {
         let armed = self.guards.of(self.switch(), token);
         let revision = match armed.as_ref().and_then(|armed| armed.begun.as_ref()) {
             Some((id, _)) => {
-                let found = self.look_at(id).await?;
-                Some(found.ok_or_else(|| {
-                    NvueChangeStop::Said(
+                let Some(found) = self.look_at(id).await? else {
+                    return Err(NvueChangeStop::Said(
                         1,
                         "NVUE does not tell how it stands with the revision".to_owned(),
-                    )
-                })?)
+                    ));
+                };
+                Some(found)
             }
             None if armed.is_some() => None,
             None => self
@@ -212,14 +213,8 @@ impl NvueLink {
     async fn standing(&self, token: &str) -> Result<ExecutionOutcome, NvueChangeStop> {
         let (armed, revision) = self.watched(token).await?;
         let is_ours = armed.is_some();
-        let armed_s = || {
-            format!(
-                "armed {}",
-                armed
-                    .as_ref()
-                    .map_or(0, |armed| armed.until.left().as_secs())
-            )
-        };
+        let left = armed.as_ref().map(|armed| armed.until.left().as_secs());
+        let left = format!("armed {}", left.unwrap_or(0));
         match armed.as_ref().and_then(|armed| armed.back.as_ref()) {
             Some(Back::Nothing) => return Ok(new_exit_with_output(0, "reverted ")),
             Some(Back::Failed) => {
@@ -233,18 +228,18 @@ impl NvueLink {
         }
         let Some(revision) = revision else {
             return Ok(if is_ours {
-                new_exit_with_output(0, &armed_s())
+                new_exit_with_output(0, &left)
             } else {
                 new_exit_with_output(1, "")
             });
         };
         Ok(match revision.stage {
-            Stage::Waits | Stage::Moving => new_exit_with_output(0, &armed_s()),
-            Stage::Pending if is_ours => new_exit_with_output(0, &armed_s()),
+            Stage::Waits | Stage::Moving => new_exit_with_output(0, &left),
+            Stage::Pending if is_ours => new_exit_with_output(0, &left),
             Stage::GoesBack => new_exit_with_output(0, "reverting"),
             Stage::TakenBack | Stage::Refused => new_exit_with_output(0, "reverted "),
             // Nothing takes these back but who knows what was before.
-            Stage::Applied | Stage::Broken if is_ours => new_exit_with_output(0, &armed_s()),
+            Stage::Applied | Stage::Broken if is_ours => new_exit_with_output(0, &left),
             Stage::Broken => new_exit_with_output(0, &format!("reverted {CONFIGURATION}")),
             Stage::Applied | Stage::Pending => new_exit_with_output(1, ""),
         })

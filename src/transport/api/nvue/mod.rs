@@ -89,23 +89,17 @@ impl NvueLink {
     }
 
     async fn ask(&self, method: Method, path: &str, body: String) -> Result<Got, TransportError> {
-        let lost = |reason: String| TransportError::Lost {
+        let path = format!("{ROOT}{path}");
+        let reason = match self.client.ask(method, &path, body).await {
+            Ok(reply) => return Ok(parse_reply(&reply)),
+            Err(SwitchApiFailure::NotTaken(error)) => return Err(error),
+            Err(SwitchApiFailure::Lost(reason)) => reason,
+            Err(SwitchApiFailure::TooMuch) => "it sent more than what is taken".to_owned(),
+        };
+        Err(TransportError::Lost {
             host: self.switch().to_owned(),
             reason,
-        };
-        let reply = match self
-            .client
-            .ask(method, &format!("{ROOT}{path}"), body)
-            .await
-        {
-            Ok(reply) => reply,
-            Err(SwitchApiFailure::NotTaken(error)) => return Err(error),
-            Err(SwitchApiFailure::Lost(reason)) => return Err(lost(reason)),
-            Err(SwitchApiFailure::TooMuch) => {
-                return Err(lost("it sent more than what is taken".to_owned()));
-            }
-        };
-        Ok(parse_reply(&reply))
+        })
     }
 
     fn switch(&self) -> &str {

@@ -10,10 +10,11 @@ use crate::kubernetes::act::{
 };
 use crate::kubernetes::helm::{HelmCallError, HelmProgram};
 use crate::kubernetes::kinds;
+use crate::kubernetes::lists::find_condition;
 use crate::kubernetes::release_change::not_done;
 use crate::kubernetes::server::KubernetesRequest;
 use http::Method;
-use railwright_resource::helm_release::compare::HelmReleaseChange;
+
 use railwright_resource::helm_release::edits::object_of;
 use railwright_resource::helm_release::rendered_objects::{
     find_ambiguous_object, parse_manifest_objects,
@@ -42,8 +43,10 @@ impl RenderedWithDefinitions {
     /// hold a secret, and are not told.
     fn list_differences(&self, other: &[Value]) -> BTreeSet<String> {
         let (steady, _) = varying::told_apart(&self.one, &self.other, other);
-        let object = |change: &HelmReleaseChange| object_of(change).to_owned();
-        steady.iter().map(object).collect()
+        steady
+            .iter()
+            .map(|change| object_of(change).to_owned())
+            .collect()
     }
 }
 
@@ -245,13 +248,8 @@ fn join_names(names: &BTreeSet<String>) -> String {
 
 /// A definition whose kind the server takes objects of; any object of another kind.
 fn is_established(object: &Value) -> bool {
-    let conditions = object
-        .pointer("/status/conditions")
-        .and_then(Value::as_array);
-    let is_it =
-        |condition: &Value| condition["type"] == "Established" && condition["status"] == "True";
     object["kind"] != "CustomResourceDefinition"
-        || conditions.is_some_and(|conditions| conditions.iter().any(is_it))
+        || find_condition(object, "Established", "True").is_some()
 }
 
 #[cfg(test)]

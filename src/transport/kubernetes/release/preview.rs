@@ -102,14 +102,10 @@ impl KubernetesLink {
         if let Some(reason) = find_version_conflict(release, &identity.version) {
             return Ok(HelmReleasePreview::Refused(reason));
         }
-        let wanted = match self.rendered(&told, release).await {
-            Ok((objects, hooks)) => [objects, hooks].concat(),
-            Err(HelmCallError::Local(reason)) => return Ok(HelmReleasePreview::Refused(reason)),
-            Err(other) => return Err(other),
+        let wanted = match self.list_rendered(&told, release).await? {
+            Ok(wanted) => wanted,
+            Err(reason) => return Ok(HelmReleasePreview::Refused(reason)),
         };
-        if let Some(reason) = find_ambiguous_object(&wanted) {
-            return Ok(HelmReleasePreview::Refused(reason));
-        }
         let rendered = self
             .compare_renderings(&rendering, &words, wanted, deployed)
             .await?;
@@ -120,17 +116,27 @@ impl KubernetesLink {
                 compare::diff_rendered_objects(&new, &[])
             }
         };
+        let chart = (identity, content);
         Ok(match deployed {
-            Some(deployed) => compare_with_deployed(
-                rendered,
-                definitions,
-                deployed,
-                &values,
-                (identity, content),
-            ),
-            None => {
-                preview_first_install(rendered, definitions, release, &values, (identity, content))
-            }
+            None => preview_first_install(rendered, definitions, release, &values, chart),
+            Some(old) => compare_with_deployed(rendered, definitions, old, &values, chart),
+        })
+    }
+
+    /// The objects and the hooks of a rendering; why they are refused as the inner error.
+    async fn list_rendered(
+        &self,
+        told: &Value,
+        release: &Release,
+    ) -> Result<Result<Vec<Value>, String>, HelmCallError> {
+        let rendered = match self.rendered(told, release).await {
+            Ok((objects, hooks)) => [objects, hooks].concat(),
+            Err(HelmCallError::Local(reason)) => return Ok(Err(reason)),
+            Err(other) => return Err(other),
+        };
+        Ok(match find_ambiguous_object(&rendered) {
+            Some(reason) => Err(reason),
+            None => Ok(rendered),
         })
     }
 
@@ -166,10 +172,9 @@ impl KubernetesLink {
             varying::show_words_of_this_revision(&mut varying, wanted, &next, before);
         }
         if let Some(deployed) = deployed {
-            let goes =
-                |change: &HelmReleaseChange| !deployed.kept_by_upgrade.contains(&change.name);
-            changes.retain(goes);
-            varying.retain(goes);
+            let kept = &deployed.kept_by_upgrade;
+            changes.retain(|change| !kept.contains(&change.name));
+            varying.retain(|change| !kept.contains(&change.name));
         }
         self.add_present_objects(&mut changes, rendering.program, wanted, before)
             .await;
