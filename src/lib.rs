@@ -13,7 +13,7 @@
 //! ```
 //!
 //! Each box is a crate of this workspace (`src/CRATE`, or a room of `src/knowledge`); what a crate
-//! may use stands in its `Cargo.toml`. Three invariants, held by `tests/tidy`:
+//! may use stands in its `Cargo.toml`, and the head of its `lib.rs` is a map of its files. Three invariants, held by `tests/tidy`:
 //!
 //! 1. `base`, `graph`, `resource`, `knowledge`, `workload` and `plan` are pure: bytes and values
 //!    in, bytes and values out; no I/O, no async, no clock, no environment. The same inputs give

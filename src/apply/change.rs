@@ -1,6 +1,7 @@
 //! Carries out one change: look once more, journal the intent, act, and read again. Success is
 //! never an exit status.
 
+mod await_in_sync;
 mod behind;
 mod confirmation;
 mod execution;
@@ -8,7 +9,6 @@ mod guard_questions;
 mod guarded;
 mod look;
 mod rollback;
-mod settle;
 mod unproven;
 
 use super::cluster_node::{Halt, halt_with_problem};
@@ -142,7 +142,7 @@ impl<'a> ChangeStep<'a> {
         let mut verdict = self.decide(&seen, earlier.as_ref());
         if matches!(verdict, StepDecision::Act(_))
             && self.guard_reason(&seen).is_some()
-            && self.ask_behind().await
+            && self.ask_behind().await?
         {
             // Hosts take up to a minute to pass a gate; what was seen before it may have moved
             // since.

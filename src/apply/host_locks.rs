@@ -2,7 +2,7 @@
 //! silent taken over, and let go after its last.
 
 use super::context::Context;
-use super::locks::HeldLock;
+use super::lock_steal::HeldLock;
 use super::preflight::{HostNow, connect_target};
 use super::running_steps::Busy;
 use super::trouble::{self, LockedTarget, NextCommands};

@@ -15,11 +15,12 @@
 //! **Whether a host may be disturbed now** is decided in four places, one after the other:
 //! `scheduler/admission` (`max_unavailable`, with what `outage_check` found), `watch` (the window),
 //! `occupied` (its node is empty), and on the host itself, where each script checks lock and fencing
-//! token (`render_lock_check` of `transport/target_state_script`). What a gate found is acted on in
-//! `scheduler/step_outcome`; the gate itself is behind `gatekeeper`.
+//! token (`render_lock_check` of `transport/fenced_script`). The gate itself is behind
+//! `gatekeeper`; that one which failed stops the rollout is `Scheduler::gate_answered`, and what it
+//! holds back `scheduler/step_outcome`.
 //!
 //! After it: `status` and `estimate` say how it stands; `resume` goes on with a run that was left,
-//! `return_to_service` records that somebody takes a host as in service; `locks` shows locks and
+//! `return_to_service` records that somebody takes a host as in service; `lock_steal` shows locks and
 //! takes them away.
 
 mod access;
@@ -32,7 +33,7 @@ pub mod estimate;
 pub mod gatekeeper;
 mod heartbeat;
 mod host_locks;
-pub mod locks;
+pub mod lock_steal;
 mod occupied;
 mod outage_check;
 mod outcome;
@@ -55,7 +56,7 @@ mod shared;
 pub mod signal;
 pub mod status;
 pub mod steps;
-pub mod take_over;
+pub mod target_take_over;
 pub mod trouble;
 mod turn;
 mod uncordon;

@@ -5,7 +5,7 @@
 //! long that took, and those that were silent then each time.
 
 use super::by_hand::{awaited_power_cycle, note_boot};
-use super::locks::HeldLock;
+use super::lock_steal::HeldLock;
 use super::preflight::{connect_target, read_record};
 use super::shared::{RunContext, lock_ignoring_poison};
 use railwright_base::text::one_line;

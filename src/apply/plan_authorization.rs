@@ -8,7 +8,7 @@ use railwright_base::{Address, Diagnostic};
 use railwright_plan::by_hand::is_by_hand;
 use railwright_plan::{Member, Plan};
 use railwright_resource::file::sealed;
-use railwright_resource::{DesiredResource, diff};
+use railwright_resource::{DesiredResource, redacted_assessment};
 use railwright_state::ClusterState;
 use railwright_transport::Secrets;
 use std::collections::BTreeMap;
@@ -70,8 +70,8 @@ fn why_foreign(
     let Some(applied) = state.last_applied.resources.get(address) else {
         return Some(format!("it removes {address}, which was never applied"));
     };
-    let applied = diff::remembered_wish(&applied.wish(address), secrets.redaction());
-    let removed = diff::remembered_wish(&member.wish, secrets.redaction());
+    let applied = redacted_assessment::remembered_wish(&applied.wish(address), secrets.redaction());
+    let removed = redacted_assessment::remembered_wish(&member.wish, secrets.redaction());
     if is_same(&removed, &applied) {
         None
     } else {

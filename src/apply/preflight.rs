@@ -295,8 +295,8 @@ async fn lock_and_read_host(
     sink: &EventSink,
 ) -> Result<ReadyHost, HostReadiness> {
     let (locker, mut now) = identify_host(host, context).await?;
-    if let (Some(before), Some(now)) = (run.wanted.machines.get(host), now.machine_id.known())
-        && before != now
+    if let Some(before) = run.wanted.machines.get(host)
+        && now.machine_id.is_another_than(before)
     {
         return Err(HostReadiness::Unready(Unready::Reinstalled));
     }

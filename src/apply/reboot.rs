@@ -216,6 +216,9 @@ async fn request_reboot(
 ) -> Result<Result<(), Box<Finish>>, JournalError> {
     let node = &shared.plan.nodes[n];
     let attempt = order.attempt;
+    if let Err(finish) = shared.record_leaving(n, attempt, writer).await {
+        return Ok(Err(finish));
+    }
     let token = format!("{}-{n}-{attempt}", shared.run);
     let entry = JournalEntry::NodeStarted {
         node: node.id.clone(),
@@ -229,7 +232,6 @@ async fn request_reboot(
     };
     shared.journal.commit(entry).await?;
     shared.note_acted(n);
-    shared.record_leaving(n, writer).await;
     (shared.sink)(RunEvent::ActionStarted {
         node: node.id.clone(),
         index: 0,
@@ -316,8 +318,8 @@ pub(super) async fn boot_id(shared: &RunContext, host: &str) -> Result<(Writer, 
     let (writer, answers) = look.await?;
     let now = host_now(&Target::host(host), &answers)?;
     let locked = shared.host(host).machine_id;
-    if let (Some(locked), Some(now)) = (locked.known(), now.machine_id.known())
-        && locked != now
+    if let Some(locked) = locked.known()
+        && now.machine_id.is_another_than(locked)
     {
         return Err(Unready::Reinstalled);
     }

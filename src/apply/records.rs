@@ -4,15 +4,16 @@
 //! before the first step, with the kinds that are coming, now and then between, and at the end.
 //! What a crash leaves unwritten is in the journal, and is written when the run goes on.
 
+use super::change::Finish;
 use super::gatekeeper::GateResult;
 use super::shared::{RunContext, lock_ignoring_poison, lost_by};
 use super::trouble;
-use railwright_base::{Diagnostic, Digest, Target, TargetKind, bounded, nodeset};
+use railwright_base::{Diagnostic, Digest, Target, TargetKind, bounded_json, nodeset};
 use railwright_observe::crowd;
 use railwright_plan::{NodeKind, Outage, OutageCause, note_outage};
 use railwright_resource::kubernetes_object::applyset::is_member;
 use railwright_state::journal::GateFailure;
-use railwright_state::{HostRecord, JournalEntry};
+use railwright_state::{HostRecord, JournalEntry, NodeOutcome};
 use railwright_system::clock::{self, Deadline, Stopwatch};
 use railwright_transport::{RECORD_LIMIT_BYTES, RecordOutcome, TransportError, Writer};
 use std::collections::{BTreeMap, BTreeSet};
@@ -46,7 +47,7 @@ pub(super) fn list_record_members(record: &HostRecord) -> Vec<String> {
 /// has limits of its own.
 pub(super) fn too_large(target: &Target, record: &HostRecord, json: &str) -> Option<Diagnostic> {
     if target.kind == TargetKind::Kube
-        || (json.len() < RECORD_LIMIT_BYTES && bounded::is_of_record(json))
+        || (json.len() < RECORD_LIMIT_BYTES && bounded_json::is_of_record(json))
     {
         return None;
     }
@@ -62,6 +63,13 @@ pub(super) fn too_large(target: &Target, record: &HostRecord, json: &str) -> Opt
         &largest.to_string(),
         size >> 10,
     ))
+}
+
+/// Why a record was not written.
+struct UnwrittenRecord {
+    problem: Diagnostic,
+    /// It is not there, and the target answers; else it may be there, or the lock is another one's.
+    is_certain: bool,
 }
 
 impl RunContext {
@@ -95,18 +103,41 @@ impl RunContext {
     }
 
     /// A host writes down that it leaves service, before anything is done to it: so it is known
-    /// where this folder is not.
-    pub(super) async fn record_leaving(&self, n: usize, writer: &Writer) {
-        let Some(host) = self.host_of(n) else {
-            return;
+    /// where this folder is not. A first attempt does not begin where it certainly cannot; what
+    /// happens to a host that gives no answer is told by its step.
+    pub(super) async fn record_leaving(
+        &self,
+        n: usize,
+        attempt: u32,
+        writer: &Writer,
+    ) -> Result<(), Box<Finish>> {
+        let Some(host) = self.host_of(n).filter(|_| self.is_disruptive(n)) else {
+            return Ok(());
         };
-        let node = self.plan.nodes[n].id.clone();
-        if self.is_disruptive(n) && self.note_outage(&host, OutageCause::Unproven { node }) {
-            // Whatever is in the way of it is in the way of the step too, which tells.
-            let _ = self
-                .write_record(&Target::host(&host), writer, Vec::new())
-                .await;
+        let (id, target) = (&self.plan.nodes[n].id, Target::host(&host));
+        let before = lock_ignoring_poison(&self.state)
+            .outages
+            .get(&host)
+            .cloned();
+        if !self.note_outage(&host, OutageCause::Unproven { node: id.clone() }) {
+            return Ok(());
         }
+        let Some(unwritten) = self.try_record(&target, writer, Vec::new()).await else {
+            return Ok(());
+        };
+        if attempt > 1 || !unwritten.is_certain {
+            return Ok(());
+        }
+        // It stays in service.
+        let outages = &mut lock_ignoring_poison(&self.state).outages;
+        match before {
+            Some(before) => drop(outages.insert(host, before)),
+            None => drop(outages.remove(&host)),
+        }
+        let problem = trouble::leaving_not_recorded(id, &unwritten.problem.message, &self.next);
+        let reason = problem.message.clone();
+        let finish = Finish::with_problem(NodeOutcome::Stale { reason }, problem);
+        Err(Box::new(finish))
     }
 
     /// Hosts write down what their gate found, which is journalled.
@@ -119,13 +150,14 @@ impl RunContext {
         let changed = hosts
             .iter()
             .filter(|host| self.note_gate_result(gate, host, failure));
-        let problems = self.record_hosts(changed.cloned().collect()).await;
-        // A host that did not pass may be in no state to write anything, and that was reported.
+        let mut problems = self.record_hosts(changed.cloned().collect()).await;
         if failure.is_some() {
-            Vec::new()
-        } else {
-            problems
+            problems = problems
+                .into_iter()
+                .map(trouble::outage_not_recorded)
+                .collect();
         }
+        problems
     }
 
     /// Remembers what a gate found of this host. Says whether the host still has to write it down.
@@ -297,6 +329,16 @@ impl RunContext {
         writer: &Writer,
         coming: Vec<String>,
     ) -> Option<Diagnostic> {
+        let unwritten = self.try_record(target, writer, coming).await?;
+        Some(unwritten.problem)
+    }
+
+    async fn try_record(
+        &self,
+        target: &Target,
+        writer: &Writer,
+        coming: Vec<String>,
+    ) -> Option<UnwrittenRecord> {
         // A step and a gate may end at once on one host.
         let recorded = self.recorded(&target.name);
         let mut may_stand = recorded.lock().await;
@@ -311,7 +353,10 @@ impl RunContext {
         members.extend(coming);
         let (json, replaces) = (record.to_json(), may_stand.clone());
         if let Some(too_large) = too_large(target, &record, &json) {
-            return Some(too_large);
+            return Some(UnwrittenRecord {
+                problem: too_large,
+                is_certain: true,
+            });
         }
         let digest = Digest::of_bytes(format!("{json}\n").as_bytes())
             .as_str()
@@ -333,7 +378,12 @@ impl RunContext {
             Ok(RecordOutcome::Unknown(_)) | Err(_) => {}
             _ => *may_stand = replaces,
         }
-        self.note_written_record(target, record.serial, written)
+        let is_certain = matches!(written, Ok(RecordOutcome::Failed(_) | RecordOutcome::Moved));
+        let problem = self.note_written_record(target, record.serial, written)?;
+        Some(UnwrittenRecord {
+            problem,
+            is_certain,
+        })
     }
 
     /// Journals what came of the record with this serial, and says what is in its way.

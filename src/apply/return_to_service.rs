@@ -1,7 +1,7 @@
 //! Somebody decides that hosts are in service, whatever a gate says: recorded with the reason
 //! before it counts.
 
-use super::locks::append_to_newest_journal;
+use super::lock_steal::append_to_newest_journal;
 use super::resume::state_of;
 use super::trouble::{self, NextCommands};
 use railwright_base::Diagnostic;

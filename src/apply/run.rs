@@ -55,7 +55,7 @@ async fn prepare_run(
     let lock = ClusterLock::take(&context.folder, "apply").map_err(list_problem)?;
     let mut state = ClusterState::load(&context.folder).map_err(list_problem)?;
     let mut found = lock_targets(plan, context, &lock, &sink).await?;
-    let problems = find_obstacles(plan, later.as_ref(), context, &mut state, &mut found);
+    let problems = check_targets(plan, later.as_ref(), context, &mut state, &mut found);
     let opened = match problems.is_empty() {
         false => Err(problems),
         true => open_run_journal(plan, context, &mut state, &lock).map_err(list_problem),
@@ -142,8 +142,9 @@ async fn lock_targets(
     }
 }
 
-/// Why the plan must not be applied to these targets.
-fn find_obstacles(
+/// Recognizes the targets in the state, with the warnings of that among what was found. Returns why
+/// the plan must not be applied to them.
+fn check_targets(
     plan: &Plan,
     later: Option<&Plan>,
     context: &Context,

@@ -68,6 +68,12 @@ fn is_failed_by_gate_of_others(steps: &[ScheduledStep], status: &RunStatus, host
     })
 }
 
+/// Whether a power cycle by hand is due: all that takes effect with it is done.
+fn is_due(steps: &[ScheduledStep], power_cycle: &ScheduledStep, status: &RunStatus) -> bool {
+    let mut before = power_cycle.after.iter().map(|n| &steps[*n]);
+    before.all(|step| step.role != StepRole::Work || ended_well(status, step))
+}
+
 /// Hosts that wait for a power cycle and are in another boot than when they were seen last:
 /// whatever becomes of the run, they are out of service until a gate says otherwise.
 pub(super) fn find_power_cycled_hosts(
@@ -85,6 +91,7 @@ pub(super) fn find_power_cycled_hosts(
                 boot_id: Some(to), ..
             }) = ready.get(&*host.name)
             && from != to
+            && is_due(steps, step, status)
         {
             let (host, from, to) = (host.name.to_string(), from.to_owned(), to.clone());
             switched.push((n, JournalEntry::Rebooted { host, from, to }));
@@ -105,13 +112,14 @@ pub(super) fn build_history(
     for n in sort_steps(steps).unwrap_or_default() {
         let step = &steps[n];
         // Whoever was switched off and on is out of service until a gate says otherwise, whatever
-        // the budget says.
+        // the budget says. One that booted anew before that was due, by nobody's doing here, may
+        // carry jobs again.
         if step.by_hand
             && step.held.is_none()
             && let Some(host) = step.host()
             && status.rebooted_unproven(&host.name, find_boot_id(ready, host))
         {
-            leaves_service(&mut history, host.clone(), true);
+            leaves_service(&mut history, host.clone(), is_due(steps, step, status));
         }
         let is_whole = step.role == StepRole::Work
             || step.after.iter().all(|before| {

@@ -13,13 +13,13 @@
 //! ever waits for ever: when nothing runs and nothing may start, the rest is skipped and says why.
 //!
 //! `step_outcome` says what becomes of a step that waits for nothing any more, `admission` which of
-//! them begin, `outside` who is out of service.
+//! them begin, `out_of_service` who is out of it.
 
 mod admission;
-mod outside;
+mod out_of_service;
 mod step_outcome;
 
-use self::outside::OutageCheckState;
+use self::out_of_service::OutageCheckState;
 use super::signal::{GIVEN_UP, History, Limits, SchedulerCommand, Signal};
 use super::steps::{OnNode, ScheduledStep, StepRole};
 use railwright_base::{Target, TargetKind};

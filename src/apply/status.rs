@@ -441,7 +441,7 @@ impl<'a> RunJournalView<'a> {
     /// As far as this wave; a host that waits for a power cycle comes again in a later one.
     fn state(&self, host: &Target, wave: usize) -> HostState {
         let (mut has_failed, mut is_open, mut waits_for_power) = (false, false, false);
-        let (mut is_left, mut is_begun) = (false, false);
+        let (mut is_left, mut has_done) = (false, false);
         for (step, outcome) in self.states(host) {
             if step.wave > wave {
                 continue;
@@ -452,9 +452,9 @@ impl<'a> RunJournalView<'a> {
             is_open |= self.is_open(step);
             waits_for_power |= waits_for_power_cycle(step, outcome);
             is_left |= !is_done && !is_held;
-            is_begun |= is_done;
+            has_done |= is_done;
         }
-        match (is_left, is_begun, self.is_over) {
+        match (is_left, has_done, self.is_over) {
             _ if has_failed => HostState::Failed,
             _ if is_open => HostState::Running,
             _ if waits_for_power => HostState::PowerCycle,

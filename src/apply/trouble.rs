@@ -486,6 +486,28 @@ pub fn extract_exclude_address(node: &str) -> &str {
     node.split("/transaction/").next().unwrap_or(node)
 }
 
+/// Hosts behind a switch passed their gate before an earlier attempt of this run, and do not pass
+/// it now.
+pub fn hosts_not_recovered(node: &str, hosts: &str, why: &str, next: &NextCommands) -> Diagnostic {
+    Diagnostic::error(
+        "RW0641",
+        format!(
+            "{hosts} behind it passed their gate before an earlier attempt, and do not pass it now: \
+             {}",
+            one_line(why, 300)
+        ),
+    )
+    .on(node)
+    .effect("the change may be what broke them, and nothing would prove that they bear it")
+    .state("the change was not made again, and nothing of it was confirmed")
+    .next(format!("bring {hosts} into service again, then {}", next.resume()))
+    .next(format!(
+        "or leave it out: {} --exclude {}",
+        next.plan(),
+        extract_exclude_address(node)
+    ))
+}
+
 /// The step was not confirmed, and the host has put back what was there before.
 pub fn taken_back(
     node: &str,
@@ -504,7 +526,7 @@ pub fn taken_back(
         ),
         (false, false) => format!(
             "{host} can be reached again; its guard could not roll back: {}",
-            one_line(failed, 200)
+            one_line(failed, 400)
         ),
     };
     Diagnostic::error(

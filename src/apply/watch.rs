@@ -31,7 +31,7 @@ pub(super) struct RunMonitor {
     expires: Option<Timestamp>,
     folder: StateFolder,
     run: String,
-    /// The order that was followed last.
+    /// The latest order that was noticed, or lay there before.
     last_order: Option<RunOrder>,
     /// When the latest heartbeat was given.
     beat_at: Option<Moment>,
@@ -39,7 +39,8 @@ pub(super) struct RunMonitor {
 }
 
 impl RunMonitor {
-    /// From now on. The order that an earlier part of the run has followed is none for this one.
+    /// From now on. The order that lay there before, followed or not, is none for this part of the
+    /// run.
     pub fn new(
         context: &Context,
         policy: &RolloutPolicy,

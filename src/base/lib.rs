@@ -2,7 +2,7 @@
 //! Pure: no I/O, no clock, no environment, and not a word of any one resource kind.
 
 pub mod address;
-pub mod bounded;
+pub mod bounded_json;
 pub mod diagnostic;
 pub mod digest;
 pub mod fingerprint;

@@ -3,7 +3,7 @@
 use super::session::open_session;
 use super::subject::report_host_without_ssh;
 use super::{CommandFailure, Exit};
-use railwright_apply::locks::{self, Stolen};
+use railwright_apply::lock_steal::{self, Stolen};
 use railwright_apply::{Context, ExecutionOptions};
 use railwright_base::{Diagnostic, TargetKind, nodeset, quote};
 use railwright_report as report;
@@ -67,10 +67,10 @@ async fn run_lock_list(inventory: &std::path::Path) -> Result<Exit, CommandFailu
     let context = build_lock_context(&session, contact);
     let here = LocalLock::read(&session.folder)?;
     let hosts: Vec<String> = context.hosts.keys().cloned().collect();
-    let found = locks::list_host_locks(&hosts, &context).await;
+    let found = lock_steal::list_host_locks(&hosts, &context).await;
     let incomplete = found
         .values()
-        .any(|lock| matches!(lock, locks::HostLock::Unknown { .. }));
+        .any(|lock| matches!(lock, lock_steal::HostLock::Unknown { .. }));
     report::out::print_result(&report::locks::render_lock_list(
         here.as_ref(),
         &key_by_display_name(found, &context),
@@ -105,7 +105,7 @@ async fn run_lock_steal(
         None => context.hosts.keys().cloned().collect(),
         Some(set) => expand_lock_hosts(set, &context, &session)?,
     };
-    let stolen = locks::steal_locks(&hosts, reason, force, &context)
+    let stolen = lock_steal::steal_locks(&hosts, reason, force, &context)
         .await
         .map_err(CommandFailure::refused)?;
     let mut outcomes = stolen.values();

@@ -11,7 +11,8 @@ use railwright_plan::judge::find_read_results;
 use railwright_plan::{ClusterNodes, Unavailable};
 use railwright_report::diagnostic::print_diagnostics;
 use railwright_resource::{
-    Assessment, DesiredResource, Observation, ReadResults, ResourceKind, diff, kind_named,
+    Assessment, DesiredResource, Observation, ReadResults, ResourceKind, kind_named,
+    redacted_assessment,
 };
 use railwright_session::{ObservedTargets, Session};
 use railwright_state::identity_conflict;
@@ -58,7 +59,9 @@ pub fn build_drift_report(
             assess: &|resource| diff_observed(observation, resource),
             left: &|applied, desired| {
                 let (kind, answers) = find_kind_and_answers(observation, applied)?;
-                Ok(diff::diff_left(kind, applied, desired, answers))
+                Ok(redacted_assessment::diff_left(
+                    kind, applied, desired, answers,
+                ))
             },
         },
         &state.last_applied,
@@ -84,7 +87,7 @@ fn diff_observed(
     resource: &DesiredResource,
 ) -> Result<Assessment, String> {
     let (kind, answers) = find_kind_and_answers(observation, resource)?;
-    Ok(diff::diff_resource(kind, resource, answers))
+    Ok(redacted_assessment::diff_resource(kind, resource, answers))
 }
 
 /// The kind of a resource, and what its target answered; an error tells which of both is missing.

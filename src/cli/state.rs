@@ -5,7 +5,7 @@ use super::subject::resolve_reached_addresses;
 use super::subject::{self, KnownSubjects};
 use super::{CommandFailure, Exit};
 use railwright_apply as apply;
-use railwright_apply::take_over::{TakeOverDecision, TakenOver};
+use railwright_apply::target_take_over::{TakeOverDecision, TakenOver};
 use railwright_base::text::{clean_line, one_line};
 use railwright_base::{Address, Diagnostic, Target, nodeset, quote};
 use railwright_knowledge::spec::Sources;
@@ -251,7 +251,7 @@ async fn take_over(
         cluster: observed.state.cluster,
         name: session.inventory.loaded.spec.cluster.clone(),
     };
-    let taken = apply::take_over::take_over(&decision, &context)
+    let taken = apply::target_take_over::take_over_targets(&decision, &context)
         .await
         .map_err(|problem| CommandFailure::refused(vec![problem]))?;
     Ok(print_take_over_results(

@@ -130,8 +130,7 @@ impl TrafficWatchSession<'_> {
                 _ = interrupts.changed() => return flow,
                 look = self.looks.next() => look,
             };
-            // The first says nothing of rates; hosts that gave no answer are reported at
-            // once.
+            // The first says nothing of rates; hosts that gave no answer are reported at once.
             if passed > 0 || says_something(&look) {
                 flow.take(&look);
                 if !self.quiet {

@@ -7,7 +7,9 @@
 use super::finding::{DriftFinding, DriftReason, DriftReport, FORMAT_VERSION, Occasion};
 use railwright_base::{Address, Target};
 use railwright_plan::{LastApplied, UnknownFinding};
-use railwright_resource::{Assessment, Attribute, DesiredResource, Plane, Reading, kind_named};
+use railwright_resource::{
+    Assessment, Attribute, DesiredResource, Plane, Provenance, Reading, kind_named,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a kind makes of a wish with the answers of its target; an error says why it cannot be
@@ -164,10 +166,8 @@ fn of_resource(
                 last_applied: last,
                 found: found.clone(),
                 by: attribute.by.clone().or_else(|| {
-                    attribute
-                        .input
-                        .as_ref()
-                        .map(|input| format!("{input} is another one since"))
+                    let input = attribute.input.as_ref()?;
+                    Some(Provenance::Note(format!("{input} is another one since")))
                 }),
                 places: wish.places.clone(),
                 seen: None,

@@ -6,6 +6,7 @@ use super::finding::{DriftFinding, DriftReason, DriftReport};
 use railwright_base::text::one_line;
 use railwright_base::{Address, Target};
 use railwright_plan::{ClusterNodes, UnknownFinding};
+use railwright_resource::Provenance;
 use railwright_resource::kubernetes_object::nodes::{Cordon, read_cluster_nodes};
 use railwright_resource::kubernetes_object::request::KubernetesRead;
 use railwright_resource::{Plane, Read, ReadResults, Reading};
@@ -75,7 +76,7 @@ fn new_cordon_finding(address: Address, cordon: &Cordon) -> DriftFinding {
         // As that run left it.
         last_applied: Some(Reading::is(false)),
         found: Reading::is(false),
-        by: Some(format!("{run} cordoned it")),
+        by: Some(Provenance::Note(format!("{run} cordoned it"))),
         reason: DriftReason::NotGivenBack,
         places: Vec::new(),
         seen: None,
@@ -131,7 +132,7 @@ mod tests {
             "kube/prod/Node/-/cn-n1#schedulable"
         );
         assert_eq!(
-            (found.reason, found.by.as_deref()),
+            (found.reason, found.by.as_ref().map(Provenance::words)),
             (DriftReason::NotGivenBack, Some("run r0007 cordoned it"))
         );
         assert!(report.has_drift() && report.targets.contains(&Target::kube("prod")));
@@ -143,7 +144,8 @@ mod tests {
         assert_eq!(
             noted(AnswerStatus::Exit(0), &odd.to_string()).findings[0]
                 .by
-                .as_deref(),
+                .as_ref()
+                .map(Provenance::words),
             Some("an earlier run cordoned it")
         );
     }

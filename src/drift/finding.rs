@@ -4,7 +4,7 @@ use super::outliers::Outlier;
 use railwright_base::{Address, SourceLocation, Target};
 use railwright_knowledge::rules::WaivedFinding;
 use railwright_plan::{InventoryOrigin, Unavailable, UnknownFinding};
-use railwright_resource::{Plane, Reading};
+use railwright_resource::{Plane, Provenance, Reading};
 use serde::Serialize;
 
 /// The format of the JSON report.
@@ -48,9 +48,9 @@ pub struct DriftFinding {
     pub last_applied: Option<Reading>,
     /// What the target says.
     pub found: Reading,
-    /// Who made it so, or how it was found out, in words, where that is known.
+    /// Who made it so, or how it was found out, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub by: Option<String>,
+    pub by: Option<Provenance>,
     /// Why they differ.
     pub reason: DriftReason,
     /// Where the spec says so.

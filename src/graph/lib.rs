@@ -101,6 +101,18 @@ impl Graph {
         }
     }
 
+    /// For each node the number of its ring: nodes that wait for each other have the same one, and
+    /// each other node has one of its own.
+    pub fn ring_numbers(&self) -> Vec<usize> {
+        let mut numbers = vec![0; self.len()];
+        for (number, ring) in kosaraju_scc(&self.graph).into_iter().enumerate() {
+            for node in ring {
+                numbers[node.index()] = number;
+            }
+        }
+        numbers
+    }
+
     /// A shortest cycle through one of the first nodes that are part of any.
     fn shortest_cycle(&self) -> Cycle {
         let rings = kosaraju_scc(&self.graph)

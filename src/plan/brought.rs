@@ -4,6 +4,7 @@
 use super::judge::{KindLookup, PlanItem, PlanItemStatus};
 use railwright_graph::Graph;
 use railwright_resource::Lacking;
+use railwright_resource::Provenance;
 use std::collections::BTreeSet;
 
 /// Judges what of the kept items lacks something.
@@ -53,10 +54,10 @@ fn note_lack(
     elsewhere: Option<String>,
 ) {
     if let Some(step) = brought {
-        let by = format!(
-            "not previewed: {} is not there yet, and may come with {step}",
+        let by = Provenance::not_previewed(format!(
+            "{} is not there yet, and may come with {step}",
             lacks.what
-        );
+        ));
         for attribute in item.assessment.attributes.values_mut() {
             attribute.by = Some(by.clone());
         }

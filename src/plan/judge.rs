@@ -6,7 +6,7 @@ use super::part::TargetGroup;
 use railwright_base::{Address, Target, TargetKind};
 use railwright_resource::{
     Assessment, DesiredResource, Disruption, Observation, Plane, ReadResults, Reading,
-    ResourceKind, diff,
+    ResourceKind, redacted_assessment,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -143,7 +143,7 @@ fn judge_wish(
             since: Vec::new(),
         };
     };
-    let assessment = diff::diff_resource(kind, wish, answers);
+    let assessment = redacted_assessment::diff_resource(kind, wish, answers);
     note_unknown(&wish.address, &assessment, unknown);
     // What was begun and did not come through was never applied.
     let status = compute_item_status(
@@ -271,7 +271,8 @@ fn judge_removal(
     if !applied.adopted {
         // Once it is taken back nobody else remembers it, and a reboot after it has yet to be
         // proven.
-        assessment.before = diff::redact_recorded_value(&applied.before, answers.redaction());
+        assessment.before =
+            redacted_assessment::redact_recorded_value(&applied.before, answers.redaction());
     }
     note_unknown(address, &assessment, unknown);
     let reason = if assessment.stays {
@@ -288,7 +289,7 @@ fn judge_removal(
         None => PlanItemStatus::Change(reason),
     };
     Some(PlanItem {
-        wish: diff::remembered_wish(&applied.wish(address), answers.redaction()),
+        wish: redacted_assessment::remembered_wish(&applied.wish(address), answers.redaction()),
         removal: true,
         assessment,
         status,
@@ -322,7 +323,7 @@ pub fn taken_back(
         return (Assessment::default(), Vec::new());
     }
     let wish = applied.wish(address);
-    let mut assessment = diff::diff_removal(kind, &wish, &applied.before, answers);
+    let mut assessment = redacted_assessment::diff_removal(kind, &wish, &applied.before, answers);
     let keeps = assessment.actions.is_empty() || kind.undo_keeps_changes();
     let since = if keeps {
         Vec::new()
@@ -346,7 +347,7 @@ fn changed_since(
     applied: &DesiredResource,
     answers: &ReadResults,
 ) -> Vec<AttributeDifference> {
-    let mut compared = diff::diff_applied(kind, applied, answers);
+    let mut compared = redacted_assessment::diff_applied(kind, applied, answers);
     // What comes about by itself nobody changed.
     compared
         .attributes

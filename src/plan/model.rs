@@ -8,7 +8,9 @@ use railwright_base::{
     Address, ClusterId, Digest, MachineId, SourceLocation, Target, WorkTreeState, quote,
 };
 use railwright_knowledge::rules::WaivedFinding;
-use railwright_resource::{Action, DesiredResource, Disruption, Plane, Reading, TargetReadFailure};
+use railwright_resource::{
+    Action, DesiredResource, Disruption, Plane, Provenance, Reading, TargetReadFailure,
+};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -78,9 +80,9 @@ pub struct AttributeDifference {
     pub wanted: Reading,
     /// What the target says.
     pub found: Reading,
-    /// Who made it so, or how it was found out, in words, where that is known.
+    /// Who made it so, or how it was found out, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub by: Option<String>,
+    pub by: Option<Provenance>,
 }
 
 /// One resource in a node: its own are its place and why it changes; what was found is often the
@@ -404,7 +406,7 @@ impl InventoryOrigin {
 pub enum GateCoverage {
     /// Links, addresses and RDMA traffic, and what modules check besides.
     Rdma,
-    /// The same, and NCCL's tests between the hosts with GPUs.
+    /// What `Rdma` proves, and NCCL's tests between the hosts with GPUs.
     RdmaAndNccl,
     /// NCCL's tests, and what modules check besides: the spec has no rails.
     Nccl,

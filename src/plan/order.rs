@@ -2,7 +2,7 @@
 //! removals the other way round.
 
 use super::judge::{KindLookup, PlanItem};
-use railwright_base::Address;
+use railwright_base::{Address, Target};
 use railwright_graph::Graph;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,11 @@ use std::collections::{BTreeMap, BTreeSet};
 /// module's kernel module), and where it would put something that waits for the reboot before it
 /// (`Reboots`).
 pub fn item_graph(items: &[PlanItem], kinds: KindLookup) -> Graph {
-    let edges = collect_module_edges(items);
+    let mut edges = collect_module_edges(items);
+    // What is only remembered comes from records, some of them written by hosts that an attacker
+    // has: those in a ring are in no order, since a ring would refuse the plan of all hosts.
+    let rings = Graph::new(items.len(), edges.iter().copied()).ring_numbers();
+    edges.retain(|(first, then)| !items[*first].removal || rings[*first] != rings[*then]);
     let mut after: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
     for (first, then) in &edges {
         after.entry(*first).or_default().insert(*then);
@@ -135,17 +139,35 @@ fn collect_reachable(
     }
 }
 
+/// The most removals of one target among which the kinds' rules keep an order: some times what a
+/// spec gives a host. A record that somebody made up may hold any number, and the rules are about
+/// pairs.
+const ORDERED_REMOVALS_MAX: usize = 500;
+
+/// Targets with more removals than the kinds' rules keep in order.
+fn find_crowded_targets(items: &[PlanItem]) -> BTreeSet<&Target> {
+    let mut removals: BTreeMap<&Target, usize> = BTreeMap::new();
+    for item in items.iter().filter(|item| item.removal) {
+        *removals.entry(&item.wish.address.target).or_default() += 1;
+    }
+    removals.retain(|_, count| *count > ORDERED_REMOVALS_MAX);
+    removals.into_keys().collect()
+}
+
 /// Edges that the kinds' rules ask for, among the resources of one target.
 fn collect_kind_rule_edges(items: &[PlanItem], kinds: KindLookup) -> Vec<(usize, usize)> {
-    let mut by_kind: BTreeMap<(&railwright_base::Target, &str), Vec<usize>> = BTreeMap::new();
-    for (n, item) in items.iter().enumerate() {
+    let crowded = find_crowded_targets(items);
+    let mut ruled: Vec<(usize, &PlanItem)> = items.iter().enumerate().collect();
+    ruled.retain(|(_, item)| !item.removal || !crowded.contains(&item.wish.address.target));
+    let mut by_kind: BTreeMap<(&Target, &str), Vec<usize>> = BTreeMap::new();
+    for (n, item) in &ruled {
         by_kind
             .entry((&item.wish.address.target, &item.wish.kind))
             .or_default()
-            .push(n);
+            .push(*n);
     }
     let mut edges = Vec::new();
-    for (n, item) in items.iter().enumerate() {
+    for (n, item) in ruled {
         let Some(kind) = kinds(&item.wish.kind) else {
             continue;
         };
@@ -174,11 +196,13 @@ fn is_reachable(after: &BTreeMap<usize, BTreeSet<usize>>, from: usize, to: usize
 }
 
 /// Applied in order, removed in reverse order; between a removal and a wish that stays there is no
-/// order to keep.
+/// order to keep, and none between removals of two targets: what a target remembers is its own
+/// alone, and against the order of the waves it would close a ring.
 fn orient_edge(items: &[PlanItem], first: usize, then: usize) -> Option<(usize, usize)> {
+    let is_of_one = items[first].wish.address.target == items[then].wish.address.target;
     match (items[first].removal, items[then].removal) {
         (false, false) => Some((first, then)),
-        (true, true) => Some((then, first)),
+        (true, true) if is_of_one => Some((then, first)),
         _ => None,
     }
 }
@@ -201,4 +225,60 @@ pub fn contract_graph(graph: &Graph, chosen: &BTreeSet<usize>) -> Vec<(usize, us
         }
     }
     edges
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::judge::PlanItemStatus;
+    use super::*;
+    use railwright_resource::{Assessment, DesiredResource, kind_named};
+    use serde_json::Value;
+
+    fn removal(n: usize, after: &[usize]) -> PlanItem {
+        removal_of("file", n, after)
+    }
+
+    fn removal_of(kind: &str, n: usize, after: &[usize]) -> PlanItem {
+        let address = |n: usize| Address::host("q", kind, &n.to_string());
+        let mut wish = DesiredResource::of(address(n), kind, Value::Null);
+        wish.after = after.iter().map(|n| address(*n)).collect();
+        PlanItem {
+            wish,
+            removal: true,
+            assessment: Assessment::default(),
+            status: PlanItemStatus::Met,
+            since: Vec::new(),
+        }
+    }
+
+    /// With a search for each edge this takes minutes.
+    #[test]
+    fn a_large_record_with_a_ring_is_in_order_but_for_the_ring() {
+        let (chain, all) = (30_000, 60_000);
+        let mut items = vec![removal(0, &[])];
+        for n in 1..all {
+            items.push(removal(n, &[n - 1]));
+        }
+        items[chain] = removal(chain, &[chain - 1, all - 1]);
+        let graph = item_graph(&items, &|_| None);
+        assert_eq!(graph.order().unwrap().len(), all);
+        assert_eq!(
+            (graph.before(1), graph.before(chain - 1)),
+            (vec![2], vec![chain])
+        );
+        assert_eq!(graph.before(chain), Vec::<usize>::new());
+    }
+
+    /// The rules of kinds are about pairs: of so many there are a hundred million.
+    #[test]
+    fn a_large_record_of_two_kinds_is_in_the_order_of_its_resources_alone() {
+        let half = 10_000;
+        let mut items: Vec<PlanItem> = (0..half).map(|n| removal(n, &[])).collect();
+        items.extend((0..half).map(|n| removal_of("systemd_unit", n, &[])));
+        let graph = item_graph(&items, &|name| kind_named(name));
+        assert!((0..2 * half).all(|n| graph.before(n).is_empty()));
+        let few: Vec<PlanItem> = items.drain(half - 1..=half).collect();
+        let graph = item_graph(&few, &|name| kind_named(name));
+        assert_eq!((graph.before(0), graph.before(1)), (vec![1], vec![]));
+    }
 }

@@ -44,7 +44,7 @@ pub struct RolloutPolicy {
     /// After how many seconds a guard takes back what was not confirmed, where the spec says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guard_s: Option<u32>,
-    /// The same of a switch.
+    /// After how many seconds a guard of a switch takes back what was not confirmed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switch_guard_s: Option<u32>,
     /// Switches that railwright reaches, each with the hosts that are plugged into it as a

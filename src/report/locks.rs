@@ -2,7 +2,7 @@
 
 use super::wrap::{COLUMNS, wrap_labelled_text};
 use indexmap::IndexMap;
-use railwright_apply::locks::{HeldLock, HostLock, Stolen, describe_heartbeat_rule};
+use railwright_apply::lock_steal::{HeldLock, HostLock, Stolen, describe_heartbeat_rule};
 use railwright_base::nodeset;
 use railwright_base::text::{clean_line, format_duration, sanitize_text};
 use railwright_state::LocalLock;

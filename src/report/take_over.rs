@@ -2,7 +2,7 @@
 //! is managed.
 
 use super::wrap::{COLUMNS, wrap_labelled_text};
-use railwright_apply::take_over::TakenOver;
+use railwright_apply::target_take_over::TakenOver;
 use railwright_base::Address;
 use railwright_base::text::{clean_line, format_count, one_line};
 use railwright_state::TakeOver;

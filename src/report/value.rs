@@ -1,5 +1,6 @@
 //! Readings as words on a screen. What came from a machine is cleaned here.
 
+use super::text_difference::count_changed_lines;
 use railwright_base::seal;
 use railwright_base::text::{format_count, one_line};
 use railwright_resource::Reading;
@@ -117,19 +118,6 @@ fn is_sealed(reading: &Reading) -> bool {
         .is_some_and(seal::is_seal)
 }
 
-fn count_changed_lines(old: &str, new: &str) -> (usize, usize) {
-    let diff = similar::TextDiff::from_lines(old, new);
-    let (mut added, mut removed) = (0, 0);
-    for change in diff.iter_all_changes() {
-        match change.tag() {
-            similar::ChangeTag::Insert => added += 1,
-            similar::ChangeTag::Delete => removed += 1,
-            similar::ChangeTag::Equal => {}
-        }
-    }
-    (added, removed)
-}
-
 /// True for a word by which a kind says of something without a value that it is there, unless the
 /// wish itself has the word: then it is a value like any other.
 pub fn is_presence(text: &str, body: &Value) -> bool {
@@ -142,30 +130,6 @@ fn has_text_value(body: &Value, text: &str) -> bool {
         Value::Array(items) => items.iter().any(|item| has_text_value(item, text)),
         Value::Object(map) => map.values().any(|item| has_text_value(item, text)),
         _ => false,
-    }
-}
-
-/// A text change as a unified difference, every line cleaned and indented.
-pub fn text_difference(found: &Reading, wanted: &Reading, indent: &str) -> Option<String> {
-    let (old, new) = (read_as_text(found)?, read_as_text(wanted)?);
-    if !old.contains('\n') && !new.contains('\n') {
-        return None;
-    }
-    let diff = similar::TextDiff::from_lines(&old, &new);
-    let mut out = String::new();
-    for line in diff.unified_diff().context_radius(2).to_string().lines() {
-        out.push_str(indent);
-        out.push_str(&railwright_base::text::sanitize_text(line));
-        out.push('\n');
-    }
-    Some(out)
-}
-
-fn read_as_text(reading: &Reading) -> Option<String> {
-    match reading {
-        Reading::Is(Value::String(text)) => Some(text.clone()),
-        Reading::Absent => Some(String::new()),
-        _ => None,
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a kind makes of a wish and the answers: what is wanted and found per attribute and plane,
 //! and what would fix it.
 
-use super::{Action, DesiredResource, Disruption, Plane, Planes, Reading};
+use super::{Action, DesiredResource, Disruption, Plane, Planes, Provenance, Reading};
 use railwright_base::Digest;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -15,9 +15,9 @@ pub struct Attribute {
     pub wanted: Planes<Reading>,
     /// What the target says.
     pub found: Planes<Reading>,
-    /// Who made it so, or how it was found out, in words, where that is known.
+    /// Who made it so, or how it was found out, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub by: Option<String>,
+    pub by: Option<Provenance>,
     /// What of the wish's own input is another than it was, where that is why it differs: the
     /// target is as it was left.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -28,13 +28,13 @@ pub struct Attribute {
     pub settles: bool,
 }
 
-/// How `by` tells somebody else who set what differs; a name and a time follow.
-pub const SET_BY: &str = "set by ";
-
 impl Attribute {
-    /// Who else set it, where that is known.
+    /// Who else set it, in words, where that is known.
     pub fn rival(&self) -> Option<&str> {
-        self.by.as_deref().filter(|by| by.contains(SET_BY))
+        match &self.by {
+            Some(Provenance::SetBy(words)) => Some(words),
+            _ => None,
+        }
     }
 
     /// Wanted in one plane, found there.

@@ -148,21 +148,23 @@ const CONNECTION: &str = "if [ -z \"$R\" ] && [ -n \"${SSH_CONNECTION:-}\" ]; th
 pub enum MachineIdReading {
     /// It has this one.
     Known(MachineId),
-    /// It has none that stays.
+    /// It has none that stays, or what stands there is none.
     Absent,
-    /// It did not say, or what it said is none.
+    /// It did not say.
     #[default]
     Unknown,
 }
 
 impl MachineIdReading {
+    /// True where this is certainly not the machine of before: one without a machine-id was
+    /// installed anew from an image.
+    pub fn is_another_than(&self, before: &MachineId) -> bool {
+        *self != MachineIdReading::Unknown && self.known() != Some(before)
+    }
+
     fn parse(text: &str) -> Self {
-        match text {
-            "none" | "uninitialized" => MachineIdReading::Absent,
-            text => text
-                .parse()
-                .map_or(MachineIdReading::Unknown, MachineIdReading::Known),
-        }
+        text.parse()
+            .map_or(MachineIdReading::Absent, MachineIdReading::Known)
     }
 
     /// The identifier, where there is one.
@@ -516,12 +518,12 @@ mod tests {
             (
                 "etc/machine-id",
                 format!("{}\n", "0".repeat(32)),
-                MachineIdReading::Unknown,
+                MachineIdReading::Absent,
             ),
             (
                 "etc/machine-id",
                 "no id\nend\n".to_owned(),
-                MachineIdReading::Unknown,
+                MachineIdReading::Absent,
             ),
         ] {
             let path = tree.path().join(file);

@@ -8,7 +8,7 @@
 //! closed lists; `read` and `action_script` turn them into POSIX sh for a host, `program` frames
 //! many reads as one program.
 //!
-//! **To add a kind**: its folder here (`configfs_value` is a small one to begin from), its line in
+//! **To add a kind**: its folder here (`sysctl` is a small one to begin from), its line in
 //! `kind.rs`; a read it needs in `read.rs`, an action in `action.rs` and `action_script.rs` and in
 //! the simulated host (`transport/sim/host.rs`); bodies of it in `tests/hostile/bodies.rs`, a story
 //! in `tests/kinds`; a row in `docs/modules.md`. Where a wrong value could cut the connection:
@@ -27,7 +27,6 @@ pub mod complaint;
 pub mod configfs_value;
 pub mod console_step;
 pub mod counters;
-pub mod diff;
 mod fact;
 pub mod fields;
 pub mod file;
@@ -66,10 +65,12 @@ mod probe_machine;
 mod probe_script;
 pub mod program;
 mod program_answers;
+mod provenance;
 pub mod rdma_link;
 pub mod read;
 pub mod reboot;
 mod recorded;
+pub mod redacted_assessment;
 pub mod rights;
 pub mod sections;
 mod shared;
@@ -91,6 +92,7 @@ pub use host::HostFacts;
 pub use kind::{BodyError, ResourceKind, kind_named, list_resource_kinds};
 pub use observation::{Observation, TargetObservation, TargetReadFailure};
 pub use plane::{Plane, Planes, Reading};
+pub use provenance::Provenance;
 pub use read::Read;
 pub use unlike::Unlike;
 pub use wish::{DesiredResource, Disruption, Want, of_workload};

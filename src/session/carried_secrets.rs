@@ -6,7 +6,7 @@ use super::session::Session;
 use railwright_base::Diagnostic;
 use railwright_observe::sealed;
 use railwright_plan::LastApplied;
-use railwright_resource::diff;
+use railwright_resource::redacted_assessment;
 use railwright_state::ClusterState;
 use railwright_transport::{self as transport, Connector, Secrets, TargetContact};
 use std::collections::BTreeSet;
@@ -45,7 +45,7 @@ impl Session {
             .desired
             .wishes
             .iter()
-            .flat_map(|wish| diff::collect_json_texts(&wish.body))
+            .flat_map(|wish| redacted_assessment::collect_json_texts(&wish.body))
             .collect();
         let clear = self
             .inventory

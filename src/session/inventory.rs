@@ -87,8 +87,7 @@ impl Inventory {
             .switches
             .iter()
             .find(|node| node.name == switch)?;
-        let word = self.loaded.spec.switches.get(node.group)?.os?.word();
-        serde_json::from_value(serde_json::Value::from(word)).ok()
+        self.loaded.spec.switches.get(node.group)?.os
     }
 
     /// As who reads, where somebody else than the spec names does.

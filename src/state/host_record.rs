@@ -5,7 +5,7 @@ use super::last_applied_file::FORMAT_VERSION;
 use super::lineage::{Lineage, RunPart};
 use super::recognition::ClusterIdentity;
 use railwright_base::text::one_line;
-use railwright_base::{Address, ClusterId, MachineId, Target, bounded};
+use railwright_base::{Address, ClusterId, MachineId, Target, bounded_json};
 use railwright_plan::{AppliedResource, Outage};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -192,11 +192,11 @@ fn named_cluster(json: &str) -> Option<ClusterIdentity> {
 /// The record, and the target's name in it where that is another one; or why it cannot be read.
 /// What it says of other targets is never believed.
 fn parse_host_record(target: &Target, json: &str) -> Result<(HostRecord, Option<String>), String> {
-    if !bounded::is_of_record(json) {
+    if !bounded_json::is_of_record(json) {
         return Err(format!(
             "it holds more than {} values, or more than {} levels of them",
-            bounded::RECORD_VALUES,
-            bounded::RECORD_LEVELS
+            bounded_json::RECORD_VALUES,
+            bounded_json::RECORD_LEVELS
         ));
     }
     let mut record: HostRecord = serde_json::from_str(json).map_err(|error| error.to_string())?;
@@ -272,14 +272,14 @@ mod tests {
         assert!(last != own && after_last != own && newer != own && lacking != own);
         let bomb = own.replace(
             "\"body\":1",
-            &format!("\"body\":[{}1]", "{},".repeat(bounded::RECORD_VALUES)),
+            &format!("\"body\":[{}1]", "{},".repeat(bounded_json::RECORD_VALUES)),
         );
         let nested = |levels: usize| {
             let value = format!("\"body\":{}1{}", "[".repeat(levels), "]".repeat(levels));
             own.replace("\"body\":1", &value)
         };
         // The record, its resources and the resource are around it.
-        let deepest = bounded::RECORD_LEVELS - 3;
+        let deepest = bounded_json::RECORD_LEVELS - 3;
         assert!(TargetRecord::parse(&a, &nested(deepest)).read().is_some());
         for unreadable in [
             nested(deepest + 1),

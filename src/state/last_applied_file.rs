@@ -89,15 +89,17 @@ impl ClusterState {
         {
             let known_records = records.partition_point(|record| record.sequence <= known);
             let earlier = run_status::fold_journal_records(&records[..known_records]);
-            state.absorb_run(folder, status, &earlier, known);
+            state.absorb_run(folder, &run, status, &earlier, known);
         }
         Ok(state)
     }
 
-    /// Puts the newest run over the state, which knows it as far as the record `known`.
+    /// Puts the newest run over the state, which knows it as far as the record `known`. Its plan lies
+    /// in the run's folder of this name.
     fn absorb_run(
         &mut self,
         folder: &StateFolder,
+        name: &str,
         status: RunStatus,
         earlier: &RunStatus,
         known: u64,
@@ -107,7 +109,7 @@ impl ClusterState {
         // Without its plan nobody can tell any more what it was about. It may be large.
         let mut plan = None;
         if status.power_cycles || !begun.is_empty() || !self.awaited_power_cycles.is_empty() {
-            plan = folder.read_plan(&status.run).ok();
+            plan = folder.read_plan(name).ok();
         }
         status.absorb_into(self, earlier);
         if let Some(plan) = plan {
@@ -131,8 +133,8 @@ impl ClusterState {
     }
 
     /// Remembers what a run had under way when it ended and nothing is remembered of, so that it is
-    /// taken back should its wish go: whoever goes on with another plan does not see what was there
-    /// before.
+    /// taken back should it leave the spec: whoever goes on with another plan does not see what was
+    /// there before.
     fn remember_begun(
         &mut self,
         run: &str,
@@ -369,7 +371,7 @@ mod tests {
     use crate::TargetRecord;
     use crate::journal::{Chain, JournalEntry, parse_journal};
     use crate::run_status::tests::started;
-    use railwright_base::{Target, bounded};
+    use railwright_base::{Target, bounded_json};
 
     fn applied(value: f64) -> AppliedResource {
         AppliedResource {
@@ -451,7 +453,7 @@ mod tests {
     /// Its values lie deeper in what is written of it, and its numbers are printed anew.
     #[test]
     fn whatever_a_record_says_is_read_again_from_all_that_is_written_of_it() {
-        let before = nest(bounded::RECORD_LEVELS - 3);
+        let before = nest(bounded_json::RECORD_LEVELS - 3);
         let mut theirs = state_with(&["host/a/file/x"]);
         for applied in theirs.last_applied.resources.values_mut() {
             applied.before = before.clone();

@@ -1,6 +1,14 @@
 //! What railwright remembers: what was last applied (and what was there before), the journal of
 //! each run and its fold, and the locks. On our side it lives in a folder beside the inventory, on
 //! each host in `/var/lib/railwright`.
+//!
+//! The folder: `folder` opens it, `last_applied_file` is `state.json` in it, `lock` holds off a
+//! second run on this side, `sightings` is `drift.json`. A run: `journal` is its text,
+//! `journal_writer` writes it, `fenced_journal` only while the lock is held, `run_status` folds it,
+//! `absorb` takes it into what is remembered, `order` stops or pauses it. A host: `host_record` is
+//! what it keeps of itself; `recognition` decides whose it is and which machine, `renames` follows
+//! it to another name, `outages`, `run_outages` and `power_cycles` say whether it is out of
+//! service.
 
 mod absorb;
 pub mod fenced_journal;

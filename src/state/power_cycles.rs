@@ -101,8 +101,10 @@ impl ClusterState {
             let is_due = due
                 .iter()
                 .any(|due| awaited.is_of(&due.awaited.host, due.awaited.machine.as_ref()));
-            let is_passed = self.is_passed_by(run, &awaited, known);
-            if awaited.run == run.run || is_due || is_passed && self.is_in_effect(&awaited, plan) {
+            let is_over = awaited.run == run.run
+                || is_due
+                || self.is_passed_by(run, &awaited, known) && self.is_in_effect(&awaited, plan);
+            if is_over {
                 before.push(awaited);
             } else {
                 others.push(awaited);

@@ -42,6 +42,10 @@ pub struct NodeStatus {
     pub disruptive: bool,
     /// Its latest attempt ended without anything done to its host.
     pub left_as_it_was: bool,
+    /// The guard that was armed last, as long as nobody knows its end.
+    pub open_guard: Option<String>,
+    /// The hosts behind the switch passed their gate before an attempt.
+    pub hosts_passed: bool,
     /// The outcome; nothing while the latest attempt has none.
     pub outcome: Option<NodeOutcome>,
     /// What it applied.
@@ -369,7 +373,9 @@ fn apply_journal_record(status: &mut RunStatus, record: &Record) {
         | JournalEntry::HostRecordTried { .. }
         | JournalEntry::HostLocked { .. }
         | JournalEntry::Rebooted { .. }) => apply_host_entry(status, record, entry),
-        JournalEntry::GuardArmed { .. } | JournalEntry::GuardOver { .. } => {}
+        entry @ (JournalEntry::GuardArmed { .. } | JournalEntry::GuardOver { .. }) => {
+            apply_guard_entry(status, entry)
+        }
         JournalEntry::ActionSent { .. } | JournalEntry::ActionEnded { .. } => {}
     }
 }
@@ -418,6 +424,29 @@ fn apply_step_entry(status: &mut RunStatus, record: &Record, entry: JournalEntry
         }
         JournalEntry::HostLeftAsItWas { node } => {
             status.nodes.entry(node).or_default().left_as_it_was = true
+        }
+        _ => {}
+    }
+}
+
+/// Does nothing with an entry that is not about a guard.
+fn apply_guard_entry(status: &mut RunStatus, entry: JournalEntry) {
+    match entry {
+        JournalEntry::GuardArmed {
+            node,
+            guard,
+            hosts_passed,
+            ..
+        } => {
+            let node = status.nodes.entry(node).or_default();
+            node.open_guard = Some(guard);
+            node.hosts_passed |= hosts_passed;
+        }
+        JournalEntry::GuardOver { node, guard, .. } => {
+            let node = status.nodes.entry(node).or_default();
+            if node.open_guard.as_ref() == Some(&guard) {
+                node.open_guard = None;
+            }
         }
         _ => {}
     }

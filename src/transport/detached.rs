@@ -8,9 +8,9 @@
 //! unit) is reported as unknown once; its folder is set aside, so that whoever decides to do it
 //! again can.
 
+use super::fenced_script::{FOLDER, render_lock_check};
 use super::shell::{Shell, ShellEnd, run_framed_script};
 use super::target_lock::{Fence, LOCK_LOST, lock_lost};
-use super::target_state_script::{FOLDER, render_lock_check};
 use super::{ExecutionOutcome, TransportError};
 use railwright_base::Digest;
 use railwright_base::quote::quote_for_shell;
@@ -146,7 +146,8 @@ pub(super) fn sanitize_token(token: &str) -> String {
 }
 
 /// Claims the token and starts the action, while the lock is its writer's; exit 0 also when it was
-/// claimed before. Nothing that goes on keeps the mutex.
+/// claimed before. Nothing that goes on keeps the mutex, without which the action does not begin: it
+/// can be ended still where its number cannot be written, by which it would be known to run.
 fn start_script(
     script: &str,
     limit_s: u32,
@@ -175,7 +176,7 @@ fn start_script(
          else\n\
          G=; command -v setsid >/dev/null 2>&1 && G=setsid\n\
          $G /bin/sh \"$d/main\" \"$d\" {limit_s} </dev/null >/dev/null 2>&1 8>&- &\n\
-         echo $! >\"$d/pid\"\n\
+         echo $! >\"$d/pid\" || {{ kill $!; fail; }}\n\
          fi\n",
         held = render_lock_check(fence, folder, nonce),
         main = quote_for_shell(&main_script(folder, fence)),

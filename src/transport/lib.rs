@@ -6,6 +6,24 @@
 //! leased test traffic, `Locker` (apply) can also take the target's lock, and `Writer`, which shows
 //! the fence of that lock with every write, can also change things. A dry run holds a `Reader`, so
 //! it cannot write; and nothing is written without a fence.
+//!
+//! Ways to a target: `connectors` chooses among `ssh`, `local`, `api` (switches over NVUE and eAPI)
+//! and `kubernetes` (API servers; a map of its own); `sim` is the fleet in memory. `contact` is the
+//! leave that a command needs to contact anything, `access` says how to reach a host, `diagnose`
+//! words what went wrong.
+//!
+//! On a host: `link` renders what is asked for into a script, `shell` frames it, bounds what comes
+//! back (`OUTPUT_KEPT`, `OUTPUT_TAKEN`) and says what its end means; `secrets` fills secrets in on
+//! the way out and takes them out of what programs print. `step` runs a short action, `detached` a
+//! long one, `probe_timeout` ends test traffic.
+//!
+//! Who may write: `target_lock` has the rules of the lock and its fencing token,
+//! `fenced_script` the scripts that hold them on the host (`render_lock_check` stands in front
+//! of every write), `writer` the handles.
+//!
+//! What comes back by itself: `guard` arms the rollback timer of a host or a switch, as a unit of
+//! its systemd, and renders what it runs; what is put back is said by the kinds
+//! (`resource::guard`). NVUE has a timer of its own: `api/nvue/guard`.
 
 mod access;
 mod api;
@@ -13,6 +31,7 @@ mod connectors;
 mod contact;
 mod detached;
 mod diagnose;
+mod fenced_script;
 mod guard;
 mod kubernetes;
 mod link;
@@ -24,13 +43,13 @@ pub mod sim;
 mod ssh;
 mod step;
 mod target_lock;
-mod target_state_script;
 mod writer;
 
 pub use access::resolve_spec_path;
 pub use api::{ApiAccess, CertificatePin, Password};
 pub use connectors::{Connectors, new_connector};
 pub use contact::TargetContact;
+pub use fenced_script::RECORD_LIMIT_BYTES;
 pub use kubernetes::KubernetesConnector;
 pub use local::LocalConnector;
 pub use secrets::Secrets;
@@ -39,7 +58,6 @@ pub use target_lock::{
     Fence, Grounds, HeldBy, LockOutcome, LockReading, NO_RECORD, RecordOutcome, RecordReading,
     StealOutcome, TargetLock, Uptime,
 };
-pub use target_state_script::RECORD_LIMIT_BYTES;
 pub use writer::{JobWriter, Locker, Writer};
 
 use railwright_resource::guard::Guard;

@@ -4,8 +4,8 @@
 use super::shell::{AsLogin, Shell, ShellEnd, run_framed_script};
 use super::target_lock::lock_lost;
 use super::{
-    BoxFuture, ExecutionOutcome, Fence, HostLink, TransportError, Upkeep, detached, probe_timeout,
-    step, target_state_script,
+    BoxFuture, ExecutionOutcome, Fence, HostLink, TransportError, Upkeep, detached, fenced_script,
+    probe_timeout, step,
 };
 use railwright_resource::probe::Probe;
 use railwright_resource::{Action, Read, ReadResults, program};
@@ -96,12 +96,7 @@ impl<S: Shell> ShellLink<S> {
         let limit = Duration::from_secs(action.limit_s().into());
         self.call_fenced(
             |nonce| {
-                step::render_exclusive_step(
-                    &action.script(),
-                    target_state_script::FOLDER,
-                    fence,
-                    nonce,
-                )
+                step::render_exclusive_step(&action.script(), fenced_script::FOLDER, fence, nonce)
             },
             limit,
         )
@@ -177,7 +172,7 @@ impl<S: Shell> HostLink for ShellLink<S> {
         Box::pin(async {
             self.may_act()?;
             self.call_fenced(
-                |nonce| target_state_script::render_upkeep_script(upkeep, nonce),
+                |nonce| fenced_script::render_upkeep_script(upkeep, nonce),
                 UPKEEP_LIMIT,
             )
             .await

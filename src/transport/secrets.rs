@@ -27,8 +27,7 @@ pub struct Secrets {
 
 impl Secrets {
     /// These secrets by name, each with its value or why it cannot be had; the key may be missing
-    /// where nothing is sealed. `of_host` says which of them the resources of each host
-    /// hold.
+    /// where nothing is sealed. `of_host` says which of them the resources of each host hold.
     pub fn new(
         key: Option<SealKey>,
         found: BTreeMap<String, Result<String, Diagnostic>>,

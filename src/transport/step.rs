@@ -12,8 +12,8 @@
 //! lives as long as an open descriptor of it). With the end of that shell, or of the host, the lock
 //! is gone: nothing is left to clear away.
 
+use super::fenced_script::{FLOCK, render_fence_variables, render_lock_check};
 use super::target_lock::Fence;
-use super::target_state_script::{FLOCK, render_fence_variables, render_lock_check};
 use railwright_base::quote::quote_for_shell;
 use railwright_resource::complaint::LOCKED;
 

@@ -1,5 +1,5 @@
 //! The rules of the lock that every target keeps for itself, as pure values. The scripts of
-//! `target_state_script` follow them on hosts, the simulated fleet runs them as they are, and a test holds the
+//! `fenced_script` follow them on hosts, the simulated fleet runs them as they are, and a test holds the
 //! two against each other.
 //!
 //! Whoever writes shows a `Fence`: its holder's line and the fencing token of this taking. Both

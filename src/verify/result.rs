@@ -267,7 +267,8 @@ pub struct Measurement {
     pub to: String,
     /// Average of `ib_write_bw`, in Gb/s.
     pub bandwidth_gbps: Option<f64>,
-    /// The same from GPU memory to GPU memory; only where the spec has a path of GPUDirect.
+    /// Average of `ib_write_bw` from GPU memory to GPU memory, in Gb/s; only where the spec has a
+    /// path of GPUDirect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu_bandwidth_gbps: Option<f64>,
     /// Typical latency of `ib_read_lat`, in microseconds.

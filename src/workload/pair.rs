@@ -9,6 +9,7 @@ use super::asked::RequestPlaces;
 use super::environment::{Settling, VariableOrigin};
 use super::render::{JobRenderInputs, RenderedJob, render_job, select_hosts};
 use super::request::{Devices, JobRequest, Pytorch};
+use super::subject::format_amount;
 use railwright_base::Diagnostic;
 use railwright_base::text::one_line;
 use railwright_knowledge::catalog::Catalog;
@@ -172,7 +173,7 @@ fn add_limits_below(value: &Value, found: &mut BTreeMap<String, String>) {
                 match below.get("limits") {
                     Some(Value::Object(limits)) if key == "resources" => {
                         for (name, amount) in limits {
-                            found.insert(name.clone(), format_json_value(amount));
+                            found.insert(name.clone(), format_amount(amount));
                         }
                     }
                     _ => add_limits_below(below, found),
@@ -185,13 +186,6 @@ fn add_limits_below(value: &Value, found: &mut BTreeMap<String, String>) {
             }
         }
         _ => {}
-    }
-}
-
-fn format_json_value(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
     }
 }
 

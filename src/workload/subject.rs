@@ -181,7 +181,7 @@ fn format_amount_of(name: &str, amounts: &Map<String, Value>) -> String {
     }
 }
 
-fn format_amount(value: &Value) -> String {
+pub(super) fn format_amount(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         other => other.to_string(),

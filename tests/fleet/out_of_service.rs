@@ -866,6 +866,72 @@ async fn a_host_writes_down_that_it_leaves_service_whatever_this_side_knew() {
     assert!(says_out(&room));
 }
 
+/// Its disk fills up at each of its calls in turn.
+#[tokio::test(start_paused = true)]
+async fn a_host_that_cannot_write_down_that_it_leaves_service_stays_in_service() {
+    let mut refused = 0;
+    for nth in 1..60 {
+        let room = room(&["a", "b"]);
+        let plan = room.plan().await;
+        room.host("a", |host| {
+            let full = SimulatedFault {
+                after: host.calls + nth,
+                word: None,
+                trouble: SimulatedTrouble::DiskFull(1000),
+            };
+            host.faults.push(full);
+        });
+        let outcome = apply_plan(&plan, &room.context, room.sink()).await;
+        if !codes(&outcome).contains(&"RW0659") {
+            continue;
+        }
+        refused += 1;
+        assert_ne!(outcome.ending, RunExitClass::Done);
+        assert_eq!((boots(&room, "a"), boots(&room, "b")), (0, 0));
+        assert!(!room.state().outages.contains_key("a"));
+        room.host("a", |host| host.disk.full_for = 0);
+        let resumed = resume_run(&room.context, Decisions::default(), room.sink()).await;
+        assert_eq!(resumed.ending, RunExitClass::Done, "{:?}", resumed.problems);
+        assert_eq!((boots(&room, "a"), boots(&room, "b")), (1, 1));
+    }
+    assert!(refused > 0);
+}
+
+/// Its disk fills up at each of its calls in turn, and its gate does not pass it after a step that
+/// disturbs nothing.
+#[tokio::test(start_paused = true)]
+async fn a_host_that_cannot_write_down_that_its_gate_failed_is_named() {
+    let mut unwritten = 0;
+    for nth in 1..60 {
+        let file = json!({ "path": "/etc/x", "content": "one\n" });
+        let room = Room::of(&["a"]).wish("file", file, &[]);
+        is_bad(&room, &["a"]);
+        let plan = room.plan().await;
+        room.host("a", |host| {
+            let full = SimulatedFault {
+                after: host.calls + nth,
+                word: None,
+                trouble: SimulatedTrouble::DiskFull(1000),
+            };
+            host.faults.push(full);
+        });
+        let outcome = apply_plan(&plan, &room.context, room.sink()).await;
+        let record = room.host("a", |host| host.record.clone());
+        if record.is_some_and(|record| record.contains("\"cause\""))
+            || !codes(&outcome).contains(&"RW0650")
+        {
+            continue;
+        }
+        unwritten += 1;
+        let named = outcome.problems.iter().any(|problem| {
+            let effect = problem.effect.as_deref().unwrap_or_default();
+            problem.code == "RW0622" && effect.contains("rollout.max_unavailable")
+        });
+        assert!(named, "{:?}", outcome.problems);
+    }
+    assert!(unwritten > 0);
+}
+
 /// A colleague applies while a run lies half done, and the run goes on.
 #[tokio::test(start_paused = true)]
 async fn what_a_resumed_run_takes_over_from_hosts_is_remembered() {

@@ -2,7 +2,7 @@
 //! until somebody takes it over.
 
 use crate::room::{Room, copy_folder, machine_id, wish};
-use railwright_apply::take_over::{TakeOverDecision, TakenOver, take_over};
+use railwright_apply::target_take_over::{TakeOverDecision, TakenOver, take_over_targets};
 use railwright_apply::{RunExitClass, apply_plan};
 use railwright_base::Target;
 use railwright_plan::Plan;
@@ -34,7 +34,7 @@ async fn taken_over(room: &Room, keep_record: bool) -> TakenOver {
         cluster: state.cluster,
         name: room.cluster.to_owned(),
     };
-    take_over(&decision, &room.context).await.unwrap()
+    take_over_targets(&decision, &room.context).await.unwrap()
 }
 
 /// The records of one host: what the first cluster wrote, and what became of it. With the code for
@@ -103,7 +103,7 @@ async fn what_is_no_record_of_this_cluster_is_left_until_the_host_is_taken_over(
     room.host("a", |host| {
         host.record = Some(unreadable(&record)[0].0.clone())
     });
-    let taken = take_over(&decision, &room.context).await.unwrap();
+    let taken = take_over_targets(&decision, &room.context).await.unwrap();
     assert!(taken[&Target::host("a")].is_err(), "{taken:?}");
     room.host("a", |host| host.record = Some("[]".to_owned()));
     let kept = taken_over(&room, true).await;

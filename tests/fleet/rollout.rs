@@ -3,7 +3,7 @@
 
 use crate::room::Room;
 use jiff::Timestamp;
-use railwright_apply::locks::{self, HostLock, Stolen};
+use railwright_apply::lock_steal::{self, HostLock, Stolen};
 use railwright_apply::status::{
     GateState, HostState, RolloutStatus, RunPhase, compute_rollout_status,
 };
@@ -669,14 +669,14 @@ async fn locks_of_the_dead_are_taken_away_with_a_reason_and_those_of_the_living_
         room.host(host, |host| host.hold(&other(1), 40, age, now));
     }
     let hosts: Vec<String> = ["a", "b", "c"].map(str::to_owned).into();
-    let found = locks::list_host_locks(&hosts, &room.context).await;
+    let found = lock_steal::list_host_locks(&hosts, &room.context).await;
     assert!(
         matches!(&found["a"], HostLock::Held(held) if held.is_young() && held.describe().starts_with("apply by bob on ops2"))
     );
     assert!(
         matches!((&found["b"], &found["c"]), (HostLock::Held(held), HostLock::Free) if !held.is_young() && held.fence == 40)
     );
-    let stolen = locks::steal_locks(&hosts, "ops2 burned down", false, &room.context)
+    let stolen = lock_steal::steal_locks(&hosts, "ops2 burned down", false, &room.context)
         .await
         .unwrap();
     assert!(
@@ -714,7 +714,7 @@ async fn locks_of_the_dead_are_taken_away_with_a_reason_and_those_of_the_living_
         (reason.as_str(), robbed.as_slice(), *fence),
         ("ops2 burned down", ["b".to_owned()].as_slice(), ours)
     );
-    let forced = locks::steal_locks(&hosts, "now", true, &room.context)
+    let forced = lock_steal::steal_locks(&hosts, "now", true, &room.context)
         .await
         .unwrap();
     assert!(matches!(forced["a"], Stolen::Taken(_)));
@@ -733,7 +733,7 @@ async fn a_host_that_names_an_endless_number_locks_nobody_out() {
     }
     let hosts: Vec<String> = ["a", "b"].map(str::to_owned).into();
     for force in [false, true] {
-        let stolen = locks::steal_locks(&hosts, "ops2 burned down", force, &room.context)
+        let stolen = lock_steal::steal_locks(&hosts, "ops2 burned down", force, &room.context)
             .await
             .unwrap();
         assert!(

@@ -12,8 +12,8 @@ use railwright_plan::{
     ClusterNodes, Header, IdentityFindings, InventoryOrigin, LastApplied, Outages, Plan,
     PlanInputs, PlanSelection, RolloutPolicy, make_plan,
 };
-use railwright_resource::diff::collect_json_texts;
 use railwright_resource::kubernetes_object::request::KubernetesRead;
+use railwright_resource::redacted_assessment::collect_json_texts;
 use railwright_resource::{DesiredResource, Disruption, Observation, Read, Want, kind_named};
 use railwright_state::host_record::HOST_RECORD_PATH;
 use railwright_state::{ClusterState, Recognition, StateFolder};

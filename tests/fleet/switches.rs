@@ -2,7 +2,9 @@
 //! has to pass it after.
 
 use crate::room::{Room, wish};
-use railwright_apply::{ApplyOutcome, GateResult, Gatekeeper, RunEvent, RunExitClass, apply_plan};
+use railwright_apply::{
+    ApplyOutcome, Decisions, GateResult, Gatekeeper, RunEvent, RunExitClass, apply_plan, resume_run,
+};
 use railwright_base::Diagnostic;
 use railwright_resource::Disruption;
 use railwright_transport::BoxFuture;
@@ -11,6 +13,7 @@ use railwright_transport::sim::{Fleet, SimulatedHost};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The leaf's name.
 pub const LEAF: &str = "leaf1";
@@ -107,6 +110,7 @@ impl Gatekeeper for Traffic {
             .into_iter()
             .collect();
         Box::pin(async move {
+            tokio::time::sleep(Duration::from_secs(1)).await;
             GateResult {
                 problems,
                 checked: hosts.iter().cloned().collect(),
@@ -116,21 +120,30 @@ impl Gatekeeper for Traffic {
     }
 }
 
-/// The port of the hosts gets this MTU; they need packets of so many bytes.
-async fn change(mtu: u32, needs: u64, meanwhile: Option<&'static str>) -> (Room, ApplyOutcome) {
-    let mut room = room();
-    room.rollout.behind = BTreeMap::from([(LEAF.to_owned(), "gpu[1-2]".to_owned())]);
+fn hosts_need(room: &mut Room, needs: u64, meanwhile: Option<&'static str>) {
     room.context.gatekeeper = Arc::new(Traffic {
         fleet: room.fleet.clone(),
         needs,
         meanwhile,
     });
+}
+
+/// The port of the hosts gets this MTU; they need packets of so many bytes.
+fn room_to_change(mtu: u32, needs: u64, meanwhile: Option<&'static str>) -> Room {
+    let mut room = room();
+    room.rollout.behind = BTreeMap::from([(LEAF.to_owned(), "gpu[1-2]".to_owned())]);
+    hosts_need(&mut room, needs, meanwhile);
     room.wishes.push(wish(
         LEAF,
         "switch_port",
         json!({ "system": "sonic", "port": port(1), "mtu": mtu }),
         &[],
     ));
+    room
+}
+
+async fn change(mtu: u32, needs: u64, meanwhile: Option<&'static str>) -> (Room, ApplyOutcome) {
+    let room = room_to_change(mtu, needs, meanwhile);
     let outcome = apply_plan(&room.plan().await, &room.context, room.sink()).await;
     (room, outcome)
 }
@@ -168,6 +181,64 @@ async fn what_the_hosts_behind_it_do_not_bear_is_taken_back() {
             vec![(true, true), (false, false)]
         )
     );
+}
+
+/// railwright dies while the hosts are asked after the change, which is saved by then.
+async fn dies_while_they_are_asked() -> Room {
+    let room = room_to_change(1500, 4096, None);
+    let plan = room.plan().await;
+    let is_saved = || {
+        let saved = configurations(&room).1;
+        saved
+            .get("PORT")
+            .is_some_and(|ports| ports[&port(1)]["mtu"] == "1500")
+    };
+    room.dies_when(&plan, is_saved).await;
+    room
+}
+
+async fn go_on(room: &Room) -> ApplyOutcome {
+    resume_run(&room.context, Decisions::default(), room.sink()).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_nobody_asked_the_hosts_behind_it_of_is_not_confirmed_by_resume() {
+    let room = dies_while_they_are_asked().await;
+    let outcome = go_on(&room).await;
+    assert_eq!(
+        (outcome.ending, outcome.problems[0].code.as_ref()),
+        (RunExitClass::Failed, "RW0641")
+    );
+    assert_eq!(configurations(&room), (delivered(), delivered()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_is_not_made_again_before_hosts_that_passed_once_pass_again() {
+    let mut room = dies_while_they_are_asked().await;
+    hosts_need(&mut room, 10_000, None);
+    // The second time it was rolled back long ago.
+    for _ in 0..2 {
+        let outcome = go_on(&room).await;
+        assert_eq!(
+            (outcome.ending, outcome.problems[0].code.as_ref()),
+            (RunExitClass::Failed, "RW0641")
+        );
+        assert_eq!(configurations(&room), (delivered(), delivered()));
+    }
+    hosts_need(&mut room, 1000, None);
+    assert_eq!(go_on(&room).await.ending, RunExitClass::Done);
+    assert_eq!(configurations(&room).1["PORT"][&port(1)]["mtu"], "1500");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_somebody_else_confirmed_is_done_only_where_hosts_that_passed_before_pass() {
+    let mut room = dies_while_they_are_asked().await;
+    room.host(LEAF, |host| host.guard = None);
+    let outcome = go_on(&room).await;
+    assert_eq!(outcome.problems[0].code, "RW0614", "{:?}", outcome.problems);
+    assert_ne!(outcome.ending, RunExitClass::Done);
+    hosts_need(&mut room, 1000, None);
+    assert_eq!(go_on(&room).await.ending, RunExitClass::Done);
 }
 
 #[tokio::test(start_paused = true)]

@@ -575,7 +575,7 @@ fn with_the_printed_role_all_missing_rules_are_named_at_once(plane: &ControlPlan
     let plan = story.plan(0);
     for said in [
         "ConfigMap.core default/rails made",
-        "not previewed, its identity may not look: Unable to continue with install",
+        "not previewed: its identity may not look: Unable to continue with install",
     ] {
         assert!(plan.contains(said), "{said}: {plan}");
     }

@@ -8,7 +8,7 @@ const INV: &str = "inv";
 const CHART: &str = "inv/charts/rails";
 
 /// A file of the story's chart.
-fn file(story: &Story<'_>, path: &str, text: &str) {
+pub fn file(story: &Story<'_>, path: &str, text: &str) {
     story.cluster.file(&format!("{CHART}/{path}"), text);
 }
 
@@ -16,7 +16,7 @@ fn without(story: &Story<'_>, path: &str) {
     std::fs::remove_file(story.cluster.folder().join(CHART).join(path)).unwrap();
 }
 
-fn config(name: &str, annotations: &str, data: &str) -> String {
+pub fn config(name: &str, annotations: &str, data: &str) -> String {
     format!(
         "apiVersion: v1\n\
          kind: ConfigMap\n\
@@ -25,7 +25,7 @@ fn config(name: &str, annotations: &str, data: &str) -> String {
     )
 }
 
-fn field(plane: &ControlPlane, name: &str, key: &str) -> String {
+pub fn field(plane: &ControlPlane, name: &str, key: &str) -> String {
     plane.kubectl(&[
         "get",
         "configmap",
@@ -102,7 +102,7 @@ pub fn what_others_set_meanwhile_is_seen(plane: &ControlPlane) {
     story.apply();
 }
 
-const DEFINITION: &str = "apiVersion: apiextensions.k8s.io/v1
+pub const DEFINITION: &str = "apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: { name: extras.example.org }
 spec:
@@ -256,6 +256,9 @@ pub fn what_comes_of_the_kinds_of_a_chart_is_blocked(plane: &ControlPlane) {
         r#".Capabilities.APIVersions.Has "example.org/v1/Extra""#,
         "capable",
     );
+    let role = r#"role: '{{ if .Capabilities.APIVersions.Has "example.org/v1" }}all{{ else }}one{{ end }}'"#;
+    let random = config("v-{{ randAlphaNum 5 | lower }}", "", role);
+    file(&story, "templates/random.yaml", &random);
     story.wish("agent: { driver: compat }", "");
     let plan = story.told(0, &["plan", INV, "-o", "a.plan"]);
     assert!(!plan.contains("default/looked-up"), "{plan}");
@@ -264,6 +267,7 @@ pub fn what_comes_of_the_kinds_of_a_chart_is_blocked(plane: &ControlPlane) {
         "RW0610",
         "extras.example.org from crds/ is made as the plan shows",
         "ConfigMap.core default/looked-up",
+        "ConfigMap.core default/(another name with every revision)",
     ] {
         assert!(blocked.contains(said), "{said}: {blocked}");
     }

@@ -10,6 +10,7 @@ mod cluster;
 mod figures;
 mod helm;
 mod helm_charts;
+mod helm_hooks;
 mod helm_moved;
 mod helm_removal;
 mod image;
@@ -512,6 +513,10 @@ fn helm_releases_of_others_and_their_charts_are_respected() {
     helm_charts::what_varies_is_installed_once_and_told(&plane);
     helm_charts::what_comes_of_the_kinds_of_a_chart_is_blocked(&plane);
     helm_charts::what_is_there_already_is_told(&plane);
+    helm_hooks::what_has_the_name_of_a_hook_is_told(&plane);
+    helm_hooks::a_hook_of_an_unknown_name_says_what_it_deletes(&plane);
+    helm_hooks::definitions_are_those_that_helm_makes(&plane);
+    helm_hooks::usual_charts_with_definitions_are_installed(&plane);
     helm_charts::what_a_revision_deletes_is_what_helm_deletes(&plane);
     helm::what_others_installed_is_left_to_them(&plane);
     helm_moved::a_revision_of_somebody_else_is_left_alone(&plane);

@@ -658,3 +658,39 @@ fn a_ring_of_wishes_is_named() {
         problem.message
     );
 }
+
+/// What hosts keep of themselves is theirs to forge, and refuses no plan of the others.
+#[test]
+fn a_ring_of_what_is_remembered_refuses_nothing() {
+    let made = ["host/n1/a/x", "host/n1/a/y", "host/n2/a/z"];
+    let mut world = World::new().wish("host/n2/a/w", None, json!({"value": "1"}), &[]);
+    for address in made {
+        let body = json!({"value": "1"});
+        world = world
+            .wish(address, Some("1"), body.clone(), &[])
+            .applied(address, body);
+        world.wishes.pop();
+    }
+    // A ring of its own, one through another host, and one through the gate between the waves.
+    let rings = [
+        vec![(0, 1), (1, 0), (0, 0)],
+        vec![(0, 2), (2, 0)],
+        vec![(0, 2)],
+        vec![(2, 0)],
+    ];
+    for ring in rings {
+        let mut world = world.clone();
+        for (n, before) in &ring {
+            let applied = world.last.resources.get_mut(&made[*n].parse().unwrap());
+            applied.unwrap().after.push(made[*before].parse().unwrap());
+        }
+        let plan = world.plan();
+        for address in made.iter().chain(&["host/n2/a/w"]) {
+            node(&plan, address);
+        }
+    }
+    // As far as it is no ring, what came first goes last.
+    let applied = world.last.resources.get_mut(&made[1].parse().unwrap());
+    applied.unwrap().after.push(made[0].parse().unwrap());
+    assert_eq!(node(&world.plan(), made[0]).after, [made[1]]);
+}

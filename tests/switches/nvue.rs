@@ -382,6 +382,66 @@ fn a_port_that_does_not_come_up_again_is_taken_back() {
     );
 }
 
+/// Somebody confirms the revision while railwright waits for a link, and changes another port: the
+/// way back takes back what railwright changed alone.
+#[test]
+#[ignore = "long: make test-deep"]
+fn what_others_confirmed_and_changed_elsewhere_stays() {
+    let Some(fabric) = start("confirmed") else {
+        return;
+    };
+    goes_back_but_for_what_others_change(
+        &fabric,
+        "until nv config diff applied startup -o json; do sleep 0.1; done; nv set interface swp5 \
+         link mtu 4000 && nv config apply -y",
+    );
+}
+
+/// Without auto-save, what they save has our change in it.
+#[test]
+#[ignore = "long: make test-deep"]
+fn what_others_saved_with_a_change_that_goes_back_is_saved_again() {
+    let Some(fabric) = start("saved-since") else {
+        return;
+    };
+    fabric.nv("set system config auto-save state disabled");
+    fabric.nv("config apply -y");
+    fabric.nv("config save");
+    goes_back_but_for_what_others_change(
+        &fabric,
+        "until nv set interface swp5 link mtu 4000 && nv config apply -y && nv config save; do \
+         sleep 0.1; done",
+    );
+}
+
+fn goes_back_but_for_what_others_change(fabric: &Fabric, change: &str) {
+    let before = fabric.applied();
+    fabric.guard("200s");
+    fabric.switch.fault("unplugged-swp3", "");
+    let said = fabric.tells_while(&["apply", "inv", "--yes"], || {
+        fabric.switch.wait_for("waits");
+        let changes = fabric.changes();
+        let applies = changes.iter().find(|line| line.contains("state-controls"));
+        let path = applies.and_then(|line| line.split(' ').nth(1)).unwrap();
+        fabric.switch.api().asks(
+            "PATCH",
+            path.trim_start_matches("/nvue_v1"),
+            r#"{"state": "confirm_yes"}"#,
+        );
+        fabric.switch.must(change);
+    });
+    assert!(
+        said.contains("--- exit 1 ---") && said.contains("RW0641"),
+        "{said}"
+    );
+    for mut now in [fabric.applied(), fabric.startup()] {
+        let interfaces = now["interface"].as_object_mut().unwrap();
+        let theirs = interfaces.remove("swp5").unwrap();
+        assert_eq!(theirs["link"]["mtu"], json!(4000));
+        assert_eq!(now, before);
+    }
+}
+
 /// An apply that breaks down half way is no state of NVUE to go back from: what was is told again.
 #[test]
 fn an_apply_that_fails_half_way_is_told_again_as_it_was() {

@@ -135,8 +135,10 @@ impl Server {
             .local_addr()
             .unwrap()
             .port();
+        // What somebody's shell does at a login is not the test's: the folder is everybody's home.
         let mut config = format!(
             "Port {port}\n\
+             SetEnv HOME={home}\n\
              ListenAddress 127.0.0.1\n\
              PidFile none\n\
              StrictModes no\n\
@@ -146,7 +148,8 @@ impl Server {
              PasswordAuthentication no\n\
              KbdInteractiveAuthentication no\n\
              MaxStartups 100\n",
-            at("authorized").display()
+            at("authorized").display(),
+            home = folder.path().display(),
         );
         for algorithm in algorithms {
             keygen(&at(&format!("host_{algorithm}")), algorithm, "");

@@ -1,6 +1,6 @@
 //! How a change ended: read again until it is in sync, and what is remembered and forgotten then.
 
-use super::settle::{SettleOutcome, left_waiting, not_gone, not_ready};
+use super::await_in_sync::{SettleOutcome, left_waiting, not_gone, not_ready};
 use super::{ChangeStep, Finish, Halt, halt_with_problem};
 use crate::precondition::{ObservedMember, may_interrupt_netdev};
 use crate::trouble;
@@ -42,13 +42,18 @@ impl<'a> ChangeStep<'a> {
                 let reason = format!("stopped while it was waited for: {what}");
                 Err(halt_with_problem(NodeOutcome::Unknown { reason }, problem))
             }
-            SettleOutcome::Not { now, trouble } => Err(self.not_settled(&now, trouble)),
+            SettleOutcome::Not { now, trouble } => Err(self.not_settled(seen, &now, trouble)),
         }
     }
 
     /// The actions ended well, and yet it is not as desired; `trouble` says why, where more is known
     /// of it.
-    fn not_settled(&self, now: &[ObservedMember<'a>], trouble: Option<String>) -> Halt {
+    fn not_settled(
+        &self,
+        before: &[ObservedMember<'a>],
+        now: &[ObservedMember<'a>],
+        trouble: Option<String>,
+    ) -> Halt {
         let open: Vec<&ObservedMember> = now.iter().filter(|s| !s.is_settled()).collect();
         let mut what: Vec<String> = open.iter().map(|s| s.what_differs()).collect();
         let mut hopeless = open.iter().filter_map(|s| s.assessment.hopeless.as_ref());
@@ -58,7 +63,8 @@ impl<'a> ChangeStep<'a> {
         if open.iter().all(|s| s.assessment.only_unknown()) {
             return self.unknown(format!("it could not be read again: {what}"));
         }
-        let rival = open.iter().find_map(|s| s.rival());
+        let mut pairs = now.iter().zip(before).filter(|(now, _)| !now.is_settled());
+        let rival = pairs.find_map(|(now, before)| now.set_back_by(before));
         let spares = self.spared(&open);
         let (id, next) = (&self.node.id, &self.shared.next);
         let problem = match (open.iter().all(|s| s.assessment.only_waits()), rival) {

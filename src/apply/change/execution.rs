@@ -171,7 +171,8 @@ impl<'a> ChangeStep<'a> {
         }
     }
 
-    /// The intent, durable before anything is done.
+    /// The intent, durable before anything is done. A first attempt that would disturb its host
+    /// does not begin where the host cannot write that down.
     pub(super) async fn intend(
         &self,
         actions: &[Action],
@@ -180,6 +181,10 @@ impl<'a> ChangeStep<'a> {
         token: Option<String>,
     ) -> Result<StepIntent, Halt> {
         let attempt = earlier.as_ref().map_or(1, |intent| intent.attempt + 1);
+        if let Some(writer) = &self.writer {
+            let recorded = self.shared.record_leaving(self.n, attempt, writer).await;
+            recorded.map_err(Halt::Over)?;
+        }
         let latest: Vec<MemberIntent> = seen
             .iter()
             .map(|seen| seen.intent(self.shared.context.secrets.redaction()))
@@ -205,9 +210,6 @@ impl<'a> ChangeStep<'a> {
         };
         self.shared.journal.commit(entry).await?;
         self.shared.note_acted(self.n);
-        if let Some(writer) = &self.writer {
-            self.shared.record_leaving(self.n, writer).await;
-        }
         Ok(intent)
     }
 

@@ -183,6 +183,7 @@ impl<'a> ChangeStep<'a> {
             node: node.clone(),
             guard: watch.token.clone(),
             seconds,
+            hosts_passed: !self.behind.is_empty(),
         };
         self.shared.journal.commit(entry).await?;
         (self.shared.sink)(RunEvent::GuardArmed { node, seconds });

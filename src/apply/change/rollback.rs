@@ -130,8 +130,9 @@ impl<'a> ChangeStep<'a> {
     }
 
     /// An earlier part of the run died with its guard still armed. What is in sync is confirmed
-    /// over this connection, which is a new one; anything else is put back first. True when the
-    /// host has to be re-checked.
+    /// over this connection, which is a new one; anything else is put back first, and so is what
+    /// hosts behind a switch have to bear: whether they did was not found out. True when the host
+    /// has to be re-checked.
     pub(super) async fn settle_earlier_guard(
         &mut self,
         earlier: &StepIntent,
@@ -151,13 +152,23 @@ impl<'a> ChangeStep<'a> {
             back,
         };
         match self.standing(&watch).await {
-            RollbackTimerState::None => return Ok(false),
+            RollbackTimerState::None => {
+                let accept = &self.shared.decisions.accept;
+                if seen
+                    .iter()
+                    .all(|s| s.is_settled() && !accept.contains(s.address()))
+                {
+                    self.prove_kept_change(&watch.token).await?;
+                }
+                return Ok(false);
+            }
             RollbackTimerState::Reverted(failed) => {
                 self.note_over(&watch, false, &failed);
                 return Ok(false);
             }
             RollbackTimerState::Armed
                 if seen.iter().all(ObservedMember::is_settled)
+                    && self.hosts_behind().is_none()
                     && self.confirm_guard(&watch).await? =>
             {
                 return Ok(false);

@@ -6,7 +6,8 @@ use railwright_base::{Address, Redaction};
 use railwright_plan::judge::taken_back;
 use railwright_plan::{AppliedResource, Member, Reason};
 use railwright_resource::{
-    Assessment, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind, diff, kind_named,
+    Assessment, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind, kind_named,
+    redacted_assessment,
 };
 use railwright_state::journal::MemberIntent;
 use serde_json::Value;
@@ -58,9 +59,9 @@ pub fn observe_member<'a>(
         None => Assessment::default(),
         Some(kind) if member.removal => match &prior {
             Some(applied) => taken_back(kind, &member.wish.address, applied, answers).0,
-            None => diff::diff_removal(kind, &member.wish, &member.before, answers),
+            None => redacted_assessment::diff_removal(kind, &member.wish, &member.before, answers),
         },
-        Some(kind) => diff::diff_resource(kind, &member.wish, answers),
+        Some(kind) => redacted_assessment::diff_resource(kind, &member.wish, answers),
     };
     ObservedMember {
         member,
@@ -121,6 +122,26 @@ impl ObservedMember<'_> {
         open.filter_map(|attribute| attribute.rival()).next()
     }
 
+    /// Who else has set since `before` what this step took on: what nobody touched since is set
+    /// back by nobody.
+    pub fn set_back_by(&self, before: &ObservedMember<'_>) -> Option<&str> {
+        for (name, attribute) in &self.assessment.attributes {
+            let is_open = !attribute.settles && !attribute.differences().is_empty();
+            let Some(rival) = attribute.rival().filter(|_| is_open) else {
+                continue;
+            };
+            let is_news = match before.assessment.attributes.get(name) {
+                Some(was) => !was.differences().is_empty() && was.rival() != Some(rival),
+                // Nodes of one field that differ alike are one attribute by their names.
+                None => before.rival().is_some_and(|was| was != rival),
+            };
+            if is_news {
+                return Some(rival);
+            }
+        }
+        None
+    }
+
     /// How it stands with what comes about by itself: `2 of 4 nodes give 63 of rdma/a`.
     pub fn what_is_waited_for(&self) -> String {
         let mut words = Vec::new();
@@ -175,7 +196,7 @@ impl ObservedMember<'_> {
             address: self.address().clone(),
             met: self.is_settled() || planned_so,
             fingerprint: self.assessment.fingerprint(),
-            before: diff::redact_recorded_value(&self.before(), redaction),
+            before: redacted_assessment::redact_recorded_value(&self.before(), redaction),
         }
     }
 }

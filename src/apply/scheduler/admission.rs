@@ -3,7 +3,7 @@
 
 use super::super::signal::SchedulerCommand;
 use super::super::steps::{OnNode, StepRole};
-use super::outside::OutageCheckState;
+use super::out_of_service::OutageCheckState;
 use super::{Scheduler, StepProgress};
 use railwright_base::Target;
 use railwright_state::{NodeOutcome, Skip};
@@ -94,8 +94,10 @@ impl Scheduler {
             commands.push(SchedulerCommand::Look);
         }
         let others = match self.is_left_in_doubt(host) {
-            true => self.unavailable_for_certain() - usize::from(self.outside.contains(host)),
-            false => self.unavailable() - usize::from(self.is_out(host)),
+            true => {
+                self.count_out_of_service_for_certain() - usize::from(self.outside.contains(host))
+            }
+            false => self.count_out_of_service() - usize::from(self.is_out(host)),
         };
         let is_out_for_certain = self.is_out(host) && !self.in_doubt.contains(host);
         self.look == OutageCheckState::Fresh
@@ -156,13 +158,16 @@ impl Scheduler {
             if self.is_over(n) || step.wave > wave {
                 continue;
             }
-            let mut free = hosts.clone();
-            free.retain(|host| {
-                self.disturbed.contains_key(host)
+            let mut free = BTreeSet::new();
+            for host in hosts {
+                if self.disturbed.contains_key(host)
                     && !self.isolated.contains_key(host)
                     && !self.has_let_go(n, host)
                     && self.is_through(host, step.wave)
-            });
+                {
+                    free.insert(host.clone());
+                }
+            }
             if !free.is_empty() {
                 return Some((n, free));
             }
@@ -170,14 +175,14 @@ impl Scheduler {
         None
     }
 
-    /// Whether a gate has proven this host already, of which a step gives the node back.
+    /// Whether a gate has proven this host already and let the step that gives its node back go.
     fn has_let_go(&self, gate: usize, host: &Target) -> bool {
         self.let_go
             .iter()
             .any(|(by, n)| *by == gate && self.steps[*n].host() == Some(host))
     }
 
-    /// Whether all that a host does up to this wave is over.
+    /// Whether all that a host does up to this wave is over, but for giving its node back.
     fn is_through(&self, host: &Target, wave: usize) -> bool {
         let mut steps = self.of_target.get(host).into_iter().flatten();
         steps.all(|n| {

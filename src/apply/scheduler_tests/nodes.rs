@@ -34,13 +34,17 @@ fn a_host_whose_node_was_emptied_is_out_until_it_is_given_back() {
         "back-a",
         "the gate has proven it, though not b"
     );
-    assert_eq!(run.scheduler.unavailable(), 1, "no pods are put on it yet");
+    assert_eq!(
+        run.scheduler.count_out_of_service(),
+        1,
+        "no pods are put on it yet"
+    );
     assert_eq!(run.done("back-a").asked(), "drain-b");
     run.done("drain-b");
     assert_eq!(run.done("b").asked(), "gate(a,b)");
     assert_eq!(run.answer("gate", &["a", "b"], true).asked(), "back-b");
     assert_eq!(run.done("back-b").asked(), "end");
-    assert_eq!(run.scheduler.unavailable(), 0);
+    assert_eq!(run.scheduler.count_out_of_service(), 0);
 }
 
 #[test]
@@ -51,7 +55,7 @@ fn what_a_gate_has_proven_is_given_back_whatever_stops_the_rest() {
     assert_eq!(run.answer("gate", &["a"], true).asked(), "back-a");
     assert_eq!(run.done("back-a").asked(), "end");
     assert_eq!(
-        (run.outcome("drain-b"), run.scheduler.unavailable()),
+        (run.outcome("drain-b"), run.scheduler.count_out_of_service()),
         (
             NodeOutcome::Skipped {
                 because: Skip::Deadline
@@ -81,7 +85,7 @@ fn what_no_gate_has_proven_is_not_given_back() {
         "end",
         "a canary that is lost leaves nothing to prove"
     );
-    assert_eq!(run.scheduler.unavailable(), 2);
+    assert_eq!(run.scheduler.count_out_of_service(), 2);
 }
 
 #[test]

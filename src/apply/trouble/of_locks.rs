@@ -2,7 +2,7 @@
 //! it, or its lock cannot be had.
 
 use super::{NextCommands, not_begun};
-use crate::locks::HeldLock;
+use crate::lock_steal::HeldLock;
 use railwright_base::text::one_line;
 use railwright_base::{Diagnostic, Target, TargetKind};
 use railwright_resource::kubernetes_object::access::PREVIEWS_ALONE;

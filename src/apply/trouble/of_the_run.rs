@@ -286,6 +286,37 @@ pub fn record_not_written(target: &Target, reason: &str) -> Diagnostic {
     )
 }
 
+/// What others cannot know of a host whose record does not say that it is out of service.
+const OUTAGE_UNSEEN: &str = "whoever applies from another state folder would not see that it is \
+                             out of service, and could take more hosts out than \
+                             rollout.max_unavailable allows";
+
+/// What is in the way of the record of a host that did not pass its gate.
+pub fn outage_not_recorded(unwritten: Diagnostic) -> Diagnostic {
+    if unwritten.code != "RW0622" {
+        return unwritten;
+    }
+    unwritten
+        .effect(OUTAGE_UNSEEN)
+        .state("it did not pass its gate, which only this side remembers")
+}
+
+/// The host cannot write down that it leaves service, and answers.
+pub fn leaving_not_recorded(node: &str, why: &str, next: &NextCommands) -> Diagnostic {
+    Diagnostic::error(
+        "RW0659",
+        format!(
+            "the host cannot write down that it leaves service: {}",
+            one_line(why, 300)
+        ),
+    )
+    .on(node)
+    .effect(OUTAGE_UNSEEN)
+    .state("nothing of the step was done, and the rest of this host was left alone")
+    .next("make room in /var/lib/railwright on the host, or fix what is in the way there")
+    .next(next.resume())
+}
+
 /// The host would refuse to read its record again.
 pub fn record_too_large(
     target: &Target,

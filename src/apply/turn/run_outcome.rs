@@ -91,8 +91,11 @@ impl Turn {
                 continue;
             }
             waits.insert(n);
+            if !is_by_hand(node) {
+                continue;
+            }
             let earlier = self.shared.earlier_on_target(n);
-            if is_by_hand(node) && earlier.iter().all(|m| outcomes[*m].1.is_done()) {
+            if earlier.iter().all(|m| outcomes[*m].1.is_done()) {
                 let of_wave: &mut Vec<String> = hosts.entry(node.wave).or_default();
                 of_wave.extend(node.target.iter().map(|target| target.name.to_string()));
             }
@@ -173,9 +176,13 @@ async fn store_end(
     };
     finished.map_err(|broken| trouble::journal_broken(&broken, &shared.next))?;
     let folder = &shared.context.folder;
-    let mut state = ClusterState::load(folder)?;
-    state.store(folder)?;
-    Ok(state.outages)
+    let stored = ClusterState::load(folder).and_then(|mut state| {
+        state.store(folder)?;
+        Ok(state.outages)
+    });
+    stored.map_err(|problem| {
+        problem.state("what the run did is in its journal, from which the next command reads it")
+    })
 }
 
 /// Only a run whose journal broke ends with steps that have no outcome.

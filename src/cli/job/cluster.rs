@@ -130,8 +130,11 @@ pub async fn find_single_job(
 ) -> Result<ClusterJob, CommandFailure> {
     let looked = find_jobs_by_name(reader, asked).await?;
     // What was submitted with a job bears its name too.
-    let mut own = looked.jobs.clone();
-    own.retain(|found| found.job.name == asked.job);
+    let named = looked.jobs.iter();
+    let mut own: Vec<ClusterJob> = named
+        .filter(|found| found.job.name == asked.job)
+        .cloned()
+        .collect();
     match (own.pop(), own.is_empty()) {
         (Some(found), true) => Ok(found),
         (Some(last), false) => Err(report_ambiguous_job(asked, own.iter().chain([&last])).into()),

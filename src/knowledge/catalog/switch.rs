@@ -3,8 +3,9 @@
 //! taken from.
 
 use super::table::CatalogRow;
-use crate::spec::model::{Cnp, SwitchOs, Trust, WatchdogTimes};
+use crate::spec::model::{Cnp, Trust, WatchdogTimes};
 use railwright_resource::Disruption;
+use railwright_resource::switch::SwitchSystem;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -33,7 +34,7 @@ pub struct SwitchRow {
     /// The switch chip, such as `Spectrum-4`.
     pub asic: String,
     /// The systems that run on it.
-    pub systems: Vec<SwitchOs>,
+    pub systems: Vec<SwitchSystem>,
     /// The speeds of its ports in Gb/s.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub speeds_gbps: Vec<u32>,

@@ -5,7 +5,8 @@
 use super::headroom::{Chip, HeadroomPort, compute_headroom};
 use super::load::Catalog;
 use super::switch::{BufferModel, CatalogEcnThresholds, SwitchRow, SwitchSystemRow};
-use crate::spec::model::{Cnp, Fabric, SwitchGroup, SwitchOs, WatchdogTimes};
+use crate::spec::model::{Cnp, Fabric, SwitchGroup, WatchdogTimes};
+use railwright_resource::switch::SwitchSystem;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -148,7 +149,7 @@ fn find_vendor_thresholds(
 ) -> Option<CatalogEcnThresholds> {
     let system = system?;
     if let Some(model) = model
-        && system.name == SwitchOs::Sonic.word()
+        && system.name == SwitchSystem::Sonic.word()
     {
         let mut rows = model.ecn.iter();
         let of_speed = rows.find(|ecn| ecn.speed_gbps.is_some() && ecn.speed_gbps == speed_gbps);
@@ -207,7 +208,7 @@ fn compute_lossless_buffer(
     system: &SwitchSystemRow,
     model: &SwitchRow,
 ) -> Option<HeadroomNumbers> {
-    if system.name != SwitchOs::Sonic.word() {
+    if system.name != SwitchSystem::Sonic.word() {
         return None;
     }
     let (speed_gbps, cable_m) = (switch.port_speed_gbps?, u32::from(switch.cable_length_m?));

@@ -2,9 +2,10 @@
 
 use super::context::secret_marks;
 use crate::catalog::{Catalog, EcnNumbers, switch_numbers};
-use crate::spec::model::{Fabric, SwitchOs, SwitchRole, WatchdogTimes};
+use crate::spec::model::{Fabric, SwitchRole, WatchdogTimes};
 use crate::spec::{LoadedSpec, SwitchNode};
 use crate::template::shape::ContextShape;
+use railwright_resource::switch::SwitchSystem;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -30,7 +31,7 @@ pub struct SwitchNames {
     pub name: String,
     /// The system: `sonic`, `cumulus`, `eos`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub os: Option<SwitchOs>,
+    pub os: Option<SwitchSystem>,
     /// The model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,

@@ -104,7 +104,7 @@ fn render_guard_event(event: &RunEvent, in_full: bool) -> Option<String> {
             node,
             confirmed: false,
             failed,
-        } => match one_line(failed.trim(), 160) {
+        } => match one_line(failed.trim(), 400) {
             failed if failed.is_empty() => {
                 format!("{}  rolled back by its guard", describe_step(node))
             }

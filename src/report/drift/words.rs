@@ -52,7 +52,7 @@ pub fn describe_last_applied(finding: &DriftFinding, width: usize) -> String {
         Some(last) => format!("applied {}", format_reading(last, width)),
     };
     match &finding.by {
-        Some(by) => format!("{applied}; {}", clean_line(by)),
+        Some(by) => format!("{applied}; {}", clean_line(by.words())),
         None => applied,
     }
 }

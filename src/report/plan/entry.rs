@@ -315,7 +315,7 @@ fn render_differences(members: &[&Member]) -> String {
     let mut out = String::new();
     for (place, difference) in members[0].differences.iter().enumerate() {
         let by = match &difference.by {
-            Some(by) => format!(" ({})", clean_line(by)),
+            Some(by) => format!(" ({})", clean_line(by.words())),
             None => String::new(),
         };
         out.push_str(&wrap::wrap_field_line(

@@ -5,6 +5,7 @@ use super::entry::{
     render_residue, select_change_symbol, wrap_entry_line,
 };
 use super::new_values::{render_object_fields, render_preview_note};
+use crate::text_difference::render_text_difference;
 use crate::value;
 use crate::wrap;
 use railwright_base::text::clean_line;
@@ -91,7 +92,7 @@ fn render_full_member(member: &Member) -> String {
             99,
         ));
         out.push_str(
-            &value::text_difference(&difference.found, &difference.wanted, "         ")
+            &render_text_difference(&difference.found, &difference.wanted, "         ")
                 .unwrap_or_default(),
         );
     }
@@ -102,7 +103,7 @@ fn render_full_member(member: &Member) -> String {
             &format!("{}{change}", format_difference_label(since)),
         ));
         out.push_str(
-            &value::text_difference(&since.wanted, &since.found, "         ").unwrap_or_default(),
+            &render_text_difference(&since.wanted, &since.found, "         ").unwrap_or_default(),
         );
     }
     out

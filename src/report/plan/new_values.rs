@@ -5,7 +5,7 @@ use crate::{value, wrap};
 use railwright_base::quote;
 use railwright_base::text::clean_line;
 use railwright_plan::Member;
-use railwright_resource::{DesiredResource, Reading, kubernetes_object};
+use railwright_resource::{DesiredResource, Provenance, Reading, kubernetes_object};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How many fields of a new object a plan shows; `show` has them all.
@@ -44,8 +44,8 @@ pub fn render_preview_note(member: &Member) -> String {
         .iter()
         .filter_map(|difference| difference.by.as_ref())
     {
-        if member.wish.kind == "kubernetes_object" || by.starts_with("not previewed") {
-            return wrap_entry_line("preview  ", by);
+        if member.wish.kind == "kubernetes_object" || matches!(by, Provenance::NotPreviewed(_)) {
+            return wrap_entry_line("preview  ", by.words());
         }
     }
     String::new()

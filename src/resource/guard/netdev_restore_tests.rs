@@ -348,3 +348,23 @@ fn a_lease_is_left_alone_after_a_boot() {
     );
     assert_eq!(after, "10.1.0.1/24\n10.4.0.1/24\n");
 }
+
+/// Disks full of logs are common on hosts whose network breaks.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_kernel_setting_comes_back_where_the_disk_is_full() {
+    if no_namespace() {
+        return;
+    }
+    let setting = json!({ "key": "net.ipv4.conf.lo.rp_filter", "value": "2" });
+    let guard = Guard::over(&[], [&of("sysctl", setting)]).unwrap();
+    let between = "c=$(mktemp -d); cp -a \"$k/.\" \"$c\"; mount -t tmpfs -o size=64k t \"$k\"; cp -a \
+                   \"$c/.\" \"$k\"; rm -r \"$c\"; cat /dev/zero >\"$k/full\" 2>/dev/null\n\
+                   echo 2 >/proc/sys/net/ipv4/conf/lo/rp_filter";
+    assert_comes_back(
+        &guard,
+        "",
+        between,
+        "cat /proc/sys/net/ipv4/conf/lo/rp_filter",
+    );
+}

@@ -12,7 +12,7 @@ use railwright_base::quote::quote_for_shell;
 /// Keeps everything as it is now; ends with another status than 0 where something could not be
 /// kept.
 pub fn keep_script(guard: &Guard) -> String {
-    let mut out = String::from(KEEP_FILE);
+    let mut out = format!("{KEEP_SAID}{KEEP_FILE}");
     for (n, keep) in guard.keeps.iter().enumerate() {
         let line = match keep {
             Keep::File { path } => format!("keep_file {n} {}", quote_for_shell(path)),
@@ -41,7 +41,7 @@ pub fn keep_script(guard: &Guard) -> String {
             Keep::Ipv6 => format!("n={n}\n{ROUTES}{KEEP_IPV6}"),
             Keep::Unit { name } => {
                 format!(
-                    "systemctl show -p ActiveState,UnitFileState -- {} >\"$k/{n}\" || exit 74",
+                    "keep_said {n} systemctl show -p ActiveState,UnitFileState -- {}",
                     quote_for_shell(name)
                 )
             }
@@ -164,6 +164,12 @@ fn render_own_values(guard: &Guard, keep: &Keep, separator: &str) -> String {
     format!("ours={}\n", quote_for_shell(&ours.join(separator)))
 }
 
+/// `keep_said NAME COMMAND...` keeps what a command prints. The shell writes it: `ip` and
+/// `systemctl` end with 0 where the disk is full.
+const KEEP_SAID: &str = r#"keep_said() { f=$k/$1; shift; o=$("$@") || exit 74; printf '%s' "${o:+$o
+}" >>"$f" || exit 74; }
+"#;
+
 /// Of a file that is not there the deepest folder that is, so that none stays which came with the
 /// file.
 const KEEP_FILE: &str = "keep_file() {\n\
@@ -196,11 +202,11 @@ set -e; into "${f%/*}"; inside; cp -a -- "$k/$n" ./new; mv -fT ./new "../${f##*/
 /// redirects are taken (devinet.c, inet_forward_change).
 const KEEP_EACH: &str = r#"e=; case $p in */conf/all/*) e="${p%/all/*}/*/${p##*/}" ;; esac
 case $p in */ipv4/conf/all/forwarding | */ipv4/ip_forward) e="$e /proc/sys/net/ipv4/conf/*/forwarding /proc/sys/net/ipv4/conf/*/accept_redirects" ;; esac
-for v in $e; do echo "$v $(cat "$v")"; done >"$k/$n.each""#;
+for v in $e; do echo "$v $(cat "$v")" || exit 74; done >"$k/$n.each" || exit 74"#;
 
 /// What holds neither its earlier value nor one of the change (`$ours`) is somebody else's, or after
-/// a boot what the host boots with. All is read before anything is written: the kernel writes to
-/// others with it.
+/// a boot what the host boots with. All is read before anything is written, since the kernel writes
+/// to others with it; and it is held in the arguments, since the disk may be full.
 const RESTORE_SYSCTL: &str = r#"[ -e "$k/$n" ] || exit 0
 s=0
 plain() { set -f; set -- $1; set +f; echo "$*"; }
@@ -209,12 +215,12 @@ is=$(plain "$(cat "$1")"); to=$(plain "$2")
 [ "$is" != "$to" ] && [ "${1##*/}" = "${p##*/}" ] || return 0
 printf '%s\n' "$ours" | grep -qxF -e "$is" || { to=$is; [ -n "$boot" ] || { echo "$1: somebody else has set it to $is since, and it stays so"; s=1; }; }
 }
-back_to "$p" "$(cat "$k/$n")"; echo "$p $to" >"$k/$n.back"
+back_to "$p" "$(cat "$k/$n")"; set -- "$p" "$to"
 while read -r v value; do
 [ "$v" != "$p" ] && [ -e "$v" ] || continue
-back_to "$v" "$value"; echo "$v $to" >>"$k/$n.back"
-done <"$k/$n.each"
-while read -r v value; do [ "$(plain "$(cat "$v")")" = "$value" ] || echo "$value" >"$v" || s=1; done <"$k/$n.back"
+back_to "$v" "$value"; set -- "$@" "$v" "$to"
+done <"$k/$n.each" || s=1
+while [ $# -gt 0 ]; do [ "$(plain "$(cat "$1")")" = "$2" ] || echo "$2" >"$1" || s=1; shift 2; done
 exit $s
 "#;
 
@@ -222,12 +228,13 @@ exit $s
 /// addresses and routes with theirs.
 const KEEP_LINK: &str = r#"above() { echo "$1"; for u in "/sys/class/net/$1"/upper_*; do [ ! -e "$u" ] || above "${u##*/upper_}"; done; }
 if [ -e "/sys/class/net/$i" ]; then
-above "$i" >"$k/$n.links" || exit 74
+keep_said "$n.links" above "$i"
 for i in $(cat "$k/$n.links"); do
-cat "/sys/class/net/$i/mtu" >"$k/$n.$i.mtu" && cat "/sys/class/net/$i/flags" >"$k/$n.$i.flags" && ip -o addr show dev "$i" >>"$k/$n.addresses" || exit 74
-for v in addr_gen_mode disable_ipv6 accept_ra; do cat "/proc/sys/net/ipv6/conf/$i/$v" >"$k/$n.$i.$v" 2>/dev/null || rm -f "$k/$n.$i.$v"; done
+cat "/sys/class/net/$i/mtu" >"$k/$n.$i.mtu" && cat "/sys/class/net/$i/flags" >"$k/$n.$i.flags" || exit 74
+keep_said "$n.addresses" ip -o addr show dev "$i"
+for v in addr_gen_mode disable_ipv6 accept_ra; do p=/proc/sys/net/ipv6/conf/$i/$v; [ ! -e "$p" ] || cat "$p" >"$k/$n.$i.$v" || exit 74; done
 done
-paths >"$k/$n.routes" || exit 74
+keep_said "$n.routes" paths
 fi"#;
 
 /// Of what `ip -o addr show` tells: each address by itself, and the addresses of the kept file that
@@ -255,7 +262,7 @@ done <"$k/$n.addresses"
 "#;
 
 const KEEP_IPV6: &str = r#"if [ -e /proc/sys/net/ipv6 ]; then
-ip -6 -o addr show >"$k/$n.addresses" && paths >"$k/$n.routes" || exit 74
+keep_said "$n.addresses" ip -6 -o addr show; keep_said "$n.routes" paths
 fi"#;
 
 /// Nothing is taken away, and what is of a netdev that is gone by then is left out. A route that
@@ -310,9 +317,11 @@ esac
 exit $s
 "#;
 
-/// `try NAME SCRIPT`. `timeout` of busybox knows no long options and is good enough here.
-const TRY: &str = "try() {\n\
+/// `try NAME SCRIPT`. `timeout` of busybox knows no long options and is good enough here. Without a
+/// log it goes on: a redirection that fails would keep the script from running.
+const TRY: &str = "log=$k/../log; (: >>\"$log\") 2>/dev/null || log=/dev/null\n\
+                   try() {\n\
                    T=; command -v timeout >/dev/null 2>&1 && T=\"timeout $l\"\n\
-                   k=$k boot=$boot $T sh -c \"$2\" </dev/null >>\"$k/../log\" 2>&1 || \
+                   k=$k boot=$boot $T sh -c \"$2\" </dev/null >>\"$log\" 2>&1 || \
                    failed=\"$failed $1\"\n\
                    }\n";

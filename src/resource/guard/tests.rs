@@ -472,3 +472,22 @@ fn a_unit_is_enabled_and_masked_for_as_long_as_it_was() {
         assert_eq!(before, after, "{was}, {between}");
     }
 }
+
+/// `systemctl` and `ip` end with 0 whatever becomes of what they print.
+#[test]
+fn what_a_full_disk_does_not_take_was_not_kept() {
+    let restart = Action::Unit {
+        name: "a.service".into(),
+        verb: super::super::action::UnitVerb::Restart,
+    };
+    let guard = Guard::over(&[restart], []).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink("/dev/full", folder.path().join("0")).unwrap();
+    let script = format!(
+        "k={}; systemctl() {{ echo UnitFileState=enabled || :; }}\n{}",
+        folder.path().display(),
+        script::keep_script(&guard)
+    );
+    let kept = Command::new("sh").args(["-c", &script]).output().unwrap();
+    assert_eq!(kept.status.code(), Some(74));
+}

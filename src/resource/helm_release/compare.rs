@@ -9,14 +9,17 @@ use super::release_object::{
 use super::rendered_objects::{DELETED_FIRST, HOOK, HOOK_DELETION, called, index_objects_by_name};
 use super::request::secret_label;
 use super::secret_values::{
-    HIDDEN, collect_secret_texts, hide_field_values, hide_found, is_secret_field, visit_values,
+    HIDDEN, HiddenPlace, build_secret_redaction, hide_field_values, hide_found, hide_name,
+    is_secret_field, merge_hidden_change, visit_values,
 };
+use crate::Provenance;
 use crate::body::read_text_at;
 use crate::kubernetes_object::fields_of_others::{ForeignField, list_foreign_fields};
 use crate::kubernetes_object::manifest::{self, without_servers_part};
 use crate::kubernetes_object::ownership::find_field_managers;
 use crate::kubernetes_object::paths::{self, FieldDifference};
 use crate::kubernetes_object::request::ObjectName;
+use railwright_base::Redaction;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -32,7 +35,7 @@ pub struct HelmReleaseChange {
     pub found: Option<Value>,
     /// Who made it so, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub by: Option<String>,
+    pub by: Option<Provenance>,
     /// When somebody set it, RFC 3339, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
@@ -49,6 +52,13 @@ pub struct HelmReleaseChange {
     /// became of its objects.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub rendered: bool,
+    /// True where neither value is shown.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hidden: bool,
+    /// What a field is called in the end where nothing of it is shown. Until then `name` tells it
+    /// from others.
+    #[serde(skip)]
+    pub place: Option<HiddenPlace>,
 }
 
 /// One object of a release, with what the cluster says of it.
@@ -63,6 +73,10 @@ pub struct HelmReleaseObject {
 
 /// Helm's name as a field manager.
 const HELM: &str = "helm";
+/// The annotation of an object of a release, which those of hooks do not have (helm/helm:
+/// pkg/action/validate.go).
+const RELEASE_NAME: &str = "meta.helm.sh/release-name";
+
 /// Objects that a release renders to, hooks among them, against those that it was installed with.
 pub fn diff_rendered_objects(wanted: &[Value], installed: &[Value]) -> Vec<HelmReleaseChange> {
     let (wanted, installed) = (
@@ -114,7 +128,7 @@ pub fn diff_live_objects(all: &[HelmReleaseObject], fixes_all: bool) -> Vec<Helm
             continue;
         };
         let Some(live) = &one.live else {
-            let by = Some("somebody deleted it".to_owned());
+            let by = Some(Provenance::Note("somebody deleted it".to_owned()));
             out.push(HelmReleaseChange {
                 name,
                 wanted: Some("present".into()),
@@ -133,7 +147,7 @@ pub fn diff_live_objects(all: &[HelmReleaseObject], fixes_all: bool) -> Vec<Helm
                 .into_iter()
                 .find(|holder| is_other_than_helm(&holder.manager));
             let mut change = HelmReleaseChange {
-                by: others.as_ref().map(|holder| holder.told()),
+                by: others.as_ref().map(|holder| holder.provenance()),
                 since: others.map(|holder| holder.time),
                 stays: !fixes_all && !is_built_in(&one.manifest),
                 ..build_field_change(&name, &one.manifest, &field)
@@ -154,7 +168,7 @@ pub fn diff_live_objects(all: &[HelmReleaseObject], fixes_all: bool) -> Vec<Helm
 }
 
 /// Notes of objects that a revision brings (`new`) what is on the cluster already: Helm takes over
-/// what bears the marks of the release, and deletes what has the name of a hook.
+/// what bears the marks of the release.
 pub fn add_present_objects(
     changes: &mut Vec<HelmReleaseChange>,
     new: &[HelmReleaseObject],
@@ -165,16 +179,101 @@ pub fn add_present_objects(
         let Some(object) = manifest::parse_object_name(&one.manifest) else {
             continue;
         };
-        let shown = called(&one.manifest, &object);
+        let shown = object.to_string();
         if let Some(change) = changes.iter_mut().find(|change| change.name == shown) {
             change.found = Some("present".into());
         }
-        if find_annotation(&one.manifest, HOOK).is_none() {
-            changes.extend(diff_live_objects(std::slice::from_ref(one), fixes_all));
-        } else if let Some(change) = changes.iter_mut().find(|change| change.name == shown) {
-            change.interrupts = list_hook_words(&one.manifest, HOOK_DELETION)
-                .any(|policy| policy == DELETED_FIRST)
-                .then(|| format!("{object} is there already, and is deleted to make the {shown}"));
+        changes.extend(diff_live_objects(std::slice::from_ref(one), fixes_all));
+    }
+}
+
+/// The events by which hooks run with a first install.
+pub const INSTALL_EVENTS: [&str; 2] = ["pre-install", "post-install"];
+/// Those of an upgrade.
+pub const UPGRADE_EVENTS: [&str; 2] = ["pre-upgrade", "post-upgrade"];
+/// Those of a removal.
+pub const UNINSTALL_EVENTS: [&str; 2] = ["pre-delete", "post-delete"];
+
+/// Of these objects the hooks that run at one of these events and first delete what has their name.
+/// Of definitions Helm does so only where they are items of a list (helm/helm:
+/// pkg/action/hooks.go, `deleteHookByPolicy`), which is not told apart here.
+pub fn list_deleting_hooks(objects: &[Value], events: &[&str]) -> Vec<Value> {
+    let mut hooks = Vec::new();
+    for object in objects {
+        let mut deletions = list_hook_words(object, HOOK_DELETION);
+        if list_hook_words(object, HOOK).any(|event| events.contains(&event))
+            && deletions.any(|policy| policy == DELETED_FIRST)
+        {
+            hooks.push(object.clone());
+        }
+    }
+    hooks
+}
+
+/// What is deleted to make a hook, where no run of the hook made it. `live`: the object of that
+/// name; why it could not be read as the error. `is_left`: the last run left one.
+pub fn describe_hook_deletion(
+    hook: &Value,
+    object: &ObjectName,
+    live: Result<Option<Value>, String>,
+    is_left: bool,
+) -> Option<HelmReleaseChange> {
+    let shown = called(hook, object);
+    let (mut found, mut interrupts, mut by) = (None, None, None);
+    match live {
+        Ok(None) => return None,
+        Ok(Some(live)) if is_left && is_made_by_hook(&live) => return None,
+        Ok(Some(_)) => {
+            found = Some("present".into());
+            interrupts = Some(format!(
+                "{object} is there already, and is deleted to make the {shown}"
+            ));
+        }
+        Err(reason) => by = Some(Provenance::presence_unknown(reason)),
+    }
+    Some(HelmReleaseChange {
+        name: shown,
+        wanted: Some("made".into()),
+        found,
+        by,
+        interrupts,
+        ..HelmReleaseChange::default()
+    })
+}
+
+/// Helm set some field of it, and it is no object of a release.
+fn is_made_by_hook(live: &Value) -> bool {
+    let entries = live
+        .pointer("/metadata/managedFields")
+        .and_then(Value::as_array);
+    let mut managers = entries
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| read_text_at(entry, "/manager"));
+    managers.any(|manager| !is_other_than_helm(manager))
+        && find_annotation(live, RELEASE_NAME).is_none()
+}
+
+/// Notes what is deleted to make hooks: with the change of the hook where there is one, and else
+/// with what varies, since it is no reason for a revision by itself.
+pub fn add_hook_deletions(
+    changes: &mut [HelmReleaseChange],
+    varying: &mut Vec<HelmReleaseChange>,
+    deletions: Vec<HelmReleaseChange>,
+) {
+    for deletion in deletions {
+        let known = changes
+            .iter_mut()
+            .chain(varying.iter_mut())
+            .find(|change| change.name == deletion.name);
+        match known {
+            Some(change) => {
+                change.wanted = deletion.wanted;
+                change.found = deletion.found;
+                change.by = deletion.by;
+                change.interrupts = deletion.interrupts;
+            }
+            None => varying.push(deletion),
         }
     }
 }
@@ -188,7 +287,7 @@ fn build_addition(name: &str, object: &Value, field: ForeignField) -> HelmReleas
     let mut change = HelmReleaseChange {
         name: format!("{name}: {}", field.shown),
         found: Some(field.value),
-        by: Some(field.manager.told()),
+        by: Some(field.manager.provenance()),
         since: Some(field.manager.time),
         added: true,
         ..HelmReleaseChange::default()
@@ -243,7 +342,9 @@ pub fn diff_release_values(
     let (wanted, installed) = (normalize_values(wanted), normalize_values(installed));
     let mut changes = Vec::new();
     for field in paths::diff_fields(&wanted, &installed, false) {
-        let (wanted, found) = if is_secret_field(&field, hidden) {
+        let is_secret = is_secret_field(&field, hidden);
+        let place = HiddenPlace::new("values.", &field);
+        let (wanted, found) = if is_secret {
             hide_field_values(&field)
         } else {
             (field.wanted, field.found)
@@ -253,6 +354,8 @@ pub fn diff_release_values(
             wanted,
             found,
             rendered: true,
+            hidden: is_secret,
+            place: Some(place),
             ..HelmReleaseChange::default()
         });
     }
@@ -269,56 +372,59 @@ fn normalize_values(values: &Value) -> Value {
 
 /// Hides what holds a text that the installed values have where a secret is, and every field of a
 /// rendered object where there is a secret at all: a chart puts it where it likes, and in what form
-/// it likes (base64 in an annotation).
+/// it likes (base64 in an annotation). What is hidden goes by its place, for an item of a list is
+/// known by what it holds.
 pub fn conceal_secret_changes(
-    changes: &mut [HelmReleaseChange],
+    changes: &mut Vec<HelmReleaseChange>,
     installed: &Value,
     hidden: &[String],
 ) {
-    let secrets = collect_secret_texts(installed, hidden);
+    let secrets = build_secret_redaction(installed, hidden);
     let has_secrets = !secrets.is_empty() || !hidden.is_empty();
-    for (n, change) in changes.iter_mut().enumerate() {
-        let is_rendered = is_rendered_field(change);
-        if is_rendered {
-            conceal_field_name(change, n, &secrets);
-        }
+    let mut shown: Vec<HelmReleaseChange> = Vec::new();
+    for (n, mut change) in std::mem::take(changes).into_iter().enumerate() {
+        let is_rendered = is_rendered_field(&change);
         if contains_secret(&change.wanted, &secrets)
             || contains_secret(&change.found, &secrets)
             || (has_secrets && is_rendered)
         {
             change.wanted = change.wanted.as_ref().map(|_| HIDDEN.into());
-            hide_found(change);
+            hide_found(&mut change);
+        }
+        hide_name(&mut change);
+        if is_rendered {
+            conceal_field_name(&mut change, n, &secrets);
+        }
+        let is_same = |other: &HelmReleaseChange| other.hidden && other.name == change.name;
+        match shown.iter().position(is_same).filter(|_| change.hidden) {
+            Some(at) => merge_hidden_change(&mut shown[at], change),
+            None => shown.push(change),
         }
     }
+    *changes = shown;
 }
 
 /// True for a field of a rendered object: what becomes of a whole object is no value of it.
 fn is_rendered_field(change: &HelmReleaseChange) -> bool {
-    let is_whole = [&change.wanted, &change.found]
-        .into_iter()
-        .flatten()
-        .all(|value| value == "present" || value == "made");
-    !change.name.starts_with("values.") && !is_whole
+    !change.name.starts_with("values.") && change.name.contains(": ")
 }
 
 /// Hides secrets in the name of a field of the chart, and numbers it. The names of values are the
 /// spec's own, and say what a change disturbs.
-fn conceal_field_name(change: &mut HelmReleaseChange, n: usize, secrets: &[String]) {
+fn conceal_field_name(change: &mut HelmReleaseChange, n: usize, secrets: &Redaction) {
     let Some((object, field)) = change.name.split_once(": ") else {
         return;
     };
-    let mut concealed = field.to_owned();
-    for secret in secrets {
-        concealed = concealed.replace(secret.as_str(), HIDDEN);
-    }
+    let concealed = secrets.replace(field);
     if concealed != field {
         change.name = format!("{object}: {concealed} {n}");
     }
 }
 
-fn contains_secret(value: &Option<Value>, secrets: &[String]) -> bool {
-    let text = value.as_ref().map(Value::to_string).unwrap_or_default();
-    secrets.iter().any(|secret| text.contains(secret))
+fn contains_secret(value: &Option<Value>, secrets: &Redaction) -> bool {
+    value
+        .as_ref()
+        .is_some_and(|value| secrets.finds_in(&value.to_string()))
 }
 
 /// Places in these values that the labels of a release name.
@@ -439,6 +545,8 @@ fn build_field_change(name: &str, object: &Value, field: &FieldDifference) -> He
         wanted,
         found,
         interrupts,
+        hidden: is_secret(object),
+        place: Some(HiddenPlace::new(&format!("{name}: "), field)),
         ..HelmReleaseChange::default()
     }
 }

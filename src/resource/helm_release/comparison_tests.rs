@@ -5,6 +5,7 @@ use super::compare::{self, HelmReleaseChange, HelmReleaseObject};
 use super::request::{HelmReleaseState, secret_label};
 use super::tests::{installed, is, judged, said, wish};
 use super::{rendered_objects, rights};
+use crate::kubernetes_object::manifest;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -87,13 +88,14 @@ fn values_are_compared_and_what_may_be_secret_is_not_shown() {
         name: name.to_owned(),
         wanted: Some(json!(1)),
         ..HelmReleaseChange::default()
-    });
+    })
+    .to_vec();
     compare::conceal_secret_changes(&mut named, &found, &["/token".to_owned()]);
     let names: Vec<&str> = named.iter().map(|change| change.name.as_str()).collect();
     assert_eq!(
         names,
         [
-            "ConfigMap.core a: data.(not shown) 0",
+            "ConfigMap.core a: data.[secret of the release] 0",
             "ConfigMap.core old-secret",
             "values.old-secret.version"
         ]
@@ -127,6 +129,63 @@ fn values_are_compared_and_what_may_be_secret_is_not_shown() {
     for name in ["upward", "power", "keyboard", "stopWatch"] {
         assert!(!hides(name), "{name}");
     }
+}
+
+/// A secret may name the item of a list, or a key.
+#[test]
+fn what_is_not_shown_is_named_by_its_place() {
+    let keys = |key: &str| json!([{ "key": key, "role": "admin" }]);
+    let config = |key: &str| json!({ "keys": keys(key) }).to_string();
+    let values = |key: &str| json!({ "keys": keys(key), "conf": config(key) });
+    let secret = |key: &str| json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "s" }, "stringData": { "c.json": config(key) } });
+    let map = |data: Value| json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "a" }, "data": data });
+    let base64 = "T0xEc2VjcmV0LWh1bnRlcjI";
+    let (old, new) = (values("OLDsecret-hunter2"), values("NEWsecret-hunter3"));
+    let objects = |data: Value, key: &str| [map(data), secret(key)];
+    let names_of = |changes: &mut Vec<HelmReleaseChange>, hidden: &[&str]| -> Vec<String> {
+        let hidden: Vec<String> = hidden.iter().map(|at| (*at).to_owned()).collect();
+        compare::conceal_secret_changes(changes, &old, &hidden);
+        let all = serde_json::to_string(changes).unwrap();
+        for secret in ["OLDsecret", "NEWsecret", base64, "live-key"] {
+            assert!(!all.contains(secret), "{all}");
+        }
+        changes.iter().map(|change| change.name.clone()).collect()
+    };
+    let hidden = ["/keys/0/key", "/conf"];
+    let mut changes = compare::diff_release_values(&new, &old, &hidden.map(str::to_owned));
+    changes.extend(compare::diff_rendered_objects(
+        &objects(json!({ "c.json": config("x") }), "live-key-2"),
+        &objects(
+            json!({ base64: "made", "c.json": config(&format!("{base64}=")) }),
+            "live-key-1",
+        ),
+    ));
+    assert_eq!(
+        names_of(&mut changes, &hidden),
+        [
+            "values.conf",
+            "values.keys[0]",
+            "ConfigMap.core a: data.[secret of the release] 4",
+            "ConfigMap.core a: data.\"c.json\"",
+            "Secret.core s: stringData.\"c.json\"",
+        ]
+    );
+    for change in [&changes[0], &changes[1], &changes[4]] {
+        assert!(
+            change.wanted.is_some() && change.found.is_some(),
+            "{change:?}"
+        );
+    }
+    // Nothing of a Secret is shown, whether the spec has secrets or not.
+    let mut one = compare::diff_rendered_objects(&[secret("live-key-2")], &[secret("live-key-1")]);
+    assert_eq!(
+        names_of(&mut one, &[]),
+        ["Secret.core s: stringData.\"c.json\""]
+    );
+    let part = |role: &str| json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "s" }, "stringData": { "c.json": role } });
+    let mut less = compare::diff_rendered_objects(&[part("{}")], &[part("{\"live-key\":1}")]);
+    names_of(&mut less, &[]);
+    assert!(less[0].wanted.is_some(), "the text stays: {less:?}");
 }
 
 #[test]
@@ -182,15 +241,9 @@ fn fields_that_are_shown_alike_do_not_hide_each_other() {
 /// Helm deletes what has the name of a hook, and takes over what bears the marks of the release.
 #[test]
 fn what_a_revision_brings_and_is_there_already_is_told() {
-    let object = |word: &str, hook: bool| {
-        let mut object = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "a" }, "data": { "k": word } });
-        if hook {
-            object["metadata"]["annotations"] = json!({ "helm.sh/hook": "pre-install", "helm.sh/hook-delete-policy": "before-hook-creation" });
-        }
-        object
-    };
-    let told = |hook: bool, live: Option<Value>| {
-        let manifest = object("one", hook);
+    let object = |word: &str| json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "a" }, "data": { "k": word } });
+    let told = |live: Option<Value>| {
+        let manifest = object("one");
         let mut changes = compare::diff_rendered_objects(std::slice::from_ref(&manifest), &[]);
         let new = HelmReleaseObject {
             preview: Some(manifest.clone()),
@@ -200,21 +253,67 @@ fn what_a_revision_brings_and_is_there_already_is_told() {
         compare::add_present_objects(&mut changes, &[new], false);
         changes
     };
-    assert_eq!(told(false, None)[0].found, None);
-    let there = told(false, Some(object("USERDATA", false)));
+    assert_eq!(told(None)[0].found, None);
+    let there = told(Some(object("USERDATA")));
     assert_eq!(
         (there[0].found.clone(), there[1].found.clone()),
         (Some(json!("present")), Some(json!("USERDATA")))
     );
-    let deleted = told(true, Some(object("USERDATA", false)));
-    assert_eq!(deleted.len(), 1);
-    assert_eq!(
-        deleted[0].interrupts.as_deref(),
-        Some(
-            "ConfigMap.core a is there already, and is deleted to make the hook ConfigMap.core a \
-             (pre-install)"
-        )
-    );
+}
+
+fn hook(events: &str, policy: &str) -> Value {
+    let annotations = json!({ "helm.sh/hook": events, "helm.sh/hook-delete-policy": policy });
+    json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "a", "annotations": annotations } })
+}
+
+/// Whoever made it, unless a run of the hook left it.
+#[test]
+fn what_is_deleted_to_make_a_hook_is_told() {
+    let deleting = |events: &str, policy: &str| {
+        !compare::list_deleting_hooks(&[hook(events, policy)], &compare::UPGRADE_EVENTS).is_empty()
+    };
+    let first = "before-hook-creation";
+    assert!(deleting(
+        "pre-install,post-upgrade",
+        &format!("{first},hook-succeeded")
+    ));
+    assert!(!deleting("pre-install,pre-delete", first) && !deleting("pre-upgrade", "hook-failed"));
+
+    let hook = hook("pre-upgrade", first);
+    let object = manifest::parse_object_name(&hook).unwrap();
+    let told = |live: Result<Option<Value>, String>, is_left: bool| {
+        compare::describe_hook_deletion(&hook, &object, live, is_left)
+    };
+    let made_by = |manager: &str, annotations: Value| {
+        let managed = json!([{ "manager": manager }]);
+        Ok(Some(
+            json!({ "metadata": { "managedFields": managed, "annotations": annotations } }),
+        ))
+    };
+    assert_eq!(told(Ok(None), true), None);
+    assert_eq!(told(made_by("helm", json!({})), true), None);
+    let of_a_release = json!({ "meta.helm.sh/release-name": "rails" });
+    let said = "ConfigMap.core a is there already, and is deleted to make the hook \
+                ConfigMap.core a (pre-upgrade)";
+    for (live, is_left) in [
+        (made_by("helm", json!({})), false),
+        (made_by("kubectl-create", json!({})), true),
+        (made_by("helm", of_a_release), true),
+    ] {
+        let change = told(live, is_left).unwrap();
+        assert_eq!(change.interrupts.as_deref(), Some(said));
+        assert_eq!(change.found, Some(json!("present")));
+    }
+    let unknown = told(Err("forbidden".to_owned()), true).unwrap();
+    assert_eq!((unknown.found, unknown.by.is_some()), (None, true));
+
+    let deletion = || told(made_by("kubectl-create", json!({})), false).unwrap();
+    let mut varying = compare::diff_rendered_objects(std::slice::from_ref(&hook), &[]);
+    compare::add_hook_deletions(&mut [], &mut varying, vec![deletion()]);
+    assert_eq!((varying.len(), varying[0].interrupts.is_some()), (1, true));
+    let mut varying = Vec::new();
+    compare::add_hook_deletions(&mut [], &mut varying, vec![deletion()]);
+    assert_eq!(varying, [deletion()]);
 }
 
 /// A new revision asks the object on the cluster, and takes no other word than `keep`.

@@ -5,6 +5,7 @@ use super::body::parse_disruption_word;
 use super::compare::HelmReleaseChange;
 use super::request::{DESCRIPTION, HelmReleasePreview, HelmReleaseState, InstalledRelease};
 use super::{insert_attribute, insert_presence_attribute, parse_helm_release};
+use crate::Provenance;
 use crate::body::read_flag_field;
 use crate::kubernetes_object::paths;
 use crate::{Action, Assessment, Attribute, DesiredResource, Disruption, Plane, Reading};
@@ -165,7 +166,7 @@ impl RenderedRelease<'_> {
                 || value.clone(),
                 |text| secret::render_secret_marks(text).into(),
             );
-            let name = format!("values.{path}");
+            let name = secret::render_secret_marks(&format!("values.{path}"));
             insert_attribute(assessment, &name, Reading::Is(shown), Reading::Absent);
         }
     }
@@ -212,16 +213,16 @@ impl RenderedRelease<'_> {
     }
 
     /// Who made the newest revision, where it is not one of ours.
-    fn describe_foreign_revision(&self) -> Option<String> {
+    fn describe_foreign_revision(&self) -> Option<Provenance> {
         let foreign = self
             .installed
             .filter(|installed| installed.description != DESCRIPTION)?;
-        Some(format!(
+        Some(Provenance::Note(format!(
             "revision {} of {} is not ours ({})",
             foreign.record.revision,
             truncate_to_seconds(&foreign.updated),
             one_line(&foreign.description, 60)
-        ))
+        )))
     }
 }
 
@@ -243,7 +244,7 @@ fn add_declared_disruption(
     change: &HelmReleaseChange,
     assessment: &mut Assessment,
 ) {
-    let Some((path, word)) = find_declared_disruption(wish, &change.name) else {
+    let Some((path, word)) = find_declared_disruption(wish, change) else {
         return;
     };
     assessment.disruption = assessment.disruption.max(word);
@@ -283,21 +284,33 @@ fn describe_followup_action(word: Disruption) -> &'static str {
     }
 }
 
-/// The class that the wish gives to a value, or to one around it.
-fn find_declared_disruption(wish: &DesiredResource, changed: &str) -> Option<(String, Disruption)> {
-    // A path of the spec has no quotes around a key that holds a dot.
-    let changed = changed.strip_prefix("values.")?.replace('"', "");
+/// The highest class that the wish gives to a value, or to one around it or within it.
+fn find_declared_disruption(
+    wish: &DesiredResource,
+    change: &HelmReleaseChange,
+) -> Option<(String, Disruption)> {
+    // A path of the spec has no quotes around a key that holds a dot, and where nothing is shown it
+    // is not known which item of a list it names.
+    let plain = |path: &str| match change.hidden {
+        true => without_items(&path.replace('"', "")),
+        false => path.replace('"', ""),
+    };
+    let changed = plain(change.name.strip_prefix("values.")?);
     let all = wish.body.get("disruptions").and_then(Value::as_object)?;
-    let (path, word) = all.iter().find(|(path, _)| {
-        let path = path.replace('"', "");
-        is_at_or_below(&changed, &path) || is_at_or_below(&path, &changed)
-    })?;
-    Some((path.clone(), parse_disruption_word(word)?))
+    let concerned = all.iter().filter(|(path, _)| {
+        let path = plain(path);
+        paths::is_at_or_below(&changed, &path) || paths::is_at_or_below(&path, &changed)
+    });
+    concerned
+        .filter_map(|(path, word)| Some((path.clone(), parse_disruption_word(word)?)))
+        .max_by_key(|(_, word)| *word)
 }
 
-fn is_at_or_below(path: &str, above: &str) -> bool {
-    let below = path.strip_prefix(above);
-    below.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+/// `pools[a].mtu` as `pools.mtu`.
+fn without_items(path: &str) -> String {
+    path.split('[')
+        .map(|part| part.split_once(']').map_or(part, |(_, rest)| rest))
+        .collect()
 }
 
 /// Helm tells a time to the nanosecond: `2026-01-02T03:04:05.678901234Z`.

@@ -69,6 +69,7 @@ pub fn object_of(change: &HelmReleaseChange) -> &str {
 mod tests {
     use super::super::compare::diff_rendered_objects;
     use super::*;
+    use crate::Provenance;
     use serde_json::json;
 
     fn config(name: &str, word: &str) -> Value {
@@ -81,7 +82,7 @@ mod tests {
             [config("a", "new")],
             [config("a", "old"), config("gone", "old")],
         );
-        let by = Some("set by kubectl-patch at 2026-01-02T03:04:05Z".to_owned());
+        let by = Some(Provenance::set_by("kubectl-patch", "2026-01-02T03:04:05Z"));
         let edit = |name: &str| HelmReleaseChange {
             name: format!("ConfigMap.core {name}: data.k"),
             wanted: Some(json!("old")),

@@ -9,6 +9,7 @@
 //! A release that was never ours is left alone until `adopt: true` takes it over; then it is never
 //! uninstalled.
 
+pub mod ambiguous_yaml;
 mod body;
 pub mod compare;
 mod diff;

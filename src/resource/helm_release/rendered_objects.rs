@@ -1,8 +1,9 @@
 //! The objects that a chart renders: read out of Helm's text, named, and refused where two of them
 //! cannot be told apart.
 
+use super::ambiguous_yaml::{has_ambiguous_line_break, refuse_ambiguous_yaml};
 use super::release_object::{find_annotation, has_policy};
-use crate::body::{read_text_field, read_text_list_field};
+use crate::body::{read_text_at, read_text_field, read_text_list_field};
 use crate::kubernetes_object::manifest;
 use crate::kubernetes_object::ownership::set_metadata_mark;
 use crate::kubernetes_object::request::ObjectName;
@@ -31,10 +32,7 @@ pub fn parse_manifest_objects(text: &str) -> Result<Vec<Value>, String> {
 
 /// An object with the annotation of a hook that Helm takes for none.
 fn refuse_hidden_hook(objects: &[Value]) -> Result<(), String> {
-    match objects
-        .iter()
-        .find(|one| find_annotation(one, HOOK).is_some())
-    {
+    match objects.iter().find(|object| is_hook(object)) {
         None => Ok(()),
         Some(object) => Err(format!(
             "the chart renders {} with the annotation {HOOK} as an item of a list or below crds/: \
@@ -70,6 +68,19 @@ pub fn parse_hook_objects(hook: &Value) -> Result<Vec<Value>, String> {
     Ok(out)
 }
 
+/// Whether Helm's last run of a hook, as Helm's JSON has it, left an object on the cluster
+/// (helm/helm: pkg/action/hooks.go, `execHook`).
+pub fn is_left_by_last_run(hook: &Value) -> bool {
+    let deletion = match read_text_at(hook, "/last_run/phase") {
+        None | Some("") => return false,
+        Some("Succeeded") => "hook-succeeded",
+        Some("Failed") => "hook-failed",
+        Some(_) => return true,
+    };
+    let deletions = read_text_list_field(hook, "delete_policies");
+    !deletions.iter().any(|policy| policy == deletion)
+}
+
 /// The words of an annotation, in small letters and without spaces.
 fn normalize_words(document: &Value, annotation: &str) -> Option<String> {
     let words = find_annotation(document, annotation)?.split(',');
@@ -101,12 +112,7 @@ pub fn parse_template_objects(text: &str) -> Result<Vec<Value>, String> {
 
 /// The documents of a manifest that are not empty.
 fn parse_documents(text: &str) -> Result<Vec<Value>, String> {
-    // YAML 1.1, which Helm reads, ends a line at each of these, and YAML 1.2 does not
-    // (yaml.org/spec/1.1, section 4.1.4; yaml.org/spec/1.2.2, section 5.4).
-    if text
-        .replace("\r\n", "\n")
-        .contains(['\r', '\u{85}', '\u{2028}', '\u{2029}'])
-    {
+    if has_ambiguous_line_break(text) {
         return Err(
             "the chart renders a line break that is none to every reader of YAML (a carriage \
              return alone, U+0085, U+2028 or U+2029), and what Helm makes of it is not known: end \
@@ -118,6 +124,7 @@ fn parse_documents(text: &str) -> Result<Vec<Value>, String> {
     for part in split_yaml_documents(text) {
         let document = manifest::parse_yaml(&part)
             .map_err(|reason| format!("an object of the release cannot be read: {reason}"))?;
+        refuse_ambiguous_yaml(&part)?;
         match document {
             Value::Null => {}
             Value::Object(_) => out.push(document),
@@ -229,7 +236,7 @@ pub fn index_objects_by_name(objects: &[Value]) -> BTreeMap<String, &Value> {
         .collect()
 }
 
-fn describe_rendered_object(object: &Value) -> Option<String> {
+pub(super) fn describe_rendered_object(object: &Value) -> Option<String> {
     Some(called(object, &parse_rendered_name(object)?))
 }
 
@@ -240,6 +247,11 @@ pub fn called(object: &Value, name: &ObjectName) -> String {
         Some(events) => format!("hook {name} ({events})"),
         None => name.to_string(),
     }
+}
+
+/// Whether an object of a rendering is a hook.
+pub fn is_hook(object: &Value) -> bool {
+    find_annotation(object, HOOK).is_some()
 }
 
 /// Why these objects cannot be shown one by one: two of them are called alike, and Helm takes
@@ -352,6 +364,26 @@ mod tests {
     }
 
     #[test]
+    fn a_hook_leaves_what_its_last_run_did_not_delete() {
+        let is_left = |phase: &str, policy: &str| {
+            is_left_by_last_run(
+                &json!({ "last_run": { "phase": phase }, "delete_policies": [policy] }),
+            )
+        };
+        for (phase, policy, left) in [
+            ("", "before-hook-creation", false),
+            ("Succeeded", "before-hook-creation", true),
+            ("Succeeded", "hook-succeeded", false),
+            ("Failed", "hook-succeeded", true),
+            ("Failed", "hook-failed", false),
+            ("Running", "hook-succeeded", true),
+        ] {
+            assert_eq!(is_left(phase, policy), left, "{phase} {policy}");
+        }
+        assert!(!is_left_by_last_run(&json!({})));
+    }
+
+    #[test]
     fn a_list_says_what_of_it_is_kept() {
         let policy = "helm.sh/resource-policy: keep";
         let own = BINDING.replace("name: b", &format!("name: b, annotations: {{ {policy} }}"));
@@ -377,6 +409,7 @@ mod tests {
             assert!(refused.unwrap_err().contains("line break"), "{end:?}");
         }
         assert!(parse_manifest_objects("---\nword\n").is_err());
+        assert!(parse_manifest_objects("kind: a\n<<: { kind: b }\n").is_err());
     }
 
     #[test]

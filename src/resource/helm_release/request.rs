@@ -165,6 +165,9 @@ pub struct InstalledRelease {
     /// Hooks of which Helm leaves the object on the cluster.
     #[serde(default)]
     pub hooks_stay: Vec<String>,
+    /// What others made and an uninstall deletes, because a hook that it runs has the same name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hook_deletions: Vec<HelmReleaseChange>,
     /// What others changed on its objects.
     #[serde(default)]
     pub edits: Vec<HelmReleaseChange>,

@@ -3,12 +3,15 @@
 
 use super::compare::HelmReleaseChange;
 use crate::kubernetes_object::paths::{FieldDifference, FieldPathStep};
+use railwright_base::Redaction;
 use railwright_base::redaction::SHORTEST_BYTES;
 use serde_json::Value;
 
 /// In the place of what is not shown.
 pub(super) const HIDDEN: &str = "(not shown)";
 const HIDDEN_OTHER: &str = "(not shown, and another)";
+/// What a secret of the installed values is called in the place of its text.
+const IN_RELEASE: &str = "of the release";
 /// Words in the names of values that may well be secrets, whoever set them; `-` and `_` in names
 /// are passed over.
 const SECRET_WORDS: [&str; 9] = [
@@ -47,22 +50,21 @@ pub(super) fn hide_found(change: &mut HelmReleaseChange) {
         None => HIDDEN_OTHER.to_owned(),
     };
     change.found = change.found.as_ref().map(|_| hidden.into());
+    change.hidden = true;
 }
 
-/// Texts of these values that stand where a secret is, or where a name says so; as they are, and as
-/// JSON writes them.
-pub(super) fn collect_secret_texts(value: &Value, hidden: &[String]) -> Vec<String> {
-    let mut out = Vec::new();
+/// Takes out the texts of these values that stand where a secret is, or where a name says so.
+pub(super) fn build_secret_redaction(value: &Value, hidden: &[String]) -> Redaction {
+    let mut texts = Vec::new();
     visit_values(value, "", &mut |at, value| {
         let Value::String(text) = value else { return };
         if text.len() >= SHORTEST_BYTES
             && (says_secret(at) || hidden.iter().any(|secret| is_within_pointer(at, secret)))
         {
-            let json = Value::from(text.as_str()).to_string();
-            out.extend([text.clone(), json.trim_matches('"').to_owned()]);
+            texts.push((IN_RELEASE, text.clone()));
         }
     });
-    out
+    Redaction::of(texts)
 }
 
 /// Visits every value below this one with its JSON pointer, and this one last.
@@ -90,6 +92,52 @@ pub(super) fn hide_field_values(field: &FieldDifference) -> (Option<Value>, Opti
         field.wanted.as_ref().map(|_| HIDDEN.into()),
         field.found.as_ref().map(|_| HIDDEN_OTHER.into()),
     )
+}
+
+/// Where a field is, without anything that the object holds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HiddenPlace {
+    name: String,
+    is_within_text: bool,
+}
+
+impl HiddenPlace {
+    /// `owner`: what the names of the object's fields begin with.
+    pub(super) fn new(owner: &str, field: &FieldDifference) -> Self {
+        HiddenPlace {
+            name: format!("{owner}{}", field.format_place()),
+            is_within_text: field.is_within_text(),
+        }
+    }
+}
+
+/// Names a change of which nothing is shown by its place.
+pub(super) fn hide_name(change: &mut HelmReleaseChange) {
+    let Some(place) = change.place.take().filter(|_| change.hidden) else {
+        return;
+    };
+    change.name = place.name;
+    if place.is_within_text {
+        change.wanted.get_or_insert_with(|| HIDDEN.into());
+        change.found.get_or_insert_with(|| HIDDEN_OTHER.into());
+    }
+}
+
+/// Adds another change of the same place, of which nothing is shown either: an item that comes
+/// where another one goes, or another part of the same text.
+pub(super) fn merge_hidden_change(first: &mut HelmReleaseChange, other: HelmReleaseChange) {
+    let before = first.found.take();
+    first.found = match other.by {
+        Some(_) => other.found.or(before),
+        None => before.or(other.found),
+    };
+    first.wanted = first.wanted.take().or(other.wanted);
+    first.by = other.by.or(first.by.take());
+    first.since = other.since.or(first.since.take());
+    first.interrupts = first.interrupts.take().or(other.interrupts);
+    first.stays |= other.stays;
+    first.added &= other.added;
+    first.rendered &= other.rendered;
 }
 
 fn format_path_pointer(path: &[FieldPathStep]) -> String {

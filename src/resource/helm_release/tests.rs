@@ -231,6 +231,33 @@ fn a_value_may_disturb_more_than_its_objects_do() {
     );
 }
 
+/// Of what is not shown nobody knows which item it is.
+#[test]
+fn a_hidden_value_disturbs_as_each_of_its_items_does() {
+    let words =
+        json!({ "pools[0].mtu": "restart", "pools[a].mtu": "drain", "pools[c].mtu": "none" });
+    let wish = wish(json!({ "disruptions": words }));
+    let of = |name: &str, hidden: bool| {
+        let change = HelmReleaseChange {
+            name: name.to_owned(),
+            wanted: Some(json!("(not shown)")),
+            hidden,
+            ..HelmReleaseChange::default()
+        };
+        let found = HelmReleaseState {
+            installed: Some(installed("deployed", true)),
+            preview: is("0.1.0", vec![change]),
+        };
+        judged(&wish, 0, &said(&found)).disruption
+    };
+    assert_eq!(
+        ["values.pools[0]", "values.pools[0].mtu"].map(|name| of(name, true)),
+        [Disruption::Drain; 2]
+    );
+    assert_eq!(of("values.pools[b].mtu", false), Disruption::None);
+    assert_eq!(of("values.poolside", true), Disruption::None);
+}
+
 #[test]
 fn a_removal_says_what_goes_along_and_what_stays() {
     let last = wish(json!({}));
@@ -324,6 +351,12 @@ fn a_removal_says_what_goes_along_and_what_stays() {
     let hooks = InstalledRelease {
         hooks_run: vec!["hook a".to_owned()],
         hooks_stay: vec!["hook b".to_owned()],
+        hook_deletions: vec![HelmReleaseChange {
+            name: "hook a".to_owned(),
+            found: Some(json!("present")),
+            interrupts: Some("a is deleted".to_owned()),
+            ..HelmReleaseChange::default()
+        }],
         ..installed("deployed", true)
     };
     let hooks = undone(hooks, false);
@@ -331,6 +364,11 @@ fn a_removal_says_what_goes_along_and_what_stays() {
         hooks
             .interrupts
             .contains(&"hook a runs, as its chart says".to_owned()),
+        "{hooks:?}"
+    );
+    assert!(
+        hooks.interrupts.contains(&"a is deleted".to_owned())
+            && hooks.fingerprint() != ours.fingerprint(),
         "{hooks:?}"
     );
     assert!(

@@ -1,5 +1,6 @@
 //! Uninstalls a release that was not there before us.
 
+use super::compare::HelmReleaseChange;
 use super::diff::find_unfinished_operation;
 use super::request::InstalledRelease;
 use super::{
@@ -47,6 +48,10 @@ pub(super) fn plan_helm_release_undo(
     assessment.disruption = Disruption::Restart;
     assessment.interrupts = list_interruptions(&installed);
     note_edits(&mut assessment, &installed);
+    for deletion in &installed.hook_deletions {
+        let found = deletion.found.clone().map_or(Reading::Absent, Reading::Is);
+        insert_attribute(&mut assessment, &deletion.name, Reading::Absent, found);
+    }
     assessment.residue = list_residue(last_applied, &installed);
     if assessment.refusal.is_none() {
         assessment.actions = vec![Action::UninstallRelease {
@@ -100,6 +105,16 @@ fn list_interruptions(installed: &InstalledRelease) -> Vec<String> {
     }
     for hook in &installed.hooks_run {
         out.push(format!("{hook} runs, as its chart says"));
+    }
+    for HelmReleaseChange {
+        name,
+        interrupts,
+        by,
+        ..
+    } in &installed.hook_deletions
+    {
+        out.extend(interrupts.clone());
+        out.extend(by.as_ref().map(|by| format!("{name}: {}", by.words())));
     }
     out
 }

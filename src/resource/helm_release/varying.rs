@@ -4,7 +4,9 @@
 //! anyway changes all of it, and a chart that was changed may have put it where something else was.
 
 use super::compare::{HelmReleaseChange, diff_rendered_objects};
-use super::rendered_objects::{called, index_objects_by_name, parse_rendered_name};
+use super::rendered_objects::{
+    called, describe_rendered_object, index_objects_by_name, parse_rendered_name,
+};
 use crate::kubernetes_object::paths::collect_leaf_fields;
 use railwright_base::Digest;
 use serde_json::Value;
@@ -96,19 +98,53 @@ pub fn show_words_of_this_revision(
     }
 }
 
+/// The objects of a revision whose names `next`, the same revision rendered once more, does not
+/// have, and the others: nobody knows the names of the former before.
+pub fn split_unknown_names(wanted: &[Value], next: &[Value]) -> (Vec<Value>, Vec<Value>) {
+    let known = index_objects_by_name(next);
+    wanted.iter().cloned().partition(|object| {
+        describe_rendered_object(object).is_some_and(|name| !known.contains_key(&name))
+    })
+}
+
+/// What is told of a hook whose name nobody knows before, and that deletes what has the name.
+pub fn describe_unknown_deletion(hook: &Value) -> Option<HelmReleaseChange> {
+    Some(HelmReleaseChange {
+        name: class(hook)?,
+        wanted: Some("made; deletes any of its name".into()),
+        ..HelmReleaseChange::default()
+    })
+}
+
 /// The digest of the fields that two renderings share. What a chart looks up on the cluster is in
 /// both.
 pub fn digest_steady_fields(one: &[Value], other: &[Value]) -> String {
+    let steady: Vec<_> = count_steady_fields(one, other).into_iter().collect();
+    Digest::of(&steady).short().to_owned()
+}
+
+/// The objects of two renderings that a third does not have with all the fields that the two share;
+/// one whose name varies goes by its class.
+pub fn list_changed_objects(one: &[Value], other: &[Value], third: &[Value]) -> BTreeSet<String> {
+    let thirds = count_fields(third, one);
+    let mut changed = count_steady_fields(one, other);
+    changed.retain(|field, count| thirds.get(field) != Some(&*count));
+    changed.into_keys().map(|(object, ..)| object).collect()
+}
+
+/// Of an object, the path of a field and its value, how often they are there.
+type FieldCounts = BTreeMap<(String, String, String), usize>;
+
+fn count_steady_fields(one: &[Value], other: &[Value]) -> FieldCounts {
     let others = count_fields(other, one);
     let mut steady = count_fields(one, other);
     steady.retain(|field, count| others.get(field) == Some(&*count));
-    let steady: Vec<_> = steady.into_iter().collect();
-    Digest::of(&steady).short().to_owned()
+    steady
 }
 
 /// How often each field is there: of an object by its name, and of one whose name is not in the
 /// other rendering by its class.
-fn count_fields(one: &[Value], other: &[Value]) -> BTreeMap<(String, String, String), usize> {
+fn count_fields(one: &[Value], other: &[Value]) -> FieldCounts {
     let others = index_objects_by_name(other);
     let mut count = BTreeMap::new();
     for (name, object) in index_objects_by_name(one) {
@@ -147,6 +183,7 @@ fn class(object: &Value) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::compare::add_hook_deletions;
     use super::*;
     use serde_json::json;
 
@@ -188,6 +225,31 @@ mod tests {
     }
 
     #[test]
+    fn what_a_hook_of_an_unknown_name_deletes_is_told() {
+        let hook = |name: &str| {
+            let mut hook = config(name, "a");
+            hook["metadata"]["annotations"] = json!({ "helm.sh/hook": "pre-install" });
+            hook
+        };
+        let wanted = [hook("m-1"), hook("steady")];
+        let (unknown, known) = split_unknown_names(&wanted, &[hook("steady"), hook("m-2")]);
+        assert_eq!(
+            (&unknown, &known),
+            (&wanted[..1].to_vec(), &wanted[1..].to_vec())
+        );
+        let (mut changes, _) = told_apart(&unknown, &[hook("m-2")], &[]);
+        let mut varying = Vec::new();
+        let deletions = unknown
+            .iter()
+            .filter_map(describe_unknown_deletion)
+            .collect();
+        add_hook_deletions(&mut changes, &mut varying, deletions);
+        let name = format!("hook ConfigMap.core {ANOTHER_NAME} (pre-install)");
+        let said = format!("{name} - made; deletes any of its name");
+        assert_eq!((shown(&changes), varying), (vec![said], vec![]));
+    }
+
+    #[test]
     fn the_digest_is_of_what_does_not_vary() {
         let digest = |fixed: &str, word: &str| {
             let mut one = config("a", word);
@@ -210,6 +272,18 @@ mod tests {
         };
         assert_eq!(of("view"), of("view"));
         assert_ne!(of("view"), of("cluster-admin"));
+        let changed = |fixed: &str| {
+            list_changed_objects(
+                &named(["m-1", "m-2"], "view"),
+                &named(["m-9", "m-3"], "view"),
+                &named(["m-5", "m-4"], fixed),
+            )
+        };
+        assert_eq!(changed("view"), BTreeSet::new());
+        assert_eq!(
+            changed("cluster-admin"),
+            BTreeSet::from([format!("ConfigMap.core {ANOTHER_NAME}")])
+        );
     }
 
     #[test]

@@ -4,7 +4,7 @@
 
 use super::same::canonicalize_json;
 use super::text::{JsonTextDocument, JsonTextPart};
-use railwright_base::bounded;
+use railwright_base::bounded_json;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -29,7 +29,7 @@ impl JsonPointerValue {
         let value: Value =
             serde_json::from_str(bytes).map_err(|error| format!("it is no JSON ({error})"))?;
         let ours = value.to_string();
-        Ok(if ours == bytes && bounded::is_shallow(bytes) {
+        Ok(if ours == bytes && bounded_json::is_shallow(bytes) {
             JsonPointerValue::Is(value)
         } else {
             JsonPointerValue::Written(bytes.to_owned())

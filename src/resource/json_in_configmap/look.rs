@@ -4,6 +4,7 @@ use super::edit::JsonEdit;
 use super::mark::{self, OF_OBJECT, OF_TEMPLATE, RestartMark};
 use super::text::JsonTextDocument;
 use super::{Action, Attribute, DesiredResource, Plane, Read, ReadResults, Reading, TEXT, body};
+use crate::Provenance;
 use crate::body::{read_flag_field, read_text_at};
 use crate::kubernetes_object::looks::{LiveObject, looked_at};
 use crate::kubernetes_object::ownership::{MANAGER, find_field_managers};
@@ -121,7 +122,10 @@ impl ConfigMapText {
         let holder = find_field_managers(&self.live, &path)
             .into_iter()
             .find(|holder| holder.manager != MANAGER);
-        let by = holder.map(|holder| format!("the text was {}", holder.told()));
+        let by = holder.map(|holder| {
+            let words = format!("the text was {}", holder.provenance().words());
+            Provenance::SetBy(words)
+        });
         Attribute {
             by,
             ..Attribute::in_plane(Plane::Persisted, wanted, found)

@@ -130,7 +130,7 @@ fn parts_are_edited_and_their_readers_restarted() {
         ["eni_tag_filter.creator", "list holds", RESTART]
     );
     assert_eq!(
-        first.attributes["eni_tag_filter.creator"].by.as_deref(),
+        first.attributes["eni_tag_filter.creator"].rival(),
         Some("the text was set by kubectl-edit at 2026-01-02T03:04:05Z")
     );
     assert_eq!(

@@ -7,6 +7,7 @@ use super::preview::{self, ObjectPreview};
 use super::replace::{self, ReplacementReason};
 use super::request::{NO_KIND, ObjectName};
 use super::{DesiredObject, finalizers, manifest, place, pods, set_presence_attribute};
+use crate::Provenance;
 use crate::{Assessment, Attribute, Lacking, Plane, ReadResults, Reading};
 use railwright_base::text::one_line;
 use serde_json::{Value, json};
@@ -50,7 +51,7 @@ pub(super) fn diff_missing_object(
         Ok(why) => assessment
             .attributes
             .values_mut()
-            .for_each(|attribute| attribute.by = Some(format!("not previewed: {why}"))),
+            .for_each(|attribute| attribute.by = Some(Provenance::not_previewed(&why))),
         Err(refusal) => {
             assessment.refusal = Some(refusal);
             assessment.actions.clear();
@@ -268,10 +269,10 @@ fn build_field_attribute(
 ) -> Attribute {
     let [wanted, found] = [&field.wanted, &field.found]
         .map(|value| value.clone().map_or(Reading::Absent, Reading::Is));
-    let by = holder.map(FieldManager::told);
-    let by = match (by, note) {
-        (Some(by), Some(note)) => Some(format!("{by}, {note}")),
-        (by, note) => by.or_else(|| note.map(str::to_owned)),
+    let by = match (holder.map(FieldManager::provenance), note) {
+        (Some(by), Some(note)) => Some(Provenance::SetBy(format!("{}, {note}", by.words()))),
+        (None, Some(note)) => Some(Provenance::NotPreviewed(note.to_owned())),
+        (by, None) => by,
     };
     Attribute {
         by,

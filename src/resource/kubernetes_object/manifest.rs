@@ -484,6 +484,7 @@ mod tests {
             "keys without quotes are values of YAML 1.1, as Go has it"
         );
         assert!(of_text("? [a]\n: b\n").is_err());
+        assert!(of_text("1: a\n\"1\": b\n").is_err(), "one key to Go");
         for text in ["- a\n", "a: [\n", "a: 1\na: 2\n", "a: 1\n---\nb: 2\n"] {
             assert_eq!(
                 check_object_body(&json!({ "content": text })).len(),

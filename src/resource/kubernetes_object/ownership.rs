@@ -8,7 +8,7 @@
 
 use super::applyset;
 use super::paths::{FieldDifference, FieldPathStep};
-use crate::assessment::SET_BY;
+use crate::Provenance;
 use crate::body::read_text_field;
 use railwright_base::Digest;
 use railwright_base::text::one_line;
@@ -49,8 +49,8 @@ impl FieldManager {
     }
 
     /// `set by kubectl-edit at 2026-01-02T03:04:05Z`.
-    pub fn told(&self) -> String {
-        format!("{SET_BY}{} at {}", self.manager, self.time)
+    pub fn provenance(&self) -> Provenance {
+        Provenance::set_by(&self.manager, &self.time)
     }
 }
 

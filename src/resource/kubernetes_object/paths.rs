@@ -34,6 +34,24 @@ pub struct FieldDifference {
     pub found: Option<Value>,
 }
 
+impl FieldDifference {
+    /// The path without anything that the object holds: items by their places, and nothing of the
+    /// inside of a text.
+    pub fn format_place(&self) -> String {
+        self.path
+            .iter()
+            .fold(String::new(), |out, step| match step {
+                FieldPathStep::Field(name) => append_field_name(out, name),
+                FieldPathStep::Item { index, .. } => format!("{out}[{index}]"),
+            })
+    }
+
+    /// True for a part of a text that is JSON: the text stays where the part goes.
+    pub fn is_within_text(&self) -> bool {
+        self.shown != format_field_path(&self.path)
+    }
+}
+
 /// Fields by which the items of a list are known, the first that all have and no two share.
 const KEYS: [&str; 7] = [
     "name",
@@ -326,6 +344,12 @@ fn format_field_path(path: &[FieldPathStep]) -> String {
         FieldPathStep::Field(name) => append_field_name(out, name),
         FieldPathStep::Item { label, .. } => format!("{out}[{label}]"),
     })
+}
+
+/// True where a path of names with dots between them is this one or leads on from it.
+pub(crate) fn is_at_or_below(path: &str, above: &str) -> bool {
+    let below = path.strip_prefix(above);
+    below.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
 /// A path for people, a field further. A name that could be taken for several steps of a path, or

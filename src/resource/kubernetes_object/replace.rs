@@ -3,7 +3,7 @@
 //! object's controller takes without a word and leaves what runs as it is.
 
 use super::diff::format_server_refusal;
-use super::paths::{FieldDifference, FieldPathStep};
+use super::paths::{FieldDifference, FieldPathStep, is_at_or_below};
 use super::precondition::ObjectPrecondition;
 use super::{DesiredObject, NEVER_REMOVED, pods};
 use crate::fields::Fields;
@@ -82,13 +82,6 @@ fn is_field_path(value: &Value) -> bool {
     value
         .as_str()
         .is_some_and(|text| text.split('.').all(|part| !part.is_empty()))
-}
-
-fn is_at_or_below(path: &str, other: &str) -> bool {
-    match path.strip_prefix(other) {
-        Some(rest) => rest.is_empty() || rest.starts_with('.'),
-        None => false,
-    }
 }
 
 /// Why an object of this kind is never deleted to be made anew.

@@ -153,6 +153,7 @@ fn an_object_that_is_not_there_is_made_unless_the_server_refuses_it() {
                 .by
                 .as_ref()
                 .unwrap()
+                .words()
                 .starts_with("not previewed: ")
     );
     let refused = assess(
@@ -189,7 +190,7 @@ fn what_others_set_on_ours_is_drift_and_on_theirs_a_conflict() {
     let drift = assess(&wish, (0, &drifted), (0, &object(&wanted, MANAGER)));
     let field = &drift.attributes["data.a"];
     assert_eq!(
-        field.by.as_deref(),
+        field.rival(),
         Some("set by kubectl-edit at 2026-01-02T03:04:05Z")
     );
     assert_eq!((drift.actions.len(), &drift.refusal), (1, &None));
@@ -331,6 +332,7 @@ fn no_preview_is_never_no_drift() {
             .by
             .as_ref()
             .unwrap()
+            .words()
             .ends_with("not previewed"),
         "{seen:?}"
     );

@@ -116,7 +116,7 @@ fn plan_deletion(asked: DesiredObject, object: &Value, assessment: &mut Assessme
     set_presence_attribute(assessment, Reading::Absent, Reading::is("present"));
     for field in list_foreign_fields(object, &asked.manifest, |manager| manager != MANAGER) {
         let attribute = Attribute {
-            by: Some(field.manager.told()),
+            by: Some(field.manager.provenance()),
             ..Attribute::in_plane(Plane::Persisted, Reading::Absent, Reading::Is(field.value))
         };
         assessment.insert_beside(field.shown, attribute);

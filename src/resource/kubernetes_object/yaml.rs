@@ -63,6 +63,10 @@ impl<'de> Visitor<'de> for YamlVisitor {
                 Value::Bool(_) | Value::Number(_) => key.to_string(),
                 _ => return Err(A::Error::custom("a key is no text")),
             };
+            // `1` and `"1"`: which of the two Go keeps is chance.
+            if map.contains_key(&key) {
+                return Err(A::Error::custom(format!("the key {key} is there twice")));
+            }
             map.insert(key, value);
         }
         Ok(Value::Object(map))

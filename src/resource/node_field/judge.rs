@@ -8,7 +8,7 @@ use super::body::NodeFieldRequest;
 use super::edit::{NodeEdit, NodeFieldChange};
 use super::field::{FieldNow, NodeField};
 use super::mark::NodeOwnershipAnnotation;
-use crate::assessment::SET_BY;
+use crate::Provenance;
 use crate::kubernetes_object::looks::read_object_list;
 use crate::kubernetes_object::request::KubernetesRead;
 use crate::{Action, Assessment, Attribute, Disruption, Plane, Read, ReadResults, Reading};
@@ -347,7 +347,7 @@ fn build_case_attribute(
         None => Reading::Absent,
     });
     let attribute = Attribute {
-        by: by.as_ref().map(|by| format!("{SET_BY}{by} at {last}")),
+        by: by.as_ref().map(|by| Provenance::set_by(by, last)),
         ..Attribute::in_plane(Plane::Persisted, wanted, found)
     };
     (set.to_owned(), attribute)

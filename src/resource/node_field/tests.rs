@@ -91,7 +91,7 @@ fn told(assessment: &Assessment) -> String {
         let by = attribute
             .by
             .as_ref()
-            .map(|by| format!(" ({by})"))
+            .map(|by| format!(" ({})", by.words()))
             .unwrap_or_default();
         attribute
             .differences()

@@ -300,9 +300,9 @@ impl Above {
             for other in all {
                 let other_name = format_row_field(other, &meant.field);
                 let other_number = self.read_number(other);
-                let is_above =
-                    number > other_number || (number < other_number && meant.selects(other, node));
-                if is_above || other_name == name || format_row_field(other, &self.within) != place
+                let collides = number == other_number
+                    || (number < other_number && !meant.selects(other, node));
+                if !collides || other_name == name || format_row_field(other, &self.within) != place
                 {
                     continue;
                 }

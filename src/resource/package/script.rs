@@ -22,13 +22,15 @@ const LOCKS: [&str; 2] = [
 /// One line of dpkg for each package that it knows of, and where one of another architecture
 /// (`libc6:i386`) is asked for, one with each package's own architecture.
 fn dpkg_script(names: &str) -> String {
+    let mut forms = vec!["${Package}"];
+    if names.contains(':') {
+        forms.push("${Package}:${Architecture}");
+    }
     let mut lines = String::new();
-    for name in ["${Package}", "${Package}:${Architecture}"] {
-        if name == "${Package}" || names.contains(':') {
-            lines.push_str(&format!(
-                "dpkg\\t${{db:Status-Abbrev}}\\t{name}\\t${{Version}}\\n"
-            ));
-        }
+    for name in forms {
+        lines.push_str(&format!(
+            "dpkg\\t${{db:Status-Abbrev}}\\t{name}\\t${{Version}}\\n"
+        ));
     }
     format!("dpkg-query --admindir=\"$R/var/lib/dpkg\" -W -f '{lines}' {names}")
 }

@@ -138,7 +138,10 @@ pub fn check_common_fields<'a>(body: &'a Value, own: &[&str]) -> Fields<'a> {
         fields.error(
             "/system",
             format!("switches with `{system}` cannot be reached"),
-            Some(format!("there are: {}", SwitchSystem::NAMES)),
+            Some(format!(
+                "there are: {}",
+                SwitchSystem::ALL.map(SwitchSystem::word).join(", ")
+            )),
         );
     }
     if let Some(port) = fields.text("port", true)

@@ -19,6 +19,7 @@ pub mod eos;
 mod error;
 pub mod links;
 pub mod port;
+mod port_names;
 pub mod qos;
 pub mod sonic;
 mod system;

@@ -181,3 +181,22 @@ fn all_of_cumulus_is_applied_only_where_nobody_else_changed_anything() {
     let restored = (Some(0), before.clone(), Some(before.clone()));
     assert_eq!(cumulus.put_back(&ours, &ours), restored);
 }
+
+/// What else is set on a port, an address for one, is not read, and so not known.
+#[test]
+fn no_port_of_cumulus_is_unset_as_a_whole() {
+    let all = |settings: &str| {
+        format!("[{{ \"set\": {{ \"interface\": {{ \"swp1\": {{ {settings} }} }} }} }}]\n")
+    };
+    let address = "\"ip\": { \"address\": { \"192.0.2.1/31\": {} } }";
+    let before = all(address);
+    let cli = "case $* in *show*applied*) cat runs ;; *show*startup*) cat startup ;; \
+               *patch*) cat \"$3\" >>told; cp startup runs ;; esac";
+    let cumulus = FakeSwitch::new(SwitchSystem::Cumulus, cli, &before, Some(&before));
+    let runs = all(&format!("{address}, \"link\": {{ \"mtu\": 9000 }}"));
+    assert_eq!(cumulus.put_back(&runs, &before).0, Some(0));
+    assert_eq!(
+        cumulus.read("told").as_deref(),
+        Some("[{\"unset\": {\"interface\": {\"swp1\": {\"link\": {\"mtu\": null}}}}}]")
+    );
+}

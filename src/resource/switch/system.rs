@@ -27,17 +27,30 @@ use std::ops::RangeInclusive;
 )]
 #[serde(rename_all = "snake_case")]
 pub enum SwitchSystem {
-    /// SONiC.
+    /// SONiC, configured in CONFIG_DB.
     Sonic,
-    /// NVIDIA Cumulus Linux.
+    /// NVIDIA Cumulus Linux, configured by NVUE.
     Cumulus,
     /// Arista EOS.
     Eos,
 }
 
 impl SwitchSystem {
-    /// All of them, as specs name them.
-    pub const NAMES: &str = "sonic, cumulus, eos";
+    /// All of them.
+    pub const ALL: [SwitchSystem; 3] = [
+        SwitchSystem::Sonic,
+        SwitchSystem::Cumulus,
+        SwitchSystem::Eos,
+    ];
+
+    /// The word in the spec, which is the name of its row in the catalogue too.
+    pub fn word(self) -> &'static str {
+        match self {
+            SwitchSystem::Sonic => "sonic",
+            SwitchSystem::Cumulus => "cumulus",
+            SwitchSystem::Eos => "eos",
+        }
+    }
 
     /// As people call it.
     pub fn name(self) -> &'static str {

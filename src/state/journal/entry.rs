@@ -118,6 +118,9 @@ pub enum JournalEntry {
         guard: String,
         /// After so many seconds.
         seconds: u32,
+        /// The hosts behind the switch passed their gate before it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        hosts_passed: bool,
     },
     /// A guard is over.
     GuardOver {

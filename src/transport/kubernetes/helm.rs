@@ -19,8 +19,8 @@ use std::time::Duration;
 /// Names the program where it is not in PATH.
 const VARIABLE: &str = "RAILWRIGHT_HELM";
 /// The oldest that is known to have what is asked of it: a dry run that asks the server (helm/helm:
-/// v3.13), labels, JSON of metadata.
-const OLDEST: (u32, u32) = (3, 14);
+/// v3.13), labels, JSON of metadata, and no path as the name of a chart (CVE-2024-25620).
+const OLDEST: (u32, u32, u32) = (3, 14, 1);
 /// A question to the cluster, or a chart to be fetched.
 pub const QUESTION: Duration = Duration::from_secs(120);
 /// What is kept of one answer: a dry run brings the whole chart along.
@@ -137,8 +137,8 @@ impl Helm {
         }
         let named = environment::read_variable(VARIABLE).map(PathBuf::from);
         let Some(path) = named.or_else(|| process::find_program("helm")) else {
-            let install = "install v3.14 or newer (helm.sh/docs/intro/install), or name it: export \
-                           RAILWRIGHT_HELM=/path/to/helm";
+            let install = "install v3.14.1 or newer (helm.sh/docs/intro/install), or name it: \
+                           export RAILWRIGHT_HELM=/path/to/helm";
             return Err(HelmCallError::NoHelm(format!(
                 "there is no helm on this machine; {install}"
             )));
@@ -163,10 +163,11 @@ impl Helm {
                 major: found.0,
             }),
             _ => Err(HelmCallError::NoHelm(format!(
-                "{} is {version}; v{}.{} or newer is needed",
+                "{} is {version}; v{}.{}.{} or newer is needed",
                 path.display(),
                 OLDEST.0,
-                OLDEST.1
+                OLDEST.1,
+                OLDEST.2
             ))),
         }
     }
@@ -214,7 +215,8 @@ impl Helm {
         Ok(call)
     }
 
-    fn home(&self) -> Result<&Path, HelmCallError> {
+    /// The folder of our own, made when it is first needed.
+    pub fn home(&self) -> Result<&Path, HelmCallError> {
         if self.home.get().is_none() {
             let made = files::temporary_folder("railwright-helm")
                 .map_err(|error| HelmCallError::Local(format!("a folder for helm: {error}")))?;
@@ -389,10 +391,12 @@ fn find_logged_reason(line: &str) -> Option<&str> {
     Some(why.trim_matches(|c: char| !c.is_alphanumeric()))
 }
 
-/// `v3.14.2` as `(3, 14)`.
-fn parse_helm_version(version: &str) -> Option<(u32, u32)> {
-    let mut parts = version.strip_prefix('v')?.split(['.', '-', '+']);
-    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+/// `v3.14.2` as `(3, 14, 2)`.
+fn parse_helm_version(version: &str) -> Option<(u32, u32, u32)> {
+    let parts = version.strip_prefix('v')?.split(['.', '-', '+']);
+    let mut numbers = parts.map(|part| part.parse::<u32>().ok());
+    let (major, minor) = (numbers.next()??, numbers.next()??);
+    Some((major, minor, numbers.next().flatten().unwrap_or(0)))
 }
 
 #[cfg(test)]
@@ -403,7 +407,7 @@ mod tests {
     fn versions_are_read() {
         assert_eq!(
             ["v3.14.2", "v4.0.0-rc.1", "v3.20"].map(parse_helm_version),
-            [Some((3, 14)), Some((4, 0)), Some((3, 20))]
+            [Some((3, 14, 2)), Some((4, 0, 0)), Some((3, 20, 0))]
         );
         assert_eq!(
             ["3.14.2", "v3", "", "vx.y"].map(parse_helm_version),

@@ -252,6 +252,15 @@ mod tests {
                 _ => says(status, "it says"),
             })
         };
+        let page = |status: u16, word: &'static str| {
+            let kinds = kinds.clone();
+            let (link, _) = link(move |method, path, _| match *method {
+                Method::GET if path == "/apis/apps/v1" => (200, Vec::new(), kinds.clone()),
+                Method::GET => (200, Vec::new(), bearing(word).to_string()),
+                _ => (status, Vec::new(), "<html>default backend".to_owned()),
+            });
+            link
+        };
         let action = Action::CreateObject {
             object,
             manifest: bearing("w1"),
@@ -281,6 +290,14 @@ mod tests {
                 .unwrap();
             assert!(
                 matches!(&performed, ExecutionOutcome::Ended { code, .. } if *code == wanted),
+                "{status} {word}: {performed:?}"
+            );
+        }
+        // A gateway answers for the server, and passed the request on.
+        for (status, word, wanted) in [(404, "w1", 0), (301, "w1", 0), (404, "w2", TAKEN)] {
+            let performed = page(status, word).perform(&action, "t", None).await;
+            assert!(
+                matches!(&performed, Ok(ExecutionOutcome::Ended { code, .. }) if *code == wanted),
                 "{status} {word}: {performed:?}"
             );
         }

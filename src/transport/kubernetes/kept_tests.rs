@@ -5,7 +5,7 @@ use super::tests::{Reply, link, told};
 use crate::target_lock::RECORD_MOVED;
 use crate::{Fence, FencedWrite, Grounds, HostLink, NO_RECORD, TransportError, Upkeep};
 use http::Method;
-use railwright_base::{Digest, bounded};
+use railwright_base::{Digest, bounded_json};
 use railwright_resource::Read;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,7 +24,7 @@ pub(super) fn store(
             (
                 409,
                 head.clone(),
-                json!({ "message": "conflict" }).to_string(),
+                json!({ "kind": "Status", "message": "conflict" }).to_string(),
             )
         };
         let version = |object: &Value| {
@@ -364,7 +364,7 @@ async fn a_record_of_too_many_values_is_not_read() {
     let many = |count: usize| format!("[{}1]", "{},".repeat(count / 2));
     assert_eq!(
         told(
-            link.upkeep(&record(many(bounded::RECORD_VALUES - 2)))
+            link.upkeep(&record(many(bounded_json::RECORD_VALUES - 2)))
                 .await
                 .unwrap()
         )
@@ -372,7 +372,7 @@ async fn a_record_of_too_many_values_is_not_read() {
         0
     );
     let (code, _, said) = told(
-        link.upkeep(&record(many(bounded::RECORD_VALUES)))
+        link.upkeep(&record(many(bounded_json::RECORD_VALUES)))
             .await
             .unwrap(),
     );
@@ -385,7 +385,7 @@ async fn a_record_of_too_many_values_is_not_read() {
     secret["kind"] = json!("Secret");
     secret["metadata"]["name"] = json!("railwright");
     let mut packed = Vec::new();
-    let bomb = many(2 * bounded::RECORD_VALUES);
+    let bomb = many(2 * bounded_json::RECORD_VALUES);
     flate2::read::GzEncoder::new(bomb.as_bytes(), flate2::Compression::best())
         .read_to_end(&mut packed)
         .unwrap();

@@ -3,7 +3,9 @@
 use super::credentials::read_credential_file;
 use crate::ClusterAccess;
 use kube::config::{Kubeconfig, KubeconfigError};
+use railwright_resource::helm_release::ambiguous_yaml::has_ambiguous_line_break;
 use railwright_system::environment;
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 
 /// The kubeconfig that is named, or the usual ones, with its name; nothing where there is none.
@@ -50,6 +52,7 @@ fn read_file(path: &Path) -> Result<Kubeconfig, String> {
         .ok_or_else(|| format!("{file} is no kubeconfig: it is no text"))?;
     let mut kubeconfig =
         Kubeconfig::from_yaml(&text).map_err(|error| describe_error(&error, &file))?;
+    refuse_two_readings(&text, &file)?;
     for named in &mut kubeconfig.clusters {
         if let Some(cluster) = &mut named.cluster {
             make_absolute(&mut cluster.certificate_authority, path);
@@ -73,6 +76,33 @@ fn read_file(path: &Path) -> Result<Kubeconfig, String> {
         }
     }
     Ok(kubeconfig)
+}
+
+/// `helm` reads the file by itself, and could find another cluster in it: Go applies a merge key
+/// where it stands, over the keys before it (sigs.k8s.io/yaml: goyaml.v2/decode.go, `mapping`),
+/// takes the first document alone, and ends lines where YAML 1.2 does not.
+fn refuse_two_readings(text: &str, file: &str) -> Result<(), String> {
+    if has_ambiguous_line_break(text) {
+        return Err(format!(
+            "{file} holds a line break that is none to every reader of YAML (a carriage return \
+             alone, U+0085, U+2028 or U+2029): end lines with a line feed"
+        ));
+    }
+    let options = serde_yaml::options! { merge_keys: serde_yaml::MergeKeyPolicy::Error };
+    match serde_yaml::from_multiple_with_options::<Value>(text, options) {
+        Ok(documents) if documents.len() < 2 => Ok(()),
+        Ok(_) => Err(format!(
+            "{file} holds several documents, of which kubectl and helm read the first alone: \
+             write one"
+        )),
+        Err(error) => {
+            let line = error.location().map(|at| format!(": line {}", at.line()));
+            Err(format!(
+                "{file} is not read alike by all readers of YAML{}; write it without `<<`",
+                line.unwrap_or_default()
+            ))
+        }
+    }
 }
 
 /// Makes absolute what a kubeconfig names relative to its own folder.
@@ -142,5 +172,31 @@ mod tests {
             assert!(server(other).is_err(), "{other}");
         }
         assert!(read_list(&format!("{}:{}", at("a"), at("b"))).is_err());
+    }
+
+    #[test]
+    fn what_helm_would_read_as_another_cluster_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("config");
+        let read = |text: &str| {
+            std::fs::write(&path, text).unwrap();
+            read_file(&path).map(|all| all.clusters.len())
+        };
+        let lab = "clusters:\n- name: lab\n  cluster:\n    server: https://lab\n";
+        assert_eq!(read(lab), Ok(1));
+        assert_eq!(read(&format!("---\n{lab}---\n")), Ok(1));
+        assert_eq!(read(""), Ok(0));
+        let merged = read(&format!("{lab}    <<: {{ server: https://other }}\n"));
+        assert!(merged.is_err_and(|why| why.contains("line 5") && why.contains("`<<`")));
+        assert_eq!(read(&lab.replace('\n', "\r\n")), Ok(1));
+        for end in ["\r", "\u{85}", "\u{2028}", "\u{2029}"] {
+            let broken = read(&format!("{lab}    # x{end}    # server: https://other\n"));
+            assert!(
+                broken.is_err_and(|why| why.contains("line break")),
+                "{end:?}"
+            );
+        }
+        let second = read(&format!("kind: Config\n---\n{lab}"));
+        assert!(second.is_err_and(|why| why.contains("several documents")));
     }
 }

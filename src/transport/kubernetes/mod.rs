@@ -12,7 +12,7 @@
 //! - Helm: `helm` runs the program, `chart` finds the chart, `release` shows what it renders to,
 //!   `release_change` applies it.
 
-mod access;
+mod access_review;
 mod act;
 mod answer;
 mod chart;

@@ -460,9 +460,10 @@ mod tests {
         let causes = json!([{ "reason": "DisruptionBudget", "message": "The disruption budget web \
                                                                         needs 2 healthy pods and \
                                                                         has 2 currently" }]);
-        let kept =
-            json!({ "message": "Cannot evict pod", "details": { "causes": causes } }).to_string();
-        let (performed, lines, sent) = done(evict(), says(500, ""), (429, Vec::new(), kept)).await;
+        let details = json!({ "causes": causes });
+        let kept = json!({ "kind": "Status", "message": "Cannot evict pod", "details": details });
+        let kept = (429, Vec::new(), kept.to_string());
+        let (performed, lines, sent) = done(evict(), says(500, ""), kept).await;
         let words =
             "railwright: The disruption budget web needs 2 healthy pods and has 2 currently";
         assert_eq!(

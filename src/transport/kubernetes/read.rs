@@ -1,7 +1,7 @@
 //! Reads: objects, previews and the cluster's record, many at a time. Nothing here changes anything
 //! on the server.
 
-use super::access;
+use super::access_review;
 use super::answer::{self, new_exit_answer};
 use super::exec::{self, Agents};
 use super::fault::KubernetesRequestError;
@@ -12,7 +12,7 @@ use super::nodes;
 use super::pod_exec;
 use super::server::{AT_ONCE, KubernetesRequest};
 use super::{KubernetesLink, NAMESPACE};
-use crate::{TransportError, target_state_script};
+use crate::{TransportError, fenced_script};
 use futures_util::future::join;
 use futures_util::{StreamExt as _, stream};
 use http::Method;
@@ -185,7 +185,9 @@ impl KubernetesLink {
             KubernetesRead::States { .. } => {
                 return lists::list_object_states(&self.server, object, resource).await;
             }
-            KubernetesRead::Kind(_) => return Ok(access::new_resource_kind_answer(resource)),
+            KubernetesRead::Kind(_) => {
+                return Ok(access_review::new_resource_kind_answer(resource));
+            }
             KubernetesRead::Jobs { .. } => {
                 return jobs::list_jobs(&self.server, object, resource).await;
             }
@@ -286,5 +288,5 @@ fn asks_server(read: &Read) -> bool {
 }
 
 fn is_record(path: &str) -> bool {
-    path.strip_prefix(target_state_script::FOLDER) == Some("/record.json")
+    path.strip_prefix(fenced_script::FOLDER) == Some("/record.json")
 }

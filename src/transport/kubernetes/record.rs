@@ -18,7 +18,7 @@ use crate::target_lock::RECORD_MOVED;
 use crate::{ExecutionOutcome, Fence, NO_RECORD, TransportError};
 use flate2::Compression;
 use flate2::read::{GzDecoder, GzEncoder};
-use railwright_base::{Digest, bounded};
+use railwright_base::{Digest, bounded_json};
 use railwright_resource::ReadResult;
 use railwright_resource::file::base64;
 use railwright_resource::file::found::answer_of_private;
@@ -333,11 +333,13 @@ impl KubernetesLink {
     }
 
     fn manifest(&self, fence: &Fence, record: &NewRecord<'_>) -> Result<Value, String> {
-        if record.json.len() as u64 > UNPACKED_LIMIT_BYTES || !bounded::is_of_record(record.json) {
+        if record.json.len() as u64 > UNPACKED_LIMIT_BYTES
+            || !bounded_json::is_of_record(record.json)
+        {
             return Err(format!(
                 "the record holds more than {} values, {} levels or {} MiB",
-                bounded::RECORD_VALUES,
-                bounded::RECORD_LEVELS,
+                bounded_json::RECORD_VALUES,
+                bounded_json::RECORD_LEVELS,
                 UNPACKED_LIMIT_BYTES >> 20
             ));
         }
@@ -405,5 +407,5 @@ fn decompress_record(secret: &Value) -> Option<String> {
         .take(UNPACKED_LIMIT_BYTES + 1)
         .read_to_string(&mut out)
         .ok()?;
-    (read as u64 <= UNPACKED_LIMIT_BYTES && bounded::is_of_record(&out)).then_some(out)
+    (read as u64 <= UNPACKED_LIMIT_BYTES && bounded_json::is_of_record(&out)).then_some(out)
 }

@@ -1,6 +1,7 @@
 //! A release of Helm: what is installed. A read changes nothing: it asks Helm, and the API server
 //! for each object.
 
+mod definition_files;
 mod definitions;
 mod preview;
 
@@ -10,8 +11,8 @@ use super::helm::{HelmCallError, HelmOutput, HelmProgram, QUESTION};
 use super::kinds::ApiResource;
 use super::lists::{self, ObjectSelection};
 use super::read::Groups;
-use railwright_base::{Digest, bounded};
-use railwright_resource::helm_release::compare::{self, HelmReleaseObject};
+use railwright_base::{Digest, bounded_json};
+use railwright_resource::helm_release::compare::{self, HelmReleaseChange, HelmReleaseObject};
 use railwright_resource::helm_release::rendered_objects;
 use railwright_resource::helm_release::request::{
     HelmReleasePreview, HelmReleaseState, InstalledRelease, NO_HELM, NOT_SAID, Release,
@@ -41,6 +42,8 @@ struct DeployedRelease {
     hidden: Vec<String>,
     /// The names of objects that a revision leaves where they are, though it has them no more.
     kept_by_upgrade: BTreeSet<String>,
+    /// The names of objects that the last runs of its hooks left.
+    left_by_hooks: BTreeSet<String>,
 }
 
 impl KubernetesLink {
@@ -59,7 +62,12 @@ impl KubernetesLink {
 
     async fn found(&self, release: &Release) -> Result<HelmReleaseState, HelmCallError> {
         let program = self.helm.program().await?;
-        let has = self.installed(&program, release).await?;
+        let mut has = self.installed(&program, release).await?;
+        if let Some(deployed) = &mut has {
+            let (rendered, left) = (&deployed.rendered, &deployed.left_by_hooks);
+            let deletions = self.hook_deletions(rendered, &compare::UNINSTALL_EVENTS, left);
+            deployed.installed.hook_deletions = deletions.await;
+        }
         let is_busy = has
             .as_ref()
             .is_some_and(|has| has.installed.status.starts_with("pending"));
@@ -83,6 +91,15 @@ impl KubernetesLink {
         self.helm.call(program, &words, b"", QUESTION).await
     }
 
+    async fn ask_json(
+        &self,
+        program: &HelmProgram,
+        words: &[&str],
+    ) -> Result<Value, HelmCallError> {
+        let words = [words, &["--output=json"]].concat();
+        parse_helm_json(&self.ask(program, &words).await?)
+    }
+
     async fn installed(
         &self,
         program: &HelmProgram,
@@ -94,10 +111,9 @@ impl KubernetesLink {
             return Ok(None);
         };
         let place = format!("--namespace={}", release.namespace);
-        let status = ["status", name, &place, "--output=json"];
-        let status = parse_helm_json(&self.ask(program, &status).await?)?;
-        let metadata = ["get", "metadata", name, &place, "--output=json"];
-        let metadata = parse_helm_json(&self.ask(program, &metadata).await?)?;
+        let status = self.ask_json(program, &["status", name, &place]).await?;
+        let metadata = &["get", "metadata", name, &place];
+        let metadata = self.ask_json(program, metadata).await?;
         let (mut objects, hooks) = self.rendered(&status, release).await?;
         let (kept, goes) = split_kept_objects(&status, &objects)?;
         self.add_objects_before_failure(program, release, &status, &mut objects)
@@ -113,7 +129,6 @@ impl KubernetesLink {
             Err(reason) => (Vec::new(), Some(reason)),
         };
         let mut edits = compare::diff_live_objects(&live, program.applies_on_the_server());
-        let kept_by_upgrade = compare::list_kept_by_upgrade(&live);
         compare::conceal_secret_changes(&mut edits, &values, &hidden);
         let (kept, defines, runs) = compare::of_uninstall(&kept, &goes);
         let (hooks_run, hooks_stay) = compare::hooks_of_uninstall(&hooks);
@@ -133,13 +148,16 @@ impl KubernetesLink {
             hooks_stay,
             edits,
             unseen,
+            ..InstalledRelease::default()
         };
+        let left = self.hook_objects(&status, release, rendered_objects::is_left_by_last_run);
         Ok(Some(DeployedRelease {
+            left_by_hooks: name_objects(&left.await?),
             installed,
             values,
             rendered: [objects, hooks].concat(),
             hidden,
-            kept_by_upgrade,
+            kept_by_upgrade: compare::list_kept_by_upgrade(&live),
         }))
     }
 
@@ -157,8 +175,7 @@ impl KubernetesLink {
             return Ok(());
         }
         let (name, place) = (&*release.name, format!("--namespace={}", release.namespace));
-        let history = ["history", name, &place, "--output=json"];
-        let history = parse_helm_json(&self.ask(program, &history).await?)?;
+        let history = self.ask_json(program, &["history", name, &place]).await?;
         let deployed = history
             .as_array()
             .into_iter()
@@ -245,16 +262,49 @@ impl KubernetesLink {
     ) -> Result<(Vec<Value>, Vec<Value>), HelmCallError> {
         let objects = rendered_objects::parse_manifest_objects(&get_text(told, "/manifest"))
             .map_err(HelmCallError::Local)?;
+        let hooks = self.hook_objects(told, release, |_| true).await?;
+        Ok((self.with_namespaces(objects, release).await, hooks))
+    }
+
+    /// The objects of the hooks of a release as Helm tells it, of those that are `wanted`.
+    async fn hook_objects(
+        &self,
+        told: &Value,
+        release: &Release,
+        wanted: fn(&Value) -> bool,
+    ) -> Result<Vec<Value>, HelmCallError> {
         let mut hooks = Vec::new();
         let all = told.get("hooks").and_then(Value::as_array);
-        for hook in all.into_iter().flatten() {
+        for hook in all.into_iter().flatten().filter(|hook| wanted(hook)) {
             let objects = rendered_objects::parse_hook_objects(hook);
             hooks.extend(objects.map_err(HelmCallError::Local)?);
         }
-        Ok((
-            self.with_namespaces(objects, release).await,
-            self.with_namespaces(hooks, release).await,
-        ))
+        Ok(self.with_namespaces(hooks, release).await)
+    }
+
+    /// What is deleted to make the hooks among these objects that run at one of these events,
+    /// beside what their last runs `left`.
+    async fn hook_deletions(
+        &self,
+        objects: &[Value],
+        events: &[&str],
+        left: &BTreeSet<String>,
+    ) -> Vec<HelmReleaseChange> {
+        let hooks = compare::list_deleting_hooks(objects, events);
+        let groups = self.groups(&hooks).await;
+        let mut out = Vec::new();
+        for hook in &hooks {
+            let Some(object) = manifest::parse_object_name(hook) else {
+                continue;
+            };
+            let read = KubernetesRead::Object(object.clone());
+            let live = self.answered(&object, read, &groups).await;
+            let is_left = left.contains(&object.to_string());
+            out.extend(compare::describe_hook_deletion(
+                hook, &object, live, is_left,
+            ));
+        }
+        out
     }
 
     /// Objects of a chart; those of a kind that is in namespaces are in the release's where they
@@ -334,6 +384,11 @@ impl KubernetesLink {
     }
 }
 
+fn name_objects(objects: &[Value]) -> BTreeSet<String> {
+    let names = objects.iter().filter_map(manifest::parse_object_name);
+    names.map(|name| name.to_string()).collect()
+}
+
 /// The objects of a release (Helm's JSON of it) that stay when it is uninstalled, and those that
 /// go.
 fn split_kept_objects(
@@ -393,7 +448,7 @@ fn parse_helm_json(said: &HelmOutput) -> Result<Value, HelmCallError> {
     if !said.well {
         return Err(HelmCallError::Local(said.complaint.clone()));
     }
-    bounded::parse_bounded_json(said.out.as_bytes()).ok_or_else(|| {
+    bounded_json::parse_bounded_json(said.out.as_bytes()).ok_or_else(|| {
         HelmCallError::Local("helm printed no JSON, or more of it than is read".to_owned())
     })
 }

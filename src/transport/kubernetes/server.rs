@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use kube::client::Body;
 use railwright_base::redaction::ROOM_BYTES;
 use railwright_base::text::one_line;
-use railwright_base::{Redaction, bounded};
+use railwright_base::{Redaction, bounded_json};
 use railwright_system::clock;
 use serde_json::Value;
 use std::pin::Pin;
@@ -250,11 +250,18 @@ impl KubernetesServer {
                         again_after,
                     });
                 }
-                _ => {
+                _ if reply.is_of_api_server() => {
                     return self
                         .known(reply)
                         .map(WriteRequestOutcome::Answered)
                         .map_err(E::from);
+                }
+                _ => {
+                    return Ok(WriteRequestOutcome::Unsure {
+                        reason: format!("what answers there is no API server: {}", reply.message()),
+                        may_come: false,
+                        again_after,
+                    });
                 }
             }
             pause *= 2;
@@ -426,7 +433,7 @@ impl KubernetesServer {
 impl KubernetesReply {
     /// The document.
     pub fn json(&self) -> Option<Value> {
-        bounded::parse_bounded_json(&self.body)
+        bounded_json::parse_bounded_json(&self.body)
     }
 
     /// The API server's own word that it does not have what was asked for; what stands between us
@@ -436,6 +443,14 @@ impl KubernetesReply {
             && self
                 .json()
                 .is_some_and(|status| status["kind"] == "Status" && status["reason"] == "NotFound")
+    }
+
+    /// False for the refusal of a gateway, or its way elsewhere: an API server refuses with a
+    /// Status, of which one that was cut may be too long to be read. What stands between us may
+    /// have passed the request on before.
+    fn is_of_api_server(&self) -> bool {
+        let is_status = || self.json().is_some_and(|said| said["kind"] == "Status");
+        matches!(self.status, 200..=299 | 401) || self.cut || is_status()
     }
 
     /// Whether it says how it stands with what was asked, whatever became of earlier tries: it is

@@ -173,7 +173,7 @@ async fn hostile_answers_end_in_a_status() {
             let record = Read::File {
                 path: "/var/lib/railwright/record.json".to_owned(),
             };
-            let [kind, access] = super::access::tests::questions();
+            let [kind, access] = super::access_review::tests::questions();
             let answers = link
                 .read(&[object(), preview(), kind, access])
                 .await

@@ -297,6 +297,27 @@ async fn what_another_run_made_is_known_by_its_attempt() {
     }
 }
 
+/// The object goes, and a gateway answers for the server.
+#[tokio::test(start_paused = true)]
+async fn what_a_gateway_says_of_a_write_is_no_refusal() {
+    for (status, page) in [(404, "<html>default backend"), (301, ""), (403, "{}")] {
+        let is_gone = Arc::new(Mutex::new(false));
+        let (link, _) = link(move |method, path, _| {
+            let mut is_gone = is_gone.lock().unwrap();
+            match *method {
+                Method::GET if *is_gone && path.ends_with("/conf") => says(404, "not found"),
+                Method::GET => read(path),
+                _ => {
+                    *is_gone = true;
+                    (status, Vec::new(), page.to_owned())
+                }
+            }
+        });
+        let (code, _, said) = told(link.perform(&actions()[3], "t", None).await.unwrap());
+        assert_eq!(code, 0, "{status}: {said}");
+    }
+}
+
 /// What comes of a deletion that met another write, which left this behind.
 async fn deleted_after(
     change: impl Fn(&mut Value) + Clone + Send + Sync + 'static,

@@ -288,7 +288,7 @@ fn is_netdev_file_for(text: &str, netdev: &str) -> bool {
 }
 
 /// The lines of a file, each behind a bar, as the read scripts print them.
-fn mark_lines(text: &str) -> String {
+pub(super) fn mark_lines(text: &str) -> String {
     text.lines().map(|line| format!("|{line}\n")).collect()
 }
 

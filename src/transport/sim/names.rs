@@ -3,7 +3,7 @@
 
 use super::disk::Disk;
 use super::host::Answered;
-use super::links::Links;
+use super::links::{Links, mark_lines};
 use railwright_resource::netdev_name::script::build_link_file_path;
 use std::collections::BTreeMap;
 
@@ -51,7 +51,7 @@ impl SimulatedNetdevNames {
         }
         let own = build_link_file_path(name);
         if let Some(text) = disk.text(&own) {
-            let lines: String = text.lines().map(|line| format!("|{line}\n")).collect();
+            let lines = mark_lines(&text);
             out.push_str(&format!("\n== own-link 644 root root {own}\n{lines}"));
         }
         if let Some(copies) = &self.ram_disk {

@@ -5,7 +5,7 @@ use super::case::{Case, benign, cases};
 use super::{Held, ensure, law};
 use crate::room::{Room, copy_folder};
 use proptest::prelude::*;
-use railwright_apply::{ApplyOutcome, RunExitClass, apply_plan, locks};
+use railwright_apply::{ApplyOutcome, RunExitClass, apply_plan, lock_steal};
 use railwright_resource::probe::Probe;
 use railwright_resource::{Action, Read, ReadResults};
 use railwright_state::{HostRecord, StateFolder};
@@ -313,7 +313,7 @@ async fn second(duel: &Duel, room: &mut Room, first: &StateFolder) -> ApplyOutco
     }
     let hosts = duel.world.names();
     if let Some(force) = duel.steal {
-        let _ = locks::steal_locks(&hosts, "law 11", force, &room.context).await;
+        let _ = lock_steal::steal_locks(&hosts, "law 11", force, &room.context).await;
     }
     let mut outcome = None;
     for _ in 0..12 {

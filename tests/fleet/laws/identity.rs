@@ -5,7 +5,7 @@
 use super::case::{Case, benign, cases, host};
 use super::{Held, ensure, law};
 use crate::room::{Room, copy_folder};
-use railwright_apply::take_over::{TakeOverDecision, take_over};
+use railwright_apply::target_take_over::{TakeOverDecision, take_over_targets};
 use railwright_apply::{ApplyOutcome, RunExitClass, apply_plan};
 use railwright_base::Target;
 use railwright_plan::Plan;
@@ -107,7 +107,7 @@ fn law_another_cluster_changes_nothing_before_it_takes_over() {
                 cluster: state.cluster,
                 name: other.cluster.to_owned(),
             };
-            let taken = take_over(&decision, &other.context)
+            let taken = take_over_targets(&decision, &other.context)
                 .await
                 .map_err(|problem| problem.message)?;
             ensure!(

@@ -4,12 +4,12 @@ use super::unfold::CablingLine;
 use super::{Cable, CableEnd, Errors};
 use crate::spec::hosts::Host;
 use crate::spec::load::LoadedSpec;
-use crate::spec::model::SwitchOs;
 use crate::spec::source::SourceText;
 use railwright_base::nodeset::fold_node_set;
 use railwright_base::suggest::find_nearest_word;
 use railwright_base::text::one_line;
 use railwright_base::{Diagnostic, Label};
+use railwright_resource::switch::SwitchSystem;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 
@@ -20,7 +20,7 @@ struct CablingChecker<'a> {
     source: &'a SourceText,
     switches: BTreeSet<&'a str>,
     /// The systems of those that are reached.
-    systems: HashMap<&'a str, SwitchOs>,
+    systems: HashMap<&'a str, SwitchSystem>,
     errors: &'a mut Errors,
 }
 
@@ -131,7 +131,7 @@ impl CablingChecker<'_> {
     /// Ports of switches that are reached, which are planned for by their names. One that nobody
     /// reaches may be called by an alias.
     fn check_port_names(&mut self, line: &CablingLine, is_from: bool, at: &Range<usize>) {
-        let mut wrong: Vec<(&CableEnd, SwitchOs)> = Vec::new();
+        let mut wrong: Vec<(&CableEnd, SwitchSystem)> = Vec::new();
         for cable in &line.cables {
             let end = if is_from { &cable.from } else { &cable.to };
             if let Some(os) = self.systems.get(end.device.as_str())
@@ -148,18 +148,18 @@ impl CablingChecker<'_> {
             .filter(|(_, other)| other == os)
             .map(|(end, _)| end.port.as_str())
             .collect();
-        let (form, _) = os.ports();
         let what = format!(
-            "{} has no port that is called {}: {} calls them {form}",
+            "{} has no port that is called {}: {} calls them {}",
             first.device,
             truncate_user_text(&fold_node_set(&ports)),
-            os.name()
+            os.name(),
+            os.port_name_examples()
         );
         let error = Diagnostic::error("RW0172", what)
             .effect("nothing can be read or set on a port by a name that the switch does not have")
             .next(format!(
                 "name it as the switch does; `{}` on it lists them",
-                os.lists_ports()
+                os.port_list_command()
             ));
         self.errors
             .add(self.point_at(error, at, &format!("no name of {}", os.name())));

@@ -34,8 +34,8 @@ pub use operation::{
 };
 pub use reach::{NoSshKeyword, Reach, Ssh};
 pub use switch::{
-    Dscp, Ecn, EcnThresholds, MTU_BYTES, PfcWatchdogSpec, SwitchGroup, SwitchOs, SwitchRole,
-    WatchdogAction, WatchdogTimes,
+    Dscp, Ecn, EcnThresholds, MTU_BYTES, PfcWatchdogSpec, SwitchGroup, SwitchRole, WatchdogAction,
+    WatchdogTimes,
 };
 pub use workload::{Workload, WorkloadKind};
 

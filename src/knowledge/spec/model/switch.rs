@@ -3,6 +3,7 @@
 use super::api::{Api, ApiKind};
 use super::fabric::Trust;
 use super::reach::Ssh;
+use railwright_resource::switch::SwitchSystem;
 use schemars::JsonSchema;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, MapAccess, Unexpected, Visitor};
@@ -15,100 +16,7 @@ use std::ops::RangeInclusive;
 
 /// The MTU of a port in bytes, whatever the system (sonic-net/sonic-buildimage:
 /// src/sonic-yang-models/yang-models/sonic-port.yang).
-pub const MTU_BYTES: RangeInclusive<u32> = 68..=9216;
-
-/// The system of a switch.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "lowercase")]
-pub enum SwitchOs {
-    /// SONiC, configured in CONFIG_DB.
-    Sonic,
-    /// NVIDIA Cumulus Linux, configured by NVUE.
-    Cumulus,
-    /// Arista EOS.
-    Eos,
-}
-
-/// A number of a port or a lane: digits, four at most.
-fn is_port_number(text: &str) -> bool {
-    (1..=4).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
-}
-
-impl SwitchOs {
-    /// The word in the spec, which is the name of its row in the catalogue too.
-    pub fn word(self) -> &'static str {
-        match self {
-            SwitchOs::Sonic => "sonic",
-            SwitchOs::Cumulus => "cumulus",
-            SwitchOs::Eos => "eos",
-        }
-    }
-
-    /// As people call it.
-    pub fn name(self) -> &'static str {
-        match self {
-            SwitchOs::Sonic => "SONiC",
-            SwitchOs::Cumulus => "Cumulus Linux",
-            SwitchOs::Eos => "EOS",
-        }
-    }
-
-    /// The MTUs that its ports take, in bytes of an IP packet: CumulusNetworks/docs,
-    /// content/nvue-reference/Set-and-Unset-Commands/Interface.md; aristanetworks/avd (molecule,
-    /// mtu 9214).
-    pub fn mtus(self) -> RangeInclusive<u32> {
-        match self {
-            SwitchOs::Sonic => MTU_BYTES,
-            SwitchOs::Cumulus => 552..=9216,
-            SwitchOs::Eos => 68..=9214,
-        }
-    }
-
-    /// Whether a port of the front panel can have this name: `Ethernet0`
-    /// (sonic-net/sonic-buildimage, port_config.ini of every device), `swp1` and `swp1s0` of a port
-    /// that is divided (CumulusNetworks/docs, content/cumulus-linux-512, Switch Port Attributes),
-    /// `Ethernet1`, `Ethernet1/1` of a port with lanes, `Ethernet3/1/1` of a line card (the EOS
-    /// manual, Ethernet Ports).
-    pub fn has_port_named(self, port: &str) -> bool {
-        let prefix = match self {
-            SwitchOs::Sonic | SwitchOs::Eos => "Ethernet",
-            SwitchOs::Cumulus => "swp",
-        };
-        let Some(rest) = port.strip_prefix(prefix) else {
-            return false;
-        };
-        match self {
-            SwitchOs::Sonic => is_port_number(rest),
-            SwitchOs::Cumulus => {
-                let (port, lane) = rest.split_once('s').unwrap_or((rest, "0"));
-                is_port_number(port) && is_port_number(lane)
-            }
-            SwitchOs::Eos => rest.split('/').all(is_port_number) && rest.split('/').count() <= 3,
-        }
-    }
-
-    /// How it names its ports, and a node-set of them.
-    pub fn ports(self) -> (&'static str, &'static str) {
-        match self {
-            SwitchOs::Sonic => ("`Ethernet0`, `Ethernet4`", "Ethernet[0-60/4]"),
-            SwitchOs::Cumulus => ("`swp1`, or `swp1s0` where it is divided", "swp[1-32]"),
-            SwitchOs::Eos => (
-                "`Ethernet1`, `Ethernet1/1` or `Ethernet3/1/1`",
-                "Ethernet[1-32]/1",
-            ),
-        }
-    }
-
-    /// The command that lists them.
-    pub fn lists_ports(self) -> &'static str {
-        match self {
-            SwitchOs::Sonic | SwitchOs::Eos => "show interfaces status",
-            SwitchOs::Cumulus => "nv show interface",
-        }
-    }
-}
+pub const MTU_BYTES: RangeInclusive<u64> = 68..=9216;
 
 /// Where a switch stands in the fabric.
 #[derive(
@@ -130,7 +38,7 @@ pub struct SwitchGroup {
     pub name: String,
     /// The system: `sonic`, `cumulus`, `eos`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub os: Option<SwitchOs>,
+    pub os: Option<SwitchSystem>,
     /// The model, as the catalogue names it (`railwright catalog switch`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,

@@ -4,8 +4,9 @@ use super::access::{check_address, is_user};
 use super::supply::check_secret;
 use super::{SpecChecker, new_spec_error, truncate_user_text};
 use crate::spec::hosts::list_placeholders;
-use crate::spec::model::{Api, ApiKind, Spec, SwitchGroup, SwitchOs};
+use crate::spec::model::{Api, ApiKind, Spec, SwitchGroup};
 use railwright_base::Fingerprint;
+use railwright_resource::switch::SwitchSystem;
 
 /// An API that cannot be reached so, or that the switch does not have.
 const API: &str = "RW0174";
@@ -43,8 +44,8 @@ pub fn check_switch_apis(checker: &mut SpecChecker<'_>, spec: &Spec) {
 
 fn check_system(checker: &mut SpecChecker<'_>, at: &str, switch: &SwitchGroup, kind: ApiKind) {
     let (of, whose) = match kind {
-        ApiKind::Eapi => (SwitchOs::Eos, "Arista EOS"),
-        ApiKind::Nvue => (SwitchOs::Cumulus, "Cumulus Linux"),
+        ApiKind::Eapi => (SwitchSystem::Eos, "Arista EOS"),
+        ApiKind::Nvue => (SwitchSystem::Cumulus, "Cumulus Linux"),
     };
     if let Some(os) = switch.os.filter(|os| *os != of) {
         let message = format!(

@@ -1,8 +1,9 @@
 //! Switches that are reached: what can be planned for them.
 
 use super::{SpecChecker, new_spec_error, truncate_user_text};
-use crate::spec::model::{Spec, SwitchGroup, SwitchOs};
+use crate::spec::model::{Spec, SwitchGroup};
 use railwright_base::nodeset::{expand_ports, fold_node_set};
+use railwright_resource::switch::SwitchSystem;
 
 /// Switches whose system nobody says.
 const SYSTEM: &str = "RW0170";
@@ -43,7 +44,7 @@ pub fn check_reached_switches(checker: &mut SpecChecker<'_>, spec: &Spec) {
     }
 }
 
-fn check_port_names(checker: &mut SpecChecker<'_>, path: &str, ports: &[String], os: SwitchOs) {
+fn check_port_names(checker: &mut SpecChecker<'_>, path: &str, ports: &[String], os: SwitchSystem) {
     let wrong: Vec<&str> = ports
         .iter()
         .map(String::as_str)
@@ -52,16 +53,17 @@ fn check_port_names(checker: &mut SpecChecker<'_>, path: &str, ports: &[String],
     if wrong.is_empty() {
         return;
     }
-    let (form, set) = os.ports();
     let what = format!(
-        "{} has no port that is called {}: it calls them {form}",
+        "{} has no port that is called {}: it calls them {}",
         os.name(),
-        truncate_user_text(&fold_node_set(&wrong))
+        truncate_user_text(&fold_node_set(&wrong)),
+        os.port_name_examples()
     );
     let effect = "nothing can be read or set on a port by a name that the switch does not have";
     let fix = format!(
-        "name them as the switch does (`ports: \"{set}\"`); `{}` on it lists them",
-        os.lists_ports()
+        "name them as the switch does (`ports: \"{}\"`); `{}` on it lists them",
+        os.port_set_example(),
+        os.port_list_command()
     );
     checker.find(
         path,
@@ -87,7 +89,7 @@ fn check_reach_requirements(
     }
     if switch.ports.is_none() && !is_cabled {
         let effect = "nothing would be planned for the switch, although it is to be reached";
-        let set = switch.os.unwrap_or(SwitchOs::Sonic).ports().1;
+        let set = switch.os.unwrap_or(SwitchSystem::Sonic).port_set_example();
         let fix = format!(
             "name the ports of the fabric (`ports: \"{set}\"`), or say what is plugged in where: \
              `cabling: cabling.csv`"

@@ -74,7 +74,13 @@ fn check_port_settings(checker: &mut SpecChecker<'_>, switch: &SwitchGroup, at: 
         None => (MTU_BYTES, "the MTU of a port".to_owned()),
     };
     let path = format!("{at}.mtu");
-    check_range(checker, &path, switch.mtu, &mtus, (&what, effect));
+    check_range(
+        checker,
+        &path,
+        switch.mtu.map(u64::from),
+        &mtus,
+        (&what, effect),
+    );
     let effect = "the buffer for what is on its way when a pause is asked for is sized by it";
     check_range(
         checker,

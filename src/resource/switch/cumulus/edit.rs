@@ -232,7 +232,7 @@ pub fn build_patch_documents(edits: &[CumulusEdit]) -> Vec<Value> {
 }
 
 /// An entry may have more below it.
-fn insert_tree_value(tree: &mut Map<String, Value>, path: &[String], value: Value) {
+pub(super) fn insert_tree_value(tree: &mut Map<String, Value>, path: &[String], value: Value) {
     let [word, rest @ ..] = path else { return };
     if rest.is_empty() {
         let has_more = value.is_object() && tree.get(word).is_some_and(Value::is_object);

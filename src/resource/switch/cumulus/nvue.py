@@ -108,8 +108,10 @@ def differing(now, kept, depth):
 
 
 def narrow(file, ports):
+    """Each port is there, so that none goes as a whole: what else is set on it is not known here."""
     tree = json.load(file)["set"]
-    return dict(tree, interface={name: of for name, of in tree.get("interface", {}).items() if name in ports.split()})
+    interfaces = tree.get("interface", {})
+    return dict(tree, interface={name: {"link": {}, **interfaces.get(name, {})} for name in ports.split()})
 
 
 def back(now, kept, unset, wanted, ports):

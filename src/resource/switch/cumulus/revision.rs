@@ -7,7 +7,7 @@
 //! for NVOS (`ApplyOptions.with_confirm`), which agree; the manual names only the command (`nv
 //! config apply --confirm`).
 
-use super::edit::{CumulusEdit, build_patch_documents};
+use super::edit::{CumulusEdit, build_patch_documents, insert_tree_value, select_effective_edits};
 use crate::Fact;
 use railwright_base::text::one_line;
 use serde_json::{Map, Value, json};
@@ -184,12 +184,44 @@ fn build_state_request(word: &str) -> Value {
     json!({ "state": word, "auto-prompt": { "ays": "ays_yes" } })
 }
 
-/// What has to be patched, one after the other, so that a configuration is again as it was.
-pub fn build_rollback_patches(now: &Value, was: &Value) -> Vec<Value> {
-    let (gone, there) = diff_json_trees(now, was);
+/// What has to be patched, one after the other, so that what these edits touched is again as it
+/// was: settings of ports, and profiles. What others changed elsewhere since stays.
+pub fn build_rollback_patches(edits: &[CumulusEdit], now: &Value, was: &Value) -> Vec<Value> {
+    let (mut gone, mut there) = (Map::new(), Map::new());
+    for place in list_touched_places(edits) {
+        match (find_at(now, place), find_at(was, place)) {
+            (here, before) if here == before => {}
+            (Some(here @ Value::Object(_)), Some(before @ Value::Object(_))) => {
+                let (below_gone, below_there) = diff_json_trees(here, before);
+                for (tree, below) in [(&mut gone, below_gone), (&mut there, below_there)] {
+                    if !below.is_empty() {
+                        insert_tree_value(tree, place, below.into());
+                    }
+                }
+            }
+            (_, Some(before)) => insert_tree_value(&mut there, place, before.clone()),
+            (_, None) => insert_tree_value(&mut gone, place, Value::Null),
+        }
+    }
     let mut patches = Vec::from([gone, there]);
     patches.retain(|tree| !tree.is_empty());
     patches.into_iter().map(Value::Object).collect()
+}
+
+fn find_at<'t>(tree: &'t Value, place: &[String]) -> Option<&'t Value> {
+    place.iter().try_fold(tree, |tree, word| tree.get(word))
+}
+
+/// `interface swp1 link mtu`, `qos pfc PROFILE`: above them other settings lie, some of which are
+/// not even read.
+fn list_touched_places(edits: &[CumulusEdit]) -> BTreeSet<&[String]> {
+    let mut places = BTreeSet::new();
+    for edit in select_effective_edits(edits) {
+        let is_of_port = edit.path.first().is_some_and(|word| word == "interface");
+        let depth = if is_of_port { 4 } else { 3 };
+        places.insert(&edit.path[..edit.path.len().min(depth)]);
+    }
+    places
 }
 
 /// What is there and was not, and what was there and is not.
@@ -322,18 +354,59 @@ mod tests {
     }
 
     #[test]
-    fn what_was_is_patched_back() {
-        let was = json!({ "interface": { "swp1": { "link": { "mtu": 9216 } }, "swp2": { "link": { "mtu": 1 } } } });
-        let now = json!({ "interface": { "swp1": { "link": { "mtu": 9000 }, "qos": { "x": {} } }, "swp2": { "link": { "mtu": 1 } } }, "qos": { "p": {} } });
+    fn what_was_is_patched_back_and_what_others_changed_elsewhere_stays() {
+        let edit = |path: &str, value| CumulusEdit {
+            path: path.split(' ').map(str::to_owned).collect(),
+            value,
+            copied: false,
+            missing: false,
+        };
+        let edits = [
+            edit("interface swp1 link mtu", Some(Leaf::Number(9000))),
+            edit(
+                "interface swp1 qos pfc profile",
+                Some(Leaf::Word("p".into())),
+            ),
+            edit("interface swp3 link mtu", Some(Leaf::Number(9000))),
+            edit("qos pfc p cable-length", Some(Leaf::Number(40))),
+            edit("qos pfc p switch-priority 3", Some(Leaf::Entry {})),
+            edit(
+                "qos traffic-pool roce memory-percent",
+                Some(Leaf::Number(50)),
+            ),
+        ];
+        let was = json!({
+            "interface": { "swp1": { "link": { "mtu": 9216 } }, "swp2": { "link": { "mtu": 1 } } },
+            "qos": { "traffic-pool": { "roce": { "memory-percent": 20 } } },
+        });
+        let now = json!({
+            "interface": {
+                "swp1": { "link": { "mtu": 9000 }, "qos": { "pfc": { "profile": "p" } } },
+                "swp2": { "link": { "mtu": 2 } },
+                "swp3": { "link": { "mtu": 9000, "state": { "up": {} } } },
+            },
+            "qos": {
+                "pfc": { "p": { "cable-length": 40, "switch-priority": { "3": {} } }, "theirs": {} },
+                "traffic-pool": { "roce": { "memory-percent": 50 } },
+            },
+        });
+        let gone = json!({
+            "interface": { "swp1": { "qos": { "pfc": null } }, "swp3": { "link": { "mtu": null } } },
+            "qos": { "pfc": { "p": null } },
+        });
+        let there = json!({
+            "interface": { "swp1": { "link": { "mtu": 9216 } } },
+            "qos": { "traffic-pool": { "roce": { "memory-percent": 20 } } },
+        });
         assert_eq!(
-            build_rollback_patches(&now, &was),
-            [
-                json!({ "interface": { "swp1": { "qos": null } }, "qos": null }),
-                json!({ "interface": { "swp1": { "link": { "mtu": 9216 } } } }),
-            ]
+            build_rollback_patches(&edits, &now, &was),
+            [gone, there.clone()]
         );
-        assert_eq!(build_rollback_patches(&was, &was), Vec::<Value>::new());
-        assert_eq!(build_rollback_patches(&json!(null), &was), [was]);
+        assert_eq!(
+            build_rollback_patches(&edits, &was, &was),
+            Vec::<Value>::new()
+        );
+        assert_eq!(build_rollback_patches(&edits, &json!(null), &was), [there]);
     }
 
     #[test]

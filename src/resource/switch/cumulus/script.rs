@@ -140,7 +140,7 @@ pub fn keep_script(name: &str) -> String {
     format!(
         "nv config show -r applied -o json | {} >\"$k/{name}\" && [ -s \"$k/{name}\" ] || exit 74\n\
          a=$(nv config show -r applied -o json); [ \"$a\" != \"$(nv config show -r startup -o \
-         json)\" ] || printf '%s\\n' \"$a\" >\"$k/{name}.saved\"",
+         json)\" ] || printf '%s\\n' \"$a\" >\"$k/{name}.saved\" || exit 74",
         render_cumulus_python_call("read")
     )
 }

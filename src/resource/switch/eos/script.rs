@@ -163,7 +163,7 @@ pub fn restore_script(name: &str, ports: &str) -> String {
     format!(
         "{CLI}is_there() {{ cli 'show running-config' >\"$k/now\"; [ \"$(tail -n 1 \"$k/now\" | tr \
          -d '\\r')\" = end ]; }}\n\
-         is_so() {{ is_there && {back} >\"$k/commands\" && [ ! -s \"$k/commands\" ]; }}\n\
+         is_so() {{ is_there && c=$({back}) && [ -z \"$c\" ]; }}\n\
          others() {{ {others} <\"$1\"; }}\n\
          t=0; until is_there || [ \"$t\" = 60 ]; do sleep 5; t=$((t + 1)); done\n\
          ! is_so || exit 0\n\
@@ -173,8 +173,8 @@ pub fn restore_script(name: &str, ports: &str) -> String {
          \"configure session $i\n\
          $1\") && ! refused \"$o\" && cli \"configure session $i\n\
          commit\" || cli \"configure session $i abort\"; }}\n\
-         again() {{ tell \"$(grep -v '^no qos map' \"$k/commands\")\"; tell \"$(grep '^no qos map' \
-         \"$k/commands\")\"; }}\n\
+         lines() {{ printf '%s\\n' \"$c\" | grep \"$@\" '^no qos map'; }}\n\
+         again() {{ tell \"$(lines -v)\"; tell \"$(lines)\"; }}\n\
          again; ! is_so || exit 0\n\
          sleep 5; again; ! is_so || exit 0\n\
          w=$(others \"$k/{name}\") && [ \"$(others \"$k/now\")\" = \"$w\" ] || exit 1\n\

@@ -4,7 +4,7 @@
 //! command that there is not, or not for this user, 1003 for one without JSON, 1004 for one that
 //! eAPI does not run, 1000 for all else.
 
-use railwright_base::bounded;
+use railwright_base::bounded_json;
 use railwright_base::text::one_line;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -48,7 +48,7 @@ struct EapiErrorBody {
 
 /// The output of each of these commands.
 pub fn parse_command_outputs(body: &[u8], commands: &[String]) -> Result<Vec<String>, EapiRefusal> {
-    let Some(document) = bounded::parse_bounded_json(body) else {
+    let Some(document) = bounded_json::parse_bounded_json(body) else {
         return Err(refuse_foreign_answer("no JSON, or too many values"));
     };
     let answer: EapiResponse = serde_json::from_value(document)

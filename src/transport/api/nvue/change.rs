@@ -2,6 +2,7 @@
 //! that NVUE takes it back unless it is confirmed. What waits in others' revisions is neither
 //! applied along nor dropped. A revision that was refused stays behind and is never applied.
 
+use super::guard::BegunRevision;
 use super::{Got, NvueLink, new_exit_with_reason};
 use crate::{ExecutionOutcome, TransportError};
 use http::Method;
@@ -16,6 +17,11 @@ use railwright_resource::{Action, Fact};
 use railwright_system::clock::{self, Deadline};
 use serde_json::{Value, json};
 use std::time::Duration;
+
+/// The revision that runs.
+pub(super) const APPLIED: &str = "applied";
+/// The revision that a boot begins with.
+pub(super) const STARTUP: &str = "startup";
 
 /// Between two looks at a revision.
 const POLL: Duration = Duration::from_millis(500);
@@ -82,12 +88,12 @@ impl NvueLink {
         if let Some(other) = self.in_the_way().await? {
             return Err(not_taken(&format!("{} is not over", other.described())));
         }
-        let was = self.judged().await?;
+        let (was, saved) = (self.judged(APPLIED).await?, self.judged(STARTUP).await?);
         let up = self.with_a_link(edits).await?;
         let id = self
             .filled(&revision::build_revision_patches(edits))
             .await?;
-        if self.judged().await? != was {
+        if self.judged(APPLIED).await? != was {
             return Err(not_taken(
                 "somebody else changes this switch at the same time",
             ));
@@ -96,7 +102,13 @@ impl NvueLink {
         if let Some(other) = self.in_the_way().await? {
             return Err(not_taken(&describe_other_change(&other)));
         }
-        self.guards.begins(self.switch(), &id, was);
+        let begun = BegunRevision {
+            id: id.clone(),
+            was,
+            saved,
+            edits: edits.to_vec(),
+        };
+        self.guards.begins(self.switch(), begun);
         self.tell(
             &id,
             &revision::build_apply_request(&token, until.left().as_secs().max(1)),
@@ -117,7 +129,7 @@ impl NvueLink {
 
     /// Saves what runs. Nothing that waits for its confirmation is saved: a boot would keep what
     /// nobody confirmed.
-    async fn save(&self) -> Result<(), NvueChangeStop> {
+    pub(super) async fn save(&self) -> Result<(), NvueChangeStop> {
         if let Some(other) = self.in_the_way().await? {
             return Err(NvueChangeStop::Said(
                 1,
@@ -221,11 +233,8 @@ impl NvueLink {
     pub(super) async fn revisions(&self) -> Result<Vec<NvueRevision>, NvueChangeStop> {
         match self.get("/revision").await? {
             Got::Tree(told) => Ok(NvueRevision::all(&told)),
-            Got::Nothing => Ok(Vec::new()),
-            Got::Refused(why) => Err(NvueChangeStop::Said(
-                1,
-                format!("which revisions are in hand is not told: {why}"),
-            )),
+            Got::Nothing => Err(no_revisions_told("NVUE knows of none")),
+            Got::Refused(why) => Err(no_revisions_told(&why)),
         }
     }
 
@@ -238,10 +247,10 @@ impl NvueLink {
             .find(|revision| revision.stage.is_in_the_way()))
     }
 
-    /// What of the applied revision is judged.
-    pub(super) async fn judged(&self) -> Result<Value, NvueChangeStop> {
+    /// What of a revision is judged.
+    pub(super) async fn judged(&self, revision: &str) -> Result<Value, NvueChangeStop> {
         let mut trees = Vec::new();
-        for path in rest::list_revision_paths("applied") {
+        for path in rest::list_revision_paths(revision) {
             trees.push(match self.get(&path).await? {
                 Got::Tree(tree) => tree,
                 Got::Nothing => Value::Null,
@@ -322,6 +331,10 @@ fn explain_not_waiting(found: &NvueRevision) -> NvueChangeStop {
             ),
         ),
     }
+}
+
+fn no_revisions_told(why: &str) -> NvueChangeStop {
+    NvueChangeStop::Said(1, format!("which revisions are in hand is not told: {why}"))
 }
 
 fn not_taken(why: &str) -> NvueChangeStop {

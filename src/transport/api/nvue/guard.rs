@@ -6,10 +6,11 @@
 //! There is no place on the switch for lock and record: two runs at once are kept apart by the
 //! revision that waits, and by the lock of their folder.
 
-use super::change::NvueChangeStop;
+use super::change::{APPLIED, NvueChangeStop, STARTUP};
 use super::{NvueLink, new_exit_with_output, new_exit_with_reason};
 use crate::{ExecutionOutcome, FencedWrite, TransportError, Upkeep};
 use railwright_resource::complaint::{LOCKED, UNAVAILABLE};
+use railwright_resource::switch::cumulus::edit::CumulusEdit;
 use railwright_resource::switch::cumulus::revision::{self, NvueRevision, Stage};
 use railwright_system::clock::Deadline;
 use serde_json::Value;
@@ -19,6 +20,8 @@ use std::time::Duration;
 
 /// What could not be put back, where it could not.
 const CONFIGURATION: &str = "configuration";
+/// What somebody has saved since, where what was put back could not be saved.
+const SAVED: &str = "saved configuration";
 
 /// Guards that this process has armed, by switch.
 #[derive(Debug, Clone, Default)]
@@ -28,10 +31,22 @@ pub(in crate::api) struct NvueRollbacks(Arc<Mutex<BTreeMap<String, NvueArmedRoll
 struct NvueArmedRollback {
     token: String,
     until: Deadline,
-    /// The revision that it watches, and what ran before it; nothing as long as none is applied.
-    begun: Option<(String, Value)>,
+    /// The revision that it watches; nothing as long as none is applied.
+    begun: Option<BegunRevision>,
     /// What puts it back where NVUE does not.
     back: Option<Back>,
+}
+
+/// A revision under a guard.
+#[derive(Debug, Clone)]
+pub(super) struct BegunRevision {
+    pub id: String,
+    /// What of the applied revision is compared, as it was before it.
+    pub was: Value,
+    /// What of the saved configuration is compared, as it was before it.
+    pub saved: Value,
+    /// What it is made of.
+    pub edits: Vec<CumulusEdit>,
 }
 
 /// How what was is told again.
@@ -71,10 +86,10 @@ impl NvueRollbacks {
             .map(|armed| (armed.token.clone(), armed.until.left()))
     }
 
-    /// It watches this revision from now on; before it was what `was` says.
-    pub fn begins(&self, switch: &str, id: &str, was: Value) {
+    /// It watches this revision from now on.
+    pub(super) fn begins(&self, switch: &str, begun: BegunRevision) {
         if let Some(armed) = self.all().get_mut(switch) {
-            armed.begun = Some((id.to_owned(), was));
+            armed.begun = Some(begun);
         }
     }
 
@@ -158,7 +173,7 @@ impl NvueLink {
             .all()
             .get(self.switch())
             .and_then(|armed| armed.begun.as_ref())
-            .is_some_and(|(begun, _)| begun == id)
+            .is_some_and(|begun| begun.id == id)
     }
 
     async fn arm(&self, token: &str, seconds: u32) -> Result<ExecutionOutcome, NvueChangeStop> {
@@ -190,8 +205,8 @@ impl NvueLink {
     ) -> Result<(Option<NvueArmedRollback>, Option<NvueRevision>), NvueChangeStop> {
         let armed = self.guards.of(self.switch(), token);
         let revision = match armed.as_ref().and_then(|armed| armed.begun.as_ref()) {
-            Some((id, _)) => {
-                let Some(found) = self.look_at(id).await? else {
+            Some(begun) => {
+                let Some(found) = self.look_at(&begun.id).await? else {
                     return Err(NvueChangeStop::Said(
                         1,
                         "NVUE does not tell how it stands with the revision".to_owned(),
@@ -215,15 +230,16 @@ impl NvueLink {
         let is_ours = armed.is_some();
         let left = armed.as_ref().map(|armed| armed.until.left().as_secs());
         let left = format!("armed {}", left.unwrap_or(0));
+        let begun = armed.as_ref().and_then(|armed| armed.begun.as_ref());
         match armed.as_ref().and_then(|armed| armed.back.as_ref()) {
-            Some(Back::Nothing) => return Ok(new_exit_with_output(0, "reverted ")),
+            Some(Back::Nothing) => return self.finish_rollback(begun).await,
             Some(Back::Failed) => {
                 return Ok(new_exit_with_output(
                     0,
                     &format!("reverted {CONFIGURATION}"),
                 ));
             }
-            Some(Back::Revision(id)) => return Ok(self.put_back(id).await?),
+            Some(Back::Revision(id)) => return self.put_back(id, begun).await,
             None => {}
         }
         let Some(revision) = revision else {
@@ -237,7 +253,8 @@ impl NvueLink {
             Stage::Waits | Stage::Moving => new_exit_with_output(0, &left),
             Stage::Pending if is_ours => new_exit_with_output(0, &left),
             Stage::GoesBack => new_exit_with_output(0, "reverting"),
-            Stage::TakenBack | Stage::Refused => new_exit_with_output(0, "reverted "),
+            Stage::TakenBack => return self.finish_rollback(begun).await,
+            Stage::Refused => new_exit_with_output(0, "reverted "),
             // Nothing takes these back but who knows what was before.
             Stage::Applied | Stage::Broken if is_ours => new_exit_with_output(0, &left),
             Stage::Broken => new_exit_with_output(0, &format!("reverted {CONFIGURATION}")),
@@ -246,14 +263,50 @@ impl NvueLink {
     }
 
     /// How it stands with what puts everything back.
-    async fn put_back(&self, id: &str) -> Result<ExecutionOutcome, TransportError> {
-        Ok(
-            match self.look_at(id).await?.map(|revision| revision.stage) {
-                Some(Stage::Applied) => new_exit_with_output(0, "reverted "),
-                Some(Stage::Moving | Stage::Pending) => new_exit_with_output(0, "reverting"),
-                _ => new_exit_with_output(0, &format!("reverted {CONFIGURATION}")),
-            },
-        )
+    async fn put_back(
+        &self,
+        id: &str,
+        begun: Option<&BegunRevision>,
+    ) -> Result<ExecutionOutcome, NvueChangeStop> {
+        let revision = self.look_at(id).await?;
+        match revision.map(|revision| revision.stage) {
+            Some(Stage::Applied) if self.in_the_way().await?.is_none() => {
+                self.finish_rollback(begun).await
+            }
+            Some(Stage::Applied | Stage::Moving | Stage::Pending) => {
+                Ok(new_exit_with_output(0, "reverting"))
+            }
+            _ => Ok(new_exit_with_output(
+                0,
+                &format!("reverted {CONFIGURATION}"),
+            )),
+        }
+    }
+
+    /// What runs is as it was before; what is saved may not be.
+    async fn finish_rollback(
+        &self,
+        begun: Option<&BegunRevision>,
+    ) -> Result<ExecutionOutcome, NvueChangeStop> {
+        let failed = match begun {
+            Some(begun) => self.save_again(begun).await?,
+            None => "",
+        };
+        Ok(new_exit_with_output(0, &format!("reverted {failed}")))
+    }
+
+    /// Saves what was put back where somebody has saved the change since: a boot would bring it
+    /// again. What could not be saved.
+    async fn save_again(&self, begun: &BegunRevision) -> Result<&'static str, NvueChangeStop> {
+        let saved = self.judged(STARTUP).await?;
+        if revision::build_rollback_patches(&begun.edits, &saved, &begun.saved).is_empty() {
+            return Ok("");
+        }
+        match self.save().await {
+            Ok(()) => Ok(""),
+            Err(NvueChangeStop::Said(..)) => Ok(SAVED),
+            Err(error) => Err(error),
+        }
     }
 
     async fn disarm(&self, token: &str) -> Result<ExecutionOutcome, NvueChangeStop> {
@@ -299,8 +352,14 @@ impl NvueLink {
                 let id = revision.map(|revision| revision.id).unwrap_or_default();
                 self.tell(&id, &revision::take_back()).await?;
             }
-            (Some(Stage::Applied | Stage::Broken), Some((_, was))) => {
-                let back = match self.told_again(was).await {
+            // What somebody else has in hand comes to its end first; it is asked for again.
+            (Some(Stage::Applied | Stage::Broken), Some(_))
+                if self.in_the_way().await?.is_some() =>
+            {
+                return Ok(new_exit_with_output(1, ""));
+            }
+            (Some(Stage::Applied | Stage::Broken), Some(begun)) => {
+                let back = match self.told_again(begun).await {
                     Ok(back) => back,
                     Err(NvueChangeStop::Said(..)) => Back::Failed,
                     Err(error) => return Err(error),
@@ -315,9 +374,11 @@ impl NvueLink {
         Ok(new_exit_with_output(0, ""))
     }
 
-    /// Begins to tell NVUE again what it was told before.
-    async fn told_again(&self, was: &Value) -> Result<Back, NvueChangeStop> {
-        let patches = revision::build_rollback_patches(&self.judged().await?, was);
+    /// Begins to tell NVUE again what it was told before, as far as the revision changed it: what
+    /// others changed on other ports since stays.
+    async fn told_again(&self, begun: &BegunRevision) -> Result<Back, NvueChangeStop> {
+        let now = self.judged(APPLIED).await?;
+        let patches = revision::build_rollback_patches(&begun.edits, &now, &begun.was);
         if patches.is_empty() {
             return Ok(Back::Nothing);
         }

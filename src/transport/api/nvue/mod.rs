@@ -12,7 +12,7 @@ use super::https::{SwitchApiClient, SwitchApiFailure, SwitchApiReply, SwitchApiS
 use crate::{BoxFuture, ExecutionOutcome, Fence, HostLink, TransportError, Upkeep};
 pub(super) use guard::NvueRollbacks;
 use http::Method;
-use railwright_base::bounded;
+use railwright_base::bounded_json;
 use railwright_base::text::one_line;
 use railwright_knowledge::spec::model::ApiKind;
 use railwright_resource::complaint::UNAVAILABLE;
@@ -122,7 +122,7 @@ impl NvueLink {
 fn parse_reply(reply: &SwitchApiReply) -> Got {
     match reply.status {
         200..=299 if reply.body.is_empty() => Got::Tree(Value::Null),
-        200..=299 => match bounded::parse_bounded_json(&reply.body) {
+        200..=299 => match bounded_json::parse_bounded_json(&reply.body) {
             Some(tree) => Got::Tree(tree),
             None => Got::Refused("NVUE sent no JSON, or too many values".to_owned()),
         },
@@ -136,7 +136,7 @@ fn parse_reply(reply: &SwitchApiReply) -> Got {
 
 /// What a refusal says: its sentence, where it is an error document of NVUE.
 fn describe_nvue_refusal(reply: &SwitchApiReply) -> String {
-    let document = bounded::parse_bounded_json(&reply.body);
+    let document = bounded_json::parse_bounded_json(&reply.body);
     let sentence = document.as_ref().and_then(|document| {
         ["detail", "title"]
             .into_iter()

@@ -14,11 +14,8 @@ use crate::kubernetes::lists::find_condition;
 use crate::kubernetes::release_change::not_done;
 use crate::kubernetes::server::KubernetesRequest;
 use http::Method;
-
 use railwright_resource::helm_release::edits::object_of;
-use railwright_resource::helm_release::rendered_objects::{
-    find_ambiguous_object, parse_manifest_objects,
-};
+use railwright_resource::helm_release::rendered_objects::find_ambiguous_object;
 use railwright_resource::helm_release::request::{Release, ReleaseRecord, UNINSTALLED};
 use railwright_resource::helm_release::varying;
 use railwright_resource::kubernetes_object::MANAGER;
@@ -32,21 +29,20 @@ use std::path::Path;
 /// How often is looked whether a definition is established: as long as Helm waits.
 const ESTABLISHED_LOOKS: u32 = 120;
 
-/// Two renderings of a chart whose definitions are there.
-pub(in crate::kubernetes) struct RenderedWithDefinitions {
+/// Two renderings of a chart, with its definitions there or without.
+pub(in crate::kubernetes) struct RenderedTwice {
     one: Vec<Value>,
     other: Vec<Value>,
 }
 
-impl RenderedWithDefinitions {
+impl RenderedTwice {
     /// The objects that differ from this other rendering in more than what varies. Their fields may
     /// hold a secret, and are not told.
     fn list_differences(&self, other: &[Value]) -> BTreeSet<String> {
         let (steady, _) = varying::told_apart(&self.one, &self.other, other);
-        steady
-            .iter()
-            .map(|change| object_of(change).to_owned())
-            .collect()
+        let mut names = varying::list_changed_objects(&self.one, &self.other, other);
+        names.extend(steady.iter().map(|change| object_of(change).to_owned()));
+        names
     }
 }
 
@@ -58,13 +54,8 @@ impl KubernetesLink {
         release: &Release,
         chart: &Path,
     ) -> Result<Vec<Value>, HelmCallError> {
-        let words = ["show", "crds", &chart.display().to_string()];
-        let said = self.ask(program, &words).await?;
-        if !said.well {
-            return Err(HelmCallError::Local(said.complaint));
-        }
-        let objects = parse_manifest_objects(&said.out).map_err(HelmCallError::Local)?;
-        let objects = self.with_namespaces(objects, release).await;
+        let objects = self.list_definition_objects(program, release, chart);
+        let objects = without_repeated(self.with_namespaces(objects.await?, release).await);
         if let Some(reason) = find_ambiguous_object(&objects) {
             return Err(HelmCallError::Local(format!("below crds/: {reason}")));
         }
@@ -112,7 +103,7 @@ impl KubernetesLink {
         release: &Release,
         chart: &Path,
         looked_at: Option<&ReleaseRecord>,
-    ) -> Result<Option<RenderedWithDefinitions>, KubernetesActionStop> {
+    ) -> Result<Option<RenderedTwice>, KubernetesActionStop> {
         let is_first = self.is_first_install(program, release, looked_at).await;
         if !is_first.map_err(not_done)? {
             return Ok(None);
@@ -123,18 +114,16 @@ impl KubernetesLink {
             return Ok(None);
         }
         let words = build_dry_run_arguments(program, release, chart);
-        let before = self.rendered_by(program, release, &words).await;
-        let before = before.map_err(not_done)?;
+        let before = self.rendered_twice(program, release, &words).await?;
         for object in &new {
-            self.make_definition(object).await?;
+            // Its kind may be one that was made right before.
+            for object in self.with_namespaces(vec![object.clone()], release).await {
+                self.make_definition(&object).await?;
+            }
         }
-        let one = self.rendered_by(program, release, &words).await;
-        let other = self.rendered_by(program, release, &words).await;
-        let with_definitions = RenderedWithDefinitions {
-            one: one.map_err(not_done)?,
-            other: other.map_err(not_done)?,
-        };
-        let differences = with_definitions.list_differences(&before);
+        let with_definitions = self.rendered_twice(program, release, &words).await?;
+        let mut differences = with_definitions.list_differences(&before.one);
+        differences.extend(before.list_differences(&with_definitions.one));
         if differences.is_empty() {
             return Ok(Some(with_definitions));
         }
@@ -149,6 +138,20 @@ impl KubernetesLink {
             made.join(", "),
             join_names(&differences)
         )))
+    }
+
+    async fn rendered_twice(
+        &self,
+        program: &HelmProgram,
+        release: &Release,
+        words: &[String],
+    ) -> Result<RenderedTwice, KubernetesActionStop> {
+        let one = self.rendered_by(program, release, words).await;
+        let other = self.rendered_by(program, release, words).await;
+        Ok(RenderedTwice {
+            one: one.map_err(not_done)?,
+            other: other.map_err(not_done)?,
+        })
     }
 
     async fn make_definition(&self, object: &Value) -> Result<(), KubernetesActionStop> {
@@ -221,7 +224,7 @@ impl KubernetesLink {
         &self,
         release: &Release,
         made: &Value,
-        rendered: &RenderedWithDefinitions,
+        rendered: &RenderedTwice,
     ) -> Option<String> {
         let differences = match self.rendered(made, release).await {
             Ok((objects, hooks)) => rendered.list_differences(&[objects, hooks].concat()),
@@ -239,6 +242,17 @@ impl KubernetesLink {
             )
         })
     }
+}
+
+/// Helm passes over a definition that is there, so one that several subcharts bring alike is one.
+fn without_repeated(objects: Vec<Value>) -> Vec<Value> {
+    let mut distinct = Vec::new();
+    for object in objects {
+        if !distinct.contains(&object) {
+            distinct.push(object);
+        }
+    }
+    distinct
 }
 
 fn join_names(names: &BTreeSet<String>) -> String {
@@ -267,7 +281,7 @@ mod tests {
     async fn what_a_release_has_beside_what_was_rendered_is_named() {
         let kinds = json!({ "kind": "APIResourceList", "groupVersion": "rbac.authorization.k8s.io/v1", "resources": [] });
         let (link, _) = link(move |_, _, _| (200, Vec::new(), kinds.to_string()));
-        let rendered = RenderedWithDefinitions {
+        let rendered = RenderedTwice {
             one: vec![binding("a"), binding("m-1")],
             other: vec![binding("a"), binding("m-2")],
         };
@@ -290,6 +304,41 @@ mod tests {
             found.contains("ClusterRoleBinding.rbac.authorization.k8s.io evil"),
             "{found}"
         );
+    }
+
+    /// A name that varies hides nothing of its object, and a word that begins to vary is told too.
+    #[test]
+    fn what_comes_of_definitions_is_named_also_where_names_vary() {
+        let role = |name: &str, role: &str| {
+            let mut object = binding(name);
+            object["roleRef"] = json!({ "kind": "ClusterRole", "name": role });
+            vec![object]
+        };
+        let twice = |one: Vec<Value>, other: Vec<Value>| RenderedTwice { one, other };
+        let before = twice(role("m-1", "view"), role("m-2", "view"));
+        let same = twice(role("m-3", "view"), role("m-4", "view"));
+        let more = twice(role("m-3", "cluster-admin"), role("m-4", "cluster-admin"));
+        let class = "ClusterRoleBinding.rbac.authorization.k8s.io (another name with every \
+                     revision)";
+        assert_eq!(same.list_differences(&before.one), BTreeSet::new());
+        assert_eq!(
+            more.list_differences(&before.one),
+            BTreeSet::from([class.to_owned()])
+        );
+        let by_chance = twice(role("b", "admin"), role("b", "edit"));
+        let before = twice(role("b", "view"), role("b", "view"));
+        assert!(!before.list_differences(&by_chance.one).is_empty());
+    }
+
+    /// Only what differs under one name is refused.
+    #[test]
+    fn what_subcharts_bring_alike_is_one() {
+        let mut other = binding("a");
+        other["roleRef"] = json!({ "name": "edit" });
+        let repeated = vec![binding("a"), binding("b"), binding("a")];
+        assert_eq!(without_repeated(repeated), [binding("a"), binding("b")]);
+        let differing = without_repeated(vec![binding("a"), other]);
+        assert!(find_ambiguous_object(&differing).is_some());
     }
 
     #[test]

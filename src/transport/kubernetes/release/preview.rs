@@ -6,13 +6,15 @@ use super::{
 };
 use crate::kubernetes::helm::{Chart, HelmCallError, HelmOutput, HelmProgram, QUESTION};
 use railwright_base::text::one_line;
+use railwright_resource::Provenance;
 use railwright_resource::helm_release::compare::{self, HelmReleaseChange};
 use railwright_resource::helm_release::rendered_objects::{
-    find_ambiguous_object, index_objects_by_name, parse_template_objects,
+    find_ambiguous_object, index_objects_by_name, is_hook, parse_template_objects,
 };
 use railwright_resource::helm_release::request::{HelmReleasePreview, Release, UNINSTALLED};
 use railwright_resource::helm_release::{edits, varying};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Words of Helm where the cluster is away or does not let us look: nothing is known of the release
@@ -158,19 +160,26 @@ impl KubernetesLink {
             steady: None,
         };
         if rendered.wanted == before {
+            self.add_hook_deletions(&mut rendered, before, deployed)
+                .await;
             return Ok(rendered);
         }
         let wanted = &rendered.wanted;
         let again = self.rendered_as_first(rendering, words).await?;
         rendered.steady = (!hides).then(|| varying::digest_steady_fields(wanted, &again));
         let (mut changes, mut varying) = varying::told_apart(wanted, &again, before);
-        if !varying.is_empty() {
-            let ChartRendering {
-                program, release, ..
-            } = *rendering;
-            let next = self.rendered_by(program, release, words).await?;
-            varying::show_words_of_this_revision(&mut varying, wanted, &next, before);
-        }
+        // What goes by the revision is the same in one more rendering of it; a first install was
+        // rendered as the first revision already.
+        let next = match deployed {
+            Some(_) if *wanted != again => {
+                let ChartRendering {
+                    program, release, ..
+                } = *rendering;
+                self.rendered_by(program, release, words).await?
+            }
+            _ => again,
+        };
+        varying::show_words_of_this_revision(&mut varying, wanted, &next, before);
         if let Some(deployed) = deployed {
             let kept = &deployed.kept_by_upgrade;
             changes.retain(|change| !kept.contains(&change.name));
@@ -179,7 +188,38 @@ impl KubernetesLink {
         self.add_present_objects(&mut changes, rendering.program, wanted, before)
             .await;
         (rendered.changes, rendered.varying) = (changes, varying);
+        self.add_hook_deletions(&mut rendered, &next, deployed)
+            .await;
         Ok(rendered)
+    }
+
+    /// Notes what is deleted to make the hooks that this revision runs, new ones or not. `next`:
+    /// the revision rendered once more.
+    async fn add_hook_deletions(
+        &self,
+        rendered: &mut RenderedRelease,
+        next: &[Value],
+        deployed: Option<&DeployedRelease>,
+    ) {
+        let is_upgrade = deployed.is_some_and(|deployed| deployed.installed.status != UNINSTALLED);
+        let events = match is_upgrade {
+            true => compare::UPGRADE_EVENTS,
+            false => compare::INSTALL_EVENTS,
+        };
+        let nothing = BTreeSet::new();
+        let left = deployed.map_or(&nothing, |deployed| &deployed.left_by_hooks);
+        let hooks = compare::list_deleting_hooks(&rendered.wanted, &events);
+        let (unknown, known) = varying::split_unknown_names(&hooks, next);
+        let mut deletions = self.hook_deletions(&known, &events, left).await;
+        deletions.extend(
+            unknown
+                .iter()
+                .filter_map(varying::describe_unknown_deletion),
+        );
+        let RenderedRelease {
+            changes, varying, ..
+        } = rendered;
+        compare::add_hook_deletions(changes, varying, deletions);
     }
 
     /// Notes which of the objects that a revision brings are on the cluster already.
@@ -192,7 +232,7 @@ impl KubernetesLink {
     ) {
         let before = index_objects_by_name(before);
         let mut new = index_objects_by_name(wanted);
-        new.retain(|name, _| !before.contains_key(name));
+        new.retain(|name, object| !before.contains_key(name) && !is_hook(object));
         for (name, object) in new {
             match self.live_objects(std::slice::from_ref(object)).await {
                 Ok(live) => {
@@ -202,7 +242,7 @@ impl KubernetesLink {
                 Err(reason) => {
                     let change = changes.iter_mut().find(|change| change.name == name);
                     if let Some(change) = change {
-                        change.by = Some(format!("whether it is there is not known: {reason}"));
+                        change.by = Some(Provenance::presence_unknown(&reason));
                     }
                 }
             }
@@ -274,21 +314,26 @@ impl KubernetesLink {
         let Some(about) = about else {
             return Ok(HelmReleasePreview::Unknown(complaint.to_owned()));
         };
-        let wanted = self.printed_objects(&said, release).await?;
+        let mut wanted = self.printed_objects(&said, release).await?;
+        let mut again = self.printed_objects(&again, release).await?;
+        let definitions = self
+            .new_definitions(program, release, rendering.chart)
+            .await?;
+        wanted.extend(definitions.iter().cloned());
+        again.extend(definitions);
         if let Some(reason) = find_ambiguous_object(&wanted) {
             return Ok(HelmReleasePreview::Refused(reason));
         }
-        let again = self.printed_objects(&again, release).await?;
         let steady = release
             .hidden
             .is_empty()
             .then(|| varying::digest_steady_fields(&wanted, &again));
         let (mut changes, varying) = varying::told_apart(&wanted, &again, &[]);
         changes.extend(varying);
-        let by = format!(
-            "not previewed, its identity may not look: {}",
+        let by = Provenance::not_previewed(format!(
+            "its identity may not look: {}",
             one_line(complaint, 200)
-        );
+        ));
         for change in &mut changes {
             change.by = Some(by.clone());
         }
@@ -311,16 +356,14 @@ impl KubernetesLink {
         Ok(self.with_namespaces(objects, release).await)
     }
 
-    async fn build_template_arguments(&self, release: &Release, chart: &str) -> Vec<String> {
-        let mut words = [
-            "template",
-            &release.name,
-            chart,
-            "--values=-",
-            "--include-crds",
-        ]
-        .map(str::to_owned)
-        .to_vec();
+    pub(super) async fn build_template_arguments(
+        &self,
+        release: &Release,
+        chart: &str,
+    ) -> Vec<String> {
+        let mut words = ["template", &release.name, chart, "--values=-"]
+            .map(str::to_owned)
+            .to_vec();
         words.push(format!("--namespace={}", release.namespace));
         let version = self.server.version().await;
         words.extend(version.map(|version| format!("--kube-version={version}")));

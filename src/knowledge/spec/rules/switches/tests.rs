@@ -1,10 +1,9 @@
 //! Every value of a switch that no switch takes, and every name that stands for two devices.
 
-use crate::spec::model::{
-    Dscp, Ecn, PfcWatchdogSpec, SwitchGroup, SwitchOs, SwitchRole, WatchdogAction,
-};
+use crate::spec::model::{Dscp, Ecn, PfcWatchdogSpec, SwitchGroup, SwitchRole, WatchdogAction};
 use crate::spec::rules::tests::{check, problems};
 use crate::spec::{SourceFile, load_spec};
+use railwright_resource::switch::SwitchSystem;
 
 #[test]
 fn a_switch_takes_what_its_system_takes() {
@@ -125,7 +124,7 @@ fn a_switch_is_written_as_it_is_read() {
     let switch = &loaded.spec.switches[0];
     assert_eq!(
         (switch.os, switch.role, switch.maintenance),
-        (Some(SwitchOs::Eos), Some(SwitchRole::Spine), true)
+        (Some(SwitchSystem::Eos), Some(SwitchRole::Spine), true)
     );
     assert_eq!(switch.dscp.as_ref().unwrap().get(&Dscp(48)), Some(&6));
     assert_eq!(

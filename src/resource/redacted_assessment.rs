@@ -2,7 +2,9 @@
 //! compares what the target said as it is; only what comes out is redacted, since that is shown,
 //! planned, journalled and remembered.
 
-use super::{Assessment, Attribute, DesiredResource, ReadResults, Reading, ResourceKind};
+use super::{
+    Assessment, Attribute, DesiredResource, Provenance, ReadResults, Reading, ResourceKind,
+};
 use railwright_base::Redaction;
 use serde_json::Value;
 use std::borrow::Cow;
@@ -187,7 +189,7 @@ fn redact_attribute(attribute: &mut Attribute, redaction: &Redaction) {
         });
         attribute.found.set(plane, reading);
     }
-    redact_all(&mut attribute.by, redaction);
+    redact_all(attribute.by.as_mut().map(Provenance::words_mut), redaction);
     redact_all(&mut attribute.input, redaction);
 }
 

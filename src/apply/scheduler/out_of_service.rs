@@ -22,7 +22,7 @@ pub(super) enum OutageCheckState {
 
 impl Scheduler {
     /// Hosts that count as out of service now.
-    pub fn unavailable(&self) -> usize {
+    pub fn count_out_of_service(&self) -> usize {
         let lost = self.lost.iter();
         let lost = lost.filter(|host| !self.disturbed.contains_key(host));
         let outside = self.outside.iter();
@@ -32,11 +32,11 @@ impl Scheduler {
 
     /// Hosts that count as out of service now, without those that runs left in doubt and of which
     /// nothing else is seen.
-    pub(super) fn unavailable_for_certain(&self) -> usize {
+    pub(super) fn count_out_of_service_for_certain(&self) -> usize {
         let in_doubt = self.in_doubt.iter();
         let well =
             in_doubt.filter(|host| self.is_left_in_doubt(host) && !self.outside.contains(*host));
-        self.unavailable() - well.count()
+        self.count_out_of_service() - well.count()
     }
 
     /// True while this host counts by what runs did, and cannot be in service: nobody has to look

@@ -47,7 +47,7 @@ struct TakeOverCandidate {
 
 /// Takes them over. What is decided is written down on this side before anything is written on a
 /// target.
-pub async fn take_over(
+pub async fn take_over_targets(
     decision: &TakeOverDecision,
     context: &Context,
 ) -> Result<TakenOver, Diagnostic> {

@@ -196,7 +196,8 @@ fn is_hopeless(
     now.iter().zip(before).any(|(now, before)| {
         let since = hopeless_since(now);
         let is_news = since.is_none() || since != hopeless_since(before);
-        (is_contested && now.rival().is_some()) || (now.assessment.hopeless.is_some() && is_news)
+        (is_contested && now.set_back_by(before).is_some())
+            || (now.assessment.hopeless.is_some() && is_news)
     })
 }
 
@@ -319,9 +320,65 @@ mod tests {
     use crate::precondition::observe_member;
     use railwright_base::Digest;
     use railwright_plan::{Member, PlannedDiff, Reason};
-    use railwright_resource::{AnswerStatus, DesiredResource, ReadResult, ReadResults, kind_named};
+    use railwright_resource::{
+        AnswerStatus, Attribute, DesiredResource, Plane, Provenance, ReadResult, ReadResults,
+        Reading, kind_named,
+    };
     use serde_json::json;
     use std::sync::Arc;
+
+    const RAIL: &str = "kube/prod/Rail.example.org/n/a";
+
+    fn removed_member(wish: DesiredResource) -> Member {
+        let found = PlannedDiff {
+            removal: true,
+            differences: Vec::new(),
+            fingerprint: Digest::of(&0),
+            before: json!({ "existed": false }),
+            residue: Vec::new(),
+            since: Vec::new(),
+            needs_power_cycle: false,
+        };
+        Member {
+            wish,
+            reason: Reason::RemovedFromSpec,
+            found: Arc::new(found),
+        }
+    }
+
+    /// What differs after a step bears the name of whoever set it once, before the step too.
+    #[test]
+    fn what_nobody_set_since_is_set_back_by_nobody() {
+        let wish = DesiredResource::of(RAIL.parse().unwrap(), "no_kind", json!({}));
+        let member = removed_member(wish);
+        let seen = |name: &str, by: Option<&str>| {
+            let mut seen = observe_member(&member, None, &ReadResults::default(), false);
+            let attribute = Attribute {
+                by: by.map(|words| Provenance::SetBy(words.to_owned())),
+                ..Attribute::in_plane(Plane::Persisted, Reading::is("ours"), Reading::is("theirs"))
+            };
+            seen.assessment.attributes = [(name.to_owned(), attribute)].into();
+            seen
+        };
+        let first = Some("set by kubectl-patch at 2026-01-02T03:04:05Z");
+        let later = Some("set by kubectl-patch at 2026-01-02T03:04:06Z");
+        for (before, now, rival) in [
+            (("data.k", first), first, None),
+            (("data.k", first), later, later),
+            (("data.k", None), later, later),
+            (("data.other", first), first, None),
+            (("data.other", first), later, later),
+            (("data.other", None), first, None),
+        ] {
+            let (before, now) = (seen(before.0, before.1), seen("data.k", now));
+            assert_eq!(now.set_back_by(&before), rival);
+            let is_contested = before.rival().is_some();
+            assert_eq!(
+                is_hopeless(&[now], &[before], None),
+                is_contested && rival.is_some()
+            );
+        }
+    }
 
     #[test]
     fn what_to_do_about_a_wait_leaves_nothing_else_out() {
@@ -351,11 +408,7 @@ mod tests {
     #[test]
     fn who_holds_what_is_deleted_is_named_with_how_to_look() {
         let body = json!({ "cluster": "lab", "manifest": { "apiVersion": "example.org/v1", "kind": "Rail", "metadata": { "name": "a", "namespace": "n" } } });
-        let wish = DesiredResource::of(
-            "kube/prod/Rail.example.org/n/a".parse().unwrap(),
-            "kubernetes_object",
-            body,
-        );
+        let wish = DesiredResource::of(RAIL.parse().unwrap(), "kubernetes_object", body);
         let managed = json!([{ "manager": "railwright", "operation": "Apply", "time": "2026-01-02T03:04:05Z",
                                "fieldsV1": { "f:metadata": { "f:labels": { "f:railwright.io/part-of": {} } } } }]);
         let labels = json!({ "railwright.io/part-of": "lab" });
@@ -369,27 +422,14 @@ mod tests {
                 out: live.to_string(),
             },
         );
-        let found = PlannedDiff {
-            removal: true,
-            differences: Vec::new(),
-            fingerprint: Digest::of(&0),
-            before: json!({ "existed": false }),
-            residue: Vec::new(),
-            since: Vec::new(),
-            needs_power_cycle: false,
-        };
-        let member = Member {
-            wish,
-            reason: Reason::RemovedFromSpec,
-            found: Arc::new(found),
-        };
+        let member = removed_member(wish);
         let seen = observe_member(&member, None, &answers, false);
         assert!(seen.assessment.only_waits(), "{:?}", seen.assessment);
         let said = format!(
             "{:?}",
             not_gone(
                 &[&seen],
-                "kube/prod/Rail.example.org/n/a",
+                RAIL,
                 &NextCommands {
                     inventory: "inv".to_owned()
                 }
