@@ -4,6 +4,7 @@
 
 use super::context::Context;
 use super::preflight::{HostNow, connect_target};
+use super::shared::lock_ignoring_poison;
 use super::trouble;
 use railwright_base::{Diagnostic, Target, TargetKind};
 use railwright_observe::crowd;
@@ -11,7 +12,7 @@ use railwright_state::LockHolder;
 use railwright_system::clock::{Clock, Moment, Ticker};
 use railwright_transport::{Fence, TransportError, Writer};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 /// The locks of a run on its hosts.
@@ -66,7 +67,7 @@ impl Heart {
     }
 
     fn seen(&self) -> MutexGuard<'_, BTreeMap<String, Moment>> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+        lock_ignoring_poison(&self.seen)
     }
 
     /// Before a step: the host's lock is still ours. Asked only when it was not seen for a while.

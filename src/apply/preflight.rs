@@ -5,6 +5,7 @@ use super::by_hand::may_be_off;
 use super::context::{Context, EventSink, RunEvent};
 use super::host_locks::{NotLocked, release_host_locks, take_lock};
 use super::running_steps::{Busy, wait_until_idle};
+use super::shared::lock_ignoring_poison;
 use super::trouble::{self, NextCommands};
 use super::unready::Unready;
 use railwright_base::{Diagnostic, MachineId, Target, TargetKind};
@@ -17,7 +18,7 @@ use railwright_state::{ClusterLock, LockHolder, TargetIdentity, TargetRecord};
 use railwright_system::clock;
 use railwright_transport::{Fence, HostAccess, Locker, Reader, RecordReading, TransportError};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 /// What is known of a host that is ready.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -130,7 +131,7 @@ pub async fn run_preflight(
         Box::pin(prepare_host(host, context, &lock.holder, run, sink, &found))
     })
     .await;
-    let mut found = std::mem::take(&mut *found.lock().unwrap_or_else(PoisonError::into_inner));
+    let mut found = std::mem::take(&mut *lock_ignoring_poison(&found));
     found.refusals.extend(cut_connections(plan, &found.ready));
     if context.is_interrupted() {
         found.refusals = vec![trouble::interrupted_early()];
@@ -153,7 +154,7 @@ async fn prepare_host(
         true => after_reboot(&host, context, holder, run, sink).await,
         false => check_host(&host, context, holder, run, sink).await,
     };
-    let found = &mut found.lock().unwrap_or_else(PoisonError::into_inner);
+    let found = &mut lock_ignoring_poison(found);
     add_host_result(found, context, &host, readiness, sink);
 }
 

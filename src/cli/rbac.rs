@@ -7,6 +7,7 @@ use railwright_base::text::{format_count, one_line};
 use railwright_base::{Diagnostic, TargetKind};
 use railwright_jobs::job;
 use railwright_knowledge::spec::Sources;
+use railwright_plan::LastApplied;
 use railwright_report::diagnostic::print_diagnostics;
 use railwright_report::document::{self, RbacDocument};
 use railwright_report::rbac::{Purpose, RbacRole, RbacSubject};
@@ -188,9 +189,10 @@ pub async fn run(arguments: &Rbac) -> Result<Exit, CommandFailure> {
         arguments.print(cluster, &session, &[role]);
         return Ok(Exit::Done);
     }
-    let uses = collect_object_uses(&session)?;
+    let last = ClusterState::load(&session.folder)?.last_applied;
+    let uses = collect_object_uses(&session, &last);
     let (kinds, unnamed) = resolve_kinds(&session, &uses).await?;
-    let releases = collect_helm_releases(&session)?;
+    let releases = collect_helm_releases(&session, &last);
     let inputs = RoleInputs {
         session: &session,
         uses: &uses,
@@ -242,26 +244,23 @@ fn report_no_cluster(session: &Session) -> Diagnostic {
 }
 
 /// Objects that are desired, and those that were applied and are desired no longer.
-fn collect_object_uses(session: &Session) -> Result<Vec<ObjectUse>, CommandFailure> {
-    let last = ClusterState::load(&session.folder)?.last_applied;
-    let (mut uses, mut desired) = (Vec::new(), BTreeSet::new());
+fn collect_object_uses(session: &Session, last: &LastApplied) -> Vec<ObjectUse> {
+    let mut uses = Vec::new();
     for resource in &session.desired.wishes {
         if resource.address.target.kind == TargetKind::Kube {
             uses.extend(list_object_uses(resource, true));
-            desired.insert(&resource.address);
         }
     }
-    for (address, applied) in &last.resources {
-        if address.target.kind == TargetKind::Kube && !desired.contains(address) {
+    for (address, applied) in last.not_wished(&session.desired.wishes) {
+        if address.target.kind == TargetKind::Kube {
             uses.extend(list_object_uses(&applied.wish(address), false));
         }
     }
-    Ok(uses)
+    uses
 }
 
 /// The releases of Helm that are desired, and those that were applied and are desired no longer.
-fn collect_helm_releases(session: &Session) -> Result<Vec<DesiredResource>, CommandFailure> {
-    let last = ClusterState::load(&session.folder)?.last_applied;
+fn collect_helm_releases(session: &Session, last: &LastApplied) -> Vec<DesiredResource> {
     let desired = session.desired.wishes.iter();
     let mut releases: Vec<DesiredResource> = desired
         .filter(|resource| resource.kind == "helm_release")
@@ -272,7 +271,7 @@ fn collect_helm_releases(session: &Session) -> Result<Vec<DesiredResource>, Comm
             releases.push(applied.wish(address));
         }
     }
-    Ok(releases)
+    releases
 }
 
 /// A kind of which no rule can be written yet.

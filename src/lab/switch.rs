@@ -3,11 +3,12 @@
 
 use super::Result;
 use super::folder::{LabFolder, machine_name, new_folder_error};
+use railwright_base::mutex::lock_ignoring_poison;
 use railwright_system::files;
 use std::collections::BTreeMap;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// The largest frame: QEMU's own limit is below this.
 const LARGEST_FRAME: usize = 70_000;
@@ -73,10 +74,7 @@ fn bind_port_socket(machines: &Path, port: u8) -> Result<UnixDatagram> {
 fn serve_port(socket: &UnixDatagram, port: u8, ports: u8, table: &Mutex<MacAddressTable>) {
     let mut frame = vec![0; LARGEST_FRAME];
     while let Ok(length) = socket.recv(&mut frame) {
-        let targets = table
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .forward(&frame[..length], port, ports);
+        let targets = lock_ignoring_poison(table).forward(&frame[..length], port, ports);
         for target in targets {
             // A machine that is not up loses the frame, as behind a real switch.
             let _ = socket.send_to(&frame[..length], format!("{}/wire", machine_name(target)));

@@ -2,6 +2,7 @@
 
 use super::crowd;
 use super::event::ObservationEvent;
+use railwright_base::mutex::lock_ignoring_poison;
 use railwright_resource::file::found::{FileContent, FileState, Regular, answer_of_private};
 use railwright_resource::{
     AnswerStatus, Observation, Read, ReadResult, ReadResults, TargetObservation,
@@ -12,7 +13,7 @@ use railwright_transport::{
     BoxFuture, Connector, HostAccess, Reader, RecordReading, TransportError,
 };
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 /// Hosts that are read at the same time, unless the user says otherwise.
@@ -48,15 +49,12 @@ pub async fn observe_hosts(
         Box::pin(async move {
             let target = request.access.target();
             let observed = observe_host(connector, &request, on_event).await;
-            hosts
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .insert(target, observed);
+            lock_ignoring_poison(hosts).insert(target, observed);
         })
     };
     crowd::run_each_bounded(requests, parallel, &work).await;
     on_event(ObservationEvent::Ended);
-    let targets = std::mem::take(&mut *hosts.lock().unwrap_or_else(PoisonError::into_inner));
+    let targets = std::mem::take(&mut *lock_ignoring_poison(&hosts));
     Observation {
         targets,
         ..Observation::at(recorded_at)

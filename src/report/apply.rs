@@ -7,12 +7,13 @@ mod event_line;
 use self::event_line::render_event_line;
 use super::out;
 use railwright_apply::{ApplyOutcome, RunEvent, RunExitClass, StepCounts};
+use railwright_base::mutex::lock_ignoring_poison;
 use railwright_base::text::{format_count, one_line};
 use railwright_base::{Address, TargetKind, nodeset};
 use railwright_plan::Plan;
 use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// Up to this many hosts every step gets a line.
@@ -54,7 +55,7 @@ impl RunView {
     }
 
     fn lock_state(&self) -> MutexGuard<'_, RunViewState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock_ignoring_poison(&self.state)
     }
 
     /// Takes an event in and shows what it changes.

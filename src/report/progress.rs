@@ -2,12 +2,13 @@
 //! quick, and a line now and then when it is not.
 
 use super::out;
+use railwright_base::mutex::lock_ignoring_poison;
 use railwright_base::nodeset;
 use railwright_base::text::{format_count, one_line};
 use railwright_observe as observe;
 use railwright_verify::VerifyEvent;
 use std::io::IsTerminal as _;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 /// Draws a line over itself on a terminal.
 #[derive(Debug)]
@@ -55,7 +56,7 @@ impl HostReadProgress {
 
     /// Takes an event in.
     pub fn show(&self, event: &observe::ObservationEvent) {
-        let mut through = self.through.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut through = lock_ignoring_poison(&self.through);
         match event {
             observe::ObservationEvent::Answered { .. } => through.0 += 1,
             observe::ObservationEvent::Failed { .. } => through.1 += 1,

@@ -3,6 +3,7 @@
 use super::file::sealed;
 use super::{Read, rights};
 use railwright_base::Redaction;
+use railwright_base::mutex::lock_ignoring_poison;
 use railwright_base::text::one_line;
 use serde::{Deserialize, Serialize};
 use std::any::Any;
@@ -10,7 +11,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// How a read ended.
 #[derive(
@@ -115,13 +116,7 @@ impl ReadResults {
         decode: impl FnOnce(i32, &str) -> Result<T, String>,
     ) -> Result<Arc<T>, String> {
         let key = read.key();
-        let known = self
-            .decoded
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(&key)
-            .cloned();
+        let known = lock_ignoring_poison(&self.decoded.0).get(&key).cloned();
         if let Some(known) = known.and_then(|known| known.downcast::<Result<Arc<T>, String>>().ok())
         {
             return known.as_ref().clone();
@@ -130,11 +125,7 @@ impl ReadResults {
             .output(read)
             .and_then(|(code, out)| decode(code, out))
             .map(Arc::new);
-        self.decoded
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(key, Arc::new(made.clone()));
+        lock_ignoring_poison(&self.decoded.0).insert(key, Arc::new(made.clone()));
         made
     }
 

@@ -32,8 +32,17 @@ impl Attribute {
     /// Who else set it, in words, where that is known.
     pub fn rival(&self) -> Option<&str> {
         match &self.by {
-            Some(Provenance::SetBy(words)) => Some(words),
+            Some(Provenance::SetBy { words, .. }) => Some(words),
             _ => None,
+        }
+    }
+
+    /// Whether a rival set it since it was looked at as `was`. Times have whole seconds: one who
+    /// set it in the second of our own write did so after it, for that write took it.
+    pub fn is_set_since(&self, was: Option<&str>) -> bool {
+        match &self.by {
+            Some(Provenance::SetBy { words, with_ours }) => *with_ours || was != Some(words),
+            _ => false,
         }
     }
 

@@ -209,6 +209,14 @@ pub fn read_text_field<'v>(body: &'v Value, field: &str) -> Option<&'v str> {
     body.get(field).and_then(Value::as_str)
 }
 
+/// The items of a list at a JSON pointer; none where no list is there.
+pub fn list_items_at<'v>(value: &'v Value, pointer: &str) -> &'v [Value] {
+    match value.pointer(pointer) {
+        Some(Value::Array(items)) => items,
+        _ => &[],
+    }
+}
+
 /// The text at a JSON pointer, where it is a text.
 pub fn read_text_at<'v>(value: &'v Value, pointer: &str) -> Option<&'v str> {
     value.pointer(pointer).and_then(Value::as_str)

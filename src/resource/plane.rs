@@ -57,6 +57,16 @@ pub enum Reading {
     Unknown(String),
 }
 
+/// A value, or that nothing is there.
+impl From<Option<Value>> for Reading {
+    fn from(value: Option<Value>) -> Self {
+        match value {
+            Some(value) => Reading::Is(value),
+            None => Reading::Absent,
+        }
+    }
+}
+
 impl Reading {
     /// Shorthand for a value.
     pub fn is(value: impl Into<Value>) -> Self {

@@ -8,8 +8,14 @@ use std::fmt;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Provenance {
-    /// Somebody else set it: who, and when.
-    SetBy(String),
+    /// Somebody else set it.
+    SetBy {
+        /// Who, and when.
+        words: String,
+        /// We wrote to the same object in the same second: the times do not say whose came later.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        with_ours: bool,
+    },
     /// The server did not say what it would make of it: why.
     NotPreviewed(String),
     /// Anything else that is known of it.
@@ -17,9 +23,12 @@ pub enum Provenance {
 }
 
 impl Provenance {
-    /// Somebody else set it.
-    pub fn set_by(who: &str, time: &str) -> Self {
-        Provenance::SetBy(format!("set by {who} at {time}"))
+    /// Somebody else set it, maybe in the second in which we wrote to the same object.
+    pub fn set_by(who: &str, time: &str, with_ours: bool) -> Self {
+        Provenance::SetBy {
+            words: format!("set by {who} at {time}"),
+            with_ours,
+        }
     }
 
     /// The server did not say what it would make of it.
@@ -34,14 +43,22 @@ impl Provenance {
 
     /// The words for people.
     pub fn words(&self) -> &str {
-        let (Provenance::SetBy(words) | Provenance::NotPreviewed(words) | Provenance::Note(words)) =
-            self;
+        let (Provenance::SetBy { words, .. }
+        | Provenance::NotPreviewed(words)
+        | Provenance::Note(words)) = self;
         words
     }
 
+    /// The same, in other words.
+    pub(crate) fn in_words(mut self, words: String) -> Self {
+        *self.words_mut() = words;
+        self
+    }
+
     pub(crate) fn words_mut(&mut self) -> &mut String {
-        let (Provenance::SetBy(words) | Provenance::NotPreviewed(words) | Provenance::Note(words)) =
-            self;
+        let (Provenance::SetBy { words, .. }
+        | Provenance::NotPreviewed(words)
+        | Provenance::Note(words)) = self;
         words
     }
 }

@@ -4,13 +4,14 @@
 use super::secrets;
 use super::session::Session;
 use railwright_base::Diagnostic;
+use railwright_base::mutex::lock_ignoring_poison;
 use railwright_observe::sealed;
 use railwright_plan::LastApplied;
 use railwright_resource::redacted_assessment;
 use railwright_state::ClusterState;
 use railwright_transport::{self as transport, Connector, Secrets, TargetContact};
 use std::collections::BTreeSet;
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
 impl Session {
     /// The secrets that the wishes name, asked for once.
@@ -60,7 +61,7 @@ impl Session {
     }
 
     fn known_secrets(&self) -> MutexGuard<'_, Option<Arc<Secrets>>> {
-        self.secrets.lock().unwrap_or_else(PoisonError::into_inner)
+        lock_ignoring_poison(&self.secrets)
     }
 
     /// The secrets with a key to read seals by, where only a host's own record tells that something

@@ -5,11 +5,12 @@
 
 use super::fenced_journal::LockTakenOver;
 use super::journal::{Chain, JournalEntry};
+use railwright_base::mutex::lock_ignoring_poison;
 use railwright_system::append_file::AppendFile;
 use railwright_system::clock;
 use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::oneshot;
 
@@ -121,7 +122,7 @@ impl JournalWriter {
 }
 
 fn lock_journal_pen(pen: &Mutex<Pen>) -> MutexGuard<'_, Pen> {
-    pen.lock().unwrap_or_else(PoisonError::into_inner)
+    lock_ignoring_poison(pen)
 }
 
 /// The file, and the chain of what was written to it.

@@ -7,13 +7,14 @@ use super::folder::StateFolder;
 use super::journal_writer::JournalStore;
 use super::lineage::RunPart;
 use railwright_base::Diagnostic;
+use railwright_base::mutex::lock_ignoring_poison;
 use railwright_base::text::one_line;
 use railwright_system::identity::{ProcessIdentity, ProcessLiveness, process_now};
 use railwright_system::lock_file::{LockAttempt, LockFile};
 use railwright_system::{clock, files, identity};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 /// How often the holder of a lock gives a heartbeat, in seconds.
 pub const HEARTBEAT_S: u64 = 60;
@@ -28,7 +29,7 @@ static TAKINGS: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
 fn lock_taking_ids() -> MutexGuard<'static, BTreeSet<String>> {
     // Poisoned, another task panicked; a set is whole between statements.
-    TAKINGS.lock().unwrap_or_else(PoisonError::into_inner)
+    lock_ignoring_poison(&TAKINGS)
 }
 
 /// Who holds a lock. What proves whether it lives is its process; the rest is for people.

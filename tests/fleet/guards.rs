@@ -6,7 +6,7 @@ use railwright_apply::{ApplyOutcome, Decisions, RunEvent, RunExitClass, apply_pl
 use railwright_plan::NodeKind;
 use railwright_state::JournalEntry;
 use railwright_transport::sim::links::SimulatedNetdev;
-use railwright_transport::sim::{SimulatedFault, SimulatedHost, SimulatedTrouble};
+use railwright_transport::sim::{SimulatedHost, SimulatedTrouble};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -382,13 +382,7 @@ async fn without_a_guard_nothing_is_done() {
     for nth in 1..60 {
         let room = room(&["a"]).wish("link", mtu(1400), &[]);
         let plan = room.plan().await;
-        room.host("a", |host| {
-            host.faults.push(SimulatedFault {
-                after: host.calls + nth,
-                word: None,
-                trouble: SimulatedTrouble::DiskFull(40),
-            })
-        });
+        room.fill_disk("a", nth, 40);
         let outcome = apply_plan(&plan, &room.context, room.sink()).await;
         for code in ["RW0642", "RW0659"] {
             if codes(&outcome).contains(&code) {

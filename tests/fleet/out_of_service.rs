@@ -873,14 +873,7 @@ async fn a_host_that_cannot_write_down_that_it_leaves_service_stays_in_service()
     for nth in 1..60 {
         let room = room(&["a", "b"]);
         let plan = room.plan().await;
-        room.host("a", |host| {
-            let full = SimulatedFault {
-                after: host.calls + nth,
-                word: None,
-                trouble: SimulatedTrouble::DiskFull(1000),
-            };
-            host.faults.push(full);
-        });
+        room.fill_disk("a", nth, 1000);
         let outcome = apply_plan(&plan, &room.context, room.sink()).await;
         if !codes(&outcome).contains(&"RW0659") {
             continue;
@@ -907,14 +900,7 @@ async fn a_host_that_cannot_write_down_that_its_gate_failed_is_named() {
         let room = Room::of(&["a"]).wish("file", file, &[]);
         is_bad(&room, &["a"]);
         let plan = room.plan().await;
-        room.host("a", |host| {
-            let full = SimulatedFault {
-                after: host.calls + nth,
-                word: None,
-                trouble: SimulatedTrouble::DiskFull(1000),
-            };
-            host.faults.push(full);
-        });
+        room.fill_disk("a", nth, 1000);
         let outcome = apply_plan(&plan, &room.context, room.sink()).await;
         let record = room.host("a", |host| host.record.clone());
         if record.is_some_and(|record| record.contains("\"cause\""))

@@ -253,6 +253,18 @@ impl Room {
         self.host(host, |host| host.faults.push(fault));
     }
 
+    /// Has the disk of a host fill up at its call of this number from now, and take nothing for so
+    /// many calls.
+    pub fn fill_disk(&self, host: &str, nth: u32, calls: u32) {
+        self.host(host, |host| {
+            host.faults.push(SimulatedFault {
+                after: host.calls + nth,
+                word: None,
+                trouble: SimulatedTrouble::DiskFull(calls),
+            })
+        });
+    }
+
     /// What railwright remembers.
     pub fn state(&self) -> ClusterState {
         ClusterState::load(&self.context.folder).unwrap()

@@ -351,27 +351,36 @@ mod tests {
     fn what_nobody_set_since_is_set_back_by_nobody() {
         let wish = DesiredResource::of(RAIL.parse().unwrap(), "no_kind", json!({}));
         let member = removed_member(wish);
-        let seen = |name: &str, by: Option<&str>| {
+        let seen = |name: &str, by: Option<(u8, bool)>| {
             let mut seen = observe_member(&member, None, &ReadResults::default(), false);
+            let set_by = |(second, with_ours)| {
+                let time = format!("2026-01-02T03:04:0{second}Z");
+                Provenance::set_by("kubectl-patch", &time, with_ours)
+            };
             let attribute = Attribute {
-                by: by.map(|words| Provenance::SetBy(words.to_owned())),
+                by: by.map(set_by),
                 ..Attribute::in_plane(Plane::Persisted, Reading::is("ours"), Reading::is("theirs"))
             };
             seen.assessment.attributes = [(name.to_owned(), attribute)].into();
             seen
         };
-        let first = Some("set by kubectl-patch at 2026-01-02T03:04:05Z");
-        let later = Some("set by kubectl-patch at 2026-01-02T03:04:06Z");
-        for (before, now, rival) in [
-            (("data.k", first), first, None),
-            (("data.k", first), later, later),
-            (("data.k", None), later, later),
-            (("data.other", first), first, None),
-            (("data.other", first), later, later),
-            (("data.other", None), first, None),
+        let first = Some((5, false));
+        // In the second of our own write.
+        let with_ours = Some((5, true));
+        let later = Some((6, false));
+        for (before, now, is_rival) in [
+            (("data.k", first), first, false),
+            (("data.k", first), with_ours, true),
+            (("data.k", first), later, true),
+            (("data.k", None), later, true),
+            (("data.other", first), first, false),
+            (("data.other", first), with_ours, true),
+            (("data.other", first), later, true),
+            (("data.other", None), first, false),
         ] {
             let (before, now) = (seen(before.0, before.1), seen("data.k", now));
-            assert_eq!(now.set_back_by(&before), rival);
+            let rival = now.rival().filter(|_| is_rival).map(str::to_owned);
+            assert_eq!(now.set_back_by(&before), rival.as_deref());
             let is_contested = before.rival().is_some();
             assert_eq!(
                 is_hopeless(&[now], &[before], None),

@@ -32,7 +32,7 @@ impl ChangeStep<'_> {
         };
         let failure = self.check_behind(&hosts).await;
         if let Some(why) = &failure
-            && self.earlier_status().is_some_and(|node| node.hosts_passed)
+            && self.have_passed_once()
         {
             return Err(self.not_recovered(&hosts, why));
         }
@@ -48,10 +48,10 @@ impl ChangeStep<'_> {
         let Some(hosts) = self.hosts_behind() else {
             return Ok(());
         };
-        let is_unproven = self
+        let open_guard = self
             .earlier_status()
-            .is_some_and(|node| node.hosts_passed && node.open_guard.as_deref() == Some(token));
-        if !is_unproven {
+            .and_then(|node| node.open_guard.as_deref());
+        if !self.have_passed_once() || open_guard != Some(token) {
             return Ok(());
         }
         match self.check_behind(&hosts).await {
@@ -67,8 +67,7 @@ impl ChangeStep<'_> {
     /// Why hosts do not pass their gate; nothing where they do. Who passed it once gets the time to
     /// recover, unless the run is to end.
     async fn check_behind(&self, hosts: &[String]) -> Option<String> {
-        let passed_once = self.earlier_status().is_some_and(|node| node.hosts_passed);
-        let limit = if passed_once {
+        let limit = if self.have_passed_once() {
             RECOVERY_LIMIT
         } else {
             Duration::ZERO
@@ -89,6 +88,11 @@ impl ChangeStep<'_> {
         let problem = trouble::hosts_not_recovered(&self.node.id, &hosts, why, &self.shared.next);
         let reason = format!("{hosts} behind it do not pass their gate any more: {why}");
         halt_with_problem(NodeOutcome::Failed { reason }, problem)
+    }
+
+    /// Whether the hosts behind the switch passed their gate in an earlier part of the run.
+    fn have_passed_once(&self) -> bool {
+        self.earlier_status().is_some_and(|node| node.hosts_passed)
     }
 
     /// What earlier parts of the run left of this step.

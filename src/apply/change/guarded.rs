@@ -391,13 +391,16 @@ impl<'a> ChangeStep<'a> {
 /// why the rest was not gone on with.
 fn describe_not_settled(now: &[ObservedMember]) -> String {
     let open: Vec<&ObservedMember> = now.iter().filter(|s| !s.is_settled()).collect();
-    let differs: Vec<String> = open.iter().map(|s| s.what_differs()).collect();
-    let mut what = differs.join("; ");
-    for s in open {
-        if let Some(refusal) = &s.assessment.refusal {
-            what = format!("{}: {refusal}", s.address().within_target());
-            break;
+    let mut refusals = open.iter().filter_map(|s| {
+        let refusal = s.assessment.refusal.as_ref()?;
+        Some(format!("{}: {refusal}", s.address().within_target()))
+    });
+    let what = match refusals.next() {
+        Some(refusal) => refusal,
+        None => {
+            let differs: Vec<String> = open.iter().map(|s| s.what_differs()).collect();
+            differs.join("; ")
         }
-    }
+    };
     format!("read again over a new connection it is not as desired: {what}")
 }

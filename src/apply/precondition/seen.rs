@@ -6,8 +6,8 @@ use railwright_base::{Address, Redaction};
 use railwright_plan::judge::taken_back;
 use railwright_plan::{AppliedResource, Member, Reason};
 use railwright_resource::{
-    Assessment, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind, kind_named,
-    redacted_assessment,
+    Assessment, Attribute, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind,
+    kind_named, redacted_assessment,
 };
 use railwright_state::journal::MemberIntent;
 use serde_json::Value;
@@ -114,29 +114,30 @@ impl ObservedMember<'_> {
     /// Who else sets what differs, where the target knows: `set by kubectl-edit at
     /// 2026-01-02T03:04:05Z`.
     pub fn rival(&self) -> Option<&str> {
-        let open = self
-            .assessment
-            .attributes
-            .values()
-            .filter(|attribute| !attribute.settles && !attribute.differences().is_empty());
-        open.filter_map(|attribute| attribute.rival()).next()
+        self.open().find_map(|(_, attribute)| attribute.rival())
+    }
+
+    /// The attributes that differ and do not settle by themselves.
+    fn open(&self) -> impl Iterator<Item = (&str, &Attribute)> {
+        let attributes = self.assessment.attributes.iter();
+        attributes
+            .map(|(name, attribute)| (name.as_str(), attribute))
+            .filter(|(_, attribute)| !attribute.settles && !attribute.differences().is_empty())
     }
 
     /// Who else has set since `before` what this step took on: what nobody touched since is set
     /// back by nobody.
     pub fn set_back_by(&self, before: &ObservedMember<'_>) -> Option<&str> {
-        for (name, attribute) in &self.assessment.attributes {
-            let is_open = !attribute.settles && !attribute.differences().is_empty();
-            let Some(rival) = attribute.rival().filter(|_| is_open) else {
-                continue;
-            };
-            let is_news = match before.assessment.attributes.get(name) {
-                Some(was) => !was.differences().is_empty() && was.rival() != Some(rival),
+        for (name, attribute) in self.open() {
+            let was = match before.assessment.attributes.get(name) {
+                Some(was) if was.differences().is_empty() => continue,
+                Some(was) => was.rival(),
                 // Nodes of one field that differ alike are one attribute by their names.
-                None => before.rival().is_some_and(|was| was != rival),
+                None if before.rival().is_none() => continue,
+                None => before.rival(),
             };
-            if is_news {
-                return Some(rival);
+            if attribute.is_set_since(was) {
+                return attribute.rival();
             }
         }
         None

@@ -5,6 +5,7 @@ use super::deliver::JobRenderContext;
 use super::trial_logs::TrialLogs;
 use crate::cli::session::open_session;
 use crate::cli::{CommandFailure, Exit, verification};
+use railwright_base::mutex::lock_ignoring_poison;
 use railwright_base::quote;
 use railwright_base::text::{format_duration, one_line};
 use railwright_jobs::doctor::ladder::{Ladder, Rung, TrialOutcome};
@@ -21,7 +22,7 @@ use railwright_transport::{TargetContact, TransportError};
 use railwright_verify::{CheckVerdict, verify_hosts};
 use railwright_workload::{Devices, JobRequest, NcclTest, Pods, RequestPlaces};
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 use tokio::sync::watch;
 
@@ -172,7 +173,7 @@ impl Climb<'_> {
 
     /// Somebody asked twice, and nobody waits for the trial to be taken away.
     fn print_left_job(&self) {
-        let there = self.there.lock().unwrap_or_else(PoisonError::into_inner);
+        let there = lock_ignoring_poison(&self.there);
         if let Some(name) = there.as_ref() {
             let place = format!(
                 "-i {} -n {}",
@@ -248,7 +249,7 @@ impl Climb<'_> {
         let submission = self
             .parse_trial(&text)
             .map_err(|why| super::submit::report_invalid_submission("the trial", &why))?;
-        *self.there.lock().unwrap_or_else(PoisonError::into_inner) = Some(name.clone());
+        *lock_ignoring_poison(&self.there) = Some(name.clone());
         // A request on its way is waited for, so that nothing is made after it was looked for.
         let writer = self.cluster.writer();
         let submitted = tokio::select! {
@@ -432,7 +433,7 @@ impl Climb<'_> {
                 ));
             }
         }
-        *self.there.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *lock_ignoring_poison(&self.there) = None;
     }
 }
 

@@ -9,11 +9,12 @@ use super::token::{self, TemplateReadError};
 use super::work;
 use crate::spec::source::SourceText;
 use crate::spec::yaml::{NodeId, YamlDocument};
+use railwright_base::mutex::lock_ignoring_poison;
 use railwright_base::{Diagnostic, secret};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use tera::{Context, ErrorKind, Tera};
 
 /// Where the text of a template stands.
@@ -283,7 +284,7 @@ impl Engine {
     }
 
     fn spent(&self) -> MutexGuard<'_, BTreeMap<String, Diagnostic>> {
-        self.spent.lock().unwrap_or_else(PoisonError::into_inner)
+        lock_ignoring_poison(&self.spent)
     }
 
     /// The value that a template makes; text where it is not one lone expression.

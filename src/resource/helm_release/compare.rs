@@ -13,10 +13,10 @@ use super::secret_values::{
     is_secret_field, merge_hidden_change, visit_values,
 };
 use crate::Provenance;
-use crate::body::read_text_at;
+use crate::body::{read_text_at, read_text_field};
 use crate::kubernetes_object::fields_of_others::{ForeignField, list_foreign_fields};
 use crate::kubernetes_object::manifest::{self, without_servers_part};
-use crate::kubernetes_object::ownership::find_field_managers;
+use crate::kubernetes_object::ownership::{find_field_managers, list_manager_entries};
 use crate::kubernetes_object::paths::{self, FieldDifference};
 use crate::kubernetes_object::request::ObjectName;
 use railwright_base::Redaction;
@@ -243,13 +243,8 @@ pub fn describe_hook_deletion(
 
 /// Helm set some field of it, and it is no object of a release.
 fn is_made_by_hook(live: &Value) -> bool {
-    let entries = live
-        .pointer("/metadata/managedFields")
-        .and_then(Value::as_array);
-    let mut managers = entries
-        .into_iter()
-        .flatten()
-        .filter_map(|entry| read_text_at(entry, "/manager"));
+    let mut managers =
+        list_manager_entries(live).filter_map(|entry| read_text_field(entry, "manager"));
     managers.any(|manager| !is_other_than_helm(manager))
         && find_annotation(live, RELEASE_NAME).is_none()
 }
@@ -395,9 +390,11 @@ pub fn conceal_secret_changes(
         if is_rendered {
             conceal_field_name(&mut change, n, &secrets);
         }
-        let is_same = |other: &HelmReleaseChange| other.hidden && other.name == change.name;
-        match shown.iter().position(is_same).filter(|_| change.hidden) {
-            Some(at) => merge_hidden_change(&mut shown[at], change),
+        let known = shown
+            .iter_mut()
+            .find(|other| change.hidden && other.hidden && other.name == change.name);
+        match known {
+            Some(first) => merge_hidden_change(first, change),
             None => shown.push(change),
         }
     }
@@ -486,13 +483,9 @@ pub fn of_uninstall(kept: &[Value], goes: &[Value]) -> (Vec<String>, Vec<String>
 
 /// `Kind.group` of the kind that an object defines.
 fn name_defined_kind(definition: &Value) -> String {
-    let kind = definition.pointer("/spec/names/kind");
-    let group = definition.pointer("/spec/group");
-    format!(
-        "{}.{}",
-        kind.and_then(Value::as_str).unwrap_or_default(),
-        group.and_then(Value::as_str).unwrap_or_default()
-    )
+    let kind = read_text_at(definition, "/spec/names/kind").unwrap_or_default();
+    let group = read_text_at(definition, "/spec/group").unwrap_or_default();
+    format!("{kind}.{group}")
 }
 
 /// Of these hooks those that run when a release is uninstalled, and those that left their object on
@@ -503,7 +496,7 @@ pub fn hooks_of_uninstall(hooks: &[Value]) -> (Vec<String>, Vec<String>) {
         let mut events = list_hook_words(hook, HOOK);
         let mut deletions = list_hook_words(hook, HOOK_DELETION);
         let is_test = events.clone().all(|event| event == "test");
-        if events.any(|event| event == "pre-delete" || event == "post-delete") {
+        if events.any(|event| UNINSTALL_EVENTS.contains(&event)) {
             run.push(name.clone());
         }
         if !is_test && !deletions.any(|policy| policy == "hook-succeeded") {

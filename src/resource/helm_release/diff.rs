@@ -185,8 +185,8 @@ impl RenderedRelease<'_> {
                 true => "a value of the release".to_owned(),
                 false => describe_chart(self.wish),
             });
-            let [wanted, found] = [&change.wanted, &change.found]
-                .map(|value| value.clone().map_or(Reading::Absent, Reading::Is));
+            let [wanted, found] =
+                [&change.wanted, &change.found].map(|value| Reading::from(value.clone()));
             let attribute = Attribute {
                 by: change.by.clone().or_else(|| maker.clone()),
                 input,

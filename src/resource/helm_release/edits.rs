@@ -82,7 +82,11 @@ mod tests {
             [config("a", "new")],
             [config("a", "old"), config("gone", "old")],
         );
-        let by = Some(Provenance::set_by("kubectl-patch", "2026-01-02T03:04:05Z"));
+        let by = Some(Provenance::set_by(
+            "kubectl-patch",
+            "2026-01-02T03:04:05Z",
+            false,
+        ));
         let edit = |name: &str| HelmReleaseChange {
             name: format!("ConfigMap.core {name}: data.k"),
             wanted: Some(json!("old")),

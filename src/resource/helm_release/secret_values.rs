@@ -2,6 +2,7 @@
 //! and what is shown in their place.
 
 use super::compare::HelmReleaseChange;
+use crate::json_in_configmap::edit::is_below;
 use crate::kubernetes_object::paths::{FieldDifference, FieldPathStep};
 use railwright_base::Redaction;
 use railwright_base::redaction::SHORTEST_BYTES;
@@ -33,7 +34,7 @@ const SECRET_WORD_ALONE: &str = "pw";
 pub(super) fn is_secret_field(field: &FieldDifference, hidden: &[String]) -> bool {
     let pointer = format_path_pointer(&field.path);
     for secret in hidden {
-        if is_within_pointer(secret, &pointer) || is_within_pointer(&pointer, secret) {
+        if is_below(secret, &pointer) || is_below(&pointer, secret) {
             return true;
         }
     }
@@ -59,7 +60,7 @@ pub(super) fn build_secret_redaction(value: &Value, hidden: &[String]) -> Redact
     visit_values(value, "", &mut |at, value| {
         let Value::String(text) = value else { return };
         if text.len() >= SHORTEST_BYTES
-            && (says_secret(at) || hidden.iter().any(|secret| is_within_pointer(at, secret)))
+            && (says_secret(at) || hidden.iter().any(|secret| is_below(at, secret)))
         {
             texts.push((IN_RELEASE, text.clone()));
         }
@@ -150,12 +151,6 @@ fn format_path_pointer(path: &[FieldPathStep]) -> String {
         });
     }
     pointer
-}
-
-fn is_within_pointer(inner: &str, outer: &str) -> bool {
-    inner
-        .strip_prefix(outer)
-        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 fn says_secret(name: &str) -> bool {

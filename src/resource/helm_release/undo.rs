@@ -49,7 +49,7 @@ pub(super) fn plan_helm_release_undo(
     assessment.interrupts = list_interruptions(&installed);
     note_edits(&mut assessment, &installed);
     for deletion in &installed.hook_deletions {
-        let found = deletion.found.clone().map_or(Reading::Absent, Reading::Is);
+        let found = Reading::from(deletion.found.clone());
         insert_attribute(&mut assessment, &deletion.name, Reading::Absent, found);
     }
     assessment.residue = list_residue(last_applied, &installed);
@@ -142,7 +142,7 @@ fn note_edits(assessment: &mut Assessment, installed: &InstalledRelease) {
         .iter()
         .filter(|edit| goes.contains(edits::object_of(edit)))
     {
-        let found = edit.found.clone().map_or(Reading::Absent, Reading::Is);
+        let found = Reading::from(edit.found.clone());
         let attribute = Attribute {
             by: edit.by.clone(),
             ..Attribute::in_plane(Plane::Persisted, Reading::Absent, found)

@@ -4,7 +4,6 @@ use super::edit::JsonEdit;
 use super::mark::{self, OF_OBJECT, OF_TEMPLATE, RestartMark};
 use super::text::JsonTextDocument;
 use super::{Action, Attribute, DesiredResource, Plane, Read, ReadResults, Reading, TEXT, body};
-use crate::Provenance;
 use crate::body::{read_flag_field, read_text_at};
 use crate::kubernetes_object::looks::{LiveObject, looked_at};
 use crate::kubernetes_object::ownership::{MANAGER, find_field_managers};
@@ -123,8 +122,9 @@ impl ConfigMapText {
             .into_iter()
             .find(|holder| holder.manager != MANAGER);
         let by = holder.map(|holder| {
-            let words = format!("the text was {}", holder.provenance().words());
-            Provenance::SetBy(words)
+            let by = holder.provenance();
+            let words = format!("the text was {}", by.words());
+            by.in_words(words)
         });
         Attribute {
             by,

@@ -239,8 +239,7 @@ fn has_element(list: &[Value], element: &Value) -> bool {
 /// What is wanted and what is there, which read alike where they are the same, and differ where
 /// they are not: numbers that differ behind the digits that fit are told as they are written.
 fn build_reading_pair(wanted: &JsonPointerValue, found: &JsonPointerValue) -> (Reading, Reading) {
-    let [desired, actual] =
-        [wanted, found].map(|held| held.value().map_or(Reading::Absent, Reading::Is));
+    let [desired, actual] = [wanted, found].map(|held| Reading::from(held.value()));
     if wanted == found {
         return (desired.clone(), desired);
     }

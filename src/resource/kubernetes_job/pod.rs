@@ -1,6 +1,8 @@
 //! A pod of a job, as `KubernetesRead::JobPods` tells it.
 
+use crate::body::list_items_at;
 use crate::body::read_text_at;
+use crate::kubernetes_object::conditions::find_condition;
 use railwright_base::text::one_line;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -77,18 +79,18 @@ const ROLES: [&str; 3] = [
 impl JobPod {
     /// Of the pod as the API server has it.
     pub fn of(pod: &Value) -> Self {
-        let statuses = list_at(pod, "/status/initContainerStatuses")
+        let statuses = list_items_at(pod, "/status/initContainerStatuses")
             .iter()
-            .chain(list_at(pod, "/status/containerStatuses"));
+            .chain(list_items_at(pod, "/status/containerStatuses"));
         JobPod {
             name: show_text_at(pod, "/metadata/name"),
             uid: show_text_at(pod, "/metadata/uid"),
             node: Some(show_text_at(pod, "/spec/nodeName")).filter(|node| !node.is_empty()),
             address: show_text_at(pod, "/status/podIP").parse().ok(),
             phase: show_text_at(pod, "/status/phase"),
-            ready: find_condition(pod, "Ready", "True").is_some(),
+            ready: find_condition(pod, "Ready", ("status", "True")).is_some(),
             role: find_role(pod),
-            container: list_at(pod, "/spec/containers")
+            container: list_items_at(pod, "/spec/containers")
                 .first()
                 .map(|one| one_line(extract_text_field(one, "name"), NAME_LIMIT))
                 .unwrap_or_default(),
@@ -101,7 +103,8 @@ impl JobPod {
                 .filter_map(|one| one.pointer("/state/waiting"))
                 .find(|waiting| is_stuck(waiting))
                 .map(describe_reason),
-            unscheduled: find_condition(pod, "PodScheduled", "False").map(describe_reason),
+            unscheduled: find_condition(pod, "PodScheduled", ("status", "False"))
+                .map(describe_reason),
             ended: find_pod_termination(pod, statuses),
             asks: compute_extended_requests(pod),
         }
@@ -112,19 +115,6 @@ impl JobPod {
 fn show_text_at(pod: &Value, pointer: &str) -> String {
     let text = read_text_at(pod, pointer).unwrap_or_default();
     one_line(text, NAME_LIMIT)
-}
-
-fn list_at<'v>(pod: &'v Value, pointer: &str) -> &'v [Value] {
-    pod.pointer(pointer)
-        .and_then(Value::as_array)
-        .map(Vec::as_slice)
-        .unwrap_or_default()
-}
-
-fn find_condition<'v>(pod: &'v Value, kind: &str, status: &str) -> Option<&'v Value> {
-    list_at(pod, "/status/conditions")
-        .iter()
-        .find(|one| one["type"] == kind && one["status"] == status)
 }
 
 fn find_role(pod: &Value) -> Option<String> {
@@ -190,13 +180,13 @@ fn find_pod_termination<'v>(
 /// containers).
 pub fn compute_extended_requests(pod: &Value) -> BTreeMap<String, u64> {
     let mut asks: BTreeMap<String, u64> = BTreeMap::new();
-    for container in list_at(pod, "/spec/containers") {
+    for container in list_items_at(pod, "/spec/containers") {
         for (name, value) in compute_container_requests(container) {
             let sum = asks.entry(one_line(name, NAME_LIMIT)).or_default();
             *sum = sum.saturating_add(value);
         }
     }
-    for container in list_at(pod, "/spec/initContainers") {
+    for container in list_items_at(pod, "/spec/initContainers") {
         for (name, value) in compute_container_requests(container) {
             let most = asks.entry(one_line(name, NAME_LIMIT)).or_default();
             *most = value.max(*most);

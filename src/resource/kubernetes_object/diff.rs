@@ -267,10 +267,12 @@ fn build_field_attribute(
     holder: Option<&FieldManager>,
     note: Option<&str>,
 ) -> Attribute {
-    let [wanted, found] = [&field.wanted, &field.found]
-        .map(|value| value.clone().map_or(Reading::Absent, Reading::Is));
+    let [wanted, found] = [&field.wanted, &field.found].map(|value| Reading::from(value.clone()));
     let by = match (holder.map(FieldManager::provenance), note) {
-        (Some(by), Some(note)) => Some(Provenance::SetBy(format!("{}, {note}", by.words()))),
+        (Some(by), Some(note)) => {
+            let words = format!("{}, {note}", by.words());
+            Some(by.in_words(words))
+        }
         (None, Some(note)) => Some(Provenance::NotPreviewed(note.to_owned())),
         (by, None) => by,
     };

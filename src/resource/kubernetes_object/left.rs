@@ -29,7 +29,7 @@ pub(super) fn diff_leftover_fields(asked: &DesiredObject, object: &Value) -> Ass
                 .iter()
                 .all(|holder| holder.manager == MANAGER);
         let left = if is_as_left { found.clone() } else { wanted };
-        let [left, found] = [left, found].map(|value| value.map_or(Reading::Absent, Reading::Is));
+        let [left, found] = [left, found].map(Reading::from);
         assessment.insert_beside(shown, Attribute::in_plane(Plane::Persisted, left, found));
     }
     assessment

@@ -11,6 +11,7 @@
 
 pub mod access;
 pub mod applyset;
+pub mod conditions;
 mod diff;
 mod disturbs;
 pub mod exec;

@@ -12,6 +12,7 @@ use crate::Provenance;
 use crate::body::read_text_field;
 use railwright_base::Digest;
 use railwright_base::text::one_line;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -30,27 +31,34 @@ pub const ADOPTED: &str = "railwright.io/adopted";
 pub const ATTEMPT: &str = "railwright.io/attempt";
 
 /// Somebody who set a field, and when.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FieldManager {
     /// The manager's name: `kubectl-edit`.
     pub manager: String,
     /// When it set some field of the object last, RFC 3339.
     pub time: String,
+    /// We set some field of the object in the same second: times have no parts of one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub with_ours: bool,
 }
 
 impl FieldManager {
-    fn from_entry(entry: &Value) -> Self {
+    fn from_entry(object: &Value, entry: &Value) -> Self {
         let manager = read_text_field(entry, "manager").unwrap_or_default();
         let time = read_text_field(entry, "time").unwrap_or_default();
         FieldManager {
             manager: manager.to_owned(),
             time: time.to_owned(),
+            with_ours: list_manager_entries(object).any(|entry| {
+                read_text_field(entry, "manager") == Some(MANAGER)
+                    && read_text_field(entry, "time") == Some(time)
+            }),
         }
     }
 
     /// `set by kubectl-edit at 2026-01-02T03:04:05Z`.
     pub fn provenance(&self) -> Provenance {
-        Provenance::set_by(&self.manager, &self.time)
+        Provenance::set_by(&self.manager, &self.time, self.with_ours)
     }
 }
 
@@ -64,8 +72,8 @@ pub fn find_field_managers(object: &Value, path: &[FieldPathStep]) -> Vec<FieldM
             continue;
         };
         match find_hold(fields, path) {
-            Some(Hold::Itself) => holders.push(FieldManager::from_entry(entry)),
-            Some(Hold::Around) => around.push(FieldManager::from_entry(entry)),
+            Some(Hold::Itself) => holders.push(FieldManager::from_entry(object, entry)),
+            Some(Hold::Around) => around.push(FieldManager::from_entry(object, entry)),
             None => {}
         }
     }
@@ -116,7 +124,8 @@ pub fn collect_object_managers(object: &Value) -> BTreeSet<String> {
         .collect()
 }
 
-fn list_manager_entries(object: &Value) -> impl Iterator<Item = &Value> {
+/// Each manager's entry of an object.
+pub(crate) fn list_manager_entries(object: &Value) -> impl Iterator<Item = &Value> {
     object
         .pointer("/metadata/managedFields")
         .and_then(Value::as_array)

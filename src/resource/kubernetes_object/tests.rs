@@ -194,6 +194,17 @@ fn what_others_set_on_ours_is_drift_and_on_theirs_a_conflict() {
         Some("set by kubectl-edit at 2026-01-02T03:04:05Z")
     );
     assert_eq!((drift.actions.len(), &drift.refusal), (1, &None));
+    for (ours, is_later) in [("04", false), ("05", true)] {
+        let time = format!("2026-01-02T03:04:{ours}Z");
+        let entries = drifted["metadata"]["managedFields"].as_array_mut().unwrap();
+        for entry in entries.iter_mut().filter(|e| e["manager"] == MANAGER) {
+            entry["time"] = json!(time);
+        }
+        let drift = assess(&wish, (0, &drifted), (0, &object(&wanted, MANAGER)));
+        let field = &drift.attributes["data.a"];
+        assert!(field.is_set_since(None));
+        assert_eq!(field.is_set_since(field.rival()), is_later, "{time}");
+    }
 
     let theirs = (0, &object(&other, "kubectl-edit"));
     let conflict = assess(&wish, theirs, (0, &object(&wanted, MANAGER)));

@@ -68,7 +68,7 @@ pub struct FieldNow {
     pub mark: Option<NodeOwnershipAnnotation>,
     /// Who else set it last, and when.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub by: Option<(String, String)>,
+    pub by: Option<FieldManager>,
 }
 
 impl NodeField {
@@ -105,7 +105,7 @@ impl NodeField {
         FieldNow {
             value,
             mark,
-            by: last.map(|FieldManager { manager, time }| (manager, time)),
+            by: last,
         }
     }
 
@@ -234,10 +234,11 @@ mod tests {
 
     #[test]
     fn a_node_says_what_it_has_and_who_set_it() {
-        let by = Some((
-            "kubectl-label".to_owned(),
-            "2026-01-02T03:04:05Z".to_owned(),
-        ));
+        let by = Some(FieldManager {
+            manager: "kubectl-label".to_owned(),
+            time: "2026-01-02T03:04:05Z".to_owned(),
+            with_ours: false,
+        });
         let mark = Some(NodeOwnershipAnnotation {
             spec: "train".to_owned(),
             set: "4".to_owned(),

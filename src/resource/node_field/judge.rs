@@ -10,6 +10,7 @@ use super::field::{FieldNow, NodeField};
 use super::mark::NodeOwnershipAnnotation;
 use crate::Provenance;
 use crate::kubernetes_object::looks::read_object_list;
+use crate::kubernetes_object::ownership::FieldManager;
 use crate::kubernetes_object::request::KubernetesRead;
 use crate::{Action, Assessment, Attribute, Disruption, Plane, Read, ReadResults, Reading};
 use railwright_base::nodeset;
@@ -44,8 +45,8 @@ enum NodeFieldCase {
     },
 }
 
-/// The nodes of a case, and when one of them was changed last.
-type Cases<'a> = BTreeMap<NodeFieldCase, (Vec<&'a str>, String)>;
+/// The nodes of a case, and who changed one of them last.
+type Cases<'a> = BTreeMap<NodeFieldCase, (Vec<&'a str>, Option<&'a FieldManager>)>;
 
 /// The wish against the nodes.
 pub fn diff_node_field(asked: &NodeFieldRequest, answers: &ReadResults) -> Assessment {
@@ -165,16 +166,20 @@ fn build_unknown_nodes_diff(reason: String) -> Assessment {
     assessment
 }
 
-fn add_node_to_case<'a>(cases: &mut Cases<'a>, name: &'a str, case: NodeFieldCase, now: &FieldNow) {
+fn add_node_to_case<'a>(
+    cases: &mut Cases<'a>,
+    name: &'a str,
+    case: NodeFieldCase,
+    now: &'a FieldNow,
+) {
     let (names, last) = cases.entry(case).or_default();
     names.push(name);
-    if let Some((_, time)) = now.by.as_ref().filter(|(_, time)| time > last) {
-        last.clone_from(time);
-    }
+    let both = last.iter().copied().chain(&now.by);
+    *last = both.max_by_key(|by| (&by.time, by.with_ours));
 }
 
 fn describe_field_manager(now: &FieldNow) -> Option<String> {
-    now.by.as_ref().map(|(manager, _)| one_line(manager, 60))
+    now.by.as_ref().map(|by| one_line(&by.manager, 60))
 }
 
 /// A node that is to have this value.
@@ -270,7 +275,7 @@ fn build_diff_from_cases(asked: &NodeFieldRequest, cases: &Cases) -> Assessment 
     for (case, (names, last)) in cases {
         let set = shorten_node_set(&nodeset::fold_node_set(names));
         let nodes: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-        let (name, attribute) = build_case_attribute(field, case, &set, last);
+        let (name, attribute) = build_case_attribute(field, case, &set, *last);
         assessment.attributes.insert(name, attribute);
         match case {
             NodeFieldCase::Field { change, .. } => {
@@ -322,12 +327,12 @@ fn build_diff_from_cases(asked: &NodeFieldRequest, cases: &Cases) -> Assessment 
     assessment
 }
 
-/// The attribute of a case, by its name. `last` is the time of the last change of one of the nodes.
+/// The attribute of a case, by its name. `last` changed one of the nodes last.
 fn build_case_attribute(
     field: &NodeField,
     case: &NodeFieldCase,
     set: &str,
-    last: &str,
+    last: Option<&FieldManager>,
 ) -> (String, Attribute) {
     let (wanted, found, by) = match case {
         NodeFieldCase::Field {
@@ -347,7 +352,10 @@ fn build_case_attribute(
         None => Reading::Absent,
     });
     let attribute = Attribute {
-        by: by.as_ref().map(|by| Provenance::set_by(by, last)),
+        by: by
+            .as_ref()
+            .zip(last)
+            .map(|(by, last)| Provenance::set_by(by, &last.time, last.with_ours)),
         ..Attribute::in_plane(Plane::Persisted, wanted, found)
     };
     (set.to_owned(), attribute)

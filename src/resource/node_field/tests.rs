@@ -82,7 +82,7 @@ fn mark(spec: &str, set: &str, was: Option<&str>) -> NodeOwnershipAnnotation {
 }
 
 fn by(manager: &str) -> Value {
-    json!([manager, "2026-01-02T03:04:05Z"])
+    json!({ "manager": manager, "time": "2026-01-02T03:04:05Z" })
 }
 
 /// Every difference, in a line.

@@ -164,7 +164,7 @@ fn diff_vlan(
             (_, Some(running)) => running.settings.get(word),
             (_, None) => None,
         };
-        value.cloned().map_or(Reading::Absent, Reading::Is)
+        Reading::from(value.cloned())
     });
     let before = PriorVlanState {
         running: running.is_some(),

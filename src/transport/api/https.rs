@@ -12,13 +12,14 @@ use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use railwright_base::Redaction;
+use railwright_base::mutex::lock_ignoring_poison;
 use railwright_base::redaction::ROOM_BYTES;
 use railwright_base::text::one_line;
 use railwright_resource::file::base64;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use std::io::ErrorKind;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -285,10 +286,7 @@ impl SwitchApiClient {
                 )));
             }
         };
-        self.idle
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push((session, Instant::now()));
+        lock_ignoring_poison(&self.idle).push((session, Instant::now()));
         match reply.status {
             401 | 403 => Err(SwitchApiFailure::NotTaken(TransportError::LoginRefused {
                 switch: self.server.switch.clone(),
@@ -306,7 +304,7 @@ impl SwitchApiClient {
 
     /// A connection that surely stands, where there is one.
     fn idle(&self) -> Option<HttpsSession> {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = lock_ignoring_poison(&self.idle);
         idle.retain(|(session, since)| !session.0.is_closed() && since.elapsed() < IDLE_LIMIT);
         idle.pop().map(|(session, _)| session)
     }

@@ -3,6 +3,7 @@
 
 use crate::TransportError;
 use railwright_base::Fingerprint;
+use railwright_base::mutex::lock_ignoring_poison;
 use railwright_base::text::one_line;
 use railwright_system::files;
 use rustls::client::WebPkiServerVerifier;
@@ -13,7 +14,7 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{CertificateError, DigitallySignedStruct, RootCertStore, SignatureScheme};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// A file of certificates larger than this is none.
 const FILE_LIMIT: u64 = 1 << 20;
@@ -93,10 +94,7 @@ impl Verifier {
 
     /// Why a certificate was refused, if one was.
     pub fn refused(&self) -> Option<TransportError> {
-        self.refused
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        lock_ignoring_poison(&self.refused).clone()
     }
 
     /// Why this one is refused; nothing where it is taken.
@@ -214,7 +212,7 @@ impl ServerCertVerifier for Verifier {
         match self.check_certificate(shown, between, name, now) {
             None => Ok(ServerCertVerified::assertion()),
             Some(error) => {
-                *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                *lock_ignoring_poison(&self.refused) = Some(error);
                 Err(rustls::Error::InvalidCertificate(
                     CertificateError::ApplicationVerificationFailure,
                 ))

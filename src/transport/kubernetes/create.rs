@@ -11,6 +11,7 @@ use super::server::{KubernetesRequest, WriteRequestOutcome};
 use super::{KubernetesLink, performed_from_exit};
 use crate::ExecutionOutcome;
 use http::Method;
+use railwright_resource::json_in_configmap::mark::{OF_OBJECT, find_mark_value};
 use railwright_resource::kubernetes_object::ownership::describe_object_owner;
 use railwright_resource::kubernetes_object::request::{NO_KIND, ObjectName, SUBMISSION, TAKEN};
 use railwright_system::clock;
@@ -84,11 +85,6 @@ fn new_taken_outcome(object: &ObjectName, found: &Value) -> ExecutionOutcome {
 }
 
 fn is_of_same_submission(found: &Value, manifest: &Value) -> bool {
-    let own = find_submission(manifest);
-    own.is_some() && find_submission(found) == own
-}
-
-fn find_submission(object: &Value) -> Option<&str> {
-    let annotations = object.pointer("/metadata/annotations")?;
-    annotations.get(SUBMISSION)?.as_str()
+    let own = find_mark_value(manifest, OF_OBJECT, SUBMISSION);
+    own.is_some() && find_mark_value(found, OF_OBJECT, SUBMISSION) == own
 }

@@ -10,12 +10,13 @@
 use super::answer::{self, new_exit_answer};
 use super::fault::KubernetesRequestError;
 use super::kinds::{self, ApiResource};
-use super::lists::{ObjectSelection, find_json_text, list_all_pages, list_json_items};
+use super::lists::{ObjectSelection, find_json_text, list_all_pages};
 use super::running_pod::RunningPod;
 use super::server::{KubernetesServer, Upgrade};
 use crate::ExecutionOutcome;
 use futures_util::{Stream, StreamExt as _};
 use railwright_base::text::one_line;
+use railwright_resource::body::list_items_at;
 use railwright_resource::kubernetes_object::exec::{Exec, PodExecResult};
 use railwright_resource::kubernetes_object::request::{
     ABSENT, KubernetesRead, NOT_SAID, ObjectName,
@@ -93,7 +94,7 @@ pub async fn list_agents(
 
 /// A pod of some DaemonSet that has a node and does not end.
 fn parse_agent_pod(pod: &Value) -> Option<Agent> {
-    let owner = list_json_items(pod, "/metadata/ownerReferences")
+    let owner = list_items_at(pod, "/metadata/ownerReferences")
         .iter()
         .find(|owner| owner["controller"] == true && owner["kind"] == "DaemonSet")?;
     if pod.pointer("/metadata/deletionTimestamp").is_some() {
@@ -360,7 +361,7 @@ async fn read_exec_streams(
 /// (kubernetes/kubernetes: staging/src/k8s.io/kubelet/pkg/cri/streaming/remotecommand/exec.go).
 fn answer_from_exec_status(status: &[u8], out: &[u8], err: &[u8]) -> ReadResult {
     let status: Value = serde_json::from_slice(status).unwrap_or_default();
-    let cause = list_json_items(&status, "/details/causes")
+    let cause = list_items_at(&status, "/details/causes")
         .iter()
         .find(|cause| cause["reason"] == "ExitCode")
         .and_then(|cause| cause["message"].as_str()?.parse().ok());

@@ -8,13 +8,14 @@ use super::proxy;
 use super::server::KubernetesServer;
 use crate::{ClusterAccess, HostAccess, TransportError};
 use kube::config::{AuthInfo, Cluster, Config, Context, ExecInteractiveMode, Kubeconfig};
+use railwright_base::mutex::lock_ignoring_poison;
 use railwright_base::text::one_line;
 use railwright_resource::file::base64;
 use railwright_system::{clock, environment, terminal};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// A plugin may wait for somebody who logs in with a browser.
@@ -60,7 +61,7 @@ pub async fn open_kubernetes_server(
         Some(Err(_)) => "the kubeconfig could not be read".to_owned(),
         None => format!(
             "{} was waited for in vain for {} s",
-            waits_for.lock().unwrap_or_else(PoisonError::into_inner),
+            lock_ignoring_poison(&waits_for),
             PLUGIN_LIMIT.as_secs()
         ),
     };
@@ -102,7 +103,7 @@ fn prepare_server(
              hang)",
             words.plugin
         );
-        *waits_for.lock().unwrap_or_else(PoisonError::into_inner) = what;
+        *lock_ignoring_poison(waits_for) = what;
     }
     let source = take_in(&mut config.auth_info, &place)?;
     let client = credentials::build_kube_client(config, source, words.credentials.clone())?

@@ -6,13 +6,14 @@ use super::act::LOOK;
 use super::answer;
 use super::fault::KubernetesRequestError;
 use super::server::{KubernetesRequest, KubernetesServer};
+use railwright_base::mutex::lock_ignoring_poison;
 use railwright_base::text::one_line;
 use railwright_resource::ReadResult;
 use railwright_resource::kubernetes_object::request::ObjectName;
 use railwright_system::clock;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// A group with many kinds lists all of them at once.
 const LIST_LIMIT_BYTES: usize = 4 << 20;
@@ -144,7 +145,7 @@ impl Kinds {
     }
 
     fn known(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Group>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        lock_ignoring_poison(&self.known)
     }
 }
 

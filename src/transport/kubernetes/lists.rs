@@ -6,6 +6,8 @@ use super::fault::KubernetesRequestError;
 use super::kinds::{self, ApiResource};
 use super::server::{KubernetesReply, KubernetesRequest, KubernetesServer};
 use railwright_base::text::one_line;
+use railwright_resource::body::list_items_at;
+use railwright_resource::kubernetes_object::conditions::find_condition;
 use railwright_resource::kubernetes_object::request::{NOT_SAID, ObjectName};
 use railwright_resource::{AnswerStatus, ReadResult};
 use serde_json::{Value, json};
@@ -289,21 +291,6 @@ fn describe_warning(event: &Value) -> Option<String> {
     Some(one_line(&warning, 300))
 }
 
-/// What the array there holds; nothing where there is none.
-pub(super) fn list_json_items<'v>(value: &'v Value, pointer: &str) -> &'v [Value] {
-    match value.pointer(pointer) {
-        Some(Value::Array(items)) => items,
-        _ => &[],
-    }
-}
-
-/// The condition of an object that has this type and this status.
-pub(super) fn find_condition<'v>(object: &'v Value, kind: &str, status: &str) -> Option<&'v Value> {
-    list_json_items(object, "/status/conditions")
-        .iter()
-        .find(|condition| condition["type"] == kind && condition["status"] == status)
-}
-
 pub(super) fn find_json_text<'v>(value: &'v Value, pointer: &str) -> &'v str {
     value
         .pointer(pointer)
@@ -313,18 +300,18 @@ pub(super) fn find_json_text<'v>(value: &'v Value, pointer: &str) -> &'v str {
 
 /// `pod POD on NODE: REASON MESSAGE` of a pod that is not ready.
 fn describe_unready_pod(pod: &Value) -> Option<String> {
-    let is_ready = find_condition(pod, "Ready", "True").is_some();
+    let is_ready = find_condition(pod, "Ready", ("status", "True")).is_some();
     if is_ready || pod.pointer("/metadata/deletionTimestamp").is_some() {
         return None;
     }
-    let first = list_json_items(pod, "/status/initContainerStatuses");
-    let statuses = list_json_items(pod, "/status/containerStatuses");
+    let first = list_items_at(pod, "/status/initContainerStatuses");
+    let statuses = list_items_at(pod, "/status/containerStatuses");
     let mut waiting = first
         .iter()
         .chain(statuses)
         .filter_map(|status| status.pointer("/state/waiting"));
     let waiting = waiting.find(|why| find_json_text(why, "/reason") != "PodInitializing");
-    let why = match waiting.or_else(|| find_condition(pod, "PodScheduled", "False")) {
+    let why = match waiting.or_else(|| find_condition(pod, "PodScheduled", ("status", "False"))) {
         Some(why) => format!(
             "{} {}",
             find_json_text(why, "/reason"),

@@ -63,13 +63,14 @@ use super::{
 };
 use exec::InPod;
 use helm::Helm;
+use railwright_base::mutex::lock_ignoring_poison;
 use railwright_resource::kubernetes_object::access::NAMESPACE;
 use railwright_resource::probe::Probe;
 use railwright_resource::{Action, Read, ReadResults};
 use railwright_system::clock::Deadline;
 use record::NewRecord;
 use server::KubernetesServer;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 /// As of a script that is fed to a host which cannot do what is asked.
@@ -100,7 +101,7 @@ struct CachedServer {
 impl KubernetesConnector {
     fn kept(&self) -> MutexGuard<'_, Option<CachedServer>> {
         // Poisoned, another task panicked; what it holds is whole between statements.
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        lock_ignoring_poison(&self.kept)
     }
 
     /// The server that was reached by this access a moment ago.

@@ -10,15 +10,15 @@ use super::answer::{self, new_exit_answer};
 use super::edit::new_merge_patch_request;
 use super::fault::KubernetesRequestError;
 use super::kinds::{self, ApiResource};
-use super::lists::{
-    ObjectSelection, find_condition, find_json_text, list_all_pages, list_json_items,
-};
+use super::lists::{ObjectSelection, find_json_text, list_all_pages};
 use super::server::{KubernetesRequest, KubernetesServer, WriteRequestOutcome};
 use super::{KubernetesLink, performed_from_exit};
 use crate::ExecutionOutcome;
 use http::Method;
 use jiff::Timestamp;
+use railwright_resource::body::list_items_at;
 use railwright_resource::kubernetes_job::JobPod;
+use railwright_resource::kubernetes_object::conditions::find_condition;
 use railwright_resource::kubernetes_object::nodes::{CORDONED, NodeNow, PodNow};
 use railwright_resource::kubernetes_object::request::{KubernetesRead, NOT_NOW, ObjectName};
 use railwright_resource::{Read, ReadResult, node_field};
@@ -162,7 +162,7 @@ async fn silent_at(
     else {
         return Ok(None);
     };
-    let unknown = find_condition(&node, "Ready", "Unknown");
+    let unknown = find_condition(&node, "Ready", ("status", "Unknown"));
     let since = unknown.and_then(|unknown| parse_timestamp_at(unknown, "/lastTransitionTime"));
     Ok(match since {
         Some(since) if reply.now.as_second() - since.as_second() >= SILENT_S => Some(reply.now),
@@ -175,7 +175,7 @@ fn parse_timestamp_at(object: &Value, pointer: &str) -> Option<Timestamp> {
 }
 
 fn pod_now(pod: &Value) -> PodNow {
-    let controller = list_json_items(pod, "/metadata/ownerReferences")
+    let controller = list_items_at(pod, "/metadata/ownerReferences")
         .iter()
         .find(|owner| owner["controller"] == true);
     let is_of_node = controller.is_some_and(|owner| {
@@ -185,7 +185,7 @@ fn pod_now(pod: &Value) -> PodNow {
         ) == ("Node", "v1")
     });
     let mut local_data = Vec::new();
-    for volume in list_json_items(pod, "/spec/volumes") {
+    for volume in list_items_at(pod, "/spec/volumes") {
         let is_local = volume.get("emptyDir").is_some();
         if is_local && find_json_text(volume, "/emptyDir/medium") != "Memory" {
             local_data.push(find_json_text(volume, "/name").to_owned());

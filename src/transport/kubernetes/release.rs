@@ -12,6 +12,7 @@ use super::kinds::ApiResource;
 use super::lists::{self, ObjectSelection};
 use super::read::Groups;
 use railwright_base::{Digest, bounded_json};
+use railwright_resource::body::list_items_at;
 use railwright_resource::helm_release::compare::{self, HelmReleaseChange, HelmReleaseObject};
 use railwright_resource::helm_release::rendered_objects;
 use railwright_resource::helm_release::request::{
@@ -274,8 +275,8 @@ impl KubernetesLink {
         wanted: fn(&Value) -> bool,
     ) -> Result<Vec<Value>, HelmCallError> {
         let mut hooks = Vec::new();
-        let all = told.get("hooks").and_then(Value::as_array);
-        for hook in all.into_iter().flatten().filter(|hook| wanted(hook)) {
+        let all = list_items_at(told, "/hooks").iter();
+        for hook in all.filter(|hook| wanted(hook)) {
             let objects = rendered_objects::parse_hook_objects(hook);
             hooks.extend(objects.map_err(HelmCallError::Local)?);
         }

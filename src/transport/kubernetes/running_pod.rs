@@ -1,8 +1,9 @@
 //! A pod as one in which a program is to be run: which container is meant, and what keeps it from
 //! running.
 
-use super::lists::{find_json_text, list_json_items};
+use super::lists::find_json_text;
 use railwright_base::text::one_line;
+use railwright_resource::body::list_items_at;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -36,11 +37,11 @@ impl RunningPod {
     /// What a server says of it.
     pub fn of(pod: &Value) -> Self {
         let mut waits = BTreeMap::new();
-        for status in list_json_items(pod, "/status/containerStatuses") {
+        for status in list_items_at(pod, "/status/containerStatuses") {
             let name = find_json_text(status, "/name").to_owned();
             waits.insert(name, find_wait_reason(status));
         }
-        let containers: Vec<String> = list_json_items(pod, "/spec/containers")
+        let containers: Vec<String> = list_items_at(pod, "/spec/containers")
             .iter()
             .map(|container| find_json_text(container, "/name").to_owned())
             .collect();

@@ -398,23 +398,14 @@ impl SimulatedHost {
     /// Applies an action on files, which get this time, in seconds since 1970; any other goes to
     /// the links.
     fn act_on_files(&mut self, action: &Action, modified_s: u64) -> Done {
-        match action {
+        let (path, content, mode, owner, group) = match action {
             Action::WriteFile {
                 path,
                 content,
                 mode,
                 owner,
                 group,
-            } => self.disk.write(
-                path,
-                SimulatedFile {
-                    content: content.clone().into_bytes(),
-                    mode: plain_mode(mode),
-                    owner: owner.clone(),
-                    group: group.clone(),
-                    modified_s,
-                },
-            ),
+            } => (path, content.clone().into_bytes(), mode, owner, group),
             Action::WriteBinaryFile {
                 path,
                 base64,
@@ -424,23 +415,22 @@ impl SimulatedHost {
             } => {
                 let content = base64::decode_base64_text(base64)
                     .ok_or_else(|| (1, "base64: invalid input".to_owned()))?;
-                self.disk.write(
-                    path,
-                    SimulatedFile {
-                        content,
-                        mode: plain_mode(mode),
-                        owner: owner.clone(),
-                        group: group.clone(),
-                        modified_s,
-                    },
-                )
+                (path, content, mode, owner, group)
             }
             Action::RemoveFile { path, below } => {
                 self.disk.remove(path, below.as_deref());
-                Ok(())
+                return Ok(());
             }
-            other => self.act_on_links(other),
-        }
+            other => return self.act_on_links(other),
+        };
+        let file = SimulatedFile {
+            content,
+            mode: plain_mode(mode),
+            owner: owner.clone(),
+            group: group.clone(),
+            modified_s,
+        };
+        self.disk.write(path, file)
     }
 
     /// Applies an action on netdevs; any other goes to the packages.

@@ -34,11 +34,12 @@ use super::{
     TransportError, Upkeep,
 };
 use fault::SimulatedCall;
+use railwright_base::mutex::lock_ignoring_poison;
 use railwright_resource::complaint::LOCKED;
 use railwright_resource::probe::Probe;
 use railwright_resource::{Action, AnswerStatus, Read, ReadResult, ReadResults};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use steps::SimulatedStepStart;
 use tokio::time::Instant;
@@ -100,7 +101,7 @@ impl Fleet {
     }
 
     fn world(&self) -> MutexGuard<'_, World> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock_ignoring_poison(&self.0)
     }
 
     /// Looks at a host, or changes it as somebody else would. The result of `change`, if there is

@@ -3,11 +3,12 @@
 
 use crate::TransportError;
 use railwright_base::login_name;
+use railwright_base::mutex::lock_ignoring_poison;
 use railwright_base::text::one_line;
 use railwright_system::{environment, fed};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::OnceCell;
 
@@ -49,10 +50,7 @@ impl Aliases {
     /// Asks `ssh -G`, once for each host and user; a failure is not kept.
     pub async fn of(&self, host: &str, user: &str) -> Result<SshConfig, TransportError> {
         let key = (host.to_owned(), user.to_owned());
-        let cell = self
-            .known
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        let cell = lock_ignoring_poison(&self.known)
             .entry(key)
             .or_default()
             .clone();

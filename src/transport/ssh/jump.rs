@@ -5,8 +5,9 @@ use super::connect::{self, SshConnection};
 use super::destination::Destination;
 use super::known_hosts::Files;
 use crate::TransportError;
+use railwright_base::mutex::lock_ignoring_poison;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 type Slot = Arc<tokio::sync::Mutex<Weak<SshConnection>>>;
 
@@ -47,9 +48,7 @@ impl Jumps {
     }
 
     fn slot(&self, key: &str) -> Slot {
-        self.open
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        lock_ignoring_poison(&self.open)
             .entry(key.to_owned())
             .or_default()
             .clone()

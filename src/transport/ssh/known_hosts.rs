@@ -7,6 +7,7 @@ use crate::TransportError;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit as _, Mac as _};
+use railwright_base::mutex::lock_ignoring_poison;
 use railwright_system::files;
 use russh::keys::PublicKey;
 use russh::keys::ssh_key::known_hosts::HostPatterns;
@@ -14,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::str::SplitWhitespace;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// A known_hosts file larger than this is refused.
 const FILE_LIMIT: u64 = 64 << 20;
@@ -63,7 +64,7 @@ impl Files {
     }
 
     fn file(&self, path: &Path, named: bool) -> Result<Arc<KnownHosts>, TransportError> {
-        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut read = lock_ignoring_poison(&self.read);
         if let Some(known) = read.get(path) {
             return Ok(known.clone());
         }

@@ -2,6 +2,7 @@
 
 use super::{Readiness, extract_text_field, find_value_at_path, new_not_ready_state};
 use crate::Hopeless;
+use crate::kubernetes_object::conditions::find_condition;
 use railwright_base::text::one_line;
 use serde_json::Value;
 
@@ -80,19 +81,6 @@ fn check_deployment_pods(object: &Value) -> Option<Readiness> {
     new_not_ready_state(format!(
         "{old} pods of the earlier template are still there"
     ))
-}
-
-/// The first condition of this type whose field has this value.
-fn find_condition<'v>(
-    object: &'v Value,
-    kind: &str,
-    (field, value): (&str, &str),
-) -> Option<&'v Value> {
-    let conditions = find_value_at_path(object, "status.conditions").and_then(Value::as_array);
-    conditions.into_iter().flatten().find(|condition| {
-        extract_text_field(condition, "type") == kind
-            && extract_text_field(condition, field) == value
-    })
 }
 
 /// Whether a StatefulSet runs as its template says; nothing where it does.

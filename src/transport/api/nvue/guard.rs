@@ -9,13 +9,14 @@
 use super::change::{APPLIED, NvueChangeStop, STARTUP};
 use super::{NvueLink, new_exit_with_output, new_exit_with_reason};
 use crate::{ExecutionOutcome, FencedWrite, TransportError, Upkeep};
+use railwright_base::mutex::lock_ignoring_poison;
 use railwright_resource::complaint::{LOCKED, UNAVAILABLE};
 use railwright_resource::switch::cumulus::edit::CumulusEdit;
 use railwright_resource::switch::cumulus::revision::{self, NvueRevision, Stage};
 use railwright_system::clock::Deadline;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 /// What could not be put back, where it could not.
@@ -63,7 +64,7 @@ enum Back {
 impl NvueRollbacks {
     fn all(&self) -> MutexGuard<'_, BTreeMap<String, NvueArmedRollback>> {
         // Poisoned, another task panicked; what it holds is whole between statements.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock_ignoring_poison(&self.0)
     }
 
     fn arm(&self, switch: &str, token: &str, seconds: u32) {
@@ -233,12 +234,7 @@ impl NvueLink {
         let begun = armed.as_ref().and_then(|armed| armed.begun.as_ref());
         match armed.as_ref().and_then(|armed| armed.back.as_ref()) {
             Some(Back::Nothing) => return self.finish_rollback(begun).await,
-            Some(Back::Failed) => {
-                return Ok(new_exit_with_output(
-                    0,
-                    &format!("reverted {CONFIGURATION}"),
-                ));
-            }
+            Some(Back::Failed) => return Ok(new_reverted_exit(CONFIGURATION)),
             Some(Back::Revision(id)) => return self.put_back(id, begun).await,
             None => {}
         }
@@ -254,10 +250,10 @@ impl NvueLink {
             Stage::Pending if is_ours => new_exit_with_output(0, &left),
             Stage::GoesBack => new_exit_with_output(0, "reverting"),
             Stage::TakenBack => return self.finish_rollback(begun).await,
-            Stage::Refused => new_exit_with_output(0, "reverted "),
+            Stage::Refused => new_reverted_exit(""),
             // Nothing takes these back but who knows what was before.
             Stage::Applied | Stage::Broken if is_ours => new_exit_with_output(0, &left),
-            Stage::Broken => new_exit_with_output(0, &format!("reverted {CONFIGURATION}")),
+            Stage::Broken => new_reverted_exit(CONFIGURATION),
             Stage::Applied | Stage::Pending => new_exit_with_output(1, ""),
         })
     }
@@ -276,10 +272,7 @@ impl NvueLink {
             Some(Stage::Applied | Stage::Moving | Stage::Pending) => {
                 Ok(new_exit_with_output(0, "reverting"))
             }
-            _ => Ok(new_exit_with_output(
-                0,
-                &format!("reverted {CONFIGURATION}"),
-            )),
+            _ => Ok(new_reverted_exit(CONFIGURATION)),
         }
     }
 
@@ -292,7 +285,7 @@ impl NvueLink {
             Some(begun) => self.save_again(begun).await?,
             None => "",
         };
-        Ok(new_exit_with_output(0, &format!("reverted {failed}")))
+        Ok(new_reverted_exit(failed))
     }
 
     /// Saves what was put back where somebody has saved the change since: a boot would bring it
@@ -352,13 +345,11 @@ impl NvueLink {
                 let id = revision.map(|revision| revision.id).unwrap_or_default();
                 self.tell(&id, &revision::take_back()).await?;
             }
-            // What somebody else has in hand comes to its end first; it is asked for again.
-            (Some(Stage::Applied | Stage::Broken), Some(_))
-                if self.in_the_way().await?.is_some() =>
-            {
-                return Ok(new_exit_with_output(1, ""));
-            }
             (Some(Stage::Applied | Stage::Broken), Some(begun)) => {
+                // What somebody else has in hand comes to its end first; it is asked for again.
+                if self.in_the_way().await?.is_some() {
+                    return Ok(new_exit_with_output(1, ""));
+                }
                 let back = match self.told_again(begun).await {
                     Ok(back) => back,
                     Err(NvueChangeStop::Said(..)) => Back::Failed,
@@ -386,4 +377,9 @@ impl NvueLink {
         self.tell(&id, &revision::apply_for_good()).await?;
         Ok(Back::Revision(id))
     }
+}
+
+/// The rollback is over, but for what could not be put back.
+fn new_reverted_exit(failed: &str) -> ExecutionOutcome {
+    new_exit_with_output(0, &format!("reverted {failed}"))
 }

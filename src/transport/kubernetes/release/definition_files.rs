@@ -7,7 +7,7 @@
 
 use super::preview::build_dry_run_arguments;
 use super::{KubernetesLink, get_text, parse_helm_json};
-use crate::kubernetes::helm::{HelmCallError, HelmProgram, QUESTION};
+use crate::kubernetes::helm::{HelmCallError, HelmOutput, HelmProgram, QUESTION};
 use railwright_base::Digest;
 use railwright_resource::file::base64;
 use railwright_resource::helm_release::rendered_objects::parse_manifest_objects;
@@ -29,12 +29,14 @@ const WITH_DEFINITIONS: &str = "--include-crds";
 const NO_SECRET: &str = "not-shown-";
 
 impl KubernetesLink {
-    /// The objects of these files, file by file, as Helm takes them.
+    /// The objects of these files, file by file, as Helm takes them. `dry_run`: the one of the
+    /// chart, where it was made already.
     pub(super) async fn list_definition_objects(
         &self,
         program: &HelmProgram,
         release: &Release,
         chart: &Path,
+        dry_run: Option<&HelmOutput>,
     ) -> Result<Vec<Value>, HelmCallError> {
         let path = chart.display().to_string();
         let shown = self.ask(program, &["show", "crds", &path]).await?;
@@ -44,11 +46,18 @@ impl KubernetesLink {
         if shown.out.trim().is_empty() {
             return Ok(Vec::new());
         }
-        let words = build_dry_run_arguments(program, release, chart);
-        let values = release.values.as_bytes();
-        let dry_run = self.helm.call(program, &words, values, QUESTION).await?;
+        let made;
+        let dry_run = match dry_run {
+            Some(dry_run) => dry_run,
+            None => {
+                let words = build_dry_run_arguments(program, release, chart);
+                let values = release.values.as_bytes();
+                made = self.helm.call(program, &words, values, QUESTION).await?;
+                &made
+            }
+        };
         let own = match dry_run.well {
-            true => list_own_texts(&parse_helm_json(&dry_run)?, &shown.out),
+            true => list_own_texts(&parse_helm_json(dry_run)?, &shown.out),
             false => None,
         };
         let texts = match own {

@@ -8,9 +8,8 @@ use super::{KubernetesLink, get_text, parse_helm_json};
 use crate::kubernetes::act::{
     KubernetesActionStop, LOOK, stop_with_failure, stop_with_refusal, stop_with_stale_precondition,
 };
-use crate::kubernetes::helm::{HelmCallError, HelmProgram};
+use crate::kubernetes::helm::{HelmCallError, HelmOutput, HelmProgram};
 use crate::kubernetes::kinds;
-use crate::kubernetes::lists::find_condition;
 use crate::kubernetes::release_change::not_done;
 use crate::kubernetes::server::KubernetesRequest;
 use http::Method;
@@ -19,6 +18,7 @@ use railwright_resource::helm_release::rendered_objects::find_ambiguous_object;
 use railwright_resource::helm_release::request::{Release, ReleaseRecord, UNINSTALLED};
 use railwright_resource::helm_release::varying;
 use railwright_resource::kubernetes_object::MANAGER;
+use railwright_resource::kubernetes_object::conditions::find_condition;
 use railwright_resource::kubernetes_object::manifest;
 use railwright_resource::kubernetes_object::request::{KubernetesRead, ObjectName};
 use railwright_system::clock;
@@ -47,14 +47,16 @@ impl RenderedTwice {
 }
 
 impl KubernetesLink {
-    /// What the `crds/` of a chart bring that is not on the cluster.
+    /// What the `crds/` of a chart bring that is not on the cluster. `dry_run`: the one of the
+    /// chart, where it was made already.
     pub(super) async fn new_definitions(
         &self,
         program: &HelmProgram,
         release: &Release,
         chart: &Path,
+        dry_run: Option<&HelmOutput>,
     ) -> Result<Vec<Value>, HelmCallError> {
-        let objects = self.list_definition_objects(program, release, chart);
+        let objects = self.list_definition_objects(program, release, chart, dry_run);
         let objects = without_repeated(self.with_namespaces(objects.await?, release).await);
         if let Some(reason) = find_ambiguous_object(&objects) {
             return Err(HelmCallError::Local(format!("below crds/: {reason}")));
@@ -108,7 +110,7 @@ impl KubernetesLink {
         if !is_first.map_err(not_done)? {
             return Ok(None);
         }
-        let new = self.new_definitions(program, release, chart).await;
+        let new = self.new_definitions(program, release, chart, None).await;
         let new = new.map_err(not_done)?;
         if new.is_empty() {
             return Ok(None);
@@ -263,7 +265,7 @@ fn join_names(names: &BTreeSet<String>) -> String {
 /// A definition whose kind the server takes objects of; any object of another kind.
 fn is_established(object: &Value) -> bool {
     object["kind"] != "CustomResourceDefinition"
-        || find_condition(object, "Established", "True").is_some()
+        || find_condition(object, "Established", ("status", "True")).is_some()
 }
 
 #[cfg(test)]

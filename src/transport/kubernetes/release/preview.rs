@@ -92,9 +92,8 @@ impl KubernetesLink {
             .helm
             .call(program, &words, release.values.as_bytes(), QUESTION)
             .await?;
-        let complaint = &said.complaint;
-        if !said.well && deployed.is_none() && is_for_want_of_a_rule(complaint) {
-            return self.preview_without_cluster(&rendering, complaint).await;
+        if !said.well && deployed.is_none() && is_for_want_of_a_rule(&said.complaint) {
+            return self.preview_without_cluster(&rendering, &said).await;
         }
         if !said.well {
             return Ok(preview_from_complaint(said.complaint));
@@ -111,12 +110,11 @@ impl KubernetesLink {
         let rendered = self
             .compare_renderings(&rendering, &words, wanted, deployed)
             .await?;
-        let definitions = match deployed {
-            Some(deployed) if deployed.installed.status != UNINSTALLED => Vec::new(),
-            _ => {
-                let new = self.new_definitions(program, release, &chart).await?;
-                compare::diff_rendered_objects(&new, &[])
-            }
+        let definitions = if is_upgrade(deployed) {
+            Vec::new()
+        } else {
+            let new = self.new_definitions(program, release, &chart, Some(&said));
+            compare::diff_rendered_objects(&new.await?, &[])
         };
         let chart = (identity, content);
         Ok(match deployed {
@@ -172,10 +170,8 @@ impl KubernetesLink {
         // rendered as the first revision already.
         let next = match deployed {
             Some(_) if *wanted != again => {
-                let ChartRendering {
-                    program, release, ..
-                } = *rendering;
-                self.rendered_by(program, release, words).await?
+                self.rendered_by(rendering.program, rendering.release, words)
+                    .await?
             }
             _ => again,
         };
@@ -201,8 +197,7 @@ impl KubernetesLink {
         next: &[Value],
         deployed: Option<&DeployedRelease>,
     ) {
-        let is_upgrade = deployed.is_some_and(|deployed| deployed.installed.status != UNINSTALLED);
-        let events = match is_upgrade {
+        let events = match is_upgrade(deployed) {
             true => compare::UPGRADE_EVENTS,
             false => compare::INSTALL_EVENTS,
         };
@@ -293,11 +288,12 @@ impl KubernetesLink {
 
     /// What a first install would come to where its identity may not look whether the objects of
     /// the chart are there: the chart is rendered without the cluster, so that all rules that are
-    /// missing can be named, and not only the first that Helm stumbles over.
+    /// missing can be named, and not only the first that Helm stumbles over. `dry_run`: the one
+    /// that failed for want of a rule.
     async fn preview_without_cluster(
         &self,
         rendering: &ChartRendering<'_>,
-        complaint: &str,
+        dry_run: &HelmOutput,
     ) -> Result<HelmReleasePreview, HelmCallError> {
         let ChartRendering {
             program, release, ..
@@ -312,12 +308,12 @@ impl KubernetesLink {
             .ok()
             .filter(|_| said.well && again.well && about.well);
         let Some(about) = about else {
-            return Ok(HelmReleasePreview::Unknown(complaint.to_owned()));
+            return Ok(HelmReleasePreview::Unknown(dry_run.complaint.clone()));
         };
         let mut wanted = self.printed_objects(&said, release).await?;
         let mut again = self.printed_objects(&again, release).await?;
         let definitions = self
-            .new_definitions(program, release, rendering.chart)
+            .new_definitions(program, release, rendering.chart, Some(dry_run))
             .await?;
         wanted.extend(definitions.iter().cloned());
         again.extend(definitions);
@@ -332,7 +328,7 @@ impl KubernetesLink {
         changes.extend(varying);
         let by = Provenance::not_previewed(format!(
             "its identity may not look: {}",
-            one_line(complaint, 200)
+            one_line(&dry_run.complaint, 200)
         ));
         for change in &mut changes {
             change.by = Some(by.clone());
@@ -369,6 +365,11 @@ impl KubernetesLink {
         words.extend(version.map(|version| format!("--kube-version={version}")));
         words
     }
+}
+
+/// False where Helm installs: nothing is installed, or the history alone is there.
+fn is_upgrade(deployed: Option<&DeployedRelease>) -> bool {
+    deployed.is_some_and(|deployed| deployed.installed.status != UNINSTALLED)
 }
 
 /// What a release that is not there comes to.
