@@ -1,5 +1,10 @@
 //! Carries out one change: look once more, journal the intent, act, and read again. Success is
 //! never an exit status.
+//!
+//! In the order of a step: `look`; `guarded` where it can cut our connection (`guard_questions`,
+//! `rollback`, `unproven`); `execution`; `behind` for the hosts behind a switch; `await_in_sync`;
+//! `confirmation`. That somebody else sets a field back is decided by
+//! `ObservedMember::set_back_by` (`precondition/seen`) and told by `trouble::fought_over`.
 
 mod await_in_sync;
 mod behind;

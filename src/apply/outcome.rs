@@ -4,7 +4,7 @@ use railwright_base::{Diagnostic, Severity};
 use railwright_state::{NodeOutcome, Skip};
 use std::collections::BTreeSet;
 
-/// The exit classes of a run, worst first (design: exit codes).
+/// The exit classes of a run, worst first.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, schemars::JsonSchema,
 )]

@@ -17,8 +17,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Everything that speaks against this plan, as far as this side can tell.
 pub fn of_plan(plan: &Plan, context: &Context) -> Vec<Diagnostic> {
     let mut problems = Vec::new();
-    // A plan that comes from a file was read by `plan::file::parse`, which says more; this covers
-    // every other way.
+    // A plan that comes from a file was read by `plan::file::parse_plan_file`, which says more;
+    // this covers every other way.
     if content::compute_plan_digest(plan).as_str() != plan.digest {
         problems.push(
             Diagnostic::error(

@@ -7,6 +7,7 @@ pub mod diagnostic;
 pub mod digest;
 pub mod fingerprint;
 pub mod identifier;
+pub mod json_pointer;
 pub mod login_name;
 pub mod mutex;
 pub mod nodeset;

@@ -22,8 +22,8 @@ pub fn find_mark_character(text: &str) -> Option<usize> {
     text.find([OPEN, CLOSE])
 }
 
-/// The value as one shell word (`quote::sh`), with its marks noted as standing between single
-/// quotes, so that the secret is later filled in quoted as well.
+/// The value as one shell word (`quote::quote_for_shell`), with its marks noted as standing between
+/// single quotes, so that the secret is later filled in quoted as well.
 pub fn shell_word(value: &str) -> String {
     super::quote::quote_for_shell(value).replace(
         &format!("{OPEN}{PLAIN}"),

@@ -10,7 +10,7 @@ use railwright_knowledge::spec::model::FabricKind;
 use railwright_knowledge::spec::{Host, SwitchNode};
 use railwright_observe::{self as observe, HostRequest};
 use railwright_report as report;
-use railwright_resource::switch::SwitchSystem;
+use railwright_resource::switch::{SwitchSystem, decode_switch_neighbours};
 use railwright_resource::{Read, TargetObservation, lldp};
 use railwright_session::{Inventory, secrets};
 use railwright_transport::{HostAccess, TargetContact};
@@ -212,11 +212,11 @@ fn decode_view(
         return Err(Silent::Unreached(Box::new(trouble)));
     }
     let Some(system) = system else {
-        return lldp::decode_lldp_answer(&found.answers, &Read::LldpNeighbours)
+        return lldp::decode_host_neighbours(&found.answers)
             .map(DeviceLldpView::of)
             .map_err(Silent::from);
     };
-    lldp::decode_lldp_answer(&found.answers, &Read::SwitchNeighbours { system })
+    decode_switch_neighbours(system, &found.answers)
         .map(DeviceLldpView::of)
         .map_err(|silence| Silent::of_switch(silence, system))
 }

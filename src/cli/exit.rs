@@ -1,4 +1,5 @@
-//! Exit codes, design section 10.
+//! Exit codes of all commands. That of a run is made of its exit class
+//! (`apply::outcome::compute_exit_class`).
 
 /// How a command ends; the number is the process's exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -43,7 +43,7 @@ pub fn render_sudoers_fragment(
 }
 
 /// A colon in a word has a meaning of its own in sudoers; no other character that is left in one
-/// has (`rights::Need`).
+/// has (`rights::RootAccessNeed`).
 fn escape_sudoers_command(words: &[String]) -> String {
     words
         .iter()

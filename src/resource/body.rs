@@ -2,6 +2,7 @@
 //! missing.
 
 use super::BodyError;
+use railwright_base::json_pointer::escape_step;
 use serde_json::Value;
 
 /// What a field may hold.
@@ -102,7 +103,7 @@ pub fn check_fields(body: &Value, at: &str, fields: &[BodyField]) -> Vec<BodyErr
     };
     let mut errors = Vec::new();
     for (name, value) in map {
-        let pointer = format!("{at}/{}", name.replace('~', "~0").replace('/', "~1"));
+        let pointer = format!("{at}/{}", escape_step(name));
         match fields.iter().find(|field| field.name == name) {
             None => errors.push(unknown_field(&pointer, name, fields)),
             Some(field) if !field.shape.fits(value) => {

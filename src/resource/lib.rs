@@ -2,19 +2,23 @@
 //! to *decode* it, what *differs* per attribute and plane, and which *action* would fix it. One
 //! folder a kind.
 //!
-//! The seam, in the order in which data flows: `DesiredResource` -> `ResourceKind::reads` -> (`Read`s
-//! travel to the target, `ReadResults` come back) -> `ResourceKind::assess` -> `Assessment`, whose
-//! `Action`s travel to the target when the plan is applied. Reads and actions are typed values of
-//! closed lists; `read` and `action_script` turn them into POSIX sh for a host, `program` frames
-//! many reads as one program.
+//! The seam, in the order in which data flows: `DesiredResource` -> `ResourceKind::reads` ->
+//! (`Read`s travel to the target, `ReadResults` come back) -> `ResourceKind::assess` ->
+//! `Assessment`, whose `Action`s travel to the target when the plan is applied. Reads and actions
+//! are typed values of closed lists; `read` and `action_script` turn them into POSIX sh for a host,
+//! `program` frames many reads as one program.
 //!
 //! **To add a kind**: its folder here (`sysctl` is a small one to begin from), its line in
 //! `kind.rs`; a read it needs in `read.rs`, an action in `action.rs` and `action_script.rs` and in
 //! the simulated host (`transport/sim/host.rs`); bodies of it in `tests/hostile/bodies.rs`, a story
 //! in `tests/kinds`; a row in `docs/modules.md`. Where a wrong value could cut the connection:
-//! `guard/mod.rs`. **To add a system of switches**: its folder below `switch`, a variant of
-//! `SwitchSystem`, from which the compiler leads on, and then what it does not know of:
-//! `modules/catalog/switch-system.yaml`, `modules/switch-*`, `transport/guard.rs`.
+//! `guard/mod.rs`.
+//!
+//! **To add a system of switches**: its folder below `switch` with what `SwitchOs` and
+//! `SwitchConfiguration` ask, a variant of `SwitchSystem` (and in `ALL`) and one of `SwitchEdit`,
+//! from which the compiler leads on to the lines of the plan (`report/plan/switch.rs`); then what
+//! it does not know of: `modules/catalog/switch-system.yaml` with `catalog/switch_numbers.rs`,
+//! `modules/switch-*`, `transport/guard.rs`, and a fake of it in `tests/stand-ins`.
 
 pub mod action;
 mod action_script;

@@ -266,7 +266,7 @@ impl Read {
                 super::firmware_setting::script::read_script(netdev, settings)
             }
             Read::LldpNeighbours => super::lldp::script::read_script(),
-            Read::SwitchNeighbours { system } => super::lldp::script::switch_script(*system),
+            Read::SwitchNeighbours { system } => system.neighbours_script(),
             Read::RdmaLinks => super::rdma_link::devices::read_script(),
             Read::Configfs { path } => super::configfs_value::read_script(path),
             Read::PciDevice { device } => super::pci_setting::script::device_script(device),
@@ -277,10 +277,10 @@ impl Read {
                 version,
                 module,
             } => super::kernel_module_build::script::read_script(name, version, module),
-            Read::Switch { system, of } => of.script(*system),
+            Read::Switch { system, of } => system.read_script(*of),
             Read::LinkCounters { netdevs, .. } => counters::host_script(netdevs),
             Read::RailTraffic { netdevs } => super::traffic::render_rail_traffic_script(netdevs),
-            Read::SwitchCounters { system, ports, .. } => counters::switch_script(*system, ports),
+            Read::SwitchCounters { system, ports, .. } => system.counters_script(ports),
         }
     }
 }

@@ -10,7 +10,7 @@ use railwright_plan::{AppliedResource, Outage};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Where the record stands on the host (`transport::upkeep` writes it).
+/// Where the record stands on the host (`transport::fenced_script` writes it).
 pub const HOST_RECORD_PATH: &str = "/var/lib/railwright/record.json";
 
 /// Beyond it a record was not written by counting. None is written beyond it either: where a target

@@ -1,8 +1,8 @@
 //! GPUDirect RDMA: the bandwidth between GPU memories, against what is stated and against host
 //! memory of the same pair.
 
+use super::expected_bandwidth::BandwidthExpectation;
 use super::hardware::Nearness;
-use super::least::BandwidthExpectation;
 use super::perftest::{NOT_REGISTERED, TrafficFault};
 use super::result::CheckOutcome;
 use super::traffic;

@@ -2,17 +2,20 @@
 //! against what the spec states.
 //!
 //! One file a check, its judgement pure: raw tool output in, verdict out. `run` asks the hosts:
-//! first each by itself, then pairs in rounds (`schedule`) in which no host is in two pairs. What
-//! we start on a host has a time limit there: the host itself ends it even if we die. `wave_check` is the same
-//! for one wave of a rollout. `cabling` compares what devices hear of each other with the cables of
-//! the spec, and starts nothing; nor does `fabric`, which looks at both ends of every link and at
-//! their counters. `nccl` reads logs of jobs, `host_job` runs one on hosts, `nccl_run` makes checks
-//! of both, `ray` looks into the pods of a cluster of Ray, and `image` looks for the libraries that
+//! first each by itself, then pairs in rounds (`schedule`) in which no host is in two pairs. A pair
+//! is measured by `pair` (one way after the other by `pair/direction`), what it has to reach is
+//! `expected_bandwidth`, and `traffic` judges the one by the other. What we start on a host has a
+//! time limit there: the host itself ends it even if we die. `wave_check` is the same for one wave
+//! of a rollout. `cabling` compares what devices hear of each other with the cables of the spec,
+//! and starts nothing; nor does `fabric`, which looks at both ends of every link and at their
+//! counters. `nccl` reads logs of jobs, `host_job` runs one on hosts, `nccl_run` makes checks of
+//! both, `ray` looks into the pods of a cluster of Ray, and `image` looks for the libraries that
 //! programs load.
 
 pub mod cabling;
 pub mod counters;
 mod eadm;
+pub mod expected_bandwidth;
 pub mod fabric;
 pub mod flow;
 pub mod gid;
@@ -21,7 +24,6 @@ mod gpus;
 pub mod hardware;
 pub mod host_job;
 pub mod image;
-pub mod least;
 pub mod link;
 mod machine;
 pub mod marks;

@@ -1,7 +1,7 @@
 //! A host's own hardware, before any traffic: drivers that run, GPUs, PCIe links.
 
+use super::expected_bandwidth::rate_gbps;
 use super::hardware::VerifyHardwareFacts;
-use super::least::rate_gbps;
 use super::result::VerifyCheck;
 use super::run::{VerifyFindings, VerifyRun};
 use super::session::{HostSession, outcome_from_lost_host};

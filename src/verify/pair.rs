@@ -7,9 +7,9 @@
 
 mod direction;
 
+use super::expected_bandwidth::PairEnd;
 use super::gid::Endpoint;
 use super::gpudirect::GpuLocation;
-use super::least::PairEnd;
 use super::perftest::{self, TrafficFault};
 use super::result::VerifyCheck;
 use super::run::{VerifyFindings, VerifyRun};

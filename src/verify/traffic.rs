@@ -1,6 +1,6 @@
 //! Judges traffic runs against what the fabric must deliver.
 
-use super::least::BandwidthExpectation;
+use super::expected_bandwidth::BandwidthExpectation;
 use super::perftest::{Latency, NOT_REGISTERED, TrafficFault};
 use super::request::Expectations;
 use super::result::CheckOutcome;

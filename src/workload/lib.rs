@@ -9,7 +9,7 @@
 //! `meeting` the interface on which ranks meet; `derive` makes the environment of these,
 //! `environment` settles it with what the spec and the user say. `mpirun` is the line that starts
 //! NCCL's tests. `names` is what a template can name, `pytorch_names` the same of Arena's jobs,
-//! `templates` renders, `subject` is what rules look at, `render` the whole way, `acs` and
+//! `templates` renders, `subject` is what rules look at, `render` the whole way, `alibaba_acs` and
 //! `perftest` that of their kinds, `pair` a job twice, with RDMA and without, `on_hosts` one on
 //! hosts that no Kubernetes is on, `host_faults` what of it cannot be. `of_spec` renders the
 //! workloads of the spec, `wishes` makes resources of them. `image` writes the file that an image

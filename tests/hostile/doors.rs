@@ -389,7 +389,7 @@ fn open_neighbours(bytes: &[u8]) -> Opened {
             out,
         },
     );
-    let view = railwright_resource::lldp::decode_lldp_answer(&answers, &read)
+    let view = railwright_resource::lldp::decode_host_neighbours(&answers)
         .map(DeviceLldpView::of)
         .map_err(Silent::from);
     let views = Views::from([("gpu01".to_owned(), view)]);

@@ -1,9 +1,10 @@
-//! The house rules as a test: layering, banned calls, sizes, documentation, error codes, licences,
-//! doubled versions. It reads the repository's own files and nothing else.
+//! The house rules as a test: layering, banned calls, sizes, documentation, pointers in comments,
+//! error codes, licences, doubled versions. It reads the repository's own files and nothing else.
 
 mod dependencies;
 mod layering;
 mod pages;
+mod pointers;
 mod seeds;
 mod sizes;
 mod symptoms;

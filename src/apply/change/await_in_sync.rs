@@ -7,7 +7,7 @@ use super::{ChangeStep, Halt};
 use crate::context::RunEvent;
 use crate::precondition::ObservedMember;
 use crate::trouble::NextCommands;
-use railwright_base::quote;
+use railwright_base::quote::quote_word_if_needed;
 use railwright_base::text::one_line;
 use railwright_base::{Diagnostic, Target};
 use railwright_resource::Read;
@@ -267,13 +267,13 @@ pub(super) fn not_gone(members: &[&ObservedMember], node: &str, next: &NextComma
         let [kind, namespace, name] = &address.path[..] else {
             continue;
         };
-        let kind = quote_unless_plain(kind.strip_suffix(".core").unwrap_or(kind));
+        let kind = quote_word_if_needed(kind.strip_suffix(".core").unwrap_or(kind));
         let place = if namespace == "-" {
             String::new()
         } else {
-            format!("-n {} ", quote_unless_plain(namespace))
+            format!("-n {} ", quote_word_if_needed(namespace))
         };
-        let name = quote_unless_plain(name);
+        let name = quote_word_if_needed(name);
         problem = problem
             .next(format!(
                 "see whether the controller that is named runs (kubectl get pods -A), and what it \
@@ -286,17 +286,6 @@ pub(super) fn not_gone(members: &[&ObservedMember], node: &str, next: &NextComma
             ));
     }
     problem.next(format!("then {}", next.resume()))
-}
-
-fn quote_unless_plain(text: &str) -> String {
-    if text
-        .chars()
-        .all(|c| c.is_ascii_alphanumeric() || "-.".contains(c))
-    {
-        text.to_owned()
-    } else {
-        quote::quote_for_shell(text)
-    }
 }
 
 /// The run was stopped while it waited.

@@ -75,7 +75,8 @@ pub(super) struct ResourceDraft {
 }
 
 /// The resources and checks of all targets. `answers` are the releases that go together, `texts`
-/// holds the files of `context::files`. All errors of all modules come back together.
+/// holds the files of `context::list_referenced_files`. All errors of all modules come back
+/// together.
 pub fn compute_desired_state(
     loaded: &LoadedSpec,
     catalog: &Catalog,

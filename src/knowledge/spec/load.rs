@@ -29,7 +29,7 @@ pub struct LoadedSpec {
     /// What is allowed but looks wrong.
     pub warnings: Vec<Diagnostic>,
     /// Which NIC is plugged in where, once the file that the spec names was read
-    /// (`spec::cabling::read`).
+    /// (`spec::cabling::load_cabling`).
     pub cabling: Option<Cabling>,
     tree: Arc<SpecTree>,
     by_name: HashMap<String, usize>,

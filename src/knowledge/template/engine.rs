@@ -1,10 +1,10 @@
 //! Tera, held in: one instance a module, every template compiled once, typed results, values quoted
 //! in shell templates, and errors that name the place in the file that the module's author wrote.
 
-use super::bounded;
 use super::counted::{self, CountedTemplate};
 use super::filters;
 use super::names::TemplateProblem;
+use super::output_limit;
 use super::token::{self, TemplateReadError};
 use super::work;
 use crate::spec::source::SourceText;
@@ -263,7 +263,7 @@ impl Engine {
         if let Some(known) = self.spent().get(&snippet.name) {
             return Err(Box::new(known.clone()));
         }
-        let mut page = bounded::TemplateOutputBuffer::default();
+        let mut page = output_limit::TemplateOutputBuffer::default();
         work::begin_rendering();
         let made = self
             .tera
@@ -357,7 +357,7 @@ fn new_unreadable_template_error(
 
 fn new_size_limit_error((file, span): (String, Range<usize>)) -> Diagnostic {
     Diagnostic::error("RW0217", "a template makes too much")
-        .at(file, span, bounded::TOO_MUCH)
+        .at(file, span, output_limit::TOO_MUCH)
         .effect("railwright would run out of memory, or a host out of space")
         .next(
             "take out the loop or filter that repeats the text; bring what is large with a package",
@@ -394,7 +394,7 @@ fn diagnose_tera_error(
     error: &tera::Error,
 ) -> Diagnostic {
     match error.kind() {
-        ErrorKind::RenderingError(report) if report.message().contains(bounded::TOO_MUCH) => {
+        ErrorKind::RenderingError(report) if report.message().contains(output_limit::TOO_MUCH) => {
             new_size_limit_error(
                 snippet.place(document, &in_template(snippet, &report.span().range)),
             )
@@ -571,7 +571,7 @@ mod tests {
         ] {
             let said = made(&text).unwrap_err();
             let is_too_large =
-                said.ends_with(bounded::TOO_MUCH) && said.starts_with(&format!("\"{at}"));
+                said.ends_with(output_limit::TOO_MUCH) && said.starts_with(&format!("\"{at}"));
             assert!(
                 is_too_large || said.ends_with(work::TOO_MUCH_WORK),
                 "{text}: {said}"

@@ -1,7 +1,7 @@
 //! The filters and tests of templates: Tera's own, bounded where they make text longer, and ours
 //! for words of shells, units and versions.
 
-use super::bounded;
+use super::output_limit;
 use railwright_base::secret;
 use tera::{Kwargs, State, Tera, TeraResult};
 
@@ -17,9 +17,9 @@ pub fn register_filters(tera: &mut Tera) {
     });
     tera.register_filter("sh", quote_shell_word);
     tera.register_filter("systemd", quote_systemd_word);
-    tera.register_filter("replace", bounded::replace_in_text);
-    tera.register_filter("join", bounded::join_list_items);
-    tera.register_filter("indent", bounded::indent_text);
+    tera.register_filter("replace", output_limit::replace_in_text);
+    tera.register_filter("join", output_limit::join_list_items);
+    tera.register_filter("indent", output_limit::indent_text);
     tera.register_test("version_before", version_before);
     tera.register_test("whole_number", whole_number);
 }
@@ -45,14 +45,14 @@ fn without_secret(value: &tera::Value) -> TeraResult<()> {
 
 fn format_json(value: tera::Value, _: Kwargs, _: &State) -> TeraResult<String> {
     check_defined(&value)?;
-    bounded::limit_text_length(
+    output_limit::limit_text_length(
         serde_json::to_string(&value).map_err(|error| tera::Error::message(error.to_string()))?,
     )
 }
 
 fn quote_shell_word(value: tera::Value, _: Kwargs, _: &State) -> TeraResult<String> {
     check_defined(&value)?;
-    bounded::limit_text_length(secret::shell_word(&value.to_string()))
+    output_limit::limit_text_length(secret::shell_word(&value.to_string()))
 }
 
 /// `5.4 is version_before(than="5.12")`: part by part as numbers; what is no number at the end of a
@@ -89,5 +89,5 @@ fn quote_systemd_word(value: tera::Value, _: Kwargs, _: &State) -> TeraResult<St
         }
     }
     out.push('"');
-    bounded::limit_text_length(out)
+    output_limit::limit_text_length(out)
 }

@@ -4,7 +4,7 @@
 //! values. What is charged depends on the template and its values alone. Beneath that is a net: a
 //! clock of the thread, for what is dearer than it is charged for.
 
-use super::bounded;
+use super::output_limit;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike as _;
 use std::cell::Cell;
@@ -233,8 +233,8 @@ fn processor_time() -> Option<i64> {
 
 /// A text was made or is handled.
 pub fn charge_text(text: &str) -> TeraResult<()> {
-    if text.len() > bounded::TEXT_MAX {
-        return Err(Error::message(bounded::TOO_MUCH));
+    if text.len() > output_limit::TEXT_MAX {
+        return Err(Error::message(output_limit::TOO_MUCH));
     }
     charge_units(1 + text.len() as u64 / BYTES_A_UNIT)
 }

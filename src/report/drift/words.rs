@@ -2,6 +2,7 @@
 
 use crate::value::{differ_unseen, format_reading};
 use indexmap::IndexMap;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use railwright_base::nodeset::fold_node_set;
 use railwright_base::text::{clean_line, format_count};
 use railwright_base::{TargetKind, seal};
@@ -241,16 +242,16 @@ pub fn format_drift_summary(report: &DriftReport) -> String {
     format!("{stands}{accepted}")
 }
 
+/// What stands for itself there.
+const OF_PATHS: AsciiSet = NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~')
+    .remove(b'/');
+
 /// A path of this machine as a relative reference of RFC 3986: everything but unreserved characters
 /// and `/` is encoded byte by byte.
 pub fn encode_relative_uri(path: &str) -> String {
-    let mut uri = String::new();
-    for byte in path.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {
-            uri.push(char::from(byte));
-        } else {
-            uri.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    uri
+    utf8_percent_encode(path, &OF_PATHS).to_string()
 }

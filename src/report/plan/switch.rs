@@ -3,6 +3,7 @@
 
 use super::entry::{render_member, wrap_entry_line};
 use indexmap::IndexMap;
+use railwright_base::json_pointer::unescape_step;
 use railwright_base::nodeset;
 use railwright_base::text::{clean_line, format_count};
 use railwright_plan::{Member, PlanNode};
@@ -152,7 +153,7 @@ fn list_sonic_patch_lines(edits: &[SwitchEdit]) -> Vec<String> {
     {
         let mut words = Vec::new();
         for word in read_text_field(operation, "path").split('/').skip(1) {
-            words.push(word.replace("~1", "/").replace("~0", "~"));
+            words.push(unescape_step(word));
         }
         let value = match operation.get("value") {
             Some(value) => format_patch_value(value),

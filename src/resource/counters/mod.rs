@@ -4,15 +4,11 @@
 //! a vendor does not count is absent, and never zero; what it counts and did not tell is
 //! `untold/COUNTER WHY`.
 
-pub mod cumulus;
-mod eos;
 mod host;
 pub mod names;
-mod sonic;
 #[cfg(test)]
 mod tests;
 
-use super::switch::SwitchSystem;
 use super::{Fact, Read, ReadResults};
 use names::{CounterKey, VendorCounter, Width};
 use railwright_base::text::one_line;
@@ -50,38 +46,30 @@ pub fn host_script(netdevs: &[String]) -> String {
     host::render_host_counters_script(netdevs)
 }
 
-/// The section that asks a switch for those of these ports.
-pub fn switch_script(system: SwitchSystem, ports: &[String]) -> String {
-    match system {
-        SwitchSystem::Sonic => sonic::render_sonic_counters_script(ports),
-        SwitchSystem::Cumulus => cumulus::render_cumulus_counters_script(ports),
-        SwitchSystem::Eos => eos::render_eos_counters_script(ports),
-    }
-}
-
 /// A port in one reading.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-struct PortCounterSample {
+pub(crate) struct PortCounterSample {
     /// Its counters, by their vendor's names; nothing where what stood there is no number.
-    counts: BTreeMap<String, Option<u64>>,
+    pub counts: BTreeMap<String, Option<u64>>,
     /// The priorities whose queues the watchdog holds down at this moment.
-    stormed: BTreeSet<u8>,
+    pub stormed: BTreeSet<u8>,
     /// Counters that should be there, and why they are not.
-    untold: BTreeMap<String, String>,
+    pub untold: BTreeMap<String, String>,
     /// It is not there.
-    is_absent: bool,
+    pub is_absent: bool,
     /// The program that tells could not: why.
-    unread: Option<String>,
+    pub unread: Option<String>,
 }
 
 /// All ports of a target in one reading.
 #[derive(Debug, Clone, PartialEq, Default)]
-struct TargetCounterSample {
+pub(crate) struct TargetCounterSample {
     /// Seconds since it was started.
-    uptime_s: Option<f64>,
+    pub uptime_s: Option<f64>,
     /// What it says instead, where that is no time.
-    odd_uptime: Option<String>,
-    ports: BTreeMap<String, PortCounterSample>,
+    pub odd_uptime: Option<String>,
+    /// Each port.
+    pub ports: BTreeMap<String, PortCounterSample>,
 }
 
 /// How the counters of a port rose between the readings.
@@ -234,7 +222,7 @@ fn merge_counter_increases(one: Fact<u64>, other: Fact<u64>) -> Fact<u64> {
     }
 }
 
-fn parse_counter_sample(text: &str) -> TargetCounterSample {
+pub(crate) fn parse_counter_sample(text: &str) -> TargetCounterSample {
     let mut reading = TargetCounterSample::default();
     let mut name: Option<String> = None;
     for line in text.lines() {

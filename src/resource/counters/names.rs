@@ -1,7 +1,6 @@
 //! What vendors call their counters: data, each table with its source. `{p}` stands for a priority,
 //! a queue or a priority group, 0 to 7.
 
-use crate::switch::SwitchSystem;
 use serde::Serialize;
 
 /// What a counter counts.
@@ -76,7 +75,8 @@ pub struct VendorCounter {
     pub width: Width,
 }
 
-const fn new_64_bit_counter(name: &'static str, meter: Meter) -> VendorCounter {
+/// One that goes round after 2^64.
+pub(crate) const fn new_64_bit_counter(name: &'static str, meter: Meter) -> VendorCounter {
     VendorCounter {
         name,
         meter,
@@ -121,47 +121,6 @@ const ETHTOOL: &[VendorCounter] = &[
     new_64_bit_counter("tx_priority_{p}_xoff.nic", Meter::PauseSent),
 ];
 
-/// COUNTERS_DB (sonic-net/sonic-utilities: tests/mock_tables/counters_db.json; sonic-net/SONiC:
-/// doc/qos/ECN_and_WRED_statistics_HLD.md; sonic-net/sonic-swss: orchagent/pfcactionhandler.cpp),
-/// with the queue or the group behind a `/`.
-pub const SONIC: &[VendorCounter] = &[
-    new_64_bit_counter("SAI_PORT_STAT_PFC_{p}_RX_PKTS", Meter::PauseReceived),
-    new_64_bit_counter("SAI_PORT_STAT_PFC_{p}_TX_PKTS", Meter::PauseSent),
-    new_64_bit_counter("SAI_QUEUE_STAT_DROPPED_PACKETS/{p}", Meter::Lost),
-    new_64_bit_counter("SAI_QUEUE_STAT_WRED_ECN_MARKED_PACKETS/{p}", Meter::Marked),
-    new_64_bit_counter("PFC_WD_QUEUE_STATS_DEADLOCK_DETECTED/{p}", Meter::Storms),
-    new_64_bit_counter(
-        "SAI_INGRESS_PRIORITY_GROUP_STAT_DROPPED_PACKETS/{p}",
-        Meter::Lost,
-    ),
-];
-
-/// `nv show interface PORT counters qos` and `... qos pfc-watchdog status`: the words are the
-/// columns of the tables in CumulusNetworks/docs, content/nvue-reference/Show-Commands/QoS.md. The
-/// manual shows no JSON of them; that a row is keyed by its first column is what NVUE does with all
-/// its collections. Discards of a buffer are in bytes there.
-const CUMULUS: &[VendorCounter] = &[
-    new_64_bit_counter("rx-pause-frames/{p}", Meter::PauseReceived),
-    new_64_bit_counter("tx-pause-frames/{p}", Meter::PauseSent),
-    new_64_bit_counter("rx-buffer-discards/{p}", Meter::Lost),
-    new_64_bit_counter("tx-uc-buffer-discards/{p}", Meter::Lost),
-    new_64_bit_counter("wred-discards/{p}", Meter::Lost),
-    new_64_bit_counter("ecn-marked-frames/{p}", Meter::Marked),
-    new_64_bit_counter("deadlock-count/{p}", Meter::Storms),
-];
-
-/// Lines of `eos_counters.py`, by the members of what EOS prints (`eos`): `dropped` is what the
-/// queues of a class dropped, together. A class has the queue of its number unless the switch maps
-/// it elsewhere.
-const EOS: &[VendorCounter] = &[
-    new_64_bit_counter("rxFrames/{p}", Meter::PauseReceived),
-    new_64_bit_counter("txFrames/{p}", Meter::PauseSent),
-    new_64_bit_counter("dropped/{p}", Meter::Lost),
-    new_64_bit_counter("inDiscards", Meter::Discarded),
-    new_64_bit_counter("marked/{p}", Meter::Marked),
-    new_64_bit_counter("stuckCount/{p}", Meter::Storms),
-];
-
 /// What a watchdog says of a queue that it holds down: SONiC (sonic-net/sonic-swss:
 /// orchagent/pfcactionhandler.cpp), Cumulus Linux (CumulusNetworks/docs:
 /// content/nvue-reference/Show-Commands/QoS.md).
@@ -170,15 +129,6 @@ pub const STORMED: &[(&str, &str)] = &[("PFC_WD_STATUS", "stormed"), ("status", 
 /// What a host counts.
 pub fn of_host() -> Vec<VendorCounter> {
     [ETHTOOL, HW_COUNTERS].concat()
-}
-
-/// What a switch counts.
-pub fn of_switch(system: SwitchSystem) -> &'static [VendorCounter] {
-    match system {
-        SwitchSystem::Sonic => SONIC,
-        SwitchSystem::Cumulus => CUMULUS,
-        SwitchSystem::Eos => EOS,
-    }
 }
 
 /// What counters of this name count, of whatever priority.

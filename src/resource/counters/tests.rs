@@ -1,6 +1,6 @@
 //! Readings in small words, and every text there is.
 
-use super::names::{self, CounterKey, Meter, SONIC, VendorCounter, Width, find_counter_meaning};
+use super::names::{self, CounterKey, Meter, VendorCounter, Width, find_counter_meaning};
 use super::{
     CounterSampleOrdinal, Fact, Movement, PortCounterIncrease, compute_counter_increase,
     diff_counter_samples, merge_counter_increases, parse_counter_sample,
@@ -149,7 +149,12 @@ fn queues_that_a_watchdog_holds_down_are_told() {
                 SAI_QUEUE_STAT_WRED_ECN_MARKED_PACKETS/3 N/A\n";
     let port = &parse_counter_sample(text).ports["Ethernet0"];
     assert_eq!(port.stormed.iter().copied().collect::<Vec<_>>(), [3]);
-    let found = between(text, &text.replace(" 7", " 8"), SONIC).unwrap();
+    let found = between(
+        text,
+        &text.replace(" 7", " 8"),
+        SwitchSystem::Sonic.counter_names(),
+    )
+    .unwrap();
     let moved = found.ports["Ethernet0"].value().unwrap();
     assert_eq!(moved.rose(CounterKey::of(Meter::Storms, 3)), Fact::Is(1));
     assert!(matches!(
@@ -174,7 +179,7 @@ fn names_are_told_apart() {
     ] {
         assert!(find_counter_meaning(&host, other).is_none(), "{other}");
     }
-    let nvue = names::of_switch(SwitchSystem::Cumulus);
+    let nvue = SwitchSystem::Cumulus.counter_names();
     assert_eq!(
         find_counter_meaning(nvue, "rx-buffer-discards/3").map(|(key, _)| key),
         Some(CounterKey::of(Meter::Lost, 3))
@@ -192,12 +197,7 @@ fn names_are_told_apart() {
 #[test]
 fn every_script_is_sound_shell_and_python() {
     let ports = vec!["e'0; reboot".to_owned()];
-    let of_switches = [
-        SwitchSystem::Sonic,
-        SwitchSystem::Cumulus,
-        SwitchSystem::Eos,
-    ]
-    .map(|system| super::switch_script(system, &ports));
+    let of_switches = SwitchSystem::ALL.map(|system| system.counters_script(&ports));
     for script in of_switches.into_iter().chain([super::host_script(&ports)]) {
         let out = std::process::Command::new("sh")
             .args(["-n", "-c", &script])
@@ -261,7 +261,7 @@ proptest! {
     fn no_text_panics(first in "(uptime |port |absent|unread |untold/|rx_prio3_pause \
                                 |PFC_WD_STATUS/|\n\
                                 |[0-9./ e-]|\\PC){0,60}", second in "(uptime |port |absent|rx_prio3_pause |\n|[0-9./ ]){0,60}") {
-        let rows = [names::of_host(), SONIC.to_vec()].concat();
+        let rows = [names::of_host(), SwitchSystem::Sonic.counter_names().to_vec()].concat();
         if let Ok(found) = between(&first, &second, &rows) {
             prop_assert!(found.seconds.is_none_or(|seconds| seconds >= 0.0));
         }

@@ -15,6 +15,7 @@ use super::{
     ResourceKind,
 };
 use crate::body::{is_word, read_text_field, scalar_text};
+use railwright_base::json_pointer::escape_step;
 use railwright_base::text::one_line;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -160,7 +161,7 @@ impl ResourceKind for FirmwareSetting {
 }
 
 fn check_setting(fields: &mut Fields<'_>, name: &str, value: &Value) {
-    let pointer = format!("/settings/{}", name.replace('~', "~0").replace('/', "~1"));
+    let pointer = format!("/settings/{}", escape_step(name));
     if !is_name(name) {
         let help = Some("as mlxconfig prints it, such as SRIOV_EN or LINK_TYPE_P1".to_owned());
         return fields.error(

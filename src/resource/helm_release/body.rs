@@ -3,6 +3,7 @@
 use crate::fields::Fields;
 use crate::kubernetes_object::manifest;
 use crate::{BodyError, Disruption};
+use railwright_base::json_pointer::escape_step;
 use serde_json::Value;
 
 const FIELDS: [&str; 12] = [
@@ -157,7 +158,7 @@ fn collect_inexact_numbers(value: &Value, at: &str) -> Vec<(String, String)> {
         Value::Object(map) => {
             let mut numbers = Vec::new();
             for (name, item) in map {
-                let step = name.replace('~', "~0").replace('/', "~1");
+                let step = escape_step(name);
                 numbers.extend(collect_inexact_numbers(item, &format!("{at}/{step}")));
             }
             numbers

@@ -5,6 +5,7 @@ use super::compare::HelmReleaseChange;
 use crate::json_in_configmap::edit::is_below;
 use crate::kubernetes_object::paths::{FieldDifference, FieldPathStep};
 use railwright_base::Redaction;
+use railwright_base::json_pointer::escape_step;
 use railwright_base::redaction::SHORTEST_BYTES;
 use serde_json::Value;
 
@@ -146,7 +147,7 @@ fn format_path_pointer(path: &[FieldPathStep]) -> String {
     for step in path {
         pointer.push('/');
         pointer.push_str(&match step {
-            FieldPathStep::Field(name) => name.replace('~', "~0").replace('/', "~1"),
+            FieldPathStep::Field(name) => escape_step(name),
             FieldPathStep::Item { index, .. } => index.to_string(),
         });
     }

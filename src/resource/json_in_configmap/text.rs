@@ -2,6 +2,7 @@
 //! keeps its bytes.
 
 use crate::kubernetes_object::paths::append_field_name;
+use railwright_base::json_pointer::unescape_step;
 use serde_json::Value;
 use std::ops::Range;
 
@@ -87,11 +88,7 @@ impl<'t> JsonTextDocument<'t> {
 
     /// What the pointer leads to; why it leads nowhere, where something on the way is no map.
     pub fn part(&self, pointer: &str) -> Result<JsonTextPart, String> {
-        let names: Vec<String> = pointer
-            .split('/')
-            .skip(1)
-            .map(unescape_pointer_step)
-            .collect();
+        let names: Vec<String> = pointer.split('/').skip(1).map(unescape_step).collect();
         let mut at = self.root.clone();
         for (depth, name) in names.iter().enumerate() {
             let members = self
@@ -216,7 +213,7 @@ impl<'t> JsonTextDocument<'t> {
         };
         let (items, last) = (
             self.items(&map, b'{').unwrap_or_default(),
-            unescape_pointer_step(last),
+            unescape_step(last),
         );
         let index = items.iter().position(|item| item.name == last);
         Ok(index.map_or_else(
@@ -235,13 +232,8 @@ pub fn format_json_pointer(pointer: &str) -> String {
     pointer
         .split('/')
         .skip(1)
-        .map(unescape_pointer_step)
+        .map(unescape_step)
         .fold(String::new(), |path, name| append_field_name(path, &name))
-}
-
-/// One step of a pointer (RFC 6901, section 4).
-fn unescape_pointer_step(step: &str) -> String {
-    step.replace("~1", "/").replace("~0", "~")
 }
 
 /// The first byte from here on that is no white space.

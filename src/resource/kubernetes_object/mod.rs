@@ -5,9 +5,10 @@
 //! dry run; a plan compares that answer with the object as it is. Where the server does not let us
 //! preview, the fields of the wish are compared with the object, and the difference says so.
 //!
-//! A field that somebody else set on an object of ours is drift, and set back. On an object that
-//! was never ours it is a conflict: the step is held and names the manager, until `adopt: true`
-//! takes the object over.
+//! A field that somebody else set on an object of ours is drift, and set back (`ownership` says who
+//! set it; where they set it back again, `apply` ends the step: `precondition/seen`). On an object
+//! that was never ours it is a conflict: the step is held and names the manager, until `adopt:
+//! true` takes the object over.
 
 pub mod access;
 pub mod applyset;

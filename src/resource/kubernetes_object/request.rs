@@ -110,15 +110,15 @@ pub enum KubernetesRead {
         /// Labels of its pods, `a=b,c=d`, where it has any.
         selector: Option<String>,
     },
-    /// What the server calls the objects of this one's kind. Exit 0 and a `known_kinds::Called` as
-    /// JSON; `NO_KIND`, `NOT_SAID`.
+    /// What the server calls the objects of this one's kind. Exit 0 and a
+    /// `known_kinds::ApiResourceName` as JSON; `NO_KIND`, `NOT_SAID`.
     Kind(ObjectName),
     /// What a program says, run in the pod that an agent has on a node: the one question that is no
-    /// request for an object. Exit 0 and an `exec::Ran` as JSON; `ABSENT` the agent has no pod
-    /// there that runs, `NOT_SAID`.
+    /// request for an object. Exit 0 and an `exec::PodExecResult` as JSON; `ABSENT` the agent has
+    /// no pod there that runs, `NOT_SAID`.
     Exec(Box<Exec>),
-    /// What a program says, run in one pod that is named. Exit 0 and an `exec::Ran` as JSON;
-    /// `ABSENT` it is not there or does not run, `NOT_SAID`.
+    /// What a program says, run in one pod that is named. Exit 0 and an `exec::PodExecResult` as
+    /// JSON; `ABSENT` it is not there or does not run, `NOT_SAID`.
     PodExec(Box<PodExec>),
     /// Whether we are allowed something. Exit 0 we are, `REFUSED` we are not; `NOT_SAID`.
     Access(Right),

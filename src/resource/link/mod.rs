@@ -93,6 +93,25 @@ struct LinkObservation {
     owner: Result<Owner, String>,
 }
 
+impl LinkObservation {
+    fn new(state: LinkState, owner: Result<Owner, String>) -> Self {
+        let addresses = state.addresses.iter().flatten();
+        let running = PersistedLinkSettings {
+            mtu: state.mtu,
+            up: state.up,
+            addresses: addresses
+                .filter(|a| a.scope != "link")
+                .map(|a| a.address)
+                .collect(),
+        };
+        LinkObservation {
+            running,
+            state,
+            owner,
+        }
+    }
+}
+
 impl ResourceKind for Link {
     fn name(&self) -> &'static str {
         "link"
@@ -245,23 +264,7 @@ fn diff_link(
     state: LinkState,
     owner: Result<Owner, String>,
 ) -> Assessment {
-    let addresses = state
-        .addresses
-        .iter()
-        .flatten()
-        .filter(|a| a.scope != "link")
-        .map(|a| a.address)
-        .collect();
-    let running = PersistedLinkSettings {
-        mtu: state.mtu,
-        up: state.up,
-        addresses,
-    };
-    let found = LinkObservation {
-        running,
-        state,
-        owner,
-    };
+    let found = LinkObservation::new(state, owner);
     let mut assessment = Assessment {
         attributes: diff_link_attributes(body, &found),
         ..Assessment::default()

@@ -28,23 +28,7 @@ pub(super) fn plan_link_undo(body: &LinkBody, before: &Value, answers: &ReadResu
         Ok(owner) => owner,
         Err(reason) => return build_unknown_link_diff(body, reason),
     };
-    let addresses = state
-        .addresses
-        .iter()
-        .flatten()
-        .filter(|a| a.scope != "link")
-        .map(|a| a.address)
-        .collect();
-    let running = PersistedLinkSettings {
-        mtu: state.mtu,
-        up: state.up,
-        addresses,
-    };
-    let found = LinkObservation {
-        running,
-        state,
-        owner: Ok(owner),
-    };
+    let found = LinkObservation::new(state, Ok(owner));
     take_back(body, &snapshot, &found)
 }
 

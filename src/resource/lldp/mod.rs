@@ -2,7 +2,6 @@
 //! switch on its ports, as lldpd tells it. What neighbours say of themselves is hostile: it is kept
 //! short and without control characters.
 
-mod eos;
 pub mod script;
 
 use super::body::read_text_field;
@@ -13,10 +12,10 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// The most neighbours that are looked at; lldpd itself keeps 32 a netdev.
-const NEIGHBOURS_MAX: usize = 4096;
+pub(crate) const NEIGHBOURS_MAX: usize = 4096;
 /// The most characters of what a neighbour says of itself (IEEE 802.1AB-2016, 8.5: a TLV has 255
 /// bytes).
-const LENGTH_MAX: usize = 255;
+pub(crate) const LENGTH_MAX: usize = 255;
 
 /// What a host says of its netdevs, and of who is on them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -53,9 +52,16 @@ pub enum Silence {
     Unread(String),
 }
 
-/// Decodes the answer of a host, or of a switch.
-pub fn decode_lldp_answer(answers: &ReadResults, read: &Read) -> Result<Lldp, Silence> {
-    let (_, out) = answers.output(read).map_err(Silence::Unread)?;
+/// Decodes the answer of a host.
+pub fn decode_host_neighbours(answers: &ReadResults) -> Result<Lldp, Silence> {
+    let (_, out) = answers
+        .output(&Read::LldpNeighbours)
+        .map_err(Silence::Unread)?;
+    parse_lldpctl_answer(out)
+}
+
+/// What the script printed that asks lldpd.
+pub fn parse_lldpctl_answer(out: &str) -> Result<Lldp, Silence> {
     let (mut lldp, mut said) = (Lldp::default(), None);
     for section in sections::parse_sections(out) {
         match section.word {
@@ -68,13 +74,6 @@ pub fn decode_lldp_answer(answers: &ReadResults, read: &Read) -> Result<Lldp, Si
                         _ => None,
                     });
                 lldp.links.insert(section.rest.to_owned(), carrier);
-            }
-            "interfaces" => lldp.links = eos::parse_eos_link_states(&section.text()),
-            "neighbors" => {
-                let text = section.text();
-                lldp.neighbours = eos::parse_eos_neighbours(&text)
-                    .ok_or_else(|| Silence::NoAnswer(one_line(&text, 160)))?;
-                return Ok(lldp);
             }
             "lldpctl" => said = Some((section.code(), section.text())),
             _ => {}

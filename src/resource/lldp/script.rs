@@ -4,7 +4,6 @@
 
 use crate::rights::RootAccessNeed;
 use crate::sections::SHELL;
-use crate::switch::SwitchSystem;
 
 /// The script for a host.
 pub fn read_script() -> String {
@@ -16,25 +15,10 @@ if [ "$p" = lldpctl ] && ! command -v lldpctl >/dev/null 2>&1; then p=; fi
     )
 }
 
-/// The script for a switch. SONiC's lldpd runs in a container (sonic-net/sonic-utilities:
-/// scripts/lldpshow, `docker exec -i lldp`), that of Cumulus Linux on the switch itself
-/// (CumulusNetworks/docs: content/cumulus-linux-512/Layer-2/Link-Layer-Discovery-Protocol.md); both
-/// call their ports as the kernel does.
-pub fn switch_script(system: SwitchSystem) -> String {
-    match system {
-        SwitchSystem::Sonic => render_lldpctl_script(
-            "p=docker; command -v docker >/dev/null 2>&1 || p=\n",
-            "docker exec lldp lldpctl",
-        ),
-        SwitchSystem::Cumulus => read_script(),
-        SwitchSystem::Eos => super::eos::render_eos_lldp_script(),
-    }
-}
-
 /// Whether `find` left a program in `$p`, and what the words print then. A carrier can be read only
 /// while the netdev is up. The time before a complaint of lldpctl is left out: it is another one on
 /// each host, and each time.
-fn render_lldpctl_script(find: &str, words: &str) -> String {
+pub(crate) fn render_lldpctl_script(find: &str, words: &str) -> String {
     format!(
         r#"{SHELL}for f in "$R"/sys/class/net/*; do [ -e "$f/operstate" ] || continue
 printf '\n== netdev %s\n' "${{f##*/}}"

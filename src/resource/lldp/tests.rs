@@ -1,7 +1,7 @@
 //! What lldpd 1.0.16 of Debian 12 said between two network namespaces, and what it must not be
 //! taken for.
 
-use super::{Lldp, LldpNeighbour, Silence, decode_lldp_answer};
+use super::{Lldp, LldpNeighbour, Silence, decode_host_neighbours};
 use crate::test_support::answered;
 use crate::{AnswerStatus, Read, ReadResult, ReadResults};
 use proptest::prelude::*;
@@ -37,10 +37,7 @@ const SAID: &str = r#"
 "#;
 
 fn said(text: &str) -> Result<Lldp, Silence> {
-    decode_lldp_answer(
-        &answered(&[(&Read::LldpNeighbours, 0, text)]),
-        &Read::LldpNeighbours,
-    )
+    decode_host_neighbours(&answered(&[(&Read::LldpNeighbours, 0, text)]))
 }
 
 #[test]
@@ -100,7 +97,7 @@ fn nobody_is_not_the_same_as_no_answer() {
         },
     );
     assert!(
-        matches!(decode_lldp_answer(&denied, &Read::LldpNeighbours), Err(Silence::Unread(why)) if why.contains("line for sudoers: /usr/sbin/lldpctl -f json0"))
+        matches!(decode_host_neighbours(&denied), Err(Silence::Unread(why)) if why.contains("line for sudoers: /usr/sbin/lldpctl -f json0"))
     );
 }
 
@@ -179,75 +176,5 @@ fn the_script_looks_below_its_root() {
             ("ens0f0np0".to_owned(), Some(true)),
             ("ens1f0np0".to_owned(), None)
         ]
-    );
-}
-
-/// SONiC's lldpd is in a container, that of Cumulus Linux is the switch's own.
-#[test]
-fn a_switch_is_asked_where_its_lldpd_is() {
-    use crate::switch::SwitchSystem;
-    let script = |system| Read::SwitchNeighbours { system }.script();
-    assert!(script(SwitchSystem::Sonic).contains("as docker exec lldp lldpctl -f json0"));
-    assert!(script(SwitchSystem::Cumulus).contains("as \"$p\" -f json0"));
-    let read = Read::SwitchNeighbours {
-        system: SwitchSystem::Sonic,
-    };
-    let heard = decode_lldp_answer(
-        &answered(&[(
-            &read,
-            0,
-            "\n== netdev Ethernet0\n|carrier=1\n\n== lldpctl 127\n\n== end\n",
-        )]),
-        &read,
-    );
-    assert_eq!(heard, Err(Silence::Absent));
-}
-
-/// EOS has an agent of its own, and says names of ports in quotes.
-#[test]
-fn eos_tells_of_its_ports_in_its_own_json() {
-    use crate::switch::SwitchSystem;
-    let read = Read::SwitchNeighbours {
-        system: SwitchSystem::Eos,
-    };
-    let interfaces = r#"{"interfaceDescriptions": {"Ethernet1": {"interfaceStatus": "up", "lineProtocolStatus": "up", "description": ""},
-        "Ethernet2": {"interfaceStatus": "down", "lineProtocolStatus": "notPresent"}, "Ethernet3": {"interfaceStatus": "adminDown", "lineProtocolStatus": "down"}}}"#;
-    let heard = r#"{"lldpNeighbors": {"Ethernet1": {"lldpNeighborInfo": [{"systemName": "gpu01", "chassisId": "6a1b.ee54.7bdc",
-        "neighborInterfaceInfo": {"interfaceIdType": "macAddress", "interfaceId": "6a1b.ee54.7bdd", "interfaceDescription": "ens0f0np0"}}]},
-        "Ethernet2": {"lldpNeighborInfo": []}}}"#;
-    let lines = |text: &str| text.replace('\n', "\n|");
-    let said = |of_neighbors: &str| {
-        format!(
-            "\n== interfaces 0\n|{}\n\n== neighbors 0\n|{}\n\n== end\n",
-            lines(interfaces),
-            lines(of_neighbors)
-        )
-    };
-    let told = decode_lldp_answer(&answered(&[(&read, 0, &said(heard))]), &read).unwrap();
-    assert_eq!(
-        told.links.into_values().collect::<Vec<_>>(),
-        [Some(true), Some(false), None]
-    );
-    let neighbour = &told.neighbours["Ethernet1"][0];
-    assert_eq!(
-        (
-            neighbour.system.as_str(),
-            neighbour.port_is_mac,
-            neighbour.description.as_str()
-        ),
-        ("gpu01", true, "ens0f0np0")
-    );
-    assert_eq!(told.neighbours.len(), 1);
-    let refused = decode_lldp_answer(
-        &answered(&[(&read, 0, &said("% LLDP is not enabled"))]),
-        &read,
-    );
-    assert_eq!(
-        refused,
-        Err(Silence::NoAnswer("% LLDP is not enabled".to_owned()))
-    );
-    assert!(
-        read.script()
-            .contains("as FastCli -p 15 -c 'show lldp neighbors detail | json'")
     );
 }

@@ -15,6 +15,7 @@ use super::{
 };
 use crate::body::{read_flag_field, read_text_field};
 use railwright_base::TargetKind;
+use railwright_base::json_pointer::escape_step;
 use railwright_base::text::{format_count, one_line};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -137,7 +138,7 @@ fn check_amounts(body: &Value, fields: &mut Fields) {
     ) {
         (Some(Value::Object(amounts)), None, None) if !amounts.is_empty() => {
             for (name, amount) in amounts {
-                let pointer = format!("/amounts/{}", name.replace('~', "~0").replace('/', "~1"));
+                let pointer = format!("/amounts/{}", escape_step(name));
                 check_node_name(&pointer, Some(name), fields);
                 check_amount(&pointer, amount, times, fields);
             }

@@ -107,12 +107,12 @@ pub fn extract_port_name(desired: &DesiredResource) -> &str {
 
 /// The system of the switch; a body that was checked names one that there is.
 pub fn extract_switch_system(desired: &DesiredResource) -> SwitchSystem {
-    system_of(&desired.body).unwrap_or(SwitchSystem::Sonic)
+    system_of(&desired.body).unwrap_or_default()
 }
 
 /// The MTUs that ports of the switch take.
 pub fn find_mtu_range(body: &Value) -> std::ops::RangeInclusive<u64> {
-    system_of(body).unwrap_or(SwitchSystem::Sonic).mtus()
+    system_of(body).unwrap_or_default().mtus()
 }
 
 /// The system that a body names, if there is one.
@@ -140,7 +140,7 @@ pub fn check_common_fields<'a>(body: &'a Value, own: &[&str]) -> Fields<'a> {
             format!("switches with `{system}` cannot be reached"),
             Some(format!(
                 "there are: {}",
-                SwitchSystem::ALL.map(SwitchSystem::word).join(", ")
+                SwitchSystem::ALL.map(|system| system.word()).join(", ")
             )),
         );
     }

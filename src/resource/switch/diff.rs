@@ -5,7 +5,7 @@ use super::body::{extract_port_name, extract_switch_system};
 use super::configuration::{
     DesiredPortSetting, RestorableSetting, SwitchConfiguration, SwitchPortSettings,
 };
-use super::edit::{SwitchEdit, compute_switch_disruption};
+use super::edit::SwitchEdit;
 use super::{SwitchRead, SwitchSystem};
 use crate::{
     Action, Assessment, Attribute, DesiredResource, Disruption, Plane, Read, ReadResults, Reading,
@@ -42,7 +42,7 @@ pub fn decode_running_configuration(
         },
         |code, out| match code {
             0 => system.configuration(out).map_err(|error| error.to_string()),
-            69 => Err(system.is_not_there().to_owned()),
+            69 => Err(system.is_not_there()),
             code => Err(format!("{} ended with status {code}", system.asked())),
         },
     )
@@ -261,8 +261,7 @@ fn plan_switch_actions(
     }
     let system = extract_switch_system(desired);
     if of_running && !edits.is_empty() {
-        let disturbance =
-            compute_switch_disruption(system, &edits, extract_port_name(desired), is_up);
+        let disturbance = system.disturbance(&edits, extract_port_name(desired), is_up);
         assessment.disruption = disturbance.disruption;
         assessment.interrupts.extend(disturbance.interrupts);
         assessment

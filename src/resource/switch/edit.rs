@@ -1,6 +1,6 @@
 //! One edit of a switch, whatever its system, and what it disturbs.
 
-use super::{SwitchSystem, cumulus, eos, sonic};
+use super::{cumulus, eos, sonic};
 use crate::Disruption;
 use serde::{Deserialize, Serialize};
 
@@ -69,24 +69,4 @@ pub struct Disturbance {
     pub disruption: Disruption,
     /// In words that begin with who is meant.
     pub interrupts: Vec<String>,
-}
-
-/// What the edits do to the port.
-pub fn compute_switch_disruption(
-    system: SwitchSystem,
-    edits: &[SwitchEdit],
-    port: &str,
-    is_up: bool,
-) -> Disturbance {
-    match system {
-        SwitchSystem::Sonic => {
-            sonic::edit::compute_sonic_disruption(&SwitchEdit::sonic(edits), port, is_up)
-        }
-        SwitchSystem::Cumulus => {
-            cumulus::edit::compute_cumulus_disruption(&SwitchEdit::cumulus(edits), port, is_up)
-        }
-        SwitchSystem::Eos => {
-            eos::edit::compute_eos_disruption(&SwitchEdit::eos(edits), port, is_up)
-        }
-    }
 }

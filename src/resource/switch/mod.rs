@@ -1,7 +1,8 @@
 //! Switches in the fabric's own words: the priority that a DSCP has on a port, the priorities that
 //! pause, the queue where packets are marked. The kinds `switch_port`, `switch_qos`, `switch_ecn`
 //! and `switch_buffer` state and compare in these words alone; one folder a system says how that
-//! system keeps them (`sonic`, `cumulus`, `eos`), behind what `configuration` asks of each.
+//! system keeps them (`sonic`, `cumulus`, `eos`), behind what `os` and `configuration` ask of each.
+//! How to add a system stands in the head of this crate.
 //!
 //! What only runs is lost at the next reload, so every attribute has two planes: *running*, and
 //! *persisted* for what is saved. What runs is changed first, proven over a new connection, and
@@ -18,8 +19,9 @@ pub mod edit;
 pub mod eos;
 mod error;
 pub mod links;
+mod neighbours;
+pub mod os;
 pub mod port;
-mod port_names;
 pub mod qos;
 pub mod sonic;
 mod system;
@@ -27,6 +29,8 @@ mod unreadable;
 
 pub use diff::{decode_running_configuration, list_differing_ports};
 pub use error::SwitchError;
+pub use neighbours::decode_switch_neighbours;
+pub use os::SwitchOs;
 pub use system::SwitchSystem;
 
 use crate::Fact;
@@ -52,15 +56,6 @@ impl SwitchRead {
         match self {
             SwitchRead::Running => "running",
             SwitchRead::Saved => "saved",
-        }
-    }
-
-    /// The section of the program that asks it.
-    pub fn script(self, system: SwitchSystem) -> String {
-        match system {
-            SwitchSystem::Sonic => sonic::script::read_script(self),
-            SwitchSystem::Cumulus => cumulus::script::read_script(self),
-            SwitchSystem::Eos => eos::script::read_script(self),
         }
     }
 }

@@ -72,7 +72,7 @@ fn patched(config: &Value, edits: &[SwitchEdit]) -> Value {
     {
         let path = operation["path"].as_str().unwrap();
         let (parent, last) = path.rsplit_once('/').unwrap();
-        let last = last.replace("~1", "/").replace("~0", "~");
+        let last = railwright_base::json_pointer::unescape_step(last);
         let parent = out
             .pointer_mut(parent)
             .and_then(Value::as_object_mut)

@@ -1,13 +1,11 @@
 //! Makes an object that nobody may have made before. A POST whose answer got lost may have made it:
 //! what is there then is known by the annotation that the manifest alone has.
 
-use super::act::{
-    Doubt, KubernetesActionStop, LOOK, TRIES, format_error_line, stop_with_failure,
-    stop_with_refusal,
-};
+use super::act::{Doubt, KubernetesActionStop, LOOK, TRIES, format_error_line, stop_with_failure};
 use super::kinds;
 use super::read::{create_path, no_kind};
 use super::server::{KubernetesRequest, WriteRequestOutcome};
+use super::write_target::WriteTarget;
 use super::{KubernetesLink, performed_from_exit};
 use crate::ExecutionOutcome;
 use http::Method;
@@ -29,8 +27,7 @@ impl KubernetesLink {
         };
         let collection =
             kinds::list_path(object, &resource).map_err(|reason| stop_with_failure(&reason))?;
-        let path = kinds::build_object_path(object, &resource)
-            .map_err(|reason| stop_with_failure(&reason))?;
+        let place = WriteTarget::new(object, resource)?;
         let call = KubernetesRequest::with(
             Method::POST,
             create_path(&collection),
@@ -55,9 +52,9 @@ impl KubernetesLink {
                 }
             };
             if let Some(reply) = refusal.as_ref().filter(|_| !doubt.is_there()) {
-                return Err(stop_with_refusal(object, &resource, reply));
+                return Err(place.refused(reply));
             }
-            let looked = self.find(object, &path, &resource).await;
+            let looked = self.find(&place).await;
             match looked.map_err(|stop| doubt.over(stop))? {
                 Some(found) if is_of_same_submission(&found, manifest) => {
                     return Ok(performed_from_exit(0, "", ""));
@@ -65,7 +62,7 @@ impl KubernetesLink {
                 Some(found) => return Ok(new_taken_outcome(object, &found)),
                 None => match refusal {
                     Some(reply) => {
-                        return Err(doubt.over(stop_with_refusal(object, &resource, &reply)));
+                        return Err(doubt.over(place.refused(&reply)));
                     }
                     None => clock::sleep_for(pause).await,
                 },

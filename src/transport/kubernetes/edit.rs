@@ -3,13 +3,9 @@
 //! object and its version that they are for.
 
 use super::act::{
-    Doubt, KubernetesActionStop, LOOK, TRIES, stop_with_failure, stop_with_refusal,
-    stop_with_stale_precondition,
+    Doubt, KubernetesActionStop, TRIES, stop_with_failure, stop_with_stale_precondition,
 };
-use super::answer;
-use super::kinds::{self, ApiResource};
-use super::read::no_kind;
-use super::server::{KubernetesReply, KubernetesRequest, WriteRequestOutcome};
+use super::server::KubernetesRequest;
 use super::{KubernetesLink, performed_from_exit};
 use crate::ExecutionOutcome;
 use http::Method;
@@ -18,7 +14,6 @@ use railwright_resource::json_in_configmap::mark::{self, OF_OBJECT, RestartMark}
 use railwright_resource::kubernetes_object::MANAGER;
 use railwright_resource::kubernetes_object::precondition::ObjectPrecondition;
 use railwright_resource::kubernetes_object::request::ObjectName;
-use railwright_system::clock;
 use serde_json::{Value, json};
 
 const MERGE: &str = "application/merge-patch+json";
@@ -35,13 +30,10 @@ impl KubernetesLink {
         edits: &[JsonEdit],
         mark: Option<&RestartMark>,
     ) -> Result<ExecutionOutcome, KubernetesActionStop> {
-        let (path, resource) = self.place(object).await?;
+        let place = self.place(object).await?;
         let mut doubt = Doubt::default();
         for turn in 1..=TRIES {
-            let live = self
-                .live(object, &path, &resource)
-                .await
-                .map_err(|stop| doubt.over(stop))?;
+            let live = self.live(&place).await.map_err(|stop| doubt.over(stop))?;
             if !precondition.holds_for(&live) {
                 return Err(doubt.over(stop_with_stale_precondition(
                     &precondition.violated_by(object, &live),
@@ -52,95 +44,13 @@ impl KubernetesLink {
             }
             let patch = build_edit_patch(object, &live, key, edits, mark)
                 .map_err(|stop| doubt.over(stop))?;
-            match self
-                .send(&new_merge_patch_request(&path, &patch))
-                .await
-                .map_err(|stop| doubt.over(stop))?
-            {
-                WriteRequestOutcome::Answered(reply) if reply.status == 200 => {
-                    return Ok(performed_from_exit(0, &reply.warnings.join("\n"), ""));
-                }
-                WriteRequestOutcome::Answered(reply) if reply.is_not_found() => {
-                    return Err(doubt.over(stop_with_missing_object(object)));
-                }
-                WriteRequestOutcome::Answered(reply) if reply.status == 409 && turn < TRIES => {
-                    clock::sleep_for(LOOK).await
-                }
-                WriteRequestOutcome::Answered(reply) => {
-                    return Err(doubt.over(stop_with_refusal(object, &resource, &reply)));
-                }
-                WriteRequestOutcome::Unsure {
-                    reason,
-                    may_come,
-                    again_after,
-                } => {
-                    doubt.add(reason, may_come);
-                    clock::sleep_for(again_after).await;
-                }
+            if let Some(reply) = self.patch(&place, &patch, (turn, &mut doubt)).await? {
+                return Ok(performed_from_exit(0, &reply.warnings.join("\n"), ""));
             }
         }
         Err(doubt.over(stop_with_failure(&format!(
             "{object} changes all the time; nothing was changed by us"
         ))))
-    }
-
-    pub(super) async fn place(
-        &self,
-        object: &ObjectName,
-    ) -> Result<(String, ApiResource), KubernetesActionStop> {
-        let resource = self
-            .resource(object)
-            .await?
-            .ok_or_else(|| stop_with_failure(&no_kind(object)))?;
-        let path = kinds::build_object_path(object, &resource)
-            .map_err(|reason| stop_with_failure(&reason))?;
-        Ok((path, resource))
-    }
-
-    /// The object, which has to be there.
-    pub(super) async fn live(
-        &self,
-        object: &ObjectName,
-        path: &str,
-        resource: &ApiResource,
-    ) -> Result<Value, KubernetesActionStop> {
-        self.find(object, path, resource)
-            .await?
-            .ok_or_else(|| stop_with_missing_object(object))
-    }
-
-    /// The object as it is; nothing where it is not there.
-    pub(super) async fn find(
-        &self,
-        object: &ObjectName,
-        path: &str,
-        resource: &ApiResource,
-    ) -> Result<Option<Value>, KubernetesActionStop> {
-        let reply: KubernetesReply = match self
-            .server
-            .ask(&KubernetesRequest::get(path.to_owned()))
-            .await
-        {
-            Ok(reply) => reply,
-            // Nothing was asked to change yet.
-            Err(trouble) => return Err(KubernetesActionStop::Failed(trouble.error(&self.server))),
-        };
-        match (reply.status, reply.json()) {
-            (200, Some(live)) if !reply.cut && answer::is_of(object, &live) => Ok(Some(live)),
-            (404, _) if reply.is_not_found() => Ok(None),
-            (404, _) => match self.server.kinds.is_served(&self.server, object).await {
-                Ok(false) => Ok(None),
-                _ => Err(stop_with_failure(&format!(
-                    "what answers there is no API server: {}",
-                    reply.message()
-                ))),
-            },
-            (200, _) => Err(stop_with_failure(&format!(
-                "what came is no {}, or too long a one",
-                object.kind
-            ))),
-            _ => Err(stop_with_refusal(object, resource, &reply)),
-        }
     }
 }
 
@@ -195,10 +105,6 @@ pub(super) fn new_merge_patch_request(path: &str, patch: &Value) -> KubernetesRe
         MERGE,
         patch.to_string(),
     )
-}
-
-fn stop_with_missing_object(object: &ObjectName) -> KubernetesActionStop {
-    stop_with_stale_precondition(&format!("{object} is gone"))
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use super::act::LOOK;
 use super::answer;
 use super::fault::KubernetesRequestError;
 use super::server::{KubernetesRequest, KubernetesServer};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use railwright_base::mutex::lock_ignoring_poison;
 use railwright_base::text::one_line;
 use railwright_resource::ReadResult;
@@ -226,22 +227,18 @@ pub fn list_path(object: &ObjectName, resource: &ApiResource) -> Result<String, 
         .to_owned())
 }
 
+/// What stands for itself in a query: the unreserved characters (RFC 3986, section 2.3).
+const UNRESERVED: AsciiSet = NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
+/// What stands for itself in names of objects.
+const OF_NAMES: AsciiSet = UNRESERVED.remove(b':').add(b'~');
+
 /// A value of a query.
 pub fn query_value(text: &str) -> String {
-    percent_encode(text, b"-._~")
-}
-
-/// Percent-encodes all but letters, digits and these bytes.
-fn percent_encode(text: &str, plain: &[u8]) -> String {
-    let mut encoded = String::new();
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || plain.contains(&byte) {
-            encoded.push(char::from(byte));
-        } else {
-            encoded.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    encoded
+    utf8_percent_encode(text, &UNRESERVED).to_string()
 }
 
 fn encode_object_name(text: &str) -> Result<String, String> {
@@ -262,7 +259,7 @@ fn encode_path_segment(text: &str) -> Option<String> {
     {
         return None;
     }
-    Some(percent_encode(text, b"-._:"))
+    Some(utf8_percent_encode(text, &OF_NAMES).to_string())
 }
 
 #[cfg(test)]

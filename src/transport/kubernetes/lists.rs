@@ -6,7 +6,7 @@ use super::fault::KubernetesRequestError;
 use super::kinds::{self, ApiResource};
 use super::server::{KubernetesReply, KubernetesRequest, KubernetesServer};
 use railwright_base::text::one_line;
-use railwright_resource::body::list_items_at;
+use railwright_resource::body::{list_items_at, read_text_at};
 use railwright_resource::kubernetes_object::conditions::find_condition;
 use railwright_resource::kubernetes_object::request::{NOT_SAID, ObjectName};
 use railwright_resource::{AnswerStatus, ReadResult};
@@ -291,11 +291,9 @@ fn describe_warning(event: &Value) -> Option<String> {
     Some(one_line(&warning, 300))
 }
 
+/// The text at a JSON pointer; empty where there is none.
 pub(super) fn find_json_text<'v>(value: &'v Value, pointer: &str) -> &'v str {
-    value
-        .pointer(pointer)
-        .and_then(Value::as_str)
-        .unwrap_or_default()
+    read_text_at(value, pointer).unwrap_or_default()
 }
 
 /// `pod POD on NODE: REASON MESSAGE` of a pod that is not ready.

@@ -5,10 +5,11 @@
 //! - The way there: `kubeconfig` and `identity` (server, certificates, the exec plugin),
 //!   `credentials` (what a request shows), `proxy`, `server` (one request and its answer), `fault`
 //!   (what an answer means that is no success).
-//! - Reads: `read` over `lists`, `kinds` (what the server calls a kind), `nodes`, `jobs`, `access`
-//!   (what this account may do), `exec` over `pod_exec` and `running_pod` (a program in a pod).
-//! - Writes: `act` decides by what is there, `create`, `write`, `edit` and `node_edit` send it and
-//!   judge the answer; `lock` and `record` are ours.
+//! - Reads: `read` over `lists`, `kinds` (what the server calls a kind), `nodes`, `jobs`,
+//!   `access_review` (what this account may do), `exec` over `pod_exec` and `running_pod` (a
+//!   program in a pod).
+//! - Writes: `act` decides by what is there, `create`, `write`, `edit` and `node_edit` send it
+//!   (to a `write_target`) and judge the answer; `lock` and `record` are ours.
 //! - Helm: `helm` runs the program, `chart` finds the chart, `release` shows what it renders to,
 //!   `release_change` applies it.
 
@@ -55,6 +56,7 @@ mod stale_tests;
 #[cfg(test)]
 mod tests;
 mod write;
+mod write_target;
 
 use super::target_lock::lock_lost;
 use super::{

@@ -1,14 +1,10 @@
 //! A label or a taint of many nodes: each is read, and written as long as nobody changed it
 //! meanwhile; many nodes at a time.
 
-use super::act::{
-    Doubt, KubernetesActionStop, LOOK, TRIES, format_error_line, stop_with_failure,
-    stop_with_refusal,
-};
-use super::edit::new_merge_patch_request;
-use super::kinds;
+use super::act::{Doubt, KubernetesActionStop, TRIES, format_error_line, stop_with_failure};
 use super::nodes::new_node_reference;
-use super::server::{AT_ONCE, WriteRequestOutcome};
+use super::server::AT_ONCE;
+use super::write_target::WriteTarget;
 use super::{KubernetesLink, performed_from_exit};
 use crate::ExecutionOutcome;
 use futures_util::{StreamExt as _, stream};
@@ -16,7 +12,6 @@ use railwright_base::text::one_line;
 use railwright_resource::kubernetes_object::request::{MOVED, ObjectName};
 use railwright_resource::node_field::NodeField;
 use railwright_resource::node_field::edit::{NodeEdit, NodeEditDecision, NodeFieldChange};
-use railwright_system::clock;
 
 /// What became of one node.
 enum NodeEditOutcome {
@@ -87,11 +82,10 @@ impl KubernetesLink {
         change: &NodeFieldChange,
     ) -> Result<NodeEditOutcome, KubernetesActionStop> {
         let (object, resource) = new_node_reference(name);
-        let path = kinds::build_object_path(&object, &resource)
-            .map_err(|reason| stop_with_failure(&reason))?;
+        let place = WriteTarget::new(&object, resource)?;
         let mut doubt = Doubt::default();
         for turn in 1..=TRIES {
-            let live = match self.live(&object, &path, &resource).await {
+            let live = match self.live(&place).await {
                 Ok(live) => live,
                 Err(stop) => return end_without_node(stop, &object, change, &doubt),
             };
@@ -112,28 +106,9 @@ impl KubernetesLink {
                 NodeEditDecision::Write => {}
             }
             let patch = field.patch(&live, change.new.as_deref(), change.mark.as_ref());
-            match self
-                .send(&new_merge_patch_request(&path, &patch))
-                .await
-                .map_err(|stop| doubt.over(stop))?
-            {
-                WriteRequestOutcome::Answered(reply) if reply.status == 200 => {
-                    return Ok(NodeEditOutcome::Well);
-                }
-                WriteRequestOutcome::Answered(reply) if reply.status == 409 && turn < TRIES => {
-                    clock::sleep_for(LOOK).await
-                }
-                WriteRequestOutcome::Answered(reply) => {
-                    return Err(doubt.over(stop_with_refusal(&object, &resource, &reply)));
-                }
-                WriteRequestOutcome::Unsure {
-                    reason,
-                    may_come,
-                    again_after,
-                } => {
-                    doubt.add(reason, may_come);
-                    clock::sleep_for(again_after).await;
-                }
+            let taken = self.patch(&place, &patch, (turn, &mut doubt)).await?;
+            if taken.is_some() {
+                return Ok(NodeEditOutcome::Well);
             }
         }
         Err(doubt.over(stop_with_failure(&format!("{object} changes all the time"))))
@@ -203,7 +178,7 @@ mod tests {
         (
             200,
             Vec::new(),
-            json!({ "metadata": { "name": "gpu-1", "resourceVersion": "7", "labels": labels } })
+            json!({ "kind": "Node", "metadata": { "name": "gpu-1", "resourceVersion": "7", "labels": labels } })
                 .to_string(),
         )
     }

@@ -3,15 +3,14 @@
 //! of the node that was looked at.
 
 use super::act::{
-    Doubt, KubernetesActionStop, LOOK, TRIES, format_error_line, stop_with_failure,
-    stop_with_refusal,
+    Doubt, KubernetesActionStop, TRIES, format_error_line, stop_with_failure, stop_with_refusal,
 };
 use super::answer::{self, new_exit_answer};
-use super::edit::new_merge_patch_request;
 use super::fault::KubernetesRequestError;
 use super::kinds::{self, ApiResource};
 use super::lists::{ObjectSelection, find_json_text, list_all_pages};
-use super::server::{KubernetesRequest, KubernetesServer, WriteRequestOutcome};
+use super::server::{KubernetesRequest, KubernetesServer};
+use super::write_target::WriteTarget;
 use super::{KubernetesLink, performed_from_exit};
 use crate::ExecutionOutcome;
 use http::Method;
@@ -22,7 +21,6 @@ use railwright_resource::kubernetes_object::conditions::find_condition;
 use railwright_resource::kubernetes_object::nodes::{CORDONED, NodeNow, PodNow};
 use railwright_resource::kubernetes_object::request::{KubernetesRead, NOT_NOW, ObjectName};
 use railwright_resource::{Read, ReadResult, node_field};
-use railwright_system::clock;
 use serde_json::{Value, json};
 
 /// The annotation of a pod that the kubelet has from a file of its own
@@ -256,42 +254,18 @@ impl KubernetesLink {
         decide: impl Fn(&NodeNow) -> Option<(Value, Value)>,
     ) -> Result<ExecutionOutcome, KubernetesActionStop> {
         let (object, resource) = new_node_reference(name);
-        let path = kinds::build_object_path(&object, &resource)
-            .map_err(|reason| stop_with_failure(&reason))?;
+        let place = WriteTarget::new(&object, resource)?;
         let mut doubt = Doubt::default();
         for turn in 1..=TRIES {
-            let live = self
-                .live(&object, &path, &resource)
-                .await
-                .map_err(|stop| doubt.over(stop))?;
+            let live = self.live(&place).await.map_err(|stop| doubt.over(stop))?;
             let Some((unschedulable, mark)) = decide(&NodeNow::of(&live)) else {
                 return Ok(performed_from_exit(0, "", ""));
             };
             let version = live.pointer("/metadata/resourceVersion");
             let metadata = json!({ "resourceVersion": version, "annotations": { CORDONED: mark } });
-            let patch = new_merge_patch_request(
-                &path,
-                &json!({ "metadata": metadata, "spec": { "unschedulable": unschedulable } }),
-            );
-            match self.send(&patch).await.map_err(|stop| doubt.over(stop))? {
-                WriteRequestOutcome::Answered(reply) if reply.status == 200 => {
-                    return Ok(performed_from_exit(0, &reply.warnings.join("\n"), ""));
-                }
-                WriteRequestOutcome::Answered(reply) if reply.status == 409 && turn < TRIES => {
-                    clock::sleep_for(LOOK).await
-                }
-                WriteRequestOutcome::Answered(reply) => {
-                    return Err(doubt.over(stop_with_refusal(&object, &resource, &reply)));
-                }
-                // It is as it is to be, or is written again.
-                WriteRequestOutcome::Unsure {
-                    reason,
-                    may_come,
-                    again_after,
-                } => {
-                    doubt.add(reason, may_come);
-                    clock::sleep_for(again_after).await;
-                }
+            let patch = json!({ "metadata": metadata, "spec": { "unschedulable": unschedulable } });
+            if let Some(reply) = self.patch(&place, &patch, (turn, &mut doubt)).await? {
+                return Ok(performed_from_exit(0, &reply.warnings.join("\n"), ""));
             }
         }
         Err(doubt.over(stop_with_failure(&format!(
@@ -307,8 +281,7 @@ impl KubernetesLink {
         uid: &str,
     ) -> Result<ExecutionOutcome, KubernetesActionStop> {
         let (object, resource) = new_pod_reference(Some(namespace), name);
-        let path = kinds::build_object_path(&object, &resource)
-            .map_err(|reason| stop_with_failure(&reason))?;
+        let place = WriteTarget::new(&object, resource)?;
         let eviction = json!({
             "apiVersion": "policy/v1",
             "kind": "Eviction",
@@ -318,7 +291,7 @@ impl KubernetesLink {
         let reply = self
             .change(&KubernetesRequest::with(
                 Method::POST,
-                format!("{path}/eviction"),
+                format!("{}/eviction", place.path),
                 "application/json",
                 eviction.to_string(),
             ))
@@ -344,7 +317,7 @@ impl KubernetesLink {
                 &object,
                 &ApiResource {
                     plural: "pods/eviction".to_owned(),
-                    ..resource
+                    ..place.resource
                 },
                 &reply,
             )),
@@ -393,7 +366,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn only_what_we_cordoned_is_uncordoned_and_only_as_it_was_looked_at() {
-        let well = || (200, Vec::new(), "{}".to_owned());
+        let well = || says(200, "");
         let patch = "PATCH /api/v1/nodes/gpu-1?fieldManager=railwright&fieldValidation=Strict";
         let (performed, lines, sent) = done(cordon(), live(None, None), well()).await;
         assert_eq!(
@@ -478,7 +451,7 @@ mod tests {
         for gone in [
             says(404, "not found"),
             says(409, "another uid"),
-            (201, Vec::new(), "{}".to_owned()),
+            says(201, ""),
         ] {
             assert_eq!(
                 done(evict(), says(500, ""), gone).await.0,

@@ -9,6 +9,7 @@ use super::KubernetesLink;
 use super::answer::new_exit_answer;
 use super::helm::{HelmCallError, HelmOutput, HelmProgram, QUESTION};
 use super::kinds::ApiResource;
+use super::lists::find_json_text;
 use super::lists::{self, ObjectSelection};
 use super::read::Groups;
 use railwright_base::{Digest, bounded_json};
@@ -134,11 +135,11 @@ impl KubernetesLink {
         let (kept, defines, runs) = compare::of_uninstall(&kept, &goes);
         let (hooks_run, hooks_stay) = compare::hooks_of_uninstall(&hooks);
         let installed = InstalledRelease {
-            chart: get_text(&metadata, "/chart"),
-            version: get_text(&metadata, "/version"),
-            status: get_text(&status, "/info/status"),
-            description: get_text(&status, "/info/description"),
-            updated: get_text(&status, "/info/last_deployed"),
+            chart: find_json_text(&metadata, "/chart").to_owned(),
+            version: find_json_text(&metadata, "/version").to_owned(),
+            status: find_json_text(&status, "/info/status").to_owned(),
+            description: find_json_text(&status, "/info/description").to_owned(),
+            updated: find_json_text(&status, "/info/last_deployed").to_owned(),
             ours: record.part_of.as_deref() == Some(&*part_of(&release.cluster)),
             record,
             kept,
@@ -172,7 +173,7 @@ impl KubernetesLink {
         newest: &Value,
         objects: &mut Vec<Value>,
     ) -> Result<(), HelmCallError> {
-        if get_text(newest, "/info/status") == "deployed" {
+        if find_json_text(newest, "/info/status") == "deployed" {
             return Ok(());
         }
         let (name, place) = (&*release.name, format!("--namespace={}", release.namespace));
@@ -261,7 +262,7 @@ impl KubernetesLink {
         told: &Value,
         release: &Release,
     ) -> Result<(Vec<Value>, Vec<Value>), HelmCallError> {
-        let objects = rendered_objects::parse_manifest_objects(&get_text(told, "/manifest"))
+        let objects = rendered_objects::parse_manifest_objects(find_json_text(told, "/manifest"))
             .map_err(HelmCallError::Local)?;
         let hooks = self.hook_objects(told, release, |_| true).await?;
         Ok((self.with_namespaces(objects, release).await, hooks))
@@ -396,7 +397,7 @@ fn split_kept_objects(
     told: &Value,
     objects: &[Value],
 ) -> Result<(Vec<Value>, Vec<Value>), HelmCallError> {
-    let kept = rendered_objects::list_kept_objects(&get_text(told, "/manifest"))
+    let kept = rendered_objects::list_kept_objects(find_json_text(told, "/manifest"))
         .map_err(HelmCallError::Local)?;
     let (mut stay, mut go) = (Vec::new(), Vec::new());
     for (object, is_kept) in objects.iter().zip(kept) {
@@ -434,15 +435,6 @@ pub fn build_upgrade_arguments(
 /// A digest as the value of a label, which has 63 characters at most.
 pub fn label(digest: &Digest) -> String {
     digest.as_str().chars().take(63).collect()
-}
-
-/// The text at a JSON pointer; empty where there is none.
-fn get_text(value: &Value, pointer: &str) -> String {
-    value
-        .pointer(pointer)
-        .and_then(Value::as_str)
-        .unwrap_or_default()
-        .to_owned()
 }
 
 fn parse_helm_json(said: &HelmOutput) -> Result<Value, HelmCallError> {

@@ -5,13 +5,12 @@
 //! (kubernetes.io/docs/reference/using-api/api-concepts, "Resource versions").
 
 use super::act::{
-    Doubt, KubernetesActionStop, LOOK, TRIES, stop_with_failure, stop_with_refusal,
-    stop_with_stale_precondition,
+    Doubt, KubernetesActionStop, LOOK, TRIES, stop_with_failure, stop_with_stale_precondition,
 };
 use super::edit::{build_version_precondition, new_merge_patch_request};
-use super::kinds::{self, ApiResource};
 use super::read::{APPLY, apply_path, no_kind};
 use super::server::{KubernetesReply, KubernetesRequest, WriteRequestOutcome};
+use super::write_target::WriteTarget;
 use super::{KubernetesLink, performed_from_exit};
 use crate::ExecutionOutcome;
 use http::Method;
@@ -36,13 +35,6 @@ const KIND_LIMIT: Duration = Duration::from_secs(15);
 /// Before the second look at what is being deleted: most objects are gone in no time, and there may
 /// be thousands.
 const FIRST_LOOK: Duration = Duration::from_millis(20);
-
-/// An object that is written, and where.
-struct WriteTarget<'a> {
-    object: &'a ObjectName,
-    resource: ApiResource,
-    path: String,
-}
 
 /// What a write of an object came to.
 enum ObjectWriteOutcome {
@@ -71,13 +63,7 @@ impl KubernetesLink {
                 None => clock::sleep_for(LOOK).await,
             }
         };
-        let path = kinds::build_object_path(object, &resource)
-            .map_err(|reason| stop_with_failure(&reason))?;
-        let place = WriteTarget {
-            object,
-            resource,
-            path,
-        };
+        let place = WriteTarget::new(object, resource)?;
         match precondition {
             ObjectPrecondition::Absent => self.make(&place, manifest, token).await,
             ObjectPrecondition::Present { .. } => {
@@ -117,7 +103,7 @@ impl KubernetesLink {
                 WriteRequestOutcome::Answered(reply)
                     if reply.status != 409 && !doubt.is_there() =>
                 {
-                    return Err(stop_with_refusal(place.object, &place.resource, &reply));
+                    return Err(place.refused(&reply));
                 }
                 WriteRequestOutcome::Answered(reply) => {
                     conflict = Some(reply.message());
@@ -165,9 +151,7 @@ impl KubernetesLink {
             ObjectWriteOutcome::Answered(reply) if reply.status == 200 => {
                 Ok(performed_from_exit(0, &reply.warnings.join("\n"), ""))
             }
-            ObjectWriteOutcome::Answered(reply) => {
-                Err(stop_with_refusal(place.object, &place.resource, &reply))
-            }
+            ObjectWriteOutcome::Answered(reply) => Err(place.refused(&reply)),
             ObjectWriteOutcome::Gone | ObjectWriteOutcome::Landed => Err(
                 stop_with_stale_precondition(&format!("{} is gone", place.object)),
             ),
@@ -186,13 +170,7 @@ impl KubernetesLink {
         let Some(resource) = self.resource(object).await? else {
             return Ok(performed_from_exit(0, "", ""));
         };
-        let path = kinds::build_object_path(object, &resource)
-            .map_err(|reason| stop_with_failure(&reason))?;
-        let place = WriteTarget {
-            object,
-            resource,
-            path,
-        };
+        let place = WriteTarget::new(object, resource)?;
         let written = self.write(
             &place,
             precondition,
@@ -208,7 +186,7 @@ impl KubernetesLink {
                 reply.warnings.join("\n")
             }
             ObjectWriteOutcome::Answered(reply) => {
-                return Err(stop_with_refusal(object, &place.resource, &reply));
+                return Err(place.refused(&reply));
             }
             ObjectWriteOutcome::Landed => String::new(),
         };
@@ -262,13 +240,7 @@ impl KubernetesLink {
         let Some(resource) = self.resource(object).await? else {
             return Ok(performed_from_exit(0, "", ""));
         };
-        let path = kinds::build_object_path(object, &resource)
-            .map_err(|reason| stop_with_failure(&reason))?;
-        let place = WriteTarget {
-            object,
-            resource,
-            path,
-        };
+        let place = WriteTarget::new(object, resource)?;
         let written = self.write(
             &place,
             precondition,
@@ -288,9 +260,7 @@ impl KubernetesLink {
             ObjectWriteOutcome::Answered(reply) if reply.is_not_found() => {
                 Ok(performed_from_exit(0, "", ""))
             }
-            ObjectWriteOutcome::Answered(reply) => {
-                Err(stop_with_refusal(object, &place.resource, &reply))
-            }
+            ObjectWriteOutcome::Answered(reply) => Err(place.refused(&reply)),
         }
     }
 
@@ -301,12 +271,7 @@ impl KubernetesLink {
         precondition: &ObjectPrecondition,
         mark: &RestartMark,
     ) -> Result<ExecutionOutcome, KubernetesActionStop> {
-        let (path, resource) = self.place(object).await?;
-        let place = WriteTarget {
-            object,
-            resource,
-            path,
-        };
+        let place = self.place(object).await?;
         let written = self.write(
             &place,
             precondition,
@@ -322,7 +287,7 @@ impl KubernetesLink {
             }
             ObjectWriteOutcome::Landed => Ok(performed_from_exit(0, "", "")),
             ObjectWriteOutcome::Answered(reply) if reply.status != 404 => {
-                Err(stop_with_refusal(object, &place.resource, &reply))
+                Err(place.refused(&reply))
             }
             ObjectWriteOutcome::Answered(_) | ObjectWriteOutcome::Gone => Err(
                 stop_with_stale_precondition(&format!("{object} is gone: nothing starts anew")),
@@ -363,11 +328,7 @@ impl KubernetesLink {
                 WriteRequestOutcome::Answered(reply)
                     if doubt.is_there() && (!reply.settles() || reply.status == 409) =>
                 {
-                    return Err(doubt.over(stop_with_refusal(
-                        place.object,
-                        &place.resource,
-                        &reply,
-                    )));
+                    return Err(doubt.over(place.refused(&reply)));
                 }
                 WriteRequestOutcome::Answered(reply) => {
                     return Ok(ObjectWriteOutcome::Answered(reply));
@@ -395,9 +356,7 @@ impl KubernetesLink {
         place: &WriteTarget<'_>,
         doubt: &Doubt,
     ) -> Result<Option<Value>, KubernetesActionStop> {
-        self.find(place.object, &place.path, &place.resource)
-            .await
-            .map_err(|stop| doubt.over(stop))
+        self.find(place).await.map_err(|stop| doubt.over(stop))
     }
 }
 

@@ -57,17 +57,9 @@ impl Silent {
             lldp::Silence::NoAnswer(words) => words,
             lldp::Silence::Unread(why) => return Silent::Unread(why),
         };
-        let next = match system {
-            SwitchSystem::Sonic => {
-                "on the switch: docker ps shows whether its container `lldp` runs; sudo config \
-                 feature state lldp enabled"
-            }
-            SwitchSystem::Cumulus => "on the switch: systemctl status lldpd",
-            SwitchSystem::Eos => "on the switch: show lldp; lldp run switches it on",
-        };
         Silent::OfSwitch {
             said,
-            next: next.to_owned(),
+            next: system.lldp_help().to_owned(),
         }
     }
 }

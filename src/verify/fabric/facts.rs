@@ -194,7 +194,7 @@ impl<'d> DecodedDevice<'d> {
             }
             FabricDevice::Switch(system, answers) => {
                 let counters = counts.then(|| {
-                    find_counter_movement(answers, names::of_switch(*system), |sample| {
+                    find_counter_movement(answers, system.counter_names(), |sample| {
                         read_switch_counters(*system, sample)
                     })
                 });

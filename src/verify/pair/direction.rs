@@ -2,7 +2,7 @@
 //! and between GPU memories, latency and marks.
 
 use super::{PairTraffic, TrafficRunOptions, TrafficSide};
-use crate::least::{self, BandwidthExpectation};
+use crate::expected_bandwidth::{self, BandwidthExpectation};
 use crate::machine::ERDMA;
 use crate::perftest::{self, Latency};
 use crate::request::ExpectedMarks;
@@ -67,7 +67,7 @@ impl<'a> RailDirection<'a, '_> {
             .end(self.rail, sender)
             .zip(self.to.end(self.rail, receiver));
         ends.map_or_else(BandwidthExpectation::default, |(from, to)| {
-            least::select_bandwidth_expectation(self.traffic.run.request, [from, to])
+            expected_bandwidth::select_bandwidth_expectation(self.traffic.run.request, [from, to])
         })
     }
 

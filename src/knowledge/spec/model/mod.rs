@@ -1,4 +1,4 @@
-//! The spec as plain values, after decoding: no spans here (`spec::Loaded` finds the span of a
+//! The spec as plain values, after decoding: no spans here (`spec::LoadedSpec` finds the span of a
 //! path). Field docs become the JSON Schema's descriptions, so they are written for the user.
 
 mod api;

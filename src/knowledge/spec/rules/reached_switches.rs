@@ -89,7 +89,7 @@ fn check_reach_requirements(
     }
     if switch.ports.is_none() && !is_cabled {
         let effect = "nothing would be planned for the switch, although it is to be reached";
-        let set = switch.os.unwrap_or(SwitchSystem::Sonic).port_set_example();
+        let set = switch.os.unwrap_or_default().port_set_example();
         let fix = format!(
             "name the ports of the fabric (`ports: \"{set}\"`), or say what is plugged in where: \
              `cabling: cabling.csv`"

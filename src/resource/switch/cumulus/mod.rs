@@ -6,12 +6,15 @@
 //!
 //! A port has profiles (`config`, `profile`), which come to classes, PFC and marking (`port_view`);
 //! what a desired setting takes is planned in `plan_edits` as values (`edit`) and patched into a
-//! revision of our own, which is applied (`script`, `nvue.py`). Profiles of others, `default-global`
-//! and `qos roce` are never edited: ours begin as a copy, and the port is bound to ours.
+//! revision of our own, which is applied (`script`, `nvue.py`). Profiles of others,
+//! `default-global` and `qos roce` are never edited: ours begin as a copy, and the port is bound to
+//! ours.
 
 pub mod config;
 mod configuration;
+pub mod counters;
 pub mod edit;
+mod os;
 mod plan_edits;
 mod port_view;
 mod profile;
@@ -20,6 +23,7 @@ pub mod revision;
 pub mod script;
 
 pub use config::Nvue;
+pub use os::Cumulus;
 
 /// How often the watchdog looks where nothing sets it, in milliseconds (the manual, PFC Watchdog).
 pub const POLLING_MS: u64 = 100;

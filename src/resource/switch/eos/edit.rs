@@ -1,4 +1,5 @@
-//! Edits of an EOS configuration as values, and as the commands of a configure session.
+//! Edits of an EOS configuration as values, and as the commands of a configure session. Their order
+//! in it is that of `order_commands`, however they were planned.
 
 use super::key::{EosSettingKey, OF_PORT, PFC};
 use super::port_view::QUEUE_WORDS;

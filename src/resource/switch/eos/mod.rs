@@ -6,6 +6,9 @@
 //! (https://www.arista.com/en/um-eos/eos-quality-of-service); "AVD" is aristanetworks/avd, the
 //! templates and intended configurations of `eos_cli_config_gen`.
 //!
+//! `config` reads the text, `port_view` what it says of a port, `key` names the settings;
+//! `plan_edits` plans what is missing as values (`edit`), `script` sends them.
+//!
 //! A port is told its own settings, in a configure session of ours that is looked at before it is
 //! committed (`script`, `eos.py`). What a QoS profile (`service-profile`) says of a port counts,
 //! and is never edited: profiles are of many ports. Maps of the whole switch are set where nobody
@@ -23,13 +26,17 @@
 
 mod config;
 mod configuration;
+mod counters;
 pub mod edit;
 mod key;
+mod lldp;
+mod os;
 mod plan_edits;
 mod port_view;
 pub mod script;
 
 pub use config::EosConfig;
+pub use os::Eos;
 
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,5 @@
 //! The commands that bring a port of EOS to its desired settings, against the configuration that
-//! runs. The errors say why there are none.
+//! runs; in which order they are sent is for `edit`. The errors say why there are none.
 
 use super::config::{CLASSES, EosConfig};
 use super::edit::{ANY_QUEUE, EosEdit};

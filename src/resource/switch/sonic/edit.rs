@@ -3,6 +3,7 @@
 use super::config_db::{ConfigDb, Row};
 use crate::Disruption;
 use crate::switch::edit::Disturbance;
+use railwright_base::json_pointer::escape_step;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -219,7 +220,7 @@ fn build_row_value(edits: &[&SonicEdit]) -> Value {
 fn format_json_pointer(words: &[&str]) -> String {
     words
         .iter()
-        .map(|word| format!("/{}", word.replace('~', "~0").replace('/', "~1")))
+        .map(|word| format!("/{}", escape_step(word)))
         .collect()
 }
 

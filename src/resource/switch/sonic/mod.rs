@@ -10,8 +10,12 @@
 
 pub mod config_db;
 mod configuration;
+mod counters;
 pub mod edit;
+mod os;
 pub mod plan_edits;
 pub mod port_view;
 pub mod script;
 mod unlike;
+
+pub use os::Sonic;

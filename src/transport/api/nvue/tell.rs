@@ -5,8 +5,7 @@ use super::{API, Got, NvueLink};
 use crate::{BoxFuture, TransportError};
 use futures_util::{StreamExt as _, stream};
 use railwright_base::text::one_line;
-use railwright_resource::counters::cumulus;
-use railwright_resource::switch::cumulus::rest;
+use railwright_resource::switch::cumulus::{counters, rest};
 use railwright_resource::switch::{SwitchRead, SwitchSystem};
 use railwright_resource::{AnswerStatus, Read, ReadResult};
 use serde_json::Value;
@@ -98,9 +97,9 @@ impl NvueLink {
         // A port is named by the spec, and stands in a path.
         let plain = !port.is_empty() && port.chars().all(|c| c.is_ascii_alphanumeric());
         if !plain {
-            return Ok(cumulus::rest_lines(&one_line(port, 40), None, None));
+            return Ok(counters::rest_lines(&one_line(port, 40), None, None));
         }
-        let [new, old, watchdog] = cumulus::rest_paths(port);
+        let [new, old, watchdog] = counters::rest_paths(port);
         let mut counters = None;
         for path in [new, old] {
             if counters.is_none()
@@ -113,7 +112,7 @@ impl NvueLink {
             Got::Tree(tree) => Some(tree),
             Got::Nothing | Got::Refused(_) => None,
         };
-        Ok(cumulus::rest_lines(
+        Ok(counters::rest_lines(
             port,
             counters.as_ref(),
             watchdog.as_ref(),

@@ -5,8 +5,9 @@
 //! twice: what is below a `crds/` and there only with `--include-crds` is such a file, whatever
 //! stands in it.
 
+use super::super::lists::find_json_text;
 use super::preview::build_dry_run_arguments;
-use super::{KubernetesLink, get_text, parse_helm_json};
+use super::{KubernetesLink, parse_helm_json};
 use crate::kubernetes::helm::{HelmCallError, HelmOutput, HelmProgram, QUESTION};
 use railwright_base::Digest;
 use railwright_resource::file::base64;
@@ -152,9 +153,9 @@ fn list_own_texts(told: &Value, shown: &str) -> Option<Vec<String>> {
     let files = told.pointer("/chart/files").and_then(Value::as_array)?;
     let mut texts = Vec::new();
     for file in files {
-        let name = get_text(file, "/name");
+        let name = find_json_text(file, "/name").to_owned();
         if name.starts_with("crds/") && has_manifest_extension(&name) {
-            let bytes = base64::decode_base64_text(&get_text(file, "/data"))?;
+            let bytes = base64::decode_base64_text(find_json_text(file, "/data"))?;
             texts.push(String::from_utf8(bytes).ok()?);
         }
     }

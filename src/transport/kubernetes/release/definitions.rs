@@ -3,10 +3,12 @@
 //! `installCRDs`), while a dry run renders without it. So it is made here first, and the chart is
 //! rendered with it before Helm installs the rest.
 
+use super::super::lists::find_json_text;
+use super::super::write_target::WriteTarget;
 use super::preview::build_dry_run_arguments;
-use super::{KubernetesLink, get_text, parse_helm_json};
+use super::{KubernetesLink, parse_helm_json};
 use crate::kubernetes::act::{
-    KubernetesActionStop, LOOK, stop_with_failure, stop_with_refusal, stop_with_stale_precondition,
+    KubernetesActionStop, LOOK, stop_with_failure, stop_with_stale_precondition,
 };
 use crate::kubernetes::helm::{HelmCallError, HelmOutput, HelmProgram};
 use crate::kubernetes::kinds;
@@ -94,7 +96,7 @@ impl KubernetesLink {
         let words = ["status", &release.name, &place, "--output=json"];
         let said = self.ask(program, &words).await?;
         // One that is gone is found by its record.
-        Ok(said.well && get_text(&parse_helm_json(&said)?, "/info/status") == UNINSTALLED)
+        Ok(said.well && find_json_text(&parse_helm_json(&said)?, "/info/status") == UNINSTALLED)
     }
 
     /// Makes what `crds/` brings with a first install. Stops where the chart renders something
@@ -165,8 +167,7 @@ impl KubernetesLink {
         };
         let collection =
             kinds::list_path(&name, &resource).map_err(|why| stop_with_failure(&why))?;
-        let path =
-            kinds::build_object_path(&name, &resource).map_err(|why| stop_with_failure(&why))?;
+        let place = WriteTarget::new(&name, resource)?;
         let call = KubernetesRequest::with(
             Method::POST,
             format!("{collection}?fieldManager={MANAGER}"),
@@ -175,13 +176,10 @@ impl KubernetesLink {
         );
         let reply = self.change(&call).await?;
         if !matches!(reply.status, 200 | 201 | 409) {
-            return Err(stop_with_refusal(&name, &resource, &reply));
+            return Err(place.refused(&reply));
         }
         for _ in 0..ESTABLISHED_LOOKS {
-            let found = self
-                .find(&name, &path, &resource)
-                .await?
-                .unwrap_or_default();
+            let found = self.find(&place).await?.unwrap_or_default();
             if is_established(&found) && self.is_served(&found).await {
                 return Ok(());
             }
@@ -199,12 +197,12 @@ impl KubernetesLink {
             .and_then(Value::as_array);
         for version in versions.into_iter().flatten() {
             let (group, version_name) = (
-                get_text(definition, "/spec/group"),
-                get_text(version, "/name"),
+                find_json_text(definition, "/spec/group").to_owned(),
+                find_json_text(version, "/name").to_owned(),
             );
             let kind = ObjectName {
                 api_version: format!("{group}/{version_name}"),
-                kind: get_text(definition, "/spec/names/kind"),
+                kind: find_json_text(definition, "/spec/names/kind").to_owned(),
                 namespace: None,
                 name: String::new(),
             };

@@ -1,9 +1,8 @@
 //! What a declared release of Helm would change: the rendering of a dry run, compared with what is
 //! installed.
 
-use super::{
-    DeployedRelease, KubernetesLink, build_upgrade_arguments, get_text, label, parse_helm_json,
-};
+use super::super::lists::find_json_text;
+use super::{DeployedRelease, KubernetesLink, build_upgrade_arguments, label, parse_helm_json};
 use crate::kubernetes::helm::{Chart, HelmCallError, HelmOutput, HelmProgram, QUESTION};
 use railwright_base::text::one_line;
 use railwright_resource::Provenance;
@@ -46,8 +45,8 @@ struct ChartIdentity {
 impl ChartIdentity {
     fn from_release(told: &Value) -> Self {
         ChartIdentity {
-            name: get_text(told, "/chart/metadata/name"),
-            version: get_text(told, "/chart/metadata/version"),
+            name: find_json_text(told, "/chart/metadata/name").to_owned(),
+            version: find_json_text(told, "/chart/metadata/version").to_owned(),
         }
     }
 }
@@ -334,8 +333,8 @@ impl KubernetesLink {
             change.by = Some(by.clone());
         }
         Ok(HelmReleasePreview::Is {
-            chart: get_text(&about, "/name"),
-            version: get_text(&about, "/version"),
+            chart: find_json_text(&about, "/name").to_owned(),
+            version: find_json_text(&about, "/version").to_owned(),
             content: rendering.content.to_owned(),
             rendering: steady,
             changes,

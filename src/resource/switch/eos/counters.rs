@@ -7,7 +7,20 @@
 //! `VerifyInterfaceDiscards`). A switch without such counters refuses the command, and each chip
 //! knows one of the two that tell what queues dropped.
 
+use crate::counters::names::{Meter, VendorCounter, new_64_bit_counter};
 use railwright_base::quote::{quote_for_shell, sh_words};
+
+/// Lines of `eos_counters.py`, by the members of what EOS prints (`eos`): `dropped` is what the
+/// queues of a class dropped, together. A class has the queue of its number unless the switch maps
+/// it elsewhere.
+pub const COUNTERS: &[VendorCounter] = &[
+    new_64_bit_counter("rxFrames/{p}", Meter::PauseReceived),
+    new_64_bit_counter("txFrames/{p}", Meter::PauseSent),
+    new_64_bit_counter("dropped/{p}", Meter::Lost),
+    new_64_bit_counter("inDiscards", Meter::Discarded),
+    new_64_bit_counter("marked/{p}", Meter::Marked),
+    new_64_bit_counter("stuckCount/{p}", Meter::Storms),
+];
 
 /// Asks once for all ports, and picks these.
 const PROGRAM: &str = include_str!("eos_counters.py");
@@ -25,12 +38,12 @@ pub fn render_eos_counters_script(ports: &[String]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::names::{self, CounterKey, Meter};
-    use super::super::{
+    use super::*;
+    use crate::counters::names::{CounterKey, Meter};
+    use crate::counters::{
         CounterSampleOrdinal, Movement, TargetCounterSample, diff_counter_samples,
         parse_counter_sample,
     };
-    use super::*;
     use crate::switch::SwitchSystem;
     use crate::{AnswerStatus, Fact, Read, ReadResult, ReadResults};
     use std::process::Command;
@@ -101,7 +114,7 @@ mod tests {
                 },
             );
         }
-        diff_counter_samples(&answers, names::of_switch(SwitchSystem::Eos), read).unwrap()
+        diff_counter_samples(&answers, SwitchSystem::Eos.counter_names(), read).unwrap()
     }
 
     /// All commands in the forms of the sources, with these numbers.

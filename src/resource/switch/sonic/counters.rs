@@ -2,8 +2,23 @@
 //! a script to Redis, as SONiC's own tools do (sonic-net/sonic-utilities: scripts/fast-reboot,
 //! `backup_database`); one call a counter would take minutes. The script has `hget` alone.
 
-use super::names::SONIC;
+use crate::counters::names::{Meter, VendorCounter, new_64_bit_counter};
 use railwright_base::quote::{quote_for_shell, sh_words};
+
+/// COUNTERS_DB (sonic-net/sonic-utilities: tests/mock_tables/counters_db.json; sonic-net/SONiC:
+/// doc/qos/ECN_and_WRED_statistics_HLD.md; sonic-net/sonic-swss: orchagent/pfcactionhandler.cpp),
+/// with the queue or the group behind a `/`.
+pub const COUNTERS: &[VendorCounter] = &[
+    new_64_bit_counter("SAI_PORT_STAT_PFC_{p}_RX_PKTS", Meter::PauseReceived),
+    new_64_bit_counter("SAI_PORT_STAT_PFC_{p}_TX_PKTS", Meter::PauseSent),
+    new_64_bit_counter("SAI_QUEUE_STAT_DROPPED_PACKETS/{p}", Meter::Lost),
+    new_64_bit_counter("SAI_QUEUE_STAT_WRED_ECN_MARKED_PACKETS/{p}", Meter::Marked),
+    new_64_bit_counter("PFC_WD_QUEUE_STATS_DEADLOCK_DETECTED/{p}", Meter::Storms),
+    new_64_bit_counter(
+        "SAI_INGRESS_PRIORITY_GROUP_STAT_DROPPED_PACKETS/{p}",
+        Meter::Lost,
+    ),
+];
 
 /// Where ports, queues and groups are found by their names, and how a counter's name begins that is
 /// kept there.
@@ -58,7 +73,7 @@ fn render_counters_lua() -> String {
 
 /// The names that begin in one of these ways, in quotes, with a place for the priority.
 fn list_counter_names(starts: &[&str]) -> String {
-    let names = SONIC.iter().map(|row| row.name.trim_end_matches("/{p}"));
+    let names = COUNTERS.iter().map(|row| row.name.trim_end_matches("/{p}"));
     let mut list = Vec::new();
     for name in names.chain(["PFC_WD_STATUS"]) {
         if starts.iter().any(|start| name.starts_with(start)) {

@@ -2,11 +2,26 @@
 //! counters` up to 5.4, and `... qos pfc-watchdog status` from 5.6 on (CumulusNetworks/docs:
 //! content/nvue-reference/Show-Commands/QoS.md).
 
+use crate::counters::names::{Meter, VendorCounter, new_64_bit_counter};
 use railwright_base::quote::{quote_for_shell, sh_words};
 use railwright_base::text::one_line;
 use serde_json::Value;
 
-/// The columns that mean something (`names`).
+/// `nv show interface PORT counters qos` and `... qos pfc-watchdog status`: the words are the
+/// columns of the tables in CumulusNetworks/docs, content/nvue-reference/Show-Commands/QoS.md. The
+/// manual shows no JSON of them; that a row is keyed by its first column is what NVUE does with all
+/// its collections. Discards of a buffer are in bytes there.
+pub const COUNTERS: &[VendorCounter] = &[
+    new_64_bit_counter("rx-pause-frames/{p}", Meter::PauseReceived),
+    new_64_bit_counter("tx-pause-frames/{p}", Meter::PauseSent),
+    new_64_bit_counter("rx-buffer-discards/{p}", Meter::Lost),
+    new_64_bit_counter("tx-uc-buffer-discards/{p}", Meter::Lost),
+    new_64_bit_counter("wred-discards/{p}", Meter::Lost),
+    new_64_bit_counter("ecn-marked-frames/{p}", Meter::Marked),
+    new_64_bit_counter("deadlock-count/{p}", Meter::Storms),
+];
+
+/// The columns that mean something (`COUNTERS`).
 const KEPT: [&str; 8] = [
     "rx-pause-frames",
     "tx-pause-frames",

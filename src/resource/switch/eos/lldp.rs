@@ -3,9 +3,9 @@
 //! napalm/eos/eos.py (`get_lldp_neighbors_detail`), where port names have quotes around them; of
 //! the second: aristanetworks/anta, anta/tests/interfaces.py (`VerifyInterfacesStatus`).
 
-use super::{LENGTH_MAX, LldpNeighbour, NEIGHBOURS_MAX};
 use crate::body::read_text_field;
-use crate::sections::SHELL;
+use crate::lldp::{self, LENGTH_MAX, Lldp, LldpNeighbour, NEIGHBOURS_MAX, Silence};
+use crate::sections::{self, SHELL};
 use railwright_base::text::one_line;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -29,8 +29,28 @@ fn render_eos_query(word: &str, command: &str) -> String {
     )
 }
 
+/// What both commands printed. Where the program is not there, that is said as lldpctl's absence
+/// is.
+pub fn parse_eos_lldp_answer(out: &str) -> Result<Lldp, Silence> {
+    let mut links = BTreeMap::new();
+    for section in sections::parse_sections(out) {
+        match section.word {
+            "interfaces" => links = parse_eos_link_states(&section.text()),
+            "neighbors" => {
+                let text = section.text();
+                return match parse_eos_neighbours(&text) {
+                    Some(neighbours) => Ok(Lldp { links, neighbours }),
+                    None => Err(Silence::NoAnswer(one_line(&text, 160))),
+                };
+            }
+            _ => {}
+        }
+    }
+    lldp::parse_lldpctl_answer(out)
+}
+
 /// Whether ports have a link; nothing where they are down and nobody can tell.
-pub fn parse_eos_link_states(text: &str) -> BTreeMap<String, Option<bool>> {
+fn parse_eos_link_states(text: &str) -> BTreeMap<String, Option<bool>> {
     let json: Value = serde_json::from_str(text).unwrap_or_default();
     let mut links = BTreeMap::new();
     let Some(Value::Object(members)) = json.get("interfaceDescriptions") else {
@@ -46,7 +66,7 @@ pub fn parse_eos_link_states(text: &str) -> BTreeMap<String, Option<bool>> {
 }
 
 /// Neighbours by port; nothing where that is no answer.
-pub fn parse_eos_neighbours(text: &str) -> Option<BTreeMap<String, Vec<LldpNeighbour>>> {
+fn parse_eos_neighbours(text: &str) -> Option<BTreeMap<String, Vec<LldpNeighbour>>> {
     let json: Value = serde_json::from_str(text).ok()?;
     let mut ports = BTreeMap::new();
     for (name, member) in json.get("lldpNeighbors")?.as_object()? {
