@@ -189,7 +189,7 @@ async fn steal_lock(
     }
     let held = HeldLock::from_reading(reading, &context.folder.process());
     let Some(grounds) = held.grounds() else {
-        return Err(lock_refused(of, &held, context));
+        return Err(lock_refused(of, held, context));
     };
     if let Some(reason) = beyond_reach(held.fence, ours, of) {
         return Err(NotLocked::Unready(Unready::Unfit(reason)));
@@ -201,7 +201,7 @@ async fn steal_lock(
     match stolen? {
         StealOutcome::Taken => Ok(true),
         StealOutcome::Free | StealOutcome::Other(_) => Ok(false),
-        StealOutcome::Alive(age_s) => Err(lock_refused(of, &HeldLock { age_s, ..held }, context)),
+        StealOutcome::Alive(age_s) => Err(lock_refused(of, HeldLock { age_s, ..held }, context)),
         StealOutcome::Impossible(why) => Err(not_lockable(of, &why, context)),
         StealOutcome::Unknown(reason) => Err(lock_unknown(reason)),
     }
@@ -214,9 +214,10 @@ fn lock_unknown(reason: String) -> NotLocked {
 }
 
 /// Somebody else works on the target.
-fn lock_refused(of: &LockedTarget, held: &HeldLock, context: &Context) -> NotLocked {
+fn lock_refused(of: &LockedTarget, held: HeldLock, context: &Context) -> NotLocked {
     let next = NextCommands::beside(&context.folder);
+    let held = held.redacted(context.secrets.redaction());
     NotLocked::Refused(Box::new(trouble::report_locked_target(
-        &of.target, held, &next,
+        &of.target, &held, &next,
     )))
 }

@@ -5,8 +5,8 @@ use super::host_locks::beyond_reach;
 use super::preflight::connect_target;
 use super::shared::lock_ignoring_poison;
 use super::trouble;
-use railwright_base::Diagnostic;
 use railwright_base::text::one_line;
+use railwright_base::{Diagnostic, Redaction};
 use railwright_observe::crowd;
 use railwright_state::journal_writer::JournalError;
 use railwright_state::lock::{HEARTBEAT_S, YOUNG_S};
@@ -75,6 +75,16 @@ impl HeldLock {
             ProcessLiveness::Alive => None,
             ProcessLiveness::Unknown => (self.age_s >= YOUNG_S).then_some(Grounds::Silent(YOUNG_S)),
         }
+    }
+
+    /// As it may be shown: what stands in a lock is compared as it is, and is the target's own word.
+    pub(super) fn redacted(mut self, redaction: Option<&Redaction>) -> Self {
+        if let Some(redaction) = redaction {
+            self.line = redaction.apply(&self.line);
+            self.holder = LockHolder::parse(&self.line);
+            self.note = redaction.apply(&self.note);
+        }
+        self
     }
 
     /// As it was read; `here` is this process.

@@ -4,7 +4,7 @@ use super::rbac_roles::RoleInputs;
 use super::session::open_session;
 use super::{CommandFailure, Exit};
 use railwright_base::text::{format_count, one_line};
-use railwright_base::{Diagnostic, TargetKind};
+use railwright_base::{Diagnostic, TargetKind, quote};
 use railwright_jobs::job;
 use railwright_knowledge::spec::Sources;
 use railwright_plan::LastApplied;
@@ -23,7 +23,7 @@ use railwright_session::{Session, SessionRequest, SigningKeys};
 use railwright_state::ClusterState;
 use railwright_transport::{Reader, TargetContact, new_connector};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Print the smallest roles of Kubernetes with which railwright can plan, preview and apply this
 /// inventory, or submit and prove jobs
@@ -149,6 +149,9 @@ impl Rbac {
     }
 }
 
+/// Where the accounts of Kubernetes' own controllers are.
+const CONTROLLERS: &str = "kube-system";
+
 /// The role of somebody who submits jobs, which needs none of the inventory's resources.
 fn build_jobs_role(arguments: &Rbac, session: &Session) -> RbacRole {
     let (namespace, spec) = (&arguments.namespace, &session.inventory.loaded.spec);
@@ -157,10 +160,16 @@ fn build_jobs_role(arguments: &Rbac, session: &Session) -> RbacRole {
         build_cluster_object_name(&spec.cluster),
         Purpose::Jobs.word()
     );
-    let notes = vec![format!(
-        "jobs of another namespace: railwright rbac {} --role jobs -n NAMESPACE",
-        session.inventory.word
-    )];
+    let notes = vec![
+        format!(
+            "whoever has it runs any program in pods of the namespace {namespace}: with each of its \
+             service accounts, its Secrets, and what Pod Security lets pods do on their hosts"
+        ),
+        format!(
+            "jobs of another namespace: railwright rbac {} --role jobs -n NAMESPACE",
+            session.inventory.word
+        ),
+    ];
     RbacRole::new(
         &name,
         Purpose::Jobs,
@@ -185,6 +194,9 @@ pub async fn run(arguments: &Rbac) -> Result<Exit, CommandFailure> {
         None => AccessLevel::ALL.to_vec(),
     };
     if levels.is_empty() {
+        if arguments.namespace == CONTROLLERS {
+            return Err(report_reserved_namespace(&arguments.inventory).into());
+        }
         let role = build_jobs_role(arguments, &session);
         arguments.print(cluster, &session, &[role]);
         return Ok(Exit::Done);
@@ -212,6 +224,25 @@ pub async fn run(arguments: &Rbac) -> Result<Exit, CommandFailure> {
     let warning = report_unknown_kinds(&unnamed, cluster, &session.inventory.word);
     print_diagnostics(&[warning], &Sources::default());
     Ok(Exit::Incomplete)
+}
+
+/// A pod may have any service account of its namespace, and mount any Secret of it.
+fn report_reserved_namespace(inventory: &Path) -> Diagnostic {
+    Diagnostic::error(
+        "RW1247",
+        format!(
+            "jobs of {CONTROLLERS} have the rights of Kubernetes' own controllers: no role is given"
+        ),
+    )
+    .effect(
+        "whoever submits a job runs any program, with any service account and any Secret of its \
+         namespace",
+    )
+    .state("no role was printed; nothing was asked or changed")
+    .next(format!(
+        "name the namespace of the jobs: railwright rbac {} --role jobs -n NAMESPACE",
+        quote::quote_path(inventory)
+    ))
 }
 
 fn report_reserved_subject(reason: &str) -> Diagnostic {

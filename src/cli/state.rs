@@ -14,7 +14,7 @@ use railwright_report as report;
 use railwright_report::diagnostic::print_diagnostics;
 use railwright_report::document::{self, StateDocument};
 use railwright_session::{SessionRequest, read_inventory, secrets};
-use railwright_state::{ClusterState, IdentityConflict, StateFolder, listing};
+use railwright_state::{ClusterLock, ClusterState, IdentityConflict, StateFolder, listing};
 use railwright_transport::TargetContact;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -155,7 +155,9 @@ fn forget_resources(inventory: &Path, addresses: &[String]) -> Result<(), Comman
             .map(|address| subject::resolve_single_address(address, known))
             .collect::<Result<_, _>>()
     })?;
-    listing::forget_resources(&folder, &addresses).map_err(|problem| {
+    let lock = ClusterLock::take(&folder, "state forget")
+        .map_err(|problem| CommandFailure::refused(vec![problem]))?;
+    listing::forget_resources(&folder, &lock, &addresses).map_err(|problem| {
         if problem.next.is_empty() {
             problem.next(format_list_command(inventory))
         } else {

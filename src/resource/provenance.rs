@@ -49,7 +49,7 @@ impl Provenance {
         words
     }
 
-    /// The same, in other words.
+    /// With other words for it.
     pub(crate) fn in_words(mut self, words: String) -> Self {
         *self.words_mut() = words;
         self

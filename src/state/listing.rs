@@ -72,15 +72,15 @@ pub fn find_remembered_resource<'a>(
         .ok_or_else(|| report_not_remembered(address))
 }
 
-/// Forgets resources without touching any target: they stay as they are and are no longer ours.
-/// Takes the cluster's lock. Either all of them are forgotten or none. A host's own record keeps
-/// them until the next apply writes it; so that it does not bring them back before, our slice of
-/// the host is made the newer one.
+/// Forgets resources without touching any target: they stay as they are and are no longer ours. Its
+/// caller has the cluster's lock. Either all of them are forgotten or none. A host's own record
+/// keeps them until the next apply writes it; so that it does not bring them back before, our slice
+/// of the host is made the newer one.
 pub fn forget_resources(
     folder: &StateFolder,
+    lock: &ClusterLock,
     addresses: &[Address],
 ) -> Result<ClusterState, Diagnostic> {
-    let lock = ClusterLock::take(folder, "state forget")?;
     let mut state = ClusterState::load(folder)?;
     for address in addresses {
         find_remembered_resource(&state, address)?;
@@ -157,20 +157,21 @@ mod tests {
         );
     }
 
+    fn forget(folder: &StateFolder, addresses: &[Address]) -> Result<ClusterState, Diagnostic> {
+        let lock = ClusterLock::take(folder, "state forget")?;
+        forget_resources(folder, &lock, addresses)
+    }
+
     #[test]
     fn nothing_is_forgotten_while_a_run_works_on_the_cluster() {
         let (_temporary, folder) = folder_with(&["host/a/file/x"]);
         let x: Address = "host/a/file/x".parse().unwrap();
         let run = ClusterLock::take(&folder, "apply").unwrap();
-        assert_eq!(
-            forget_resources(&folder, std::slice::from_ref(&x))
-                .unwrap_err()
-                .code,
-            "RW0704"
-        );
+        let refused = forget(&folder, std::slice::from_ref(&x)).unwrap_err();
+        assert_eq!(refused.code, "RW0704");
         assert!(find_remembered_resource(&ClusterState::load(&folder).unwrap(), &x).is_ok());
         drop(run);
-        forget_resources(&folder, std::slice::from_ref(&x)).unwrap();
+        forget(&folder, std::slice::from_ref(&x)).unwrap();
     }
 
     #[test]
@@ -179,9 +180,7 @@ mod tests {
         let [x, unknown]: [Address; 2] =
             ["host/a/file/x", "host/a/file/z"].map(|text| text.parse().unwrap());
         assert_eq!(
-            forget_resources(&folder, &[x.clone(), unknown])
-                .unwrap_err()
-                .code,
+            forget(&folder, &[x.clone(), unknown]).unwrap_err().code,
             "RW0708"
         );
         assert_eq!(
@@ -192,7 +191,7 @@ mod tests {
                 .len(),
             2
         );
-        forget_resources(&folder, std::slice::from_ref(&x)).unwrap();
+        forget(&folder, std::slice::from_ref(&x)).unwrap();
         assert!(find_remembered_resource(&ClusterState::load(&folder).unwrap(), &x).is_err());
     }
 }

@@ -208,14 +208,17 @@ fn main_script(folder: &str, fence: &Fence) -> String {
     )
 }
 
-/// Whether the step of the claim `$d` with the unit `$u` runs.
+/// Whether the step of the claim `$d` with the unit `$u` runs: 0 it does, 1 it does not, 2 systemd
+/// does not say so.
 const ALIVE: &str = "alive() {\n\
                      if [ -f \"$d/pid\" ]; then [ \"$(cat \"$d/boot\")\" = \"$(cat \
                      /proc/sys/kernel/random/boot_id)\" ] && kill -0 \"$(cat \"$d/pid\")\" \
                      2>/dev/null; return; fi\n\
+                     [ -d /run/systemd/system ] || return 1\n\
                      case $(systemctl show -p ActiveState \"$u\" 2>/dev/null) in \
-                     *=active|*=activating|*=reloading|*=deactivating) return 0 ;; esac\n\
-                     return 1\n\
+                     *=active|*=activating|*=reloading|*=deactivating) return 0 ;; *=inactive|*=failed) \
+                     return 1 ;; esac\n\
+                     return 2\n\
                      }\n";
 
 /// Ends with 77 while a step runs whose token begins with this one, and not with that of the run;
@@ -237,8 +240,8 @@ pub(super) fn render_running_step_check(attempt: &str, besides: Option<&str>) ->
          case $(cat \"$d/boot\" 2>/dev/null) in ''|\"$boot\") ;; *) continue ;; esac\n\
          u=railwright-${{d##*/}}\n\
          until [ -s \"$d/status\" ]; do\n\
-         ! alive || exit 77\n\
-         [ $i -lt 3 ] || break\n\
+         alive; s=$?; [ $s != 0 ] || exit 77\n\
+         [ $i -lt 3 ] || {{ [ $s = 1 ] || exit 77; break; }}\n\
          sleep 1; i=$((i+1))\n\
          done\n\
          done\n"
@@ -252,7 +255,8 @@ fn watch_script(token: &str, folder: &str) -> String {
         "u=railwright-{token}; r={folder}/run; d=$r/{token}\n\
          {ALIVE}i=0; absent=0\n\
          while [ $i -lt {WATCH_S} ] && ! [ -s \"$d/status\" ]; do\n\
-         if alive; then absent=0; else absent=$((absent+1)); [ $absent -ge 3 ] && break; fi\n\
+         alive; if [ $? = 1 ]; then absent=$((absent+1)); [ $absent -ge 3 ] && break; else absent=0; \
+         fi\n\
          sleep 1; i=$((i+1))\n\
          done\n\
          if [ -s \"$d/status\" ]; then\n\
@@ -439,6 +443,39 @@ mod tests {
         // A claim without a unit, as a boot in the middle leaves it.
         std::fs::remove_file(host.0.path().join("run/run-4-1-abc/status")).unwrap();
         ends();
+    }
+
+    /// Three looks of a second each, during which systemd does not answer.
+    #[test]
+    fn a_step_of_which_systemd_says_nothing_is_not_gone() {
+        let host = Host::new();
+        let claim = host.0.path().join("run/t1");
+        std::fs::create_dir_all(&claim).unwrap();
+        let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+        std::fs::write(claim.join("boot"), boot).unwrap();
+        for name in ["out", "err"] {
+            std::fs::write(claim.join(name), "").unwrap();
+        }
+        let asks = |systemctl: &str, script: &str| {
+            let systemctl = format!("systemctl() {{ {systemctl}; }}\n");
+            host.sh(&(systemctl + &script.replace("/run/systemd/system", "/")))
+        };
+        let check = format!(
+            "b={}\n{}",
+            host.folder(),
+            render_running_step_check("", None)
+        );
+        assert_eq!(asks("return 1", &check).0, 77);
+        assert_eq!(asks("echo ActiveState=inactive", &check).0, 0);
+        // It is answered again at last, and the step has ended well.
+        let ends = format!(
+            "echo >>{0}/looks; [ $(wc -l <{0}/looks) -lt 5 ] || echo 0 >{0}/status; return 1",
+            claim.display()
+        );
+        let watch = watch_script("t1", &host.folder());
+        assert_eq!(asks(&ends, &watch).1, "ended 0\n");
+        std::fs::remove_file(claim.join("status")).unwrap();
+        assert_eq!(asks("echo ActiveState=failed", &watch).1, "gone\n");
     }
 
     #[test]

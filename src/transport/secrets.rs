@@ -1,7 +1,7 @@
 //! The secrets of a run, and the connections that carry them. Everything above this room works with
 //! marks and seals; here a mark is filled in on an action's way out, an answer about a sealed file
 //! is sealed on its way in, and what programs print is redacted. The other answers are compared as
-//! they are: they know the secrets, and `resource::diff` takes those out after.
+//! they are: they know the secrets, and `resource::redacted_assessment` takes those out after.
 
 use super::{
     ApiAccess, BoxFuture, Connector, ExecutionOutcome, Fence, HostAccess, HostLink, TransportError,
@@ -149,7 +149,7 @@ impl Secrets {
 
     /// Connections that carry these secrets.
     pub fn carried_by(self: &Arc<Self>, connector: Arc<dyn Connector>) -> Arc<dyn Connector> {
-        Arc::new(Carrying {
+        Arc::new(CarryingConnector {
             connector,
             secrets: self.clone(),
         })
@@ -183,18 +183,21 @@ impl Secrets {
             | TransportError::ApiRefused { reason, .. }
             | TransportError::NoIdentity { reason, .. }
             | TransportError::Local { reason } => *reason = self.redaction.apply(reason),
+            TransportError::LockLost {
+                holder: Some(line), ..
+            } => *line = self.redaction.apply(line),
             _ => {}
         }
         error
     }
 }
 
-struct Carrying {
+struct CarryingConnector {
     connector: Arc<dyn Connector>,
     secrets: Arc<Secrets>,
 }
 
-impl Connector for Carrying {
+impl Connector for CarryingConnector {
     fn connect<'a>(
         &'a self,
         access: &'a HostAccess,
@@ -229,6 +232,34 @@ impl CarryingLink {
         result
             .map(|performed| self.secrets.keep_out(performed))
             .map_err(|error| self.secrets.keep_out_of(error))
+    }
+
+    /// Records and locks are our own words, read back and compared, whoever holds them; of what a
+    /// guard says, its first word is.
+    fn keep_out_of_upkeep(&self, upkeep: &Upkeep, upheld: ExecutionOutcome) -> ExecutionOutcome {
+        let ExecutionOutcome::Ended {
+            code,
+            stdout,
+            stderr,
+        } = upheld
+        else {
+            return self.secrets.keep_out(upheld);
+        };
+        let redaction = &self.secrets.redaction;
+        let stdout = match upkeep {
+            Upkeep::Lock { .. } | Upkeep::Steal { .. } | Upkeep::ReadLock => stdout,
+            Upkeep::Guard { .. } => match stdout.split_once(' ') {
+                Some((word, said)) => format!("{word} {}", redaction.apply(said)),
+                None => stdout,
+            },
+            _ if code == 0 => stdout,
+            _ => redaction.apply(&stdout),
+        };
+        ExecutionOutcome::Ended {
+            code,
+            stdout,
+            stderr: redaction.apply(&stderr),
+        }
     }
 }
 
@@ -288,24 +319,104 @@ impl HostLink for CarryingLink {
         upkeep: &'a Upkeep,
     ) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
         Box::pin(async move {
-            // Records, locks and guards are our own words, read back and compared.
             let upheld = self
                 .link
                 .upkeep(upkeep)
                 .await
                 .map_err(|error| self.secrets.keep_out_of(error))?;
-            Ok(match upheld {
-                ExecutionOutcome::Ended {
-                    code: code @ 0,
-                    stdout,
-                    stderr,
-                } => ExecutionOutcome::Ended {
+            Ok(self.keep_out_of_upkeep(upkeep, upheld))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Grounds;
+
+    /// A host that ends everything so.
+    struct Ends(i32, &'static str);
+
+    impl HostLink for Ends {
+        fn read<'a>(&'a self, _: &'a [Read]) -> BoxFuture<'a, Result<ReadResults, TransportError>> {
+            Box::pin(async { Ok(ReadResults::default()) })
+        }
+
+        fn perform<'a>(
+            &'a self,
+            _: &'a Action,
+            _: &'a str,
+            _: Option<&'a Fence>,
+        ) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
+            self.upkeep(&Upkeep::ReadLock)
+        }
+
+        fn probe<'a>(
+            &'a self,
+            _: &'a Probe,
+        ) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
+            self.upkeep(&Upkeep::ReadLock)
+        }
+
+        fn upkeep<'a>(
+            &'a self,
+            _: &'a Upkeep,
+        ) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
+            let (code, stdout) = (self.0, self.1.to_owned());
+            Box::pin(async move {
+                Ok(ExecutionOutcome::Ended {
                     code,
                     stdout,
-                    stderr,
-                },
-                failed => self.secrets.keep_out(failed),
+                    stderr: "deploy1".to_owned(),
+                })
             })
-        })
+        }
+    }
+
+    async fn told(upkeep: Upkeep, code: i32, stdout: &'static str) -> (String, String) {
+        let values = BTreeMap::from([("user".to_owned(), Ok("deploy1".to_owned()))]);
+        let link = CarryingLink {
+            link: Arc::new(Ends(code, stdout)),
+            host: "gpu1".to_owned(),
+            secrets: Arc::new(Secrets::new(None, values, BTreeMap::new())),
+        };
+        match link.upkeep(&upkeep).await.unwrap() {
+            ExecutionOutcome::Ended { stdout, stderr, .. } => (stdout, stderr),
+            ExecutionOutcome::Unknown { reason } => (reason.clone(), reason),
+        }
+    }
+
+    /// The name of a user may be a secret of the spec: a lock is taken from its holder by the very
+    /// line that was read.
+    #[tokio::test]
+    async fn the_line_of_a_lock_is_the_same_whoever_tells_it() {
+        let line = r#"{"who":"deploy1"}"#;
+        let lock = Upkeep::Lock {
+            holder: "b".to_owned(),
+            fence: 5,
+        };
+        let steal = Upkeep::Steal {
+            holder: line.to_owned(),
+            fence: 5,
+            grounds: Grounds::Dead,
+        };
+        for (upkeep, code) in [(lock, 75), (steal, 75), (Upkeep::ReadLock, 0)] {
+            let (stdout, stderr) = told(upkeep, code, line).await;
+            assert_eq!(stdout, line);
+            assert!(!stderr.contains("deploy1"), "{stderr}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_a_guard_could_not_put_back_is_told_without_secrets() {
+        let guard = || Upkeep::Guard {
+            token: "t".to_owned(),
+        };
+        let (said, _) = told(guard(), 0, "reverted /etc/deploy1 and deploy1").await;
+        assert!(
+            said.starts_with("reverted ") && !said.contains("deploy1"),
+            "{said}"
+        );
+        assert_eq!(told(guard(), 0, "armed 1000000").await.0, "armed 1000000");
     }
 }

@@ -6,7 +6,6 @@ use railwright_apply::target_take_over::{TakeOverDecision, TakenOver, take_over_
 use railwright_apply::{RunExitClass, apply_plan};
 use railwright_base::Target;
 use railwright_plan::Plan;
-use railwright_state::listing;
 use railwright_transport::RECORD_LIMIT_BYTES;
 use railwright_transport::sim::{SimulatedFault, SimulatedTrouble};
 use serde_json::{Value, json};
@@ -264,11 +263,7 @@ async fn who_takes_a_record_over_knows_no_more_than_it_says() {
             .ending,
         RunExitClass::Done
     );
-    listing::forget_resources(
-        &other.context.folder,
-        &["host/a/file/%2Fetc%2Fv".parse().unwrap()],
-    )
-    .unwrap();
+    other.forgets(&"host/a/file/%2Fetc%2Fv".parse().unwrap());
     let last = "file/%2Fetc%2Fw";
     let room = file(
         file(file(room, "/etc/v", &[]), "/etc/w", &[]),

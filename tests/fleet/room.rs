@@ -16,7 +16,7 @@ use railwright_resource::kubernetes_object::request::KubernetesRead;
 use railwright_resource::redacted_assessment::collect_json_texts;
 use railwright_resource::{DesiredResource, Disruption, Observation, Read, Want, kind_named};
 use railwright_state::host_record::HOST_RECORD_PATH;
-use railwright_state::{ClusterState, Recognition, StateFolder};
+use railwright_state::{ClusterLock, ClusterState, Recognition, StateFolder, listing};
 use railwright_system::clock::Clock;
 use railwright_transport::sim::{
     Fleet, SimulatedFault, SimulatedHost, SimulatedTrouble, new_simulated_access,
@@ -263,6 +263,13 @@ impl Room {
                 trouble: SimulatedTrouble::DiskFull(calls),
             })
         });
+    }
+
+    /// Somebody has railwright forget a resource.
+    pub fn forgets(&self, address: &Address) {
+        let folder = &self.context.folder;
+        let lock = ClusterLock::take(folder, "state forget").unwrap();
+        listing::forget_resources(folder, &lock, std::slice::from_ref(address)).unwrap();
     }
 
     /// What railwright remembers.

@@ -8,7 +8,7 @@ use railwright_base::Address;
 use railwright_plan::{NodeKind, Plan, Reason, content};
 use railwright_report::apply::{Besides, render_run_summary};
 use railwright_resource::{Action, Disruption};
-use railwright_state::{ClusterLock, NodeOutcome, listing};
+use railwright_state::{ClusterLock, NodeOutcome};
 use railwright_transport::sim::steps::SimulatedRunningAction;
 use railwright_transport::sim::{SimulatedFault, SimulatedTrouble};
 use serde_json::json;
@@ -521,7 +521,7 @@ async fn what_is_forgotten_while_a_run_is_left_open_stays_forgotten() {
     assert_eq!(run(&room).await.ending, RunExitClass::Stopped);
     let address: Address = "host/a/file/%2Fetc%2Fx".parse().unwrap();
     assert!(room.state().last_applied.resources.contains_key(&address));
-    listing::forget_resources(&room.context.folder, std::slice::from_ref(&address)).unwrap();
+    room.forgets(&address);
     room.gate.bad.lock().unwrap().clear();
     assert_eq!(
         resume_run(&room.context, Decisions::default(), room.sink())

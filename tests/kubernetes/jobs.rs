@@ -202,7 +202,8 @@ pub fn somebody_may_submit_jobs(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
     let documents = cluster.told(0, &["rbac", INV, "--role", "jobs"]);
     assert!(
-        documents.contains("# --- jobs: jobs of a namespace"),
+        documents.contains("# --- jobs: jobs of a namespace")
+            && documents.contains("whoever has it runs any program"),
         "{documents}"
     );
     plane.apply(&documents);

@@ -242,6 +242,11 @@ pub fn a_policy_for_one_is_not_for_all(plane: &ControlPlane) {
             );
         }
     }
+    let refused = cluster.flat(1, &["rbac", INV, "--role", "jobs", "-n", "kube-system"]);
+    assert!(
+        refused.contains("RW1247") && !refused.contains("kind:"),
+        "{refused}"
+    );
     let own = cluster.told(0, &["rbac", INV, "--role", "preview"]);
     let of_group = cluster.told(0, &["rbac", INV, "--role", "preview", "--group", "oncall"]);
     assert!(

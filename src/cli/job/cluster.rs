@@ -18,9 +18,16 @@ pub struct JobLocationArguments {
     /// The folder that holds the spec, which names the cluster
     #[arg(short, long, value_name = "FOLDER")]
     pub inventory: PathBuf,
-    /// The namespace
-    #[arg(short, long, value_name = "NAME", default_value = "default", value_parser = parse_kubernetes_name)]
-    pub namespace: String,
+    /// The namespace; `default` unless said otherwise
+    #[arg(short, long, value_name = "NAME", value_parser = parse_kubernetes_name)]
+    pub namespace: Option<String>,
+}
+
+impl JobLocationArguments {
+    /// The namespace that is meant.
+    pub fn namespace(&self) -> &str {
+        self.namespace.as_deref().unwrap_or("default")
+    }
 }
 
 /// A job in it.
@@ -113,7 +120,7 @@ pub async fn find_jobs_by_name(
     let kinds = asked
         .kind
         .map_or_else(|| JobKind::ALL.to_vec(), |kind| vec![kind]);
-    let mut looked = JobReader::at(reader, &asked.place.namespace)
+    let mut looked = JobReader::at(reader, asked.place.namespace())
         .all(&kinds)
         .await
         .map_err(|error| error.diagnostic())?;
@@ -144,7 +151,7 @@ pub async fn find_single_job(
 
 /// No job that could be read has the name. Of a kind that could not be read nobody knows.
 fn report_job_not_found(asked: &JobNameArguments, looked: &JobListing) -> CommandFailure {
-    let (job, namespace) = (&asked.job, &asked.place.namespace);
+    let (job, namespace) = (&asked.job, asked.place.namespace());
     let unread: Vec<String> = looked
         .unread
         .iter()

@@ -151,7 +151,7 @@ async fn read_half(
     let shown = quote::quote_path(&inventory);
     let place = JobLocationArguments {
         inventory,
-        namespace: arguments.namespace.clone(),
+        namespace: Some(arguments.namespace.clone()),
     };
     let named = JobNameArguments {
         job: half.of(job),

@@ -30,14 +30,15 @@ pub async fn run(arguments: &Delete) -> Result<Exit, CommandFailure> {
     let cluster = Cluster::of(&asked.place.inventory).await?;
     let (reader, writer) = (cluster.reader(), cluster.writer());
     let looked = find_jobs_by_name(&reader, asked).await?;
-    let objects = objects_of(&reader, &asked.place.namespace, &asked.job, &looked.jobs)
+    let objects = objects_of(&reader, asked.place.namespace(), &asked.job, &looked.jobs)
         .await
         .map_err(|error| error.diagnostic())?;
     let unread = collect_unread_kinds(&looked, &objects);
     if objects.listed.is_empty() && unread.is_empty() {
         out::print_result(&format!(
             "Nothing is left of a job {} in namespace {}.\n",
-            asked.job, asked.place.namespace
+            asked.job,
+            asked.place.namespace()
         ));
     } else if !objects.listed.is_empty() {
         print_listed_objects(&asked.job, &objects);

@@ -21,7 +21,7 @@ pub struct List {
 
 /// Lists them.
 pub async fn run(arguments: &List) -> Result<Exit, CommandFailure> {
-    let namespace = &arguments.place.namespace;
+    let namespace = arguments.place.namespace();
     let reader = Cluster::of(&arguments.place.inventory).await?.reader();
     let looked = JobReader::at(&reader, namespace)
         .all(&JobKind::ALL)

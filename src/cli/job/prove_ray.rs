@@ -34,7 +34,7 @@ pub async fn prove_ray_cluster(
     let prober = cluster.prober();
     let asked = RayProofRequest {
         prober: &prober,
-        namespace: &place.namespace,
+        namespace: place.namespace(),
         selector: found.kind.selector(&found.job),
         pools: list_rdma_pools(loaded)
             .into_iter()
@@ -45,7 +45,7 @@ pub async fn prove_ray_cluster(
         seconds: SECONDS,
     };
     let of_pods = asked.found().await.map_err(|error| error.diagnostic())?;
-    let (name, namespace) = (one_line(&found.job.name, 63), &place.namespace);
+    let (name, namespace) = (one_line(&found.job.name, 63), place.namespace());
     let words = format!("-i {} -n {namespace}", quote::quote_path(&place.inventory));
     let proof = check_ray_cluster(&of_pods, &name, &words);
     out::print_result(&match as_json {

@@ -52,7 +52,7 @@ impl JobOutputArguments {
     pub fn named(&self) -> Option<JobNameArguments> {
         let place = JobLocationArguments {
             inventory: self.inventory.clone()?,
-            namespace: self.namespace.clone(),
+            namespace: Some(self.namespace.clone()),
         };
         Some(JobNameArguments {
             job: self.job.clone()?,
@@ -97,7 +97,7 @@ impl JobOutputArguments {
             (Some(job), Some(inventory), _) => {
                 let place = JobLocationArguments {
                     inventory: inventory.clone(),
-                    namespace: self.namespace.clone(),
+                    namespace: Some(self.namespace.clone()),
                 };
                 let named = JobNameArguments {
                     job: job.clone(),
@@ -130,7 +130,7 @@ pub async fn read_job_output(
 ) -> Result<String, CommandFailure> {
     let reader = Cluster::of(&asked.place.inventory).await?.reader();
     let found = find_single_job(&reader, asked).await?;
-    let look = JobReader::at(&reader, &asked.place.namespace);
+    let look = JobReader::at(&reader, asked.place.namespace());
     let view = look
         .view(&found)
         .await
@@ -151,7 +151,9 @@ pub async fn read_job_output(
                 if is_cut {
                     unread.push(format!(
                         "{}: only its first 16 MiB were read; kubectl logs {} -n {} has all of it",
-                        pod.name, pod.name, asked.place.namespace
+                        pod.name,
+                        pod.name,
+                        asked.place.namespace()
                     ));
                 }
                 feed_log(&text, timed, &mut each);

@@ -79,7 +79,7 @@ fn read_submission(arguments: &Submit) -> Result<Submission, String> {
     };
     let bytes = files::read_limited(file, LIMIT_BYTES).map_err(|error| error.to_string())?;
     let text = String::from_utf8(bytes).map_err(|_| "it is no text".to_owned())?;
-    parse_submission(&text, Some(&arguments.place.namespace))
+    parse_submission(&text, arguments.place.namespace.as_deref())
 }
 
 /// Prints what was made, and before it what the API server warns of.

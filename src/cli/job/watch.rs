@@ -77,7 +77,7 @@ pub async fn run(arguments: &JobWatchArguments) -> Result<Exit, CommandFailure> 
         &format!(
             "-i {} -n {}",
             quote::quote_path(&place.inventory),
-            place.namespace
+            place.namespace()
         ),
     )
     .await

@@ -51,13 +51,19 @@ pub enum JobSubmissionOutcome {
 }
 
 /// The job in a text of YAML documents, as `job render` writes it; the error says what is wrong
-/// with the text. `namespace` counts where the text names none.
+/// with the text. `namespace` counts where the text names none, and no other is taken.
 pub fn parse_submission(text: &str, namespace: Option<&str>) -> Result<Submission, String> {
     let documents = parse_documents(text)?;
     let (kind, job) = find_main_job(&documents)?;
-    let namespace = match find_stated_namespace(&documents)? {
-        Some(stated) => stated,
-        None => namespace.unwrap_or("default").to_owned(),
+    let namespace = match (find_stated_namespace(&documents)?, namespace) {
+        (Some(stated), Some(asked)) if stated != asked => {
+            return Err(format!(
+                "it is of the namespace {}, and not of {asked}",
+                one_line(&stated, 63)
+            ));
+        }
+        (Some(stated), _) => stated,
+        (None, asked) => asked.unwrap_or("default").to_owned(),
     };
     let mut objects: Vec<(ObjectName, Value)> = Vec::new();
     for mut document in documents {
@@ -310,7 +316,9 @@ mod tests {
         );
         // What the text says of its namespace wins.
         let said = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, namespace: own}}";
-        assert_eq!(parse_submission(said, Some("ml")).unwrap().namespace, "own");
+        assert_eq!(parse_submission(said, None).unwrap().namespace, "own");
+        let other = parse_submission(said, Some("ml")).unwrap_err();
+        assert_eq!(other, "it is of the namespace own, and not of ml");
         for (text, why) in [
             ("", "there is no job in it"),
             (

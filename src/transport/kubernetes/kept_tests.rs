@@ -63,8 +63,9 @@ pub(super) fn store(
         object["metadata"]["uid"] = json!(path);
         object["metadata"]["resourceVersion"] =
             json!((before.as_ref().and_then(version).unwrap_or(1) + 1).to_string());
+        let said = merged(object.clone(), &json!({ "kind": "Any" }));
         kept.insert(path.to_owned(), object);
-        (200, head, "{}".to_owned())
+        (200, head, said.to_string())
     }
 }
 

@@ -445,12 +445,21 @@ impl KubernetesReply {
                 .is_some_and(|status| status["kind"] == "Status" && status["reason"] == "NotFound")
     }
 
-    /// False for the refusal of a gateway, or its way elsewhere: an API server refuses with a
-    /// Status, of which one that was cut may be too long to be read. What stands between us may
-    /// have passed the request on before.
+    /// False for what a gateway says of a write, its page for a login included: an API server
+    /// answers with the object, and refuses with a Status. One that was cut is known by its
+    /// beginning. What stands between us may have passed the request on before, or may not.
     fn is_of_api_server(&self) -> bool {
-        let is_status = || self.json().is_some_and(|said| said["kind"] == "Status");
-        matches!(self.status, 200..=299 | 401) || self.cut || is_status()
+        let is_well = (200..=299).contains(&self.status);
+        let begins_so = match (self.cut, is_well) {
+            (false, true) => self.json().is_some_and(|said| said["kind"].is_string()),
+            (false, false) => self.json().is_some_and(|said| said["kind"] == "Status"),
+            (true, true) => {
+                self.body.starts_with(b"{\"kind\":\"")
+                    || self.body.starts_with(b"{\"apiVersion\":\"")
+            }
+            (true, false) => self.body.starts_with(b"{\"kind\":\"Status\""),
+        };
+        self.status == 401 || begins_so
     }
 
     /// Whether it says how it stands with what was asked, whatever became of earlier tries: it is

@@ -300,7 +300,14 @@ async fn what_another_run_made_is_known_by_its_attempt() {
 /// The object goes, and a gateway answers for the server.
 #[tokio::test(start_paused = true)]
 async fn what_a_gateway_says_of_a_write_is_no_refusal() {
-    for (status, page) in [(404, "<html>default backend"), (301, ""), (403, "{}")] {
+    for (status, page) in [
+        (404, "<html>default backend".to_owned()),
+        (301, String::new()),
+        (403, "{}".to_owned()),
+        (403, "x".repeat(320 << 10)),
+        (202, String::new()),
+        (204, String::new()),
+    ] {
         let is_gone = Arc::new(Mutex::new(false));
         let (link, _) = link(move |method, path, _| {
             let mut is_gone = is_gone.lock().unwrap();
@@ -309,12 +316,32 @@ async fn what_a_gateway_says_of_a_write_is_no_refusal() {
                 Method::GET => read(path),
                 _ => {
                     *is_gone = true;
-                    (status, Vec::new(), page.to_owned())
+                    (status, Vec::new(), page.clone())
                 }
             }
         });
         let (code, _, said) = told(link.perform(&actions()[3], "t", None).await.unwrap());
         assert_eq!(code, 0, "{status}: {said}");
+    }
+}
+
+/// A page that lets somebody log in, in the place of the server's answer: nothing was written.
+#[tokio::test(start_paused = true)]
+async fn what_a_gateway_says_of_a_write_is_no_success() {
+    for (status, page) in [
+        (200, "<html>Sign in</html>".to_owned()),
+        (201, "{}".to_owned()),
+        (200, "x".repeat(1 << 20)),
+    ] {
+        for action in actions() {
+            let page = page.clone();
+            let (link, _) = link(move |method, path, _| match *method {
+                Method::GET => read(path),
+                _ => (status, Vec::new(), page.clone()),
+            });
+            let (code, _, said) = told(link.perform(&action, "t", None).await.unwrap());
+            assert_ne!(code, 0, "{status} {action:?}: {said}");
+        }
     }
 }
 

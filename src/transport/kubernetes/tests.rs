@@ -416,7 +416,7 @@ async fn an_apply_says_what_came_of_it() {
             (
                 201,
                 vec![("warning", "299 - \"old \\\"kind\\\"\"".to_owned())],
-                "{}".to_owned(),
+                says(201, "").2,
             ),
             (0, "old \"kind\"\n", ""),
         ),
@@ -463,7 +463,7 @@ async fn a_delete_is_of_one_uid_and_waits_until_it_is_gone() {
         let mut left = left.lock().unwrap();
         match *method {
             _ if path == "/apis/apps/v1" => kinds(),
-            Method::DELETE => (202, Vec::new(), "{}".to_owned()),
+            Method::DELETE => says(202, ""),
             _ if *left == 0 => says(404, ""),
             _ => {
                 *left -= 1;
@@ -514,7 +514,7 @@ async fn a_delete_is_of_one_uid_and_waits_until_it_is_gone() {
     assert_eq!(asked.lines().len(), 2, "it is looked at, and left alone");
     let (stays, _) = link(|method, path, _| match *method {
         _ if path == "/apis/apps/v1" => kinds(),
-        Method::DELETE => (202, Vec::new(), "{}".to_owned()),
+        Method::DELETE => says(202, ""),
         _ => there("x.y/z"),
     });
     let (code, _, stderr) = told(stays.perform(&delete, "t", None).await.unwrap());

@@ -43,18 +43,20 @@ pub(super) async fn open_nvue_link(
         read_only,
         guards,
     };
-    match link.get("/system").await? {
+    let reply = link.ask(Method::GET, "/system", String::new()).await?;
+    match (reply.status, parse_object(&reply)) {
+        // Whoever says so.
+        (404, _) | (_, Got::Nothing) => Err(link
+            .client
+            .none_here(format!("it answers 404 for {ROOT}/system"))),
         // Every switch has something to tell of its system.
-        Got::Tree(tree) if tree.as_object().is_none_or(Map::is_empty) => {
+        (_, Got::Tree(tree)) if tree.as_object().is_none_or(Map::is_empty) => {
             Err(link.client.server.unreachable(format!(
                 "what answers for {ROOT}/system tells nothing of a system"
             )))
         }
-        Got::Tree(_) => Ok(Arc::new(link)),
-        Got::Nothing => Err(link
-            .client
-            .none_here(format!("it answers 404 for {ROOT}/system"))),
-        Got::Refused(why) => Err(link.client.server.unreachable(why)),
+        (_, Got::Tree(_)) => Ok(Arc::new(link)),
+        (_, Got::Refused(why)) => Err(link.client.server.unreachable(why)),
     }
 }
 
@@ -68,13 +70,10 @@ enum Got {
 }
 
 impl NvueLink {
-    /// What stands at a path: an object, wherever NVUE has anything. What is none says nothing of
-    /// what is there.
+    /// What stands at a path.
     async fn get(&self, path: &str) -> Result<Got, TransportError> {
-        Ok(match self.ask(Method::GET, path, String::new()).await? {
-            Got::Tree(tree) if !tree.is_object() => Got::Refused("NVUE sent no object".to_owned()),
-            other => other,
-        })
+        let reply = self.ask(Method::GET, path, String::new()).await?;
+        Ok(parse_object(&reply))
     }
 
     /// Asks for a change. Whoever may log in may not do that by it (groups `nvshow`, `nvapply`:
@@ -84,14 +83,19 @@ impl NvueLink {
             Err(TransportError::LoginRefused {
                 switch: host, user, ..
             }) => Err(TransportError::ReadOnly { host, user }),
-            other => other,
+            reply => Ok(parse_reply(&reply?)),
         }
     }
 
-    async fn ask(&self, method: Method, path: &str, body: String) -> Result<Got, TransportError> {
+    async fn ask(
+        &self,
+        method: Method,
+        path: &str,
+        body: String,
+    ) -> Result<SwitchApiReply, TransportError> {
         let path = format!("{ROOT}{path}");
         let reason = match self.client.ask(method, &path, body).await {
-            Ok(reply) => return Ok(parse_reply(&reply)),
+            Ok(reply) => return Ok(reply),
             Err(SwitchApiFailure::NotTaken(error)) => return Err(error),
             Err(SwitchApiFailure::Lost(reason)) => reason,
             Err(SwitchApiFailure::TooMuch) => "it sent more than what is taken".to_owned(),
@@ -118,6 +122,21 @@ impl NvueLink {
     }
 }
 
+/// What stands at a path: an object, wherever NVUE has anything. What is none says nothing of what
+/// is there.
+fn parse_object(reply: &SwitchApiReply) -> Got {
+    match parse_reply(reply) {
+        Got::Tree(tree) if !tree.is_object() => Got::Refused("NVUE sent no object".to_owned()),
+        other => other,
+    }
+}
+
+/// NVUE says itself what it does not have; what stands before it says so of all that it does not let
+/// through (the errors of both: CumulusNetworks/docs, NVUE-API.md).
+fn is_error_document(reply: &SwitchApiReply) -> bool {
+    bounded_json::parse_bounded_json(&reply.body).is_some_and(|document| document.is_object())
+}
+
 /// What a reply means.
 fn parse_reply(reply: &SwitchApiReply) -> Got {
     match reply.status {
@@ -126,7 +145,8 @@ fn parse_reply(reply: &SwitchApiReply) -> Got {
             Some(tree) => Got::Tree(tree),
             None => Got::Refused("NVUE sent no JSON, or too many values".to_owned()),
         },
-        404 => Got::Nothing,
+        404 if is_error_document(reply) => Got::Nothing,
+        404 => Got::Refused("what answers 404 there is not NVUE".to_owned()),
         status => Got::Refused(format!(
             "NVUE answers {status}: {}",
             describe_nvue_refusal(reply)
@@ -221,5 +241,19 @@ mod tests {
         };
         assert!(matches!(answer(1000), Got::Tree(_)));
         assert!(matches!(answer(500_000), Got::Refused(_)));
+    }
+
+    /// A gateway that lets single places through hides what is configured at the others.
+    #[test]
+    fn nothing_is_there_only_where_nvue_says_so() {
+        let answer = |body: &str| {
+            let (status, body) = (404, body.as_bytes().to_vec());
+            parse_reply(&SwitchApiReply { status, body })
+        };
+        let own = r#"{"status": 404, "title": "Not Found", "detail": "The requested item does not exist."}"#;
+        assert!(matches!(answer(own), Got::Nothing));
+        for other in ["<html>404 Not Found</html>", "", "null"] {
+            assert!(matches!(answer(other), Got::Refused(_)), "{other}");
+        }
     }
 }
