@@ -4,8 +4,8 @@
 
 use super::context::Context;
 use super::preflight::{HostNow, connect_target};
-use super::shared::lock_ignoring_poison;
 use super::trouble;
+use railwright_base::mutex::lock_ignoring_poison;
 use railwright_base::{Diagnostic, Target, TargetKind};
 use railwright_observe::crowd;
 use railwright_state::LockHolder;

@@ -3,8 +3,8 @@
 use super::context::Context;
 use super::host_locks::beyond_reach;
 use super::preflight::connect_target;
-use super::shared::lock_ignoring_poison;
 use super::trouble;
+use railwright_base::mutex::lock_ignoring_poison;
 use railwright_base::text::one_line;
 use railwright_base::{Diagnostic, Redaction};
 use railwright_observe::crowd;

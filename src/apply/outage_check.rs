@@ -7,7 +7,8 @@
 use super::by_hand::{awaited_power_cycle, note_boot};
 use super::lock_steal::HeldLock;
 use super::preflight::{connect_target, read_record};
-use super::shared::{RunContext, lock_ignoring_poison};
+use super::shared::RunContext;
+use railwright_base::mutex::lock_ignoring_poison;
 use railwright_base::text::one_line;
 use railwright_base::{Target, TargetKind};
 use railwright_observe::crowd;

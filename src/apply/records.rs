@@ -6,8 +6,9 @@
 
 use super::change::Finish;
 use super::gatekeeper::GateResult;
-use super::shared::{RunContext, lock_ignoring_poison, lost_by};
+use super::shared::{RunContext, lost_by};
 use super::trouble;
+use railwright_base::mutex::lock_ignoring_poison;
 use railwright_base::{Diagnostic, Digest, Target, TargetKind, bounded_json, nodeset};
 use railwright_observe::crowd;
 use railwright_plan::{NodeKind, Outage, OutageCause, note_outage};

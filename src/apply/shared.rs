@@ -10,7 +10,7 @@ use super::records::Records;
 use super::resume::Decisions;
 use super::steps::{ScheduledStep, takes_out_of_service};
 use super::trouble::NextCommands;
-pub(super) use railwright_base::mutex::lock_ignoring_poison;
+use railwright_base::mutex::lock_ignoring_poison;
 use railwright_base::{Address, Diagnostic, Target, TargetKind};
 use railwright_plan::{AppliedResource, Member, OutageCause, Plan, PlanNode};
 use railwright_resource::{Read, ReadResults};

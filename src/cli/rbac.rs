@@ -10,7 +10,7 @@ use railwright_knowledge::spec::Sources;
 use railwright_plan::LastApplied;
 use railwright_report::diagnostic::print_diagnostics;
 use railwright_report::document::{self, RbacDocument};
-use railwright_report::rbac::{Purpose, RbacRole, RbacSubject};
+use railwright_report::rbac::{CONTROLLERS, Purpose, RbacRole, RbacSubject};
 use railwright_report::{self as report, out};
 use railwright_resource::kubernetes_object::access::{AccessLevel, ObjectUse, list_object_uses};
 use railwright_resource::kubernetes_object::build_cluster_object_name;
@@ -148,9 +148,6 @@ impl Rbac {
         }
     }
 }
-
-/// Where the accounts of Kubernetes' own controllers are.
-const CONTROLLERS: &str = "kube-system";
 
 /// The role of somebody who submits jobs, which needs none of the inventory's resources.
 fn build_jobs_role(arguments: &Rbac, session: &Session) -> RbacRole {

@@ -11,6 +11,9 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
+/// Where the accounts of Kubernetes' own controllers are.
+pub const CONTROLLERS: &str = "kube-system";
+
 /// Whose rights they are.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "kind")]
@@ -70,7 +73,7 @@ impl RbacSubject {
             RbacSubject::Group { name } => ("group", name),
             RbacSubject::ServiceAccount { namespace, name } => {
                 let is_reserved =
-                    namespace == "kube-system" && (purpose != Purpose::Observe || runs_programs);
+                    namespace == CONTROLLERS && (purpose != Purpose::Observe || runs_programs);
                 return is_reserved.then(|| {
                     format!(
                         "the service account {namespace}/{name} is in the namespace of Kubernetes' \

@@ -3,6 +3,7 @@
 //! lines `counter value` of its RDMA device. The world may read all of it.
 
 use super::Fact;
+use super::counters::PRINT_UPTIME;
 use railwright_base::quote::sh_words;
 use railwright_base::text::one_line;
 use serde::Serialize;
@@ -86,7 +87,7 @@ pub fn render_rail_traffic_script(netdevs: &[String]) -> String {
         .flat_map(|row| [row.received, row.sent].map(|name| format!("{}/{name}", row.folder)))
         .collect();
     format!(
-        r#"u=; {{ read -r u _ <"$R/proc/uptime"; }} 2>/dev/null; printf 'uptime %s\n' "$u"
+        r#"{PRINT_UPTIME}
 for n in {netdevs}; do printf 'port %s\n' "$n"
 [ -d "$R/sys/class/net/$n" ] || {{ echo absent; continue; }}
 w=$n; for l in "$R/sys/class/net/$n"/lower_*; do [ ! -e "$l" ] || w="$w ${{l##*/lower_}}"; done

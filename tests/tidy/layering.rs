@@ -3,7 +3,7 @@
 //! below them; one crate talks to targets, one touches the clock and files of this machine, one
 //! prints.
 
-use crate::{files, is_test, none, product_lines};
+use crate::{files, is_comment, is_test, none, product_lines};
 
 /// Rooms of `knowledge` and `jobs` from the ground up; rooms of one line may not use each other.
 const FLOORS: &[&[&str]] = &[
@@ -112,9 +112,7 @@ fn a_pure_crate_builds_on_pure_crates() {
 fn the_core_is_pure() {
     let mut findings = Vec::new();
     for (path, text) in source().filter(|(path, _)| PURE.contains(&room(path))) {
-        for (line, code) in
-            product_lines(&text).filter(|(_, code)| !code.trim_start().starts_with("//"))
-        {
+        for (line, code) in product_lines(&text).filter(|(_, code)| !is_comment(code)) {
             for word in IMPURE_WORDS.iter().filter(|word| code.contains(*word)) {
                 findings.push(format!("{path}:{line}: `{word}` in a pure room"));
             }
@@ -138,9 +136,7 @@ fn files_clock_and_processes_of_this_machine_are_touched_in_one_room() {
     for (path, text) in
         source().filter(|(path, _)| !["system", "lab", "transport"].contains(&room(path)))
     {
-        for (line, code) in
-            product_lines(&text).filter(|(_, code)| !code.trim_start().starts_with("//"))
-        {
+        for (line, code) in product_lines(&text).filter(|(_, code)| !is_comment(code)) {
             for word in words.iter().filter(|word| code.contains(*word)) {
                 findings.push(format!("{path}:{line}: `{word}` outside `system`"));
             }

@@ -56,6 +56,11 @@ fn is_test(path: &str) -> bool {
     path.ends_with("tests.rs") || path.contains("tests/")
 }
 
+/// A line that is a comment as a whole.
+fn is_comment(line: &str) -> bool {
+    line.trim_start().starts_with("//")
+}
+
 /// The lines before the file's unit tests, with their numbers from 1.
 fn product_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.lines()

@@ -1,6 +1,6 @@
 //! Paths in comments, such as `plan::file::parse_plan_file`, lead to what is there.
 
-use crate::{files, none};
+use crate::{files, is_comment, none};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The words of a file's code, without those of its comments.
@@ -8,10 +8,6 @@ fn words_of_code(text: &str) -> BTreeSet<&str> {
     let code = text.lines().filter(|line| !is_comment(line));
     code.flat_map(|line| line.split(|c: char| !is_word_character(c)))
         .collect()
-}
-
-fn is_comment(line: &str) -> bool {
-    line.trim_start().starts_with("//")
 }
 
 fn is_word_character(c: char) -> bool {

@@ -8,6 +8,7 @@ use railwright_base::nodeset;
 use railwright_base::text::{clean_line, format_count};
 use railwright_plan::{Member, PlanNode};
 use railwright_resource::Action;
+use railwright_resource::body::read_text_field;
 use railwright_resource::switch::edit::SwitchEdit;
 use railwright_resource::switch::sonic::edit::build_json_patch;
 use railwright_resource::switch::{SwitchSystem, cumulus, eos};
@@ -152,7 +153,11 @@ fn list_sonic_patch_lines(edits: &[SwitchEdit]) -> Vec<String> {
         .flatten()
     {
         let mut words = Vec::new();
-        for word in read_text_field(operation, "path").split('/').skip(1) {
+        for word in read_text_field(operation, "path")
+            .unwrap_or_default()
+            .split('/')
+            .skip(1)
+        {
             words.push(unescape_step(word));
         }
         let value = match operation.get("value") {
@@ -161,7 +166,9 @@ fn list_sonic_patch_lines(edits: &[SwitchEdit]) -> Vec<String> {
         };
         let name = mask_port(&mut words);
         let key = (
-            read_text_field(operation, "op").to_owned(),
+            read_text_field(operation, "op")
+                .unwrap_or_default()
+                .to_owned(),
             words.join("/"),
             value,
         );
@@ -173,11 +180,6 @@ fn list_sonic_patch_lines(edits: &[SwitchEdit]) -> Vec<String> {
         lines.push(clean_line(format!("{op:<7} /{path} {value}").trim_end()));
     }
     lines
-}
-
-fn read_text_field<'v>(operation: &'v Value, key: &str) -> &'v str {
-    let field = operation.get(key).and_then(Value::as_str);
-    field.unwrap_or_default()
 }
 
 /// Replaces the port in a path by a sign, and returns it; an empty text where there is none. Rows

@@ -1,6 +1,7 @@
 //! What a host counts: the statistics of its netdevs, and `hw_counters` of the RDMA devices on
 //! them. The world may read both.
 
+use super::PRINT_UPTIME;
 use super::names::HW_COUNTERS;
 use railwright_base::quote::sh_words;
 
@@ -9,7 +10,7 @@ use railwright_base::quote::sh_words;
 pub fn render_host_counters_script(netdevs: &[String]) -> String {
     let files: Vec<&str> = HW_COUNTERS.iter().map(|row| row.name).collect();
     format!(
-        r#"u=; {{ read -r u _ <"$R/proc/uptime"; }} 2>/dev/null; printf 'uptime %s\n' "$u"
+        r#"{PRINT_UPTIME}
 for n in {netdevs}; do printf 'port %s\n' "$n"
 [ -d "$R/sys/class/net/$n" ] || {{ echo absent; continue; }}
 command -v ethtool >/dev/null 2>&1 && ethtool -S "$n" 2>/dev/null | grep -E 'pause|discard|pfc_ena|xoff' | sed 's/^ *//; s/: / /'

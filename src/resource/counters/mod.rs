@@ -7,7 +7,7 @@
 mod host;
 pub mod names;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use super::{Fact, Read, ReadResults};
 use names::{CounterKey, VendorCounter, Width};
@@ -34,6 +34,10 @@ impl CounterSampleOrdinal {
         }
     }
 }
+
+/// The line of a script that prints how long its target has been up.
+pub(crate) const PRINT_UPTIME: &str =
+    r#"u=; { read -r u _ <"$R/proc/uptime"; } 2>/dev/null; printf 'uptime %s\n' "$u""#;
 
 /// Ports beyond so many of one target are not taken in: the largest switches have 512.
 const PORTS_MAX: usize = 4096;

@@ -16,7 +16,12 @@ fn read(sample: CounterSampleOrdinal) -> Read {
     }
 }
 
-fn between(first: &str, second: &str, rows: &[VendorCounter]) -> Result<Movement, String> {
+/// What moved between these two answers of a target.
+pub(crate) fn diff_counter_texts(
+    read: impl Fn(CounterSampleOrdinal) -> Read,
+    [first, second]: [&str; 2],
+    rows: &[VendorCounter],
+) -> Result<Movement, String> {
     let mut answers = ReadResults::default();
     for (sample, out) in [
         (CounterSampleOrdinal::First, first),
@@ -31,6 +36,10 @@ fn between(first: &str, second: &str, rows: &[VendorCounter]) -> Result<Movement
         );
     }
     diff_counter_samples(&answers, rows, read)
+}
+
+fn between(first: &str, second: &str, rows: &[VendorCounter]) -> Result<Movement, String> {
+    diff_counter_texts(read, [first, second], rows)
 }
 
 fn moved(first: &str, second: &str) -> PortCounterIncrease {

@@ -2,6 +2,7 @@
 //! counters` up to 5.4, and `... qos pfc-watchdog status` from 5.6 on (CumulusNetworks/docs:
 //! content/nvue-reference/Show-Commands/QoS.md).
 
+use crate::counters::PRINT_UPTIME;
 use crate::counters::names::{Meter, VendorCounter, new_64_bit_counter};
 use railwright_base::quote::{quote_for_shell, sh_words};
 use railwright_base::text::one_line;
@@ -40,7 +41,7 @@ const PROGRAM: &str = include_str!("nvue_counters.py");
 pub fn render_cumulus_counters_script(ports: &[String]) -> String {
     format!(
         "command -v nv >/dev/null || exit 69\n\
-         u=; {{ read -r u _ <\"$R/proc/uptime\"; }} 2>/dev/null; printf 'uptime %s\\n' \"$u\"\n\
+         {PRINT_UPTIME}\n\
          python3 -c {} {}\n",
         quote_for_shell(PROGRAM),
         sh_words(ports.iter().map(String::as_str))

@@ -7,6 +7,7 @@
 //! `VerifyInterfaceDiscards`). A switch without such counters refuses the command, and each chip
 //! knows one of the two that tell what queues dropped.
 
+use crate::counters::PRINT_UPTIME;
 use crate::counters::names::{Meter, VendorCounter, new_64_bit_counter};
 use railwright_base::quote::{quote_for_shell, sh_words};
 
@@ -29,7 +30,7 @@ const PROGRAM: &str = include_str!("eos_counters.py");
 pub fn render_eos_counters_script(ports: &[String]) -> String {
     format!(
         "command -v FastCli >/dev/null || exit 69\n\
-         u=; {{ read -r u _ <\"$R/proc/uptime\"; }} 2>/dev/null; printf 'uptime %s\\n' \"$u\"\n\
+         {PRINT_UPTIME}\n\
          $(command -v python3 || echo python) -c {} {}\n",
         quote_for_shell(PROGRAM),
         sh_words(ports.iter().map(String::as_str))
@@ -40,12 +41,10 @@ pub fn render_eos_counters_script(ports: &[String]) -> String {
 mod tests {
     use super::*;
     use crate::counters::names::{CounterKey, Meter};
-    use crate::counters::{
-        CounterSampleOrdinal, Movement, TargetCounterSample, diff_counter_samples,
-        parse_counter_sample,
-    };
+    use crate::counters::tests::diff_counter_texts;
+    use crate::counters::{Movement, TargetCounterSample, parse_counter_sample};
     use crate::switch::SwitchSystem;
-    use crate::{AnswerStatus, Fact, Read, ReadResult, ReadResults};
+    use crate::{Fact, Read};
     use std::process::Command;
 
     const PFC: &str = "show priority-flow-control counters detail";
@@ -101,20 +100,9 @@ mod tests {
             ports: Vec::new(),
             sample,
         };
-        let mut answers = ReadResults::default();
-        for (sample, said) in [
-            (CounterSampleOrdinal::First, first),
-            (CounterSampleOrdinal::Second, second),
-        ] {
-            answers.insert(
-                read(sample).key(),
-                ReadResult {
-                    status: AnswerStatus::Exit(0),
-                    out: printed(said),
-                },
-            );
-        }
-        diff_counter_samples(&answers, SwitchSystem::Eos.counter_names(), read).unwrap()
+        let printed = [printed(first), printed(second)];
+        let texts = [printed[0].as_str(), printed[1].as_str()];
+        diff_counter_texts(read, texts, SwitchSystem::Eos.counter_names()).unwrap()
     }
 
     /// All commands in the forms of the sources, with these numbers.

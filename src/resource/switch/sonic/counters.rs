@@ -2,6 +2,7 @@
 //! a script to Redis, as SONiC's own tools do (sonic-net/sonic-utilities: scripts/fast-reboot,
 //! `backup_database`); one call a counter would take minutes. The script has `hget` alone.
 
+use crate::counters::PRINT_UPTIME;
 use crate::counters::names::{Meter, VendorCounter, new_64_bit_counter};
 use railwright_base::quote::{quote_for_shell, sh_words};
 
@@ -32,7 +33,7 @@ const MAPS: [(&str, &str); 3] = [
 pub fn render_sonic_counters_script(ports: &[String]) -> String {
     format!(
         "command -v sonic-db-cli >/dev/null || exit 69\n\
-         u=; {{ read -r u _ <\"$R/proc/uptime\"; }} 2>/dev/null; printf 'uptime %s\\n' \"$u\"\n\
+         {PRINT_UPTIME}\n\
          sonic-db-cli COUNTERS_DB EVAL {lua} 0 {ports}\n",
         lua = quote_for_shell(&render_counters_lua()),
         ports = sh_words(ports.iter().map(String::as_str))
