@@ -19,7 +19,7 @@ use railwright_resource::kubernetes_object::known_kinds::KnownKinds;
 use railwright_resource::kubernetes_object::request::{KubernetesRead, ObjectName, REFUSED};
 use railwright_resource::kubernetes_object::rule::{RbacRule, build_rbac_rules};
 use railwright_resource::{Read, Reading, kind_named};
-use railwright_transport::{Reader, TransportError};
+use railwright_transport::{Reader, TargetAccess, TransportError};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Rules that are named; the rest is counted.
@@ -66,7 +66,7 @@ pub async fn check_access_rights(
         rights.extend(list_node_rights(node, target));
     }
     let access = context.hosts.get(cluster);
-    let access = access.and_then(|access| access.cluster.as_ref());
+    let access = access.and_then(TargetAccess::cluster);
     let keeps = access.map_or("", |access| access.keeps.as_str());
     rights.extend(list_keeper_rights(keeps, reader, has_record).await?);
     let (lacking, unanswered) = find_missing_rights(&rights, reader).await?;

@@ -26,7 +26,7 @@ use railwright_resource::ReadResults;
 use railwright_state::NodeOutcome;
 use railwright_state::journal_writer::JournalError;
 use railwright_state::run_status::StepIntent;
-use railwright_transport::{HostAccess, TransportError, Writer};
+use railwright_transport::{TargetAccess, TransportError, Writer};
 use std::collections::BTreeSet;
 
 /// How a step ended, with what is to be remembered and said.
@@ -121,7 +121,7 @@ impl<'a> ChangeStep<'a> {
     }
 
     /// How its target is reached, where the inventory has it.
-    fn access(&self) -> Option<&'a HostAccess> {
+    fn access(&self) -> Option<&'a TargetAccess> {
         self.shared.context.hosts.get(self.host)
     }
 

@@ -9,7 +9,7 @@ use railwright_state::lock::HEARTBEAT_S;
 use railwright_state::{NodeOutcome, OrderKind, Skip, StateFolder};
 use railwright_system::clock::Clock;
 use railwright_system::signals;
-use railwright_transport::{Connector, HostAccess, Secrets};
+use railwright_transport::{Connector, Secrets, TargetAccess};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -81,7 +81,7 @@ pub struct Context {
     /// The secrets that the connections carry.
     pub secrets: Arc<Secrets>,
     /// How to reach each host, by its name in the spec.
-    pub hosts: BTreeMap<String, HostAccess>,
+    pub hosts: BTreeMap<String, TargetAccess>,
     /// Hosts by the names of their nodes in the cluster.
     pub nodes: BTreeMap<String, Target>,
     /// Proves hosts.
@@ -104,7 +104,7 @@ impl Context {
     pub fn target(&self, name: &str) -> Target {
         self.hosts
             .get(name)
-            .map_or_else(|| Target::host(name), HostAccess::target)
+            .map_or_else(|| Target::host(name), TargetAccess::target)
     }
 
     /// The lock of the host or cluster of this name.

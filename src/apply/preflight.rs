@@ -16,7 +16,7 @@ use railwright_resource::host::{MachineIdReading, RunningMachine, decode_host_fa
 use railwright_resource::{AnswerStatus, Read, ReadResults};
 use railwright_state::{ClusterLock, LockHolder, TargetIdentity, TargetRecord};
 use railwright_system::clock;
-use railwright_transport::{Fence, HostAccess, Locker, Reader, RecordReading, TransportError};
+use railwright_transport::{Fence, Locker, Reader, RecordReading, TargetAccess, TransportError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
@@ -173,7 +173,10 @@ fn add_host_result(
                 record,
                 warnings,
             } = *ready;
-            let locked = context.hosts.get(host).is_none_or(HostAccess::keeps_locks);
+            let locked = context
+                .hosts
+                .get(host)
+                .is_none_or(TargetAccess::keeps_locks);
             let host = host.to_owned();
             sink(RunEvent::HostReady {
                 host: host.clone(),

@@ -13,7 +13,7 @@ use railwright_report as report;
 use railwright_resource::switch::{SwitchSystem, decode_switch_neighbours};
 use railwright_resource::{Read, TargetObservation, lldp};
 use railwright_session::{Inventory, secrets};
-use railwright_transport::{HostAccess, TargetContact};
+use railwright_transport::{TargetAccess, TargetContact};
 use railwright_verify::cabling::{DeviceLldpView, Silent, Views};
 use std::collections::BTreeMap;
 
@@ -196,7 +196,7 @@ pub async fn read_neighbours(
 }
 
 /// Nothing where the device is not reached.
-fn request_neighbours(access: Option<HostAccess>, read: Read) -> Option<HostRequest> {
+fn request_neighbours(access: Option<TargetAccess>, read: Read) -> Option<HostRequest> {
     Some(HostRequest {
         access: access?,
         reads: vec![read],

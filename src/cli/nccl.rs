@@ -9,7 +9,7 @@ use railwright_base::{Diagnostic, nodeset};
 use railwright_knowledge::spec::model::NcclTests;
 use railwright_knowledge::spec::{Sources, nccl};
 use railwright_session::Inventory;
-use railwright_transport::HostAccess;
+use railwright_transport::TargetAccess;
 use railwright_verify::nccl::NcclExpectations;
 use railwright_verify::nccl_run::{NcclRun, NcclWork, group_wave_hosts};
 use railwright_workload::{HostJob, HostJobParts, HostKind, NcclTest, RequestPlaces, on_hosts};
@@ -110,18 +110,18 @@ impl Nccl {
 
     /// The hosts, this machine first where it is one of them: mpirun starts there without a login,
     /// and no other host can log in to it.
-    fn list_accesses(&self, inventory: &Inventory, hosts: &[String]) -> Vec<HostAccess> {
-        let mut accesses: Vec<HostAccess> = hosts
+    fn list_accesses(&self, inventory: &Inventory, hosts: &[String]) -> Vec<TargetAccess> {
+        let mut accesses: Vec<TargetAccess> = hosts
             .iter()
             .filter_map(|name| inventory.access(inventory.loaded.host(name)?))
             .collect();
-        accesses.sort_by_key(|access| !access.local);
+        accesses.sort_by_key(|access| !access.is_this_machine());
         accesses
     }
 
     fn render_job(
         &self,
-        accesses: &[HostAccess],
+        accesses: &[TargetAccess],
     ) -> Result<(HostJobParts, Sources), CommandFailure> {
         let words = self.tests.words();
         let test = NcclTest {
@@ -139,7 +139,7 @@ impl Nccl {
                 .collect(),
             addresses: accesses
                 .iter()
-                .map(|access| access.address.clone())
+                .map(|access| access.address().to_owned())
                 .collect(),
             environment: Vec::new(),
             gpus: None,

@@ -336,7 +336,7 @@ async fn resolve_kinds(
     let access = session
         .inventory
         .accesses()
-        .find(|access| access.cluster.is_some());
+        .find(|access| access.cluster().is_some());
     let access = access.ok_or_else(|| report_no_cluster(session))?;
     let answered = match new_connector(TargetContact::begin()).connect(&access).await {
         Ok(link) => Reader::new(link).read(&questions).await,

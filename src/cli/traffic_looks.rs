@@ -1,6 +1,6 @@
 //! Looks at the counters of rails, one after the other, and what passed between them.
 
-use railwright_base::Target;
+use railwright_base::{Target, TargetKind};
 use railwright_knowledge::spec::Host;
 use railwright_observe::{self as observe, HostRequest};
 use railwright_resource::traffic::RailTrafficSample;
@@ -30,7 +30,7 @@ pub fn build_traffic_requests(
 ) -> Vec<HostRequest> {
     let mut requests = Vec::new();
     for access in inventory.accesses() {
-        if access.switch || access.cluster.is_some() {
+        if access.target().kind != TargetKind::Host {
             continue;
         }
         let Some(host) = hosts.iter().find(|host| *host.name == *access.name) else {

@@ -1,7 +1,7 @@
 //! `railwright verify fabric`.
 
 use super::{CommandFailure, Exit, cables, output, recording};
-use railwright_base::{Diagnostic, Target, text};
+use railwright_base::{Diagnostic, Target, TargetKind, text};
 use railwright_knowledge::spec::Host;
 use railwright_observe::{self as observe, HostRequest};
 use railwright_report::diagnostic::print_diagnostics;
@@ -260,17 +260,15 @@ fn build_link_requests(
             continue;
         };
         let ports: Vec<String> = ports.iter().cloned().collect();
-        let reads = if access.cluster.is_some() {
-            Vec::new()
-        } else if access.switch {
-            match inventory.system_of(&access.name) {
+        let reads = match access.target().kind {
+            TargetKind::Switch => match inventory.system_of(&access.name) {
                 Some(system) => list_switch_reads(system, ports, sample, counts),
                 None => Vec::new(),
+            },
+            TargetKind::Host if asked.contains(&*access.name) => {
+                list_host_reads(ports, sample, counts)
             }
-        } else if asked.contains(&*access.name) {
-            list_host_reads(ports, sample, counts)
-        } else {
-            Vec::new()
+            _ => Vec::new(),
         };
         if !reads.is_empty() {
             requests.push(HostRequest { access, reads });

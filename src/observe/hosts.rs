@@ -10,7 +10,7 @@ use railwright_resource::{
 use railwright_state::host_record::HOST_RECORD_PATH;
 use railwright_system::clock;
 use railwright_transport::{
-    BoxFuture, Connector, HostAccess, Reader, RecordReading, TransportError,
+    BoxFuture, Connector, Reader, RecordReading, TargetAccess, TransportError,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -26,7 +26,7 @@ const HOST_LIMIT_S: u32 = 600;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostRequest {
     /// How to reach it.
-    pub access: HostAccess,
+    pub access: TargetAccess,
     /// What to ask.
     pub reads: Vec<Read>,
 }
@@ -183,7 +183,7 @@ mod tests {
     impl Connector for Behaving {
         fn connect<'a>(
             &'a self,
-            access: &'a HostAccess,
+            access: &'a TargetAccess,
         ) -> BoxFuture<'a, Result<Arc<dyn HostLink>, TransportError>> {
             Box::pin(async move {
                 let host = access.name.clone();
@@ -267,7 +267,7 @@ mod tests {
                 ssh,
             };
             let access =
-                HostAccess::from_spec(&host, std::path::Path::new("/inventory"), None).unwrap();
+                TargetAccess::of_host(&host, std::path::Path::new("/inventory"), None).unwrap();
             HostRequest {
                 access,
                 reads: vec![Read::Boot, Read::Boot],

@@ -14,7 +14,7 @@ use railwright_knowledge::spec::{self, Host, LoadedSpec, Problems, Sources, Swit
 use railwright_plan::model::InventoryOrigin;
 use railwright_resource::switch::SwitchSystem;
 use railwright_system::{environment, folder};
-use railwright_transport::{self as transport, HostAccess};
+use railwright_transport::{self as transport, TargetAccess};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -61,8 +61,8 @@ impl Inventory {
     }
 
     /// How to reach a host, where it is reached.
-    pub fn access(&self, host: &Host) -> Option<HostAccess> {
-        HostAccess::from_spec(
+    pub fn access(&self, host: &Host) -> Option<TargetAccess> {
+        TargetAccess::of_host(
             host,
             &self.folder,
             environment::find_home_folder().as_deref(),
@@ -71,8 +71,8 @@ impl Inventory {
     }
 
     /// How to reach a switch, where it is reached.
-    pub fn access_of_switch(&self, switch: &SwitchNode) -> Option<HostAccess> {
-        HostAccess::of_switch(
+    pub fn access_of_switch(&self, switch: &SwitchNode) -> Option<TargetAccess> {
+        TargetAccess::of_switch(
             switch,
             &self.folder,
             environment::find_home_folder().as_deref(),
@@ -91,7 +91,7 @@ impl Inventory {
     }
 
     /// As who reads, where somebody else than the spec names does.
-    fn as_reader(&self, access: HostAccess) -> HostAccess {
+    fn as_reader(&self, access: TargetAccess) -> TargetAccess {
         match &self.read_as {
             Some(user) => access.read_as(user),
             None => access,
@@ -99,13 +99,13 @@ impl Inventory {
     }
 
     /// How to reach every target, in the spec's order.
-    pub fn accesses(&self) -> impl Iterator<Item = HostAccess> {
+    pub fn accesses(&self) -> impl Iterator<Item = TargetAccess> {
         let kubernetes = self
             .loaded
             .kubernetes_name()
             .zip(self.loaded.spec.kubernetes.as_ref());
         let cluster = kubernetes.map(|(name, kubernetes)| {
-            HostAccess::of_cluster(
+            TargetAccess::of_cluster(
                 name,
                 &self.loaded.spec,
                 kubernetes,

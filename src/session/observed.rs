@@ -11,7 +11,7 @@ use railwright_resource::{DesiredResource, Observation, Read};
 use railwright_state::host_record::HOST_RECORD_PATH;
 use railwright_state::{ClusterState, Recognition};
 use railwright_system::{clock, descriptors};
-use railwright_transport::{HostAccess, TargetContact};
+use railwright_transport::{TargetAccess, TargetContact};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Hosts that are read at the same time, where enough files may be open.
@@ -143,7 +143,11 @@ impl Session {
             .collect()
     }
 
-    fn list_reads(&self, access: &HostAccess, of_resources: Option<&BTreeSet<Read>>) -> Vec<Read> {
+    fn list_reads(
+        &self,
+        access: &TargetAccess,
+        of_resources: Option<&BTreeSet<Read>>,
+    ) -> Vec<Read> {
         let mut reads: Vec<Read> = of_resources.into_iter().flatten().cloned().collect();
         reads.push(Read::File {
             path: HOST_RECORD_PATH.to_owned(),
@@ -153,7 +157,7 @@ impl Session {
         }
         // Which hosts are nodes that a rollout has to empty, and which an earlier run left
         // cordoned.
-        if access.cluster.is_some() {
+        if access.cluster().is_some() {
             reads.push(Read::Kubernetes(KubernetesRead::Nodes));
         }
         reads

@@ -13,7 +13,7 @@ use railwright_knowledge::module::context::KEY_IS_ABSENT;
 use railwright_resource::Observation;
 use railwright_state::StateFolder;
 use railwright_system::clock;
-use railwright_transport::{HostAccess, TargetContact, TransportError};
+use railwright_transport::{TargetContact, TransportError};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -210,12 +210,15 @@ fn first_place(diagnostic: &Diagnostic) -> Option<(&str, std::ops::Range<usize>)
 
 fn refuse_reader(inventory: &Inventory) -> Result<(), SessionError> {
     let mut accesses = inventory.accesses();
-    match accesses.find(|access| access.read_only && access.cluster.is_none()) {
-        Some(HostAccess {
-            name: host, user, ..
-        }) => Err(SessionError::refused(vec![
-            TransportError::ReadOnly { host, user }.diagnostic(),
-        ])),
+    let reader = accesses.find_map(|access| {
+        let user = access.reader()?.to_owned();
+        Some(TransportError::ReadOnly {
+            host: access.name,
+            user,
+        })
+    });
+    match reader {
+        Some(error) => Err(SessionError::refused(vec![error.diagnostic()])),
         None => Ok(()),
     }
 }

@@ -2,9 +2,11 @@
 //! local`, the API of a switch, or an API server where it is no host at all.
 
 use super::api::ApiConnector;
+use super::kubernetes::KubernetesConnector;
+use super::local::open_local_link;
 use super::{
-    BoxFuture, Connector, HostAccess, HostLink, KubernetesConnector, LocalConnector, SshConnector,
-    TargetContact, TransportError,
+    BoxFuture, Connector, HostLink, SshConnector, TargetAccess, TargetContact, TargetReach,
+    TransportError,
 };
 use std::sync::Arc;
 
@@ -12,7 +14,6 @@ use std::sync::Arc;
 pub struct Connectors {
     contact: TargetContact,
     ssh: SshConnector,
-    local: LocalConnector,
     kubernetes: KubernetesConnector,
     api: ApiConnector,
 }
@@ -23,7 +24,6 @@ pub fn new_connector(contact: TargetContact) -> Arc<dyn Connector> {
     Arc::new(Connectors {
         contact,
         ssh: Default::default(),
-        local: Default::default(),
         kubernetes: Default::default(),
         api: Default::default(),
     })
@@ -32,16 +32,19 @@ pub fn new_connector(contact: TargetContact) -> Arc<dyn Connector> {
 impl Connector for Connectors {
     fn connect<'a>(
         &'a self,
-        access: &'a HostAccess,
+        access: &'a TargetAccess,
     ) -> BoxFuture<'a, Result<Arc<dyn HostLink>, TransportError>> {
         self.contact.lift_ceiling();
-        match access {
-            HostAccess {
-                cluster: Some(_), ..
-            } => self.kubernetes.connect(access),
-            HostAccess { api: Some(_), .. } => self.api.connect(access),
-            HostAccess { local: true, .. } => self.local.connect(access),
-            _ => self.ssh.connect(access),
-        }
+        let name = access.name.as_str();
+        Box::pin(async move {
+            match &access.reach {
+                TargetReach::ThisMachine { read_only, .. } => open_local_link(name, *read_only),
+                TargetReach::Host(ssh) | TargetReach::SwitchShell(ssh) => {
+                    self.ssh.connect(name, ssh).await
+                }
+                TargetReach::SwitchApi(api) => self.api.connect(name, api).await,
+                TargetReach::Cluster(cluster) => self.kubernetes.connect(name, cluster).await,
+            }
+        })
     }
 }

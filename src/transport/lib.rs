@@ -9,7 +9,7 @@
 //!
 //! Ways to a target: `connectors` chooses among `ssh`, `local`, `api` (switches over NVUE and eAPI)
 //! and `kubernetes` (API servers; a map of its own); `sim` is the fleet in memory. `contact` is the
-//! leave that a command needs to contact anything, `access` says how to reach a host, `diagnose`
+//! leave that a command needs to contact anything, `access` says how to reach a target, `diagnose`
 //! words what went wrong.
 //!
 //! On a host: `link` renders what is asked for into a script, `shell` frames it, bounds what comes
@@ -45,13 +45,11 @@ mod step;
 mod target_lock;
 mod writer;
 
-pub use access::resolve_spec_path;
+pub use access::{ClusterAccess, SshAccess, TargetAccess, TargetReach, resolve_spec_path};
 pub use api::{ApiAccess, CertificatePin, Password};
 pub use connectors::{Connectors, new_connector};
 pub use contact::TargetContact;
 pub use fenced_script::RECORD_LIMIT_BYTES;
-pub use kubernetes::KubernetesConnector;
-pub use local::LocalConnector;
 pub use secrets::Secrets;
 pub use ssh::SshConnector;
 pub use target_lock::{
@@ -65,63 +63,11 @@ use railwright_resource::probe::Probe;
 use railwright_resource::{Action, Read, ReadResults};
 use std::collections::BTreeSet;
 use std::future::Future;
-use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 
 /// A boxed future: keeps the compiler's work small at room borders.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
-
-/// How to reach one host; made from the spec (`HostAccess::from_spec`). Empty text and port 0 are
-/// left open: they are filled in by `ssh -G` where `ssh_config` is set, and then by the usual
-/// values.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HostAccess {
-    /// The host's name in the spec.
-    pub name: String,
-    /// What to connect to: a name or an address.
-    pub address: String,
-    /// The TCP port; 0 is open, 22 in the end.
-    pub port: u16,
-    /// The remote user, `root` when left open; anyone but root acts through `sudo -n`.
-    pub user: String,
-    /// Private key files, absolute; the agent is asked first. When open, the usual ones of the home
-    /// folder.
-    pub identities: Vec<String>,
-    /// The known_hosts file with the pinned keys, absolute. When open, the user's and the system's.
-    pub known_hosts: String,
-    /// `[user@]host[:port]` of the jump hosts, first hop first; each checked like the target.
-    pub jump: Vec<String>,
-    /// Ask `ssh -G` for what the inventory leaves open.
-    pub ssh_config: bool,
-    /// This machine itself: no SSH at all.
-    pub local: bool,
-    /// Seconds until a connection attempt is given up.
-    pub connect_timeout_s: u32,
-    /// The user may only read: nothing is started through `sudo` but the exact commands of its
-    /// lines in sudoers.
-    pub read_only: bool,
-    /// It is no host: the API server of a Kubernetes cluster.
-    pub cluster: Option<ClusterAccess>,
-    /// It is no host: a switch, whose system is a Linux with a shell.
-    pub switch: bool,
-    /// The shell of that switch is reached over its API, not over SSH.
-    pub api: Option<ApiAccess>,
-}
-
-/// How to reach the API server of a Kubernetes cluster.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ClusterAccess {
-    /// The kubeconfig file, absolute; when open, `$KUBECONFIG`, `~/.kube/config`, or the cluster
-    /// that we run in.
-    pub kubeconfig: Option<String>,
-    /// The context of it; when open, its current one.
-    pub context: Option<String>,
-    /// The name of the Lease and the Secret in which the cluster keeps our lock and record.
-    pub keeps: String,
-    /// The inventory's folder, absolute: where charts lie that the spec names by a path.
-    pub folder: PathBuf,
-}
 
 /// Why there is no answer. A dropped connection is `Lost`: the outcome of what ran is unknown,
 /// never failed.
@@ -401,7 +347,7 @@ pub trait Connector: Send + Sync {
     /// path. Of an API server, what is known of it and of us may be used again.
     fn connect<'a>(
         &'a self,
-        access: &'a HostAccess,
+        access: &'a TargetAccess,
     ) -> BoxFuture<'a, Result<Arc<dyn HostLink>, TransportError>>;
 }
 

@@ -182,29 +182,14 @@ impl<S: Shell> HostLink for ShellLink<S> {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Connector as _, ExecutionOutcome, HostAccess, LocalConnector};
+    use crate::ExecutionOutcome;
+    use crate::local::open_local_link;
     use railwright_resource::probe::Probe;
 
     /// A unit or sudo would show limits of their own: the probe must see those of the login.
     #[tokio::test]
     async fn a_login_is_judged_in_the_login_itself() {
-        let access = HostAccess {
-            name: "here".into(),
-            address: "local".into(),
-            port: 22,
-            user: "root".into(),
-            identities: vec![],
-            known_hosts: String::new(),
-            jump: vec![],
-            ssh_config: false,
-            local: true,
-            read_only: false,
-            connect_timeout_s: 5,
-            cluster: None,
-            switch: false,
-            api: None,
-        };
-        let link = LocalConnector.connect(&access).await.unwrap();
+        let link = open_local_link("here", false).unwrap();
         let probe = Probe::ModuleCheck {
             script: "ulimit -l".to_owned(),
         };

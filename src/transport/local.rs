@@ -5,31 +5,20 @@ use super::link::ShellLink;
 use super::shell::{
     ERROR_KEPT, FramedScript, OUTPUT_KEPT, OUTPUT_TAKEN, Shell, ShellEnd, ShellOutput,
 };
-use super::{BoxFuture, Connector, HostAccess, HostLink, TransportError};
+use super::{BoxFuture, HostLink, TransportError};
 use railwright_system::{fed, process};
 use std::os::unix::process::ExitStatusExt as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Opens links to this machine.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct LocalConnector;
-
-impl Connector for LocalConnector {
-    fn connect<'a>(
-        &'a self,
-        access: &'a HostAccess,
-    ) -> BoxFuture<'a, Result<Arc<dyn HostLink>, TransportError>> {
-        Box::pin(async move {
-            let shell = LocalShell {
-                host: access.name.clone(),
-                user: query_own_identity("-un")?,
-                root: query_own_identity("-u")? == "0",
-                read_only: access.read_only,
-            };
-            Ok(Arc::new(ShellLink::new(shell)) as Arc<dyn HostLink>)
-        })
-    }
+/// A link to this machine, which the spec calls by this name.
+pub fn open_local_link(host: &str, read_only: bool) -> Result<Arc<dyn HostLink>, TransportError> {
+    Ok(Arc::new(ShellLink::new(LocalShell {
+        host: host.to_owned(),
+        user: query_own_identity("-un")?,
+        root: query_own_identity("-u")? == "0",
+        read_only,
+    })))
 }
 
 /// What `id` answers with this option.

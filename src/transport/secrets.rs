@@ -4,8 +4,8 @@
 //! they are: they know the secrets, and `resource::redacted_assessment` takes those out after.
 
 use super::{
-    ApiAccess, BoxFuture, Connector, ExecutionOutcome, Fence, HostAccess, HostLink, TransportError,
-    Upkeep,
+    BoxFuture, Connector, ExecutionOutcome, Fence, HostLink, TargetAccess, TargetReach,
+    TransportError, Upkeep,
 };
 use railwright_base::text::one_line;
 use railwright_base::{Diagnostic, Redaction, SealKey, secret};
@@ -124,21 +124,15 @@ impl Secrets {
     }
 
     /// The password with which the API of a switch is reached is filled in here alone.
-    fn fill_access(&self, access: &HostAccess) -> Result<HostAccess, TransportError> {
-        let Some(api) = &access.api else {
-            return Ok(access.clone());
-        };
-        let password = api.password.filled(|name| self.values.get(name).cloned());
-        let password = password.map_err(|name| TransportError::Local {
-            reason: format!("{}: {}", access.name, self.why(&name)),
-        })?;
-        Ok(HostAccess {
-            api: Some(ApiAccess {
-                password,
-                ..api.clone()
-            }),
-            ..access.clone()
-        })
+    fn fill_access(&self, access: &TargetAccess) -> Result<TargetAccess, TransportError> {
+        let mut filled = access.clone();
+        if let TargetReach::SwitchApi(api) = &mut filled.reach {
+            let password = api.password.filled(|name| self.values.get(name).cloned());
+            api.password = password.map_err(|name| TransportError::Local {
+                reason: format!("{}: {}", access.name, self.why(&name)),
+            })?;
+        }
+        Ok(filled)
     }
 
     fn why(&self, name: &str) -> String {
@@ -200,7 +194,7 @@ struct CarryingConnector {
 impl Connector for CarryingConnector {
     fn connect<'a>(
         &'a self,
-        access: &'a HostAccess,
+        access: &'a TargetAccess,
     ) -> BoxFuture<'a, Result<Arc<dyn HostLink>, TransportError>> {
         Box::pin(async move {
             let filled = self.secrets.fill_access(access)?;

@@ -8,7 +8,7 @@ use railwright_base::text::one_line;
 use railwright_resource::probe::Probe;
 use railwright_resource::probe_job::CHUNK_BYTES;
 use railwright_system::clock::{self, Deadline};
-use railwright_transport::{BoxFuture, Connector, HostAccess, Prober, TransportError};
+use railwright_transport::{BoxFuture, Connector, Prober, TargetAccess, TransportError};
 use railwright_workload::HostPart;
 use std::future::Future;
 use std::time::Duration;
@@ -81,7 +81,7 @@ struct Seat<'a> {
 /// Runs it to its end. `lines` is told whole lines of a host as they come; `stop` ends it.
 pub async fn run_host_job(
     connector: &dyn Connector,
-    parts: &[(HostAccess, HostPart)],
+    parts: &[(TargetAccess, HostPart)],
     limit_s: u32,
     lines: &mut (dyn FnMut(&str, &str) + Send),
     stop: impl Future<Output = ()>,

@@ -7,7 +7,7 @@ use super::nccl::{self, NcclExpectations, NcclLog, NcclLogDecoder};
 use super::result::{CheckOutcome, CheckResult, CheckVerdict, VerifyCheck};
 use railwright_base::nodeset;
 use railwright_base::text::{format_count, format_duration, one_line};
-use railwright_transport::{Connector, HostAccess};
+use railwright_transport::{Connector, TargetAccess};
 use railwright_workload::{HostPart, describe_missing_requirement};
 use serde::Serialize;
 use std::future::Future;
@@ -15,7 +15,7 @@ use std::future::Future;
 /// A run between hosts.
 pub struct NcclRun {
     /// The hosts and what each of them does; the first starts the others' processes.
-    pub parts: Vec<(HostAccess, HostPart)>,
+    pub parts: Vec<(TargetAccess, HostPart)>,
     /// Processes of all hosts together.
     pub ranks: u32,
     /// It is ended after so many seconds.

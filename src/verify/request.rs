@@ -1,7 +1,7 @@
 //! What is to be proven, as plain values made from the spec.
 
 use railwright_knowledge::catalog::rows::BandwidthRow;
-use railwright_transport::HostAccess;
+use railwright_transport::TargetAccess;
 
 /// The sort of GID that traffic must leave with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,7 +93,7 @@ pub struct ModuleCheck {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifyHost {
     /// How it is reached; also its name.
-    pub access: HostAccess,
+    pub access: TargetAccess,
     /// Its rails.
     pub rails: Vec<ExpectedRail>,
     /// Its GPUs.

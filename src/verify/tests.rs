@@ -10,8 +10,9 @@ use super::run::{VerifyEvent, verify_hosts};
 use super::{samples, verify_wave};
 use railwright_resource::probe::{Probe, TrafficEnd, TrafficTest};
 use railwright_resource::{Action, Read, ReadResults};
+use railwright_transport::sim::new_simulated_access;
 use railwright_transport::{
-    BoxFuture, Connector, ExecutionOutcome, Fence, HostAccess, HostLink, TransportError, Upkeep,
+    BoxFuture, Connector, ExecutionOutcome, Fence, HostLink, TargetAccess, TransportError, Upkeep,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -50,7 +51,7 @@ struct Host {
 impl Connector for Fabric {
     fn connect<'a>(
         &'a self,
-        access: &'a HostAccess,
+        access: &'a TargetAccess,
     ) -> BoxFuture<'a, Result<Arc<dyn HostLink>, TransportError>> {
         Box::pin(async move {
             let number: usize = access.name[1..].parse().unwrap();
@@ -58,7 +59,7 @@ impl Connector for Fabric {
             if broken == Some(Broken::Unreachable) {
                 return Err(TransportError::Unreachable {
                     host: access.name.clone(),
-                    address: access.address.clone(),
+                    address: access.address().to_owned(),
                     reason: "connection refused".into(),
                 });
             }
@@ -199,22 +200,7 @@ impl Host {
 
 pub(super) fn request(hosts: usize) -> VerifyRequest {
     let host = |number: usize| VerifyHost {
-        access: HostAccess {
-            name: format!("n{number}"),
-            address: format!("192.0.2.{number}"),
-            port: 22,
-            user: "root".into(),
-            identities: vec![],
-            known_hosts: String::new(),
-            jump: vec![],
-            ssh_config: false,
-            local: false,
-            read_only: false,
-            connect_timeout_s: 5,
-            cluster: None,
-            switch: false,
-            api: None,
-        },
+        access: new_simulated_access(&format!("n{number}")),
         rails: vec![ExpectedRail {
             rail: 0,
             netdev: "ens1f0np0".into(),

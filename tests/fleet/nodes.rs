@@ -3,16 +3,16 @@
 //! host of its name.
 
 use crate::room::Room;
-use railwright_base::Target;
+use railwright_base::{Target, TargetKind};
 use railwright_plan::ClusterNodes;
 use railwright_resource::kubernetes_object::nodes::{CORDONED, NodeNow, PodNow};
 use railwright_resource::kubernetes_object::request::{ABSENT, KubernetesRead, NOT_SAID};
 use railwright_resource::probe::Probe;
 use railwright_resource::{Action, AnswerStatus, Read, ReadResult, ReadResults};
-use railwright_transport::sim::{Fleet, SimulatedHost, new_simulated_access};
+use railwright_transport::sim::{Fleet, SimulatedHost};
 use railwright_transport::{
-    BoxFuture, ClusterAccess, Connector, ExecutionOutcome, Fence, HostAccess, HostLink,
-    TransportError, Upkeep,
+    BoxFuture, ClusterAccess, Connector, ExecutionOutcome, Fence, HostLink, TargetAccess,
+    TargetReach, TransportError, Upkeep,
 };
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -84,7 +84,7 @@ impl Nodes {
     /// A cluster beside the hosts of a room, each of them a Ready node that takes pods.
     pub fn beside(room: &mut Room) -> Self {
         let nodes = Nodes::default();
-        let is_host = |access: &&HostAccess| !access.switch;
+        let is_host = |access: &&TargetAccess| access.target().kind == TargetKind::Host;
         let hosts: Vec<String> = room
             .context
             .hosts
@@ -116,9 +116,9 @@ impl Nodes {
         };
         room.context.hosts.insert(
             NAME.to_owned(),
-            HostAccess {
-                cluster: Some(cluster),
-                ..new_simulated_access(NAME)
+            TargetAccess {
+                name: NAME.to_owned(),
+                reach: TargetReach::Cluster(cluster),
             },
         );
         let mut all = room.fleet.hosts();
@@ -324,11 +324,11 @@ struct Beside {
 impl Connector for Beside {
     fn connect<'a>(
         &'a self,
-        access: &'a HostAccess,
+        access: &'a TargetAccess,
     ) -> BoxFuture<'a, Result<Arc<dyn HostLink>, TransportError>> {
         Box::pin(async {
             let link = self.fleet.connect(access).await?;
-            if access.cluster.is_none() {
+            if access.cluster().is_none() {
                 return Ok(link);
             }
             Ok(Arc::new(Server {

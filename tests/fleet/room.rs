@@ -21,7 +21,7 @@ use railwright_system::clock::Clock;
 use railwright_transport::sim::{
     Fleet, SimulatedFault, SimulatedHost, SimulatedTrouble, new_simulated_access,
 };
-use railwright_transport::{BoxFuture, HostAccess, Secrets};
+use railwright_transport::{BoxFuture, Secrets, TargetAccess};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -286,14 +286,14 @@ impl Room {
     ) -> Observation {
         let reads = collect_reads_by_host(wishes, last);
         let nodes = Some(Read::Kubernetes(KubernetesRead::Nodes));
-        let request = |(name, access): (&String, &HostAccess)| HostRequest {
+        let request = |(name, access): (&String, &TargetAccess)| HostRequest {
             access: access.clone(),
             reads: reads
                 .get(name)
                 .into_iter()
                 .flatten()
                 .cloned()
-                .chain(nodes.clone().filter(|_| access.cluster.is_some()))
+                .chain(nodes.clone().filter(|_| access.cluster().is_some()))
                 .chain([Read::File {
                     path: HOST_RECORD_PATH.to_owned(),
                 }])
@@ -339,7 +339,7 @@ impl Room {
             .context
             .hosts
             .values()
-            .map(HostAccess::target)
+            .map(TargetAccess::target)
             .collect();
         let header = Header {
             made_by: "test".into(),

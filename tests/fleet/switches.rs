@@ -9,7 +9,7 @@ use railwright_base::Diagnostic;
 use railwright_resource::Disruption;
 use railwright_transport::BoxFuture;
 use railwright_transport::sim::switch::Tables;
-use railwright_transport::sim::{Fleet, SimulatedHost};
+use railwright_transport::sim::{Fleet, SimulatedHost, new_simulated_switch_access};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -53,7 +53,7 @@ pub fn room() -> Room {
         SimulatedHost::switch(delivered(), &port(0)),
     )]));
     if let Some(access) = room.context.hosts.get_mut(LEAF) {
-        access.switch = true;
+        *access = new_simulated_switch_access(LEAF);
     }
     room.rollout.max_disruption = Disruption::Reboot;
     room

@@ -18,8 +18,7 @@ use railwright_state::sightings::Sightings;
 use railwright_state::{
     ClusterState, IdentityConflict, StateFolder, TargetIdentity, TargetRecord, journal, run_status,
 };
-use railwright_transport::sim::new_simulated_access;
-use railwright_transport::{Connector as _, HostAccess, SshConnector};
+use railwright_transport::{SshAccess, SshConnector};
 use railwright_workload::{self as workload, JobRenderInputs, JobRequest, Templates, Workloads};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -1013,18 +1012,22 @@ fn known_hosts() -> Vec<Vec<u8>> {
 fn open_known_hosts(bytes: &[u8]) -> Opened {
     let refused = beside("known_hosts", bytes, |folder| {
         let known_hosts = folder.join("known_hosts").display().to_string();
-        let access = HostAccess {
-            local: false,
+        let access = SshAccess {
             address: "127.0.0.1".to_owned(),
             port: 1,
+            user: "root".to_owned(),
+            identities: Vec::new(),
             known_hosts,
-            ..new_simulated_access("a")
+            jump: Vec::new(),
+            ssh_config: false,
+            connect_timeout_s: 10,
+            read_only: false,
         };
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .unwrap();
-        runtime.block_on(async { SshConnector::new().connect(&access).await.err() })
+        runtime.block_on(async { SshConnector::new().connect("a", &access).await.err() })
     });
     told_one(refused.ok_or("somebody listens at port 1")?.diagnostic())
 }

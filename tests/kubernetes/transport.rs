@@ -8,8 +8,8 @@ use railwright_resource::kubernetes_object::request::{
 };
 use railwright_resource::{Action, AnswerStatus, Read, ReadResult};
 use railwright_transport::{
-    ClusterAccess, ExecutionOutcome, Fence, FencedWrite, Grounds, HostAccess, HostLink,
-    TargetContact, TransportError, Upkeep, new_connector,
+    ClusterAccess, ExecutionOutcome, Fence, FencedWrite, Grounds, HostLink, TargetAccess,
+    TargetContact, TargetReach, TransportError, Upkeep, new_connector,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -58,22 +58,10 @@ fn through_the_environment() {
         .unwrap();
 }
 
-fn access(kubeconfig: &Path) -> HostAccess {
-    HostAccess {
+fn access(kubeconfig: &Path) -> TargetAccess {
+    TargetAccess {
         name: "prod".to_owned(),
-        address: String::new(),
-        port: 0,
-        user: String::new(),
-        identities: vec![],
-        known_hosts: String::new(),
-        jump: vec![],
-        ssh_config: false,
-        local: false,
-        connect_timeout_s: 5,
-        read_only: false,
-        switch: false,
-        api: None,
-        cluster: Some(ClusterAccess {
+        reach: TargetReach::Cluster(ClusterAccess {
             kubeconfig: Some(kubeconfig.display().to_string()),
             context: None,
             keeps: "railwright".to_owned(),
@@ -979,7 +967,9 @@ async fn connections_that_are_refused(plane: &ControlPlane) {
         );
     }
     let mut elsewhere = access(&plane.kubeconfig("admin"));
-    elsewhere.cluster.as_mut().unwrap().context = Some("other".to_owned());
+    if let TargetReach::Cluster(cluster) = &mut elsewhere.reach {
+        cluster.context = Some("other".to_owned());
+    }
     let error = new_connector(TargetContact::begin())
         .connect(&elsewhere)
         .await

@@ -8,8 +8,8 @@ use railwright_knowledge::spec::model::ApiKind;
 use railwright_resource::file::base64;
 use railwright_resource::probe::Probe;
 use railwright_transport::{
-    ApiAccess, CertificatePin, ExecutionOutcome, Fence, HostAccess, LockOutcome, Locker, Password,
-    RecordOutcome, RecordReading, Secrets, TransportError,
+    ApiAccess, CertificatePin, ExecutionOutcome, Fence, LockOutcome, Locker, Password,
+    RecordOutcome, RecordReading, Secrets, TargetAccess, TargetReach, TransportError,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -271,17 +271,17 @@ async fn what_a_script_comes_to_is_told_or_unknown() {
     let Some(fabric) = start("ends", "60s") else {
         return;
     };
-    let access = |port: &str| HostAccess {
-        port: port.parse().unwrap(),
-        user: USER.to_owned(),
-        connect_timeout_s: 5,
-        switch: true,
-        api: Some(ApiAccess {
+    let access = |port: &str| TargetAccess {
+        name: "leaf1".to_owned(),
+        reach: TargetReach::SwitchApi(ApiAccess {
             kind: ApiKind::Eapi,
+            address: "127.0.0.1".to_owned(),
+            port: port.parse().unwrap(),
+            user: USER.to_owned(),
             pin: CertificatePin::File(fabric.place.path().join("inv/leaf1.pem")),
             password: Password::named("password"),
+            read_only: false,
         }),
-        ..railwright_transport::sim::new_simulated_access("127.0.0.1")
     };
     let secrets = Secrets::new(
         None,

@@ -6,8 +6,8 @@ use crate::{a_read, answers, open, refused};
 use railwright_resource::probe::Probe;
 use railwright_resource::{Action, AnswerStatus, Read, ReadResults, host};
 use railwright_transport::{
-    Connector as _, ExecutionOutcome, Fence, FencedWrite, HostAccess, HostLink, LocalConnector,
-    TransportError, Upkeep,
+    ExecutionOutcome, Fence, FencedWrite, HostLink, SshAccess, TargetAccess, TargetContact,
+    TargetReach, TransportError, Upkeep, new_connector,
 };
 use std::fs;
 use std::io::Write as _;
@@ -15,7 +15,7 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
-fn server(lines: &[&str]) -> Option<(Server, HostAccess)> {
+fn server(lines: &[&str]) -> Option<(Server, SshAccess)> {
     let lines: Vec<String> = lines.iter().map(|line| (*line).to_owned()).collect();
     let server = Server::start(&["ed25519"], &lines)?;
     let access = server.access(&server.line("ed25519"));
@@ -46,7 +46,7 @@ fn fence() -> Fence {
 static HOST: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
 /// A link that holds the host's lock, without which nothing is done.
-async fn locked(access: &HostAccess) -> Arc<dyn HostLink> {
+async fn locked(access: &SshAccess) -> Arc<dyn HostLink> {
     let link = open(access).await.unwrap();
     lock(&*link).await;
     link
@@ -449,8 +449,7 @@ async fn what_does_not_speak_ssh_is_unreachable() {
     let folder = tempfile::tempdir().unwrap();
     let known_hosts = folder.path().join("known_hosts");
     fs::write(&known_hosts, "").unwrap();
-    let access = HostAccess {
-        name: "n1".to_owned(),
+    let access = SshAccess {
         address: "127.0.0.1".to_owned(),
         port,
         user: "root".to_owned(),
@@ -458,12 +457,8 @@ async fn what_does_not_speak_ssh_is_unreachable() {
         known_hosts: known_hosts.display().to_string(),
         jump: Vec::new(),
         ssh_config: false,
-        local: false,
-        read_only: false,
         connect_timeout_s: 2,
-        cluster: None,
-        switch: false,
-        api: None,
+        read_only: false,
     };
     for case in ["silent", "garbage", "endless banner"] {
         assert!(
@@ -482,7 +477,7 @@ async fn another_user_acts_through_sudo_or_is_told_so() {
     let Some(user) = User::add(format!("rwtest{}", server.port)) else {
         return;
     };
-    let access = HostAccess {
+    let access = SshAccess {
         user: user.0.clone(),
         ..access
     };
@@ -515,23 +510,15 @@ async fn another_user_acts_through_sudo_or_is_told_so() {
 #[tokio::test]
 async fn this_machine_is_a_host_like_any_other() {
     let _alone = HOST.lock().await;
-    let access = HostAccess {
+    let access = TargetAccess {
         name: "here".to_owned(),
-        address: "local".to_owned(),
-        port: 0,
-        user: String::new(),
-        identities: Vec::new(),
-        known_hosts: String::new(),
-        jump: Vec::new(),
-        ssh_config: false,
-        local: true,
-        read_only: false,
-        connect_timeout_s: 5,
-        cluster: None,
-        switch: false,
-        api: None,
+        reach: TargetReach::ThisMachine {
+            user: String::new(),
+            read_only: false,
+        },
     };
-    let link = LocalConnector.connect(&access).await.unwrap();
+    let connector = new_connector(TargetContact::begin());
+    let link = connector.connect(&access).await.unwrap();
     match link.read(&[a_read(), Read::Host]).await {
         Ok(answers) => {
             let facts = host::decode_host_facts(&answers).unwrap();

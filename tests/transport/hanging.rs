@@ -6,7 +6,7 @@ use crate::server::Server;
 use railwright_base::Target;
 use railwright_observe::{HostRequest, ObservationEvent, observe_hosts};
 use railwright_resource::{AnswerStatus, Read};
-use railwright_transport::{HostAccess, SshConnector};
+use railwright_transport::{SshAccess, TargetAccess, TargetContact, TargetReach, new_connector};
 use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -46,15 +46,18 @@ async fn hosts_that_hang_delay_nobody_and_nobody_is_connected_to_twice() {
     let flag = folder.path().join("everybody-else-answered");
     let fine = ["n1", "n2", "n3", "n4", "n5"];
     // Longer than any run of this test: only being let go ends what is silent.
-    let access = HostAccess {
+    let access = SshAccess {
         connect_timeout_s: 120,
         ..server.access(&server.line("ed25519"))
     };
     let host = |name: &str, port: u16, reads: Vec<Read>| {
-        let access = HostAccess {
-            name: name.to_owned(),
+        let reach = TargetReach::Host(SshAccess {
             port,
             ..access.clone()
+        });
+        let access = TargetAccess {
+            name: name.to_owned(),
+            reach,
         };
         HostRequest { access, reads }
     };
@@ -75,8 +78,9 @@ async fn hosts_that_hang_delay_nobody_and_nobody_is_connected_to_twice() {
             }
         }
     };
+    let connector = new_connector(TargetContact::begin());
     // Two of the three places are taken by those that hang.
-    let observation = observe_hosts(&SshConnector::new(), requests, 3, &note).await;
+    let observation = observe_hosts(&*connector, requests, 3, &note).await;
     let ends = ends.into_inner().unwrap();
     assert_eq!(
         ends[..fine.len()],

@@ -2,12 +2,12 @@
 
 use crate::server::{Server, keygen, must, public};
 use crate::{answers, refused};
-use railwright_transport::{Connector as _, HostAccess, SshConnector, TransportError};
+use railwright_transport::{SshAccess, SshConnector, TransportError};
 use std::fs;
 use std::process::{Child, Command, Stdio};
 
-fn identity(server: &Server, access: &HostAccess, name: &str) -> HostAccess {
-    HostAccess {
+fn identity(server: &Server, access: &SshAccess, name: &str) -> SshAccess {
+    SshAccess {
         identities: vec![server.path(name).display().to_string()],
         ..access.clone()
     }
@@ -55,7 +55,7 @@ async fn a_wrong_or_encrypted_or_absent_key_is_named() {
             other => panic!("{other:?}"),
         }
     }
-    let first_wrong = HostAccess {
+    let first_wrong = SshAccess {
         identities: ["wrong", "junk", "id"]
             .map(|name| server.path(name).display().to_string())
             .to_vec(),
@@ -189,15 +189,23 @@ async fn the_agent_signs_for_what_lies_encrypted_on_disk() {
     )
     .unwrap();
     let connector = SshConnector::with_ssh_config(config);
-    let access = HostAccess {
+    let access = SshAccess {
         ssh_config: true,
         ..access
     };
-    assert!(connector.connect(&access).await.is_ok(), "{}", server.log());
+    assert!(
+        connector.connect("gpu-001", &access).await.is_ok(),
+        "{}",
+        server.log()
+    );
     // Named nowhere: the agent's keys are tried all the same.
-    let access = HostAccess {
+    let access = SshAccess {
         identities: vec![server.path("absent").display().to_string()],
         ..access
     };
-    assert!(connector.connect(&access).await.is_ok(), "{}", server.log());
+    assert!(
+        connector.connect("gpu-001", &access).await.is_ok(),
+        "{}",
+        server.log()
+    );
 }

@@ -2,11 +2,11 @@
 
 use crate::server::Server;
 use crate::{a_read, refused};
-use railwright_transport::{Connector as _, HostAccess, SshConnector, TransportError};
+use railwright_transport::{SshAccess, SshConnector, TransportError};
 use std::fs;
 
 /// A bastion and a target behind it, each with its own host key; one key may log in to both.
-fn pair() -> Option<(Server, Server, HostAccess)> {
+fn pair() -> Option<(Server, Server, SshAccess)> {
     let bastion = Server::start(&["ed25519"], &[])?;
     let target = Server::start(&["ed25519"], &[])?;
     fs::copy(target.path("authorized"), bastion.path("authorized")).unwrap();
@@ -29,7 +29,7 @@ async fn many_targets_share_one_jump_connection() {
     for _ in 0..12 {
         let (connector, access) = (connector.clone(), access.clone());
         tasks.spawn(async move {
-            let link = connector.connect(&access).await.unwrap();
+            let link = connector.connect("gpu-001", &access).await.unwrap();
             assert_eq!(
                 link.read(&[a_read()])
                     .await
@@ -62,7 +62,7 @@ async fn many_targets_share_one_jump_connection() {
         bastion.sessions().is_empty(),
         "a dropped link closes its connections"
     );
-    assert!(connector.connect(&access).await.is_ok());
+    assert!(connector.connect("gpu-001", &access).await.is_ok());
     assert_eq!(bastion.log().matches("Accepted publickey").count(), 2);
 }
 
@@ -100,7 +100,7 @@ async fn a_jump_host_that_cannot_reach_the_target_says_so() {
     let Some((_bastion, _target, access)) = pair() else {
         return;
     };
-    let closed = HostAccess { port: 1, ..access };
+    let closed = SshAccess { port: 1, ..access };
     match refused(&closed).await {
         TransportError::Unreachable { address, .. } => {
             assert!(address.contains("through the jump host"), "{address}")
@@ -128,7 +128,7 @@ async fn the_ssh_configuration_fills_in_what_the_inventory_leaves_open() {
     );
     fs::write(&config, text).unwrap();
     let connector = SshConnector::with_ssh_config(config);
-    let open = HostAccess {
+    let open = SshAccess {
         address: "node".to_owned(),
         port: 0,
         user: String::new(),
@@ -138,21 +138,25 @@ async fn the_ssh_configuration_fills_in_what_the_inventory_leaves_open() {
         ssh_config: true,
         ..access
     };
-    assert!(connector.connect(&open).await.is_ok(), "{}", target.log());
+    assert!(
+        connector.connect("gpu-001", &open).await.is_ok(),
+        "{}",
+        target.log()
+    );
     assert_eq!(bastion.log().matches("Accepted").count(), 1);
-    let stated = HostAccess {
+    let stated = SshAccess {
         port: 1,
         ..open.clone()
     };
     assert!(
-        connector.connect(&stated).await.is_err(),
+        connector.connect("gpu-001", &stated).await.is_err(),
         "the inventory's port wins"
     );
-    let proxied = HostAccess {
+    let proxied = SshAccess {
         address: "proxied".to_owned(),
         ..open
     };
-    match connector.connect(&proxied).await {
+    match connector.connect("gpu-001", &proxied).await {
         Err(TransportError::Local { reason }) => {
             assert!(reason.contains("ProxyCommand"), "{reason}")
         }

@@ -14,16 +14,16 @@ mod ssh_config;
 mod user;
 
 use railwright_resource::Read;
-use railwright_transport::{Connector as _, HostAccess, HostLink, SshConnector, TransportError};
+use railwright_transport::{HostLink, SshAccess, SshConnector, TransportError};
 use std::sync::Arc;
 
 /// Opens one connection.
-async fn open(access: &HostAccess) -> Result<Arc<dyn HostLink>, TransportError> {
-    SshConnector::new().connect(access).await
+async fn open(access: &SshAccess) -> Result<Arc<dyn HostLink>, TransportError> {
+    SshConnector::new().connect("gpu-001", access).await
 }
 
 /// Opens one connection that must fail.
-async fn refused(access: &HostAccess) -> TransportError {
+async fn refused(access: &SshAccess) -> TransportError {
     match open(access).await {
         Ok(_) => panic!("the connection was made"),
         Err(error) => error,
@@ -38,7 +38,7 @@ fn a_read() -> Read {
 }
 
 /// True when the host answers.
-async fn answers(access: &HostAccess) -> bool {
+async fn answers(access: &SshAccess) -> bool {
     let link = open(access).await.unwrap();
     link.read(&[a_read()])
         .await

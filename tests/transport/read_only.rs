@@ -8,7 +8,7 @@ use crate::user::User;
 use railwright_resource::action::PackageManager;
 use railwright_resource::probe::Probe;
 use railwright_resource::{Action, AnswerStatus, Read, ReadResult, ReadResults, rights};
-use railwright_transport::{Fence, HostAccess, TransportError, Upkeep};
+use railwright_transport::{Fence, SshAccess, TransportError, Upkeep};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -162,7 +162,7 @@ struct Rig {
     _server: Server,
     kept: Kept,
     user: User,
-    root: HostAccess,
+    root: SshAccess,
 }
 
 impl Rig {
@@ -180,8 +180,12 @@ impl Rig {
         })
     }
 
-    fn access(&self) -> HostAccess {
-        self.root.clone().read_as(&self.user.0)
+    fn access(&self) -> SshAccess {
+        SshAccess {
+            user: self.user.0.clone(),
+            read_only: true,
+            ..self.root.clone()
+        }
     }
 
     async fn both(&self, reads: &[Read]) -> (ReadResults, ReadResults) {

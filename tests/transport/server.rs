@@ -1,6 +1,6 @@
 //! A real OpenSSH server on loopback, with its own configuration, keys and port.
 
-use railwright_transport::HostAccess;
+use railwright_transport::SshAccess;
 use std::fs;
 use std::io::Read as _;
 use std::net::{TcpListener, TcpStream};
@@ -295,11 +295,10 @@ impl Server {
     }
 
     /// Access with the right key and these known_hosts lines.
-    pub fn access(&self, known_hosts: &str) -> HostAccess {
+    pub fn access(&self, known_hosts: &str) -> SshAccess {
         let file = self.path("known_hosts");
         fs::write(&file, format!("{known_hosts}\n")).unwrap();
-        HostAccess {
-            name: "gpu-001".to_owned(),
+        SshAccess {
             address: "127.0.0.1".to_owned(),
             port: self.port,
             user: "root".to_owned(),
@@ -307,12 +306,8 @@ impl Server {
             known_hosts: file.display().to_string(),
             jump: Vec::new(),
             ssh_config: false,
-            local: false,
-            read_only: false,
             connect_timeout_s: 20,
-            cluster: None,
-            switch: false,
-            api: None,
+            read_only: false,
         }
     }
 }

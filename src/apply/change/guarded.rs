@@ -19,7 +19,7 @@ use railwright_resource::{Action, Read};
 use railwright_state::run_status::StepIntent;
 use railwright_state::{JournalEntry, NodeOutcome};
 use railwright_system::clock::{self, Deadline};
-use railwright_transport::{ExecutionOutcome, HostAccess, TransportError};
+use railwright_transport::{ExecutionOutcome, TargetAccess, TransportError};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ impl<'a> ChangeStep<'a> {
     /// Why what is not as desired yet needs a guard; nothing where it needs none. On this very
     /// machine there is no connection.
     pub(super) fn guard_reason(&self, seen: &[ObservedMember]) -> Option<String> {
-        if self.access().is_some_and(|access| access.local) {
+        if self.access().is_some_and(TargetAccess::is_this_machine) {
             return None;
         }
         let ours = self.shared.host(self.host).ssh_netdevs;
@@ -69,7 +69,7 @@ impl<'a> ChangeStep<'a> {
     /// has none.
     pub(super) fn may_be_guarded(&self) -> bool {
         self.access()
-            .is_some_and(|access| !access.local && access.target().kind != TargetKind::Kube)
+            .is_some_and(|access| !access.is_this_machine() && access.cluster().is_none())
     }
 
     /// Acts under a guard.
@@ -248,7 +248,7 @@ impl<'a> ChangeStep<'a> {
     /// What runs is proven and confirmed before it is saved.
     fn saves_last(&self) -> bool {
         self.access()
-            .is_some_and(HostAccess::saves_what_is_confirmed)
+            .is_some_and(TargetAccess::saves_what_is_confirmed)
     }
 
     /// What saves what runs, where that is all that is still to be done.

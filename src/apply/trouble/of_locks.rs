@@ -10,7 +10,7 @@ use railwright_state::LockHolder;
 use railwright_state::journal_writer::JournalError;
 use railwright_state::lock::YOUNG_S;
 use railwright_system::identity::ProcessLiveness;
-use railwright_transport::HostAccess;
+use railwright_transport::TargetAccess;
 
 /// What is locked, and where its lock is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,10 +23,9 @@ pub struct LockedTarget {
 
 impl LockedTarget {
     /// What is reached this way.
-    pub fn of(access: &HostAccess) -> Self {
+    pub fn of(access: &TargetAccess) -> Self {
         let lease = access
-            .cluster
-            .as_ref()
+            .cluster()
             .map(|cluster| format!("kube-system/{}", cluster.keeps));
         LockedTarget {
             target: access.target(),
@@ -245,17 +244,16 @@ fn held_to_previews(of: &LockedTarget, reason: &str) -> Diagnostic {
 mod tests {
     use super::super::not_reached;
     use super::*;
-    use railwright_transport::sim::new_simulated_access;
-    use railwright_transport::{ClusterAccess, TransportError};
+    use railwright_transport::{ClusterAccess, TargetReach, TransportError};
 
     fn cluster() -> LockedTarget {
         let cluster = ClusterAccess {
             keeps: "railwright-lab".to_owned(),
             ..ClusterAccess::default()
         };
-        LockedTarget::of(&HostAccess {
-            cluster: Some(cluster),
-            ..new_simulated_access("prod")
+        LockedTarget::of(&TargetAccess {
+            name: "prod".to_owned(),
+            reach: TargetReach::Cluster(cluster),
         })
     }
 

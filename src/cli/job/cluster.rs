@@ -7,7 +7,7 @@ use railwright_jobs::job::{ClusterJob, JobKind, JobListing, JobReader};
 use railwright_resource::kubernetes_object::manifest::is_subdomain;
 use railwright_session::read_inventory;
 use railwright_transport::{
-    HostAccess, HostLink, JobWriter, Prober, Reader, TargetContact, new_connector,
+    HostLink, JobWriter, Prober, Reader, TargetAccess, TargetContact, new_connector,
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -75,9 +75,9 @@ impl Cluster {
         let inventory = read_inventory(folder)?;
         // What looks wrong of it is about hosts, none of which is asked: `validate` and `plan` tell
         // it.
-        let access: HostAccess = inventory
+        let access: TargetAccess = inventory
             .accesses()
-            .find(|access| access.cluster.is_some())
+            .find(|access| access.cluster().is_some())
             .ok_or_else(|| {
                 Diagnostic::error(
                     "RW1037",

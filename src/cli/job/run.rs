@@ -20,7 +20,7 @@ use railwright_report::out;
 use railwright_session::Inventory;
 use railwright_system::clock::Stopwatch;
 use railwright_system::signals::{self, wait_for_interrupts};
-use railwright_transport::{HostAccess, TargetContact, new_connector};
+use railwright_transport::{TargetAccess, TargetContact, new_connector};
 use railwright_verify::flow::Flow;
 use railwright_verify::host_job::{self, HostJobOutcome};
 use railwright_verify::nccl::{NcclExpectations, NcclLog, ObservedRailTraffic};
@@ -163,7 +163,7 @@ pub async fn run(arguments: &JobRunArguments) -> Result<Exit, CommandFailure> {
         hosts: names,
         addresses: accesses
             .iter()
-            .map(|access| access.address.clone())
+            .map(|access| access.address().to_owned())
             .collect(),
         environment,
         gpus: common.gpus,
@@ -247,7 +247,7 @@ fn resolve_host_accesses(
     inventory: &Inventory,
     names: &[String],
     asked: &RequestPlaces,
-) -> Result<Vec<HostAccess>, CommandFailure> {
+) -> Result<Vec<TargetAccess>, CommandFailure> {
     let mut accesses = Vec::new();
     for name in names {
         let host = inventory.loaded.host(name);
@@ -296,10 +296,10 @@ fn suggest_hosts(inventory: &Inventory) -> String {
 async fn run_rendered_job(
     common: &Common,
     inventory: &Inventory,
-    accesses: Vec<HostAccess>,
+    accesses: Vec<TargetAccess>,
     rendered: HostJobParts,
 ) -> Result<Exit, CommandFailure> {
-    let parts: Vec<(HostAccess, HostPart)> = accesses.into_iter().zip(rendered.parts).collect();
+    let parts: Vec<(TargetAccess, HostPart)> = accesses.into_iter().zip(rendered.parts).collect();
     let names: Vec<&str> = parts.iter().map(|(_, part)| part.host.as_str()).collect();
     let shown = nodeset::fold_node_set(&names);
     let mut output = JobOutput::open(common)?;
@@ -347,7 +347,7 @@ async fn run_and_watch_rails(
     common: &Common,
     inventory: &Inventory,
     names: &[&str],
-    parts: &[(HostAccess, HostPart)],
+    parts: &[(TargetAccess, HostPart)],
     lines: &mut (dyn FnMut(&str, &str) + Send),
 ) -> Result<Option<(HostJobOutcome, ObservedRailTraffic)>, CommandFailure> {
     let mut interrupts = signals::watch_interrupts();

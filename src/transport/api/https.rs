@@ -3,8 +3,9 @@
 
 use super::ApiAccess;
 use super::pin::Verifier;
+use crate::TransportError;
+use crate::access::CONNECT_TIMEOUT_S;
 use crate::access::format_endpoint;
-use crate::{HostAccess, TransportError};
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
 use http::{HeaderValue, Method, Request};
 use http_body_util::BodyExt as _;
@@ -89,34 +90,34 @@ fn new_local_error(switch: &str, reason: &str) -> TransportError {
 
 impl SwitchApiServer {
     /// From what is known of the switch; no connection is made yet.
-    pub fn new(access: &HostAccess, api: &ApiAccess) -> Result<Self, TransportError> {
+    pub fn new(switch: &str, access: &ApiAccess) -> Result<Self, TransportError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let address = format_endpoint(&access.address, access.port);
         let verifier = Arc::new(Verifier::new(
-            &access.name,
+            switch,
             address.clone(),
-            &api.pin,
+            &access.pin,
             provider.clone(),
         )?);
         let tls = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
-            .map_err(|error| new_local_error(&access.name, &error.to_string()))?
+            .map_err(|error| new_local_error(switch, &error.to_string()))?
             .dangerous()
             .with_custom_certificate_verifier(verifier.clone())
             .with_no_client_auth();
         let credentials =
-            base64::encode_base64_text(format!("{}:{}", access.user, api.password.0).as_bytes());
+            base64::encode_base64_text(format!("{}:{}", access.user, access.password.0).as_bytes());
         let mut authorization = HeaderValue::from_str(&format!("Basic {credentials}"))
-            .map_err(|error| new_local_error(&access.name, &error.to_string()))?;
+            .map_err(|error| new_local_error(switch, &error.to_string()))?;
         authorization.set_sensitive(true);
         let credentials = Redaction::of([("login", credentials)]);
         Ok(SwitchApiServer {
-            switch: access.name.clone(),
+            switch: switch.to_owned(),
             address,
             user: access.user.clone(),
             to: access.address.clone(),
             port: access.port,
-            timeout: Duration::from_secs(access.connect_timeout_s.into()),
+            timeout: Duration::from_secs(CONNECT_TIMEOUT_S.into()),
             tls: Arc::new(tls),
             verifier,
             authorization,
@@ -392,11 +393,14 @@ mod tests {
         let pin = CertificatePin::File("/nonexistent/pin".into());
         let api = ApiAccess {
             kind: ApiKind::Nvue,
+            address: "leaf1".to_owned(),
+            port: 22,
+            user: "root".to_owned(),
             pin,
             password: Password("poison-password".to_owned()),
+            read_only: false,
         };
-        let server =
-            SwitchApiServer::new(&crate::sim::new_simulated_access("leaf1"), &api).unwrap();
+        let server = SwitchApiServer::new("leaf1", &api).unwrap();
         let (ours, mut theirs) = tokio::io::duplex(1 << 16);
         let (sender, connection) = http1::handshake(TokioIo::new(ours)).await.unwrap();
         tokio::spawn(connection);

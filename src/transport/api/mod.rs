@@ -14,21 +14,29 @@ mod pin;
 pub use diagnose::diagnose_api_error;
 pub use pin::CertificatePin;
 
-use super::{BoxFuture, Connector, HostAccess, HostLink, TransportError};
+use super::{HostLink, TransportError};
 use railwright_base::secret;
 use railwright_knowledge::spec::model::ApiKind;
 use std::fmt;
 use std::sync::Arc;
 
-/// How the API of a switch is reached, beside what is said of a host.
+/// How the API of a switch is reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiAccess {
     /// Which API.
     pub kind: ApiKind,
+    /// What to connect to: a name or an address.
+    pub address: String,
+    /// The TCP port.
+    pub port: u16,
+    /// Who logs in.
+    pub user: String,
     /// Whose certificate is taken.
     pub pin: CertificatePin,
     /// The password of the user.
     pub password: Password,
+    /// Nothing is changed with it.
+    pub read_only: bool,
 }
 
 /// A password, or the mark of one that is filled in where the connection is made. What it is stands
@@ -61,23 +69,19 @@ pub struct ApiConnector {
     guards: nvue::NvueRollbacks,
 }
 
-impl Connector for ApiConnector {
-    fn connect<'a>(
-        &'a self,
-        access: &'a HostAccess,
-    ) -> BoxFuture<'a, Result<Arc<dyn HostLink>, TransportError>> {
-        Box::pin(async {
-            let api = access.api.as_ref();
-            let api = api.ok_or_else(|| TransportError::Local {
-                reason: format!("{} is not reached over an API", access.name),
-            })?;
-            let server = https::SwitchApiServer::new(access, api)?;
-            match api.kind {
-                ApiKind::Eapi => eapi::open_eapi_link(server, access.read_only).await,
-                ApiKind::Nvue => {
-                    nvue::open_nvue_link(server, access.read_only, self.guards.clone()).await
-                }
+impl ApiConnector {
+    /// A link to the switch that the spec calls by this name.
+    pub async fn connect(
+        &self,
+        name: &str,
+        access: &ApiAccess,
+    ) -> Result<Arc<dyn HostLink>, TransportError> {
+        let server = https::SwitchApiServer::new(name, access)?;
+        match access.kind {
+            ApiKind::Eapi => eapi::open_eapi_link(server, access.read_only).await,
+            ApiKind::Nvue => {
+                nvue::open_nvue_link(server, access.read_only, self.guards.clone()).await
             }
-        })
+        }
     }
 }

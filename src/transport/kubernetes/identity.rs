@@ -6,7 +6,8 @@ use super::fault;
 use super::kubeconfig;
 use super::proxy;
 use super::server::KubernetesServer;
-use crate::{ClusterAccess, HostAccess, TransportError};
+use crate::access::CONNECT_TIMEOUT_S;
+use crate::{ClusterAccess, TransportError};
 use kube::config::{AuthInfo, Cluster, Config, Context, ExecInteractiveMode, Kubeconfig};
 use railwright_base::mutex::lock_ignoring_poison;
 use railwright_base::text::one_line;
@@ -40,11 +41,10 @@ struct Chosen {
 
 /// A client; nothing was asked yet but a plugin.
 pub async fn open_kubernetes_server(
-    access: &HostAccess,
+    name: &str,
+    access: &ClusterAccess,
 ) -> Result<KubernetesServer, TransportError> {
-    let cluster = access.cluster.clone().unwrap_or_default();
-    let timeout = Duration::from_secs(access.connect_timeout_s.max(1).into());
-    let name = access.name.clone();
+    let (server_name, cluster) = (name.to_owned(), access.clone());
     // Files are read and plugins waited for in a thread of its own, which does not hold up the end
     // of the program either.
     let (sender, receiver) = tokio::sync::oneshot::channel();
@@ -53,7 +53,7 @@ pub async fn open_kubernetes_server(
     let stage = waits_for.clone();
     std::thread::spawn(move || {
         let _inside = runtime.enter();
-        let _ = sender.send(prepare_server(name, &cluster, timeout, &stage));
+        let _ = sender.send(prepare_server(server_name, &cluster, &stage));
     });
     let reason = match clock::await_with_timeout(PLUGIN_LIMIT, receiver).await {
         Some(Ok(Ok(server))) => return Ok(server),
@@ -66,7 +66,7 @@ pub async fn open_kubernetes_server(
         ),
     };
     Err(TransportError::NoIdentity {
-        cluster: access.name.clone(),
+        cluster: name.to_owned(),
         reason,
     })
 }
@@ -74,11 +74,10 @@ pub async fn open_kubernetes_server(
 fn prepare_server(
     name: String,
     cluster: &ClusterAccess,
-    timeout: Duration,
     waits_for: &Mutex<String>,
 ) -> Result<KubernetesServer, String> {
     let Chosen { mut config, place } = select_cluster_config(cluster)?;
-    config.connect_timeout = Some(timeout);
+    config.connect_timeout = Some(Duration::from_secs(CONNECT_TIMEOUT_S.into()));
     // Tries are counted where it is known what is asked.
     config.default_retry = false;
     if let Some(exec) = &mut config.auth_info.exec
@@ -408,11 +407,7 @@ mod tests {
             kubeconfig: Some(kubeconfig.display().to_string()),
             ..ClusterAccess::default()
         };
-        let access = HostAccess {
-            cluster: Some(cluster),
-            ..crate::sim::new_simulated_access("prod")
-        };
-        open_kubernetes_server(&access)
+        open_kubernetes_server("prod", &cluster)
             .await
             .err()
             .map(|error| error.one_line())
@@ -467,11 +462,7 @@ mod tests {
             kubeconfig: Some(config.display().to_string()),
             ..ClusterAccess::default()
         };
-        let access = HostAccess {
-            cluster: Some(cluster),
-            ..crate::sim::new_simulated_access("prod")
-        };
-        let server = open_kubernetes_server(&access)
+        let server = open_kubernetes_server("prod", &cluster)
             .await
             .map_err(|error| error.one_line())?;
         let said = quoted(&server).await?;

@@ -60,8 +60,8 @@ mod write_target;
 
 use super::target_lock::lock_lost;
 use super::{
-    BoxFuture, ClusterAccess, Connector, ExecutionOutcome, Fence, FencedWrite, HostAccess,
-    HostLink, TransportError, Upkeep,
+    BoxFuture, ClusterAccess, ExecutionOutcome, Fence, FencedWrite, HostLink, TransportError,
+    Upkeep,
 };
 use exec::InPod;
 use helm::Helm;
@@ -95,7 +95,7 @@ pub struct KubernetesConnector {
 }
 
 struct CachedServer {
-    access: HostAccess,
+    access: ClusterAccess,
     until: Deadline,
     server: Arc<KubernetesServer>,
 }
@@ -107,7 +107,7 @@ impl KubernetesConnector {
     }
 
     /// The server that was reached by this access a moment ago.
-    fn find_kept_server(&self, access: &HostAccess) -> Option<Arc<KubernetesServer>> {
+    fn find_kept_server(&self, access: &ClusterAccess) -> Option<Arc<KubernetesServer>> {
         match &*self.kept() {
             Some(kept) if kept.access == *access && !kept.until.left().is_zero() => {
                 Some(kept.server.clone())
@@ -116,7 +116,11 @@ impl KubernetesConnector {
         }
     }
 
-    async fn server(&self, access: &HostAccess) -> Result<Arc<KubernetesServer>, TransportError> {
+    async fn server(
+        &self,
+        name: &str,
+        access: &ClusterAccess,
+    ) -> Result<Arc<KubernetesServer>, TransportError> {
         if let Some(server) = self.find_kept_server(access) {
             // One that goes away, or does not know us any more, says so to whatever is asked of it.
             if !server.is_stranger() {
@@ -129,7 +133,7 @@ impl KubernetesConnector {
                 Ok(()) => return Ok(server),
             }
         }
-        let server = Arc::new(identity::open_kubernetes_server(access).await?);
+        let server = Arc::new(identity::open_kubernetes_server(name, access).await?);
         server.greet().await?;
         *self.kept() = Some(CachedServer {
             access: access.clone(),
@@ -138,20 +142,15 @@ impl KubernetesConnector {
         });
         Ok(server)
     }
-}
 
-impl Connector for KubernetesConnector {
-    fn connect<'a>(
-        &'a self,
-        access: &'a HostAccess,
-    ) -> BoxFuture<'a, Result<Arc<dyn HostLink>, TransportError>> {
-        Box::pin(async move {
-            let server = self.server(access).await?;
-            Ok(Arc::new(KubernetesLink::new(
-                server,
-                access.cluster.clone().unwrap_or_default(),
-            )) as Arc<dyn HostLink>)
-        })
+    /// A link to the cluster that the spec calls by this name.
+    pub async fn connect(
+        &self,
+        name: &str,
+        access: &ClusterAccess,
+    ) -> Result<Arc<dyn HostLink>, TransportError> {
+        let server = self.server(name, access).await?;
+        Ok(Arc::new(KubernetesLink::new(server, access.clone())))
     }
 }
 

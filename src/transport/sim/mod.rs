@@ -28,10 +28,11 @@ pub mod units;
 pub use fault::{SimulatedFault, SimulatedTrouble};
 pub use host::SimulatedHost;
 
+use super::access::CONNECT_TIMEOUT_S;
 use super::target_lock::lock_lost;
 use super::{
-    BoxFuture, Connector, ExecutionOutcome, Fence, FencedWrite, HostAccess, HostLink,
-    TransportError, Upkeep,
+    BoxFuture, Connector, ExecutionOutcome, Fence, FencedWrite, HostLink, SshAccess, TargetAccess,
+    TargetReach, TransportError, Upkeep,
 };
 use fault::SimulatedCall;
 use railwright_base::mutex::lock_ignoring_poison;
@@ -45,10 +46,23 @@ use steps::SimulatedStepStart;
 use tokio::time::Instant;
 
 /// How a simulated host is reached: by its name.
-pub fn new_simulated_access(name: &str) -> HostAccess {
-    HostAccess {
-        read_only: false,
+pub fn new_simulated_access(name: &str) -> TargetAccess {
+    TargetAccess {
         name: name.to_owned(),
+        reach: TargetReach::Host(new_simulated_login(name)),
+    }
+}
+
+/// How a simulated switch is reached: by its name.
+pub fn new_simulated_switch_access(name: &str) -> TargetAccess {
+    TargetAccess {
+        name: name.to_owned(),
+        reach: TargetReach::SwitchShell(new_simulated_login(name)),
+    }
+}
+
+fn new_simulated_login(name: &str) -> SshAccess {
+    SshAccess {
         address: name.to_owned(),
         port: 22,
         user: "root".to_owned(),
@@ -56,11 +70,8 @@ pub fn new_simulated_access(name: &str) -> HostAccess {
         known_hosts: String::new(),
         jump: Vec::new(),
         ssh_config: false,
-        local: false,
-        connect_timeout_s: 10,
-        cluster: None,
-        switch: false,
-        api: None,
+        connect_timeout_s: CONNECT_TIMEOUT_S,
+        read_only: false,
     }
 }
 
@@ -383,7 +394,7 @@ impl HostLink for SimulatedHostLink {
 impl Connector for Fleet {
     fn connect<'a>(
         &'a self,
-        access: &'a HostAccess,
+        access: &'a TargetAccess,
     ) -> BoxFuture<'a, Result<Arc<dyn HostLink>, TransportError>> {
         Box::pin(async move {
             tokio::time::sleep(pace::ROUND_TRIP).await;
@@ -398,8 +409,8 @@ impl Connector for Fleet {
                     boot,
                 }) as Arc<dyn HostLink>),
                 Err(_) => {
-                    tokio::time::sleep(Duration::from_secs(access.connect_timeout_s.into())).await;
-                    let (host, address) = (access.name.clone(), access.address.clone());
+                    tokio::time::sleep(Duration::from_secs(CONNECT_TIMEOUT_S.into())).await;
+                    let (host, address) = (access.name.clone(), access.address().to_owned());
                     Err(TransportError::Unreachable {
                         host,
                         address,

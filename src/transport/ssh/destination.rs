@@ -2,7 +2,7 @@
 //! values.
 
 use super::config::{Aliases, SshConfig};
-use crate::{HostAccess, TransportError};
+use crate::{SshAccess, TransportError};
 use railwright_base::login_name;
 use railwright_system::environment;
 use std::path::PathBuf;
@@ -44,7 +44,8 @@ pub(super) struct Route {
 
 /// Fills in what the inventory leaves open.
 pub(super) async fn resolve_ssh_route(
-    access: &HostAccess,
+    name: &str,
+    access: &SshAccess,
     aliases: &Aliases,
 ) -> Result<Route, TransportError> {
     let config = find_ssh_config(access.ssh_config, &access.address, &access.user, aliases).await?;
@@ -52,7 +53,7 @@ pub(super) async fn resolve_ssh_route(
         let reason = format!(
             "{}: the ssh configuration reaches {} through the ProxyCommand {command:?}, which \
              railwright does not run; write the jump host as `ssh: {{ jump: [HOST] }}`",
-            access.name, access.address
+            name, access.address
         );
         return Err(TransportError::Local { reason });
     }
@@ -64,25 +65,21 @@ pub(super) async fn resolve_ssh_route(
     let mut hops = Vec::new();
     for text in jump {
         let (user, host, port) = jump_parts(text).ok_or_else(|| TransportError::Local {
-            reason: format!(
-                "{}: {text:?} is no jump host; write [user@]host[:port]",
-                access.name
-            ),
+            reason: format!("{name}: {text:?} is no jump host; write [user@]host[:port]"),
         })?;
-        let hop = HostAccess {
-            name: host.clone(),
-            address: host,
+        let hop = SshAccess {
+            address: host.clone(),
             user,
             port,
             jump: Vec::new(),
             ..access.clone()
         };
         let config = find_ssh_config(access.ssh_config, &hop.address, &hop.user, aliases).await?;
-        hops.push(merge_ssh_config(&hop, &config));
+        hops.push(merge_ssh_config(&host, &hop, &config));
     }
     Ok(Route {
         hops,
-        target: merge_ssh_config(access, &config),
+        target: merge_ssh_config(name, access, &config),
     })
 }
 
@@ -99,7 +96,7 @@ async fn find_ssh_config(
     }
 }
 
-fn merge_ssh_config(access: &HostAccess, config: &SshConfig) -> Destination {
+fn merge_ssh_config(name: &str, access: &SshAccess, config: &SshConfig) -> Destination {
     let mut known_hosts = Vec::new();
     if !access.known_hosts.is_empty() {
         known_hosts.push((PathBuf::from(&access.known_hosts), true));
@@ -117,7 +114,7 @@ fn merge_ssh_config(access: &HostAccess, config: &SshConfig) -> Destination {
         (user, _) => user,
     };
     Destination {
-        name: access.name.clone(),
+        name: name.to_owned(),
         address: config
             .host_name
             .clone()
@@ -200,8 +197,7 @@ mod tests {
 
     #[test]
     fn the_inventory_wins_over_the_ssh_configuration() {
-        let access = HostAccess {
-            name: "n1".to_owned(),
+        let access = SshAccess {
             address: "n1".to_owned(),
             port: 0,
             user: String::new(),
@@ -209,12 +205,8 @@ mod tests {
             known_hosts: String::new(),
             jump: Vec::new(),
             ssh_config: true,
-            local: false,
             read_only: false,
             connect_timeout_s: 5,
-            cluster: None,
-            switch: false,
-            api: None,
         };
         let config = SshConfig {
             host_name: Some("10.0.0.1".to_owned()),
@@ -224,7 +216,7 @@ mod tests {
             known_hosts: vec!["/kh".into()],
             ..SshConfig::default()
         };
-        let open = merge_ssh_config(&access, &config);
+        let open = merge_ssh_config("n1", &access, &config);
         assert_eq!(
             (open.address.as_str(), open.port, open.user.as_str()),
             ("10.0.0.1", 2200, "ops")
@@ -236,14 +228,14 @@ mod tests {
                 vec![(PathBuf::from("/kh"), false)]
             )
         );
-        let stated = HostAccess {
+        let stated = SshAccess {
             port: 22,
             user: "root".to_owned(),
             identities: vec!["/i".to_owned()],
             known_hosts: "/p".to_owned(),
             ..access
         };
-        let stated = merge_ssh_config(&stated, &config);
+        let stated = merge_ssh_config("n1", &stated, &config);
         assert_eq!((stated.port, stated.user.as_str()), (22, "root"));
         assert_eq!(
             (stated.identities, stated.known_hosts),

@@ -16,7 +16,7 @@ mod run;
 mod signer;
 
 use super::link::ShellLink;
-use super::{BoxFuture, Connector, HostAccess, HostLink, TransportError};
+use super::{HostLink, SshAccess, TransportError};
 use std::sync::Arc;
 
 /// Opens SSH connections: a new one for each call, over jump connections that many targets share.
@@ -41,19 +41,15 @@ impl SshConnector {
         }
     }
 
-    async fn open(&self, access: &HostAccess) -> Result<Arc<dyn HostLink>, TransportError> {
-        let route = destination::resolve_ssh_route(access, &self.config).await?;
+    /// A link to the host or switch that the spec calls by this name.
+    pub async fn connect(
+        &self,
+        name: &str,
+        access: &SshAccess,
+    ) -> Result<Arc<dyn HostLink>, TransportError> {
+        let route = destination::resolve_ssh_route(name, access, &self.config).await?;
         let through = self.jumps.reach(&route.hops, &self.pins).await?;
         let connection = connect::open_ssh_connection(&route.target, through, &self.pins).await?;
         Ok(Arc::new(ShellLink::new(connection)))
-    }
-}
-
-impl Connector for SshConnector {
-    fn connect<'a>(
-        &'a self,
-        access: &'a HostAccess,
-    ) -> BoxFuture<'a, Result<Arc<dyn HostLink>, TransportError>> {
-        Box::pin(self.open(access))
     }
 }

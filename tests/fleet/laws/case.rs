@@ -18,7 +18,9 @@ use railwright_transport::sim::links::SimulatedNetdev;
 use railwright_transport::sim::modules::ModuleFile;
 use railwright_transport::sim::packages::SimulatedInstalledPackage;
 use railwright_transport::sim::pci::Pci;
-use railwright_transport::sim::{SimulatedFault, SimulatedHost, SimulatedTrouble};
+use railwright_transport::sim::{
+    SimulatedFault, SimulatedHost, SimulatedTrouble, new_simulated_switch_access,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -377,7 +379,7 @@ impl Case {
         }
         let mut room = Room::with(hosts);
         if let Some(access) = room.context.hosts.get_mut(LEAF) {
-            access.switch = true;
+            *access = new_simulated_switch_access(LEAF);
             room.rollout.behind = BTreeMap::from([(LEAF.to_owned(), self.names().join(","))]);
         }
         room.wishes = self.wished(&BTreeSet::new());

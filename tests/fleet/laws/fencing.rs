@@ -13,7 +13,7 @@ use railwright_system::clock::Clock;
 use railwright_system::identity::ProcessIdentity;
 use railwright_transport::sim::Fleet;
 use railwright_transport::{
-    BoxFuture, Connector, ExecutionOutcome, Fence, FencedWrite, Grounds, HostAccess, HostLink,
+    BoxFuture, Connector, ExecutionOutcome, Fence, FencedWrite, Grounds, HostLink, TargetAccess,
     TransportError, Upkeep,
 };
 use serde::{Deserialize, Serialize};
@@ -243,7 +243,7 @@ impl Way {
 impl Connector for Way {
     fn connect<'a>(
         &'a self,
-        access: &'a HostAccess,
+        access: &'a TargetAccess,
     ) -> BoxFuture<'a, Result<Arc<dyn HostLink>, TransportError>> {
         Box::pin(self.call(async {
             let link = self.fleet.connect(access).await?;

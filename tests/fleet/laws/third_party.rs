@@ -15,7 +15,7 @@ use railwright_resource::probe::Probe;
 use railwright_resource::{Action, DesiredResource, Plane, Read, ReadResults, kind_named};
 use railwright_transport::sim::{Fleet, SimulatedTrouble};
 use railwright_transport::{
-    BoxFuture, Connector, ExecutionOutcome, Fence, HostAccess, HostLink, TransportError, Upkeep,
+    BoxFuture, Connector, ExecutionOutcome, Fence, HostLink, TargetAccess, TransportError, Upkeep,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -310,7 +310,7 @@ impl HostLink for Watched {
 impl Connector for Witness {
     fn connect<'a>(
         &'a self,
-        access: &'a HostAccess,
+        access: &'a TargetAccess,
     ) -> BoxFuture<'a, Result<Arc<dyn HostLink>, TransportError>> {
         Box::pin(async move {
             self.call(&access.name);
