@@ -1,7 +1,11 @@
 //! Secrets where a text ends, or was cut off.
 
+use super::forms::compute_prefix_overlap;
 use super::*;
+use crate::quote;
 use crate::text::format_hex;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 
 /// One escape of each kind.
 const ESCAPES: &str = r#"'\'' $'x' %41+ &amp; \u0041 "#;

@@ -3,7 +3,8 @@
 use crate::spec::decode::decode_value;
 use crate::spec::source::SourceText;
 use crate::spec::yaml::{NodeId, YamlDocument, YamlNodeKind};
-use crate::template::engine::{Engine, Makes, Rendered, Snippet, TemplateOrigin};
+use crate::template::engine::{Engine, Rendered};
+use crate::template::snippet::{Makes, Snippet, TemplateOrigin};
 use crate::template::token;
 use railwright_base::Diagnostic;
 use serde_json::{Map, Value};

@@ -5,6 +5,7 @@ use super::compile::Module;
 use super::desired::ResourceProvenance;
 use crate::spec::yaml::NodeId;
 use crate::template::engine::{self, Rendered};
+use crate::template::template_error::too_much_kept;
 use serde_json::Value;
 
 /// Bytes that are kept of a resource or check besides its texts.
@@ -17,7 +18,7 @@ pub(super) fn take_bytes(module: &Module, part: NodeId, bytes: usize) -> Rendere
         return Ok(());
     }
     let document = module.document();
-    Err(Box::new(engine::too_much_kept((
+    Err(Box::new(too_much_kept((
         document.source().name().to_owned(),
         document.caret(part),
     ))))

@@ -2,7 +2,8 @@
 
 use crate::spec::source::Sources;
 use crate::spec::yaml::YamlDocument;
-use crate::template::engine::{Engine, Snippet};
+use crate::template::engine::Engine;
+use crate::template::snippet::Snippet;
 use railwright_base::{Diagnostic, Label, Severity};
 use serde::Deserialize;
 use serde_json::Value;

@@ -1,194 +1,23 @@
-//! Tera, held in: one instance a module, every template compiled once, typed results, values quoted
-//! in shell templates, and errors that name the place in the file that the module's author wrote.
+//! Tera, held in: one instance a module, every template compiled once, typed results, and values
+//! quoted in shell templates.
 
-use super::counted::{self, CountedTemplate};
+use super::counted::CountedTemplate;
 use super::filters;
-use super::names::TemplateProblem;
 use super::output_limit;
+use super::snippet::{Makes, Snippet};
+use super::template_error::{
+    diagnose_tera_error, new_size_limit_error, new_unreadable_template_error,
+    new_unusable_template_error, new_work_limit_error,
+};
 use super::token::{self, TemplateReadError};
 use super::work;
-use crate::spec::source::SourceText;
-use crate::spec::yaml::{NodeId, YamlDocument};
+use crate::spec::yaml::YamlDocument;
 use railwright_base::mutex::lock_ignoring_poison;
 use railwright_base::{Diagnostic, secret};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
-use tera::{Context, ErrorKind, Tera};
-
-/// Where the text of a template stands.
-#[derive(Debug, Clone)]
-pub enum TemplateOrigin {
-    /// A value of `module.yaml`.
-    Manifest(NodeId),
-    /// A file of its own.
-    File(Arc<SourceText>),
-}
-
-/// What a template makes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Makes {
-    /// Text, values as they are.
-    Text,
-    /// POSIX sh: every value becomes one quoted word.
-    Shell,
-    /// The value of one expression, with its type.
-    Value,
-    /// True or false.
-    Condition,
-}
-
-/// One compiled template: its name in the engine, and how to find its bytes in the author's file
-/// again.
-#[derive(Debug, Clone)]
-pub struct Snippet {
-    /// The name in the engine.
-    pub name: String,
-    /// What it makes.
-    pub makes: Makes,
-    /// The paths of the context that it uses; filled by the lint.
-    pub uses: Vec<super::names::TemplatePathUse>,
-    /// The lint found something: Tera need not say it again.
-    pub faulty: bool,
-    origin: TemplateOrigin,
-    /// The template: the author's text, or the expression wrapped. Tera is given it with what
-    /// counts its work.
-    text: String,
-    /// Bytes that were put before the author's expression.
-    before: usize,
-    /// The expression within the author's text.
-    inner: Range<usize>,
-}
-
-impl Snippet {
-    /// The template of a text: one that is exactly one expression keeps its type, unless it is
-    /// shell.
-    pub fn new(name: &str, text: &str, origin: TemplateOrigin, makes: Makes) -> Self {
-        let whole = 0..text.len();
-        let (name, text, before, inner, makes) = match makes {
-            Makes::Shell => (format!("{name}.sh"), text.to_owned(), 0, whole, makes),
-            Makes::Text => match token::sole_expression(text) {
-                Some(inner) => (
-                    name.to_owned(),
-                    format!("{{{{({})|_value}}}}", &text[inner.clone()]),
-                    3,
-                    inner,
-                    Makes::Value,
-                ),
-                None => (name.to_owned(), text.to_owned(), 0, whole, makes),
-            },
-            Makes::Value => (
-                name.to_owned(),
-                format!("{{{{({text})|_value}}}}"),
-                3,
-                whole,
-                makes,
-            ),
-            Makes::Condition => (
-                name.to_owned(),
-                format!("{{% if ({text}) %}}1{{% endif %}}"),
-                7,
-                whole,
-                makes,
-            ),
-        };
-        Snippet {
-            name,
-            makes,
-            uses: Vec::new(),
-            faulty: false,
-            origin,
-            text,
-            before,
-            inner,
-        }
-    }
-
-    /// The template of a text that always makes text: for what is written to a file.
-    pub fn verbatim(name: &str, text: &str, origin: TemplateOrigin) -> Self {
-        let inner = 0..text.len();
-        Snippet {
-            name: name.to_owned(),
-            makes: Makes::Text,
-            uses: Vec::new(),
-            faulty: false,
-            origin,
-            text: text.to_owned(),
-            before: 0,
-            inner,
-        }
-    }
-
-    /// The template: the author's text, or the expression wrapped.
-    pub fn text(&self) -> &str {
-        &self.text
-    }
-
-    /// The file and the bytes in it that belong to a part of the template.
-    pub fn place(&self, document: &YamlDocument, part: &Range<usize>) -> (String, Range<usize>) {
-        let mut part = self.place_in_text(part.start)..self.place_in_text(part.end);
-        if part.is_empty() {
-            // Tera means what we put around the expression: the expression it is.
-            part = self.inner.clone();
-        }
-        match &self.origin {
-            TemplateOrigin::Manifest(node) => (
-                document.source().name().to_owned(),
-                within_scalar(document, *node, part),
-            ),
-            TemplateOrigin::File(source) => (source.name().to_owned(), part),
-        }
-    }
-
-    /// The byte of the author's text that belongs to one of the template.
-    fn place_in_text(&self, at: usize) -> usize {
-        let at = self.inner.start + at.saturating_sub(self.before);
-        at.clamp(self.inner.start, self.inner.end)
-    }
-
-    /// A problem of the lint as a diagnostic.
-    pub fn diagnostic(&self, document: &YamlDocument, problem: &TemplateProblem) -> Diagnostic {
-        let (file, span) = self.place(document, &problem.span);
-        let diagnostic = Diagnostic::error(problem.code, problem.message.clone()).at(
-            file,
-            span,
-            problem.fix.clone().unwrap_or_default(),
-        );
-        match problem.code {
-            "RW0203" => diagnostic.effect(
-                "Tera would take it for false or stop in the middle, and a wish would be missing \
-                 without a word",
-            ),
-            _ => diagnostic,
-        }
-    }
-}
-
-/// The bytes of a part of a scalar's text. A block (`|`) stands in the file line by line, each
-/// behind its indentation.
-fn within_scalar(document: &YamlDocument, node: NodeId, part: Range<usize>) -> Range<usize> {
-    let (source, whole, text) = (document.source(), document.span(node), document.text(node));
-    let found = document.span_within(node, part.clone());
-    let before = text.get(..part.start).unwrap_or_default();
-    if found != whole || !text.contains('\n') {
-        return found;
-    }
-    let line_start = before.rfind('\n').map_or(0, |at| at + 1);
-    let line_text = text[line_start..].lines().next().unwrap_or_default();
-    let line = source.line_span(source.line_of(whole.start) + before.matches('\n').count());
-    match source
-        .text()
-        .get(line.clone())
-        .and_then(|there| there.find(line_text))
-    {
-        Some(indentation) => {
-            let start = line.start + indentation + part.start - line_start;
-            start..(start + part.len()).min(line.end)
-        }
-        None => whole,
-    }
-}
+use tera::{Context, Tera};
 
 /// What a template made; boxed, because errors are rare and large.
 pub type Rendered<T> = Result<T, Box<Diagnostic>>;
@@ -218,11 +47,11 @@ impl Engine {
         work::register_charging_filters(&mut tera);
         let (mut errors, mut sound) = (Vec::new(), Vec::new());
         for snippet in snippets.iter().filter(|snippet| !snippet.faulty) {
-            match token::read_template(&snippet.text).unread {
+            match token::read_template(snippet.text()).unread {
                 Some((at, why)) if why != TemplateReadError::Malformed => {
                     errors.push(new_unreadable_template_error(snippet, document, at, why))
                 }
-                unread => sound.push((snippet, CountedTemplate::of(&snippet.text).text, unread)),
+                unread => sound.push((snippet, CountedTemplate::of(snippet.text()).text, unread)),
             }
         }
         // All at once, because Tera looks at all of them again with each call; one by one only to
@@ -272,7 +101,7 @@ impl Engine {
         match (made, work::end_rendering()) {
             (Ok(()), _) => Ok(page.text()),
             (Err(_), _) if page.is_over => Err(Box::new(new_size_limit_error(
-                snippet.place(document, &(0..snippet.text.len())),
+                snippet.place(document, &(0..snippet.text().len())),
             ))),
             (Err(error), Some(reason)) => {
                 let problem = new_work_limit_error(snippet, document, &error, reason);
@@ -318,108 +147,6 @@ impl Engine {
     }
 }
 
-fn new_unusable_template_error(
-    snippet: &Snippet,
-    document: &YamlDocument,
-    message: String,
-) -> Diagnostic {
-    let (file, span) = snippet.place(document, &(0..snippet.text.len()));
-    Diagnostic::error("RW0204", "a template cannot be used").at(file, span, message)
-}
-
-/// A template that was not read to its end can be neither checked nor counted.
-fn new_unreadable_template_error(
-    snippet: &Snippet,
-    document: &YamlDocument,
-    at: usize,
-    why: TemplateReadError,
-) -> Diagnostic {
-    let (file, span) = snippet.place(document, &(at..(at + 2).min(snippet.text.len())));
-    let label = match why {
-        TemplateReadError::TooLong => format!("it has more than {} KiB", token::TEMPLATE_MAX >> 10),
-        TemplateReadError::TooManyTags => format!(
-            "more than {} outputs and tags stand in it, up to here",
-            token::TAGS_MAX
-        ),
-        TemplateReadError::TooDeep => format!(
-            "`if`, `elif`, `for` or brackets are open here more than {} deep",
-            token::DEPTH_MAX
-        ),
-        TemplateReadError::Malformed => "what comes from here on cannot be checked".to_owned(),
-    };
-    let diagnostic = Diagnostic::error("RW0204", "a template cannot be read").at(file, span, label);
-    if why == TemplateReadError::Malformed {
-        diagnostic
-    } else {
-        diagnostic.next("divide it into several files, or bring what is large with a package")
-    }
-}
-
-fn new_size_limit_error((file, span): (String, Range<usize>)) -> Diagnostic {
-    Diagnostic::error("RW0217", "a template makes too much")
-        .at(file, span, output_limit::TOO_MUCH)
-        .effect("railwright would run out of memory, or a host out of space")
-        .next(
-            "take out the loop or filter that repeats the text; bring what is large with a package",
-        )
-}
-
-/// Tera tells the byte of what counted; it is the loop or output around it that works too much.
-fn new_work_limit_error(
-    snippet: &Snippet,
-    document: &YamlDocument,
-    error: &tera::Error,
-    reason: &str,
-) -> Diagnostic {
-    let part = match error.kind() {
-        ErrorKind::RenderingError(report) => in_template(snippet, &report.span().range),
-        _ => 0..0,
-    };
-    let part = counted::piece_around(&snippet.text, part.start).unwrap_or(part);
-    let (file, span) = snippet.place(document, &part);
-    Diagnostic::error("RW0217", "a template makes too much")
-        .at(file, span, reason)
-        .effect("railwright would work on it for minutes or without end")
-        .next("take out the loop within a loop, or the filter that is taken in every turn")
-}
-
-/// The bytes of the template that Tera means.
-fn in_template(snippet: &Snippet, part: &Range<usize>) -> Range<usize> {
-    CountedTemplate::of(&snippet.text).place(part)
-}
-
-fn diagnose_tera_error(
-    snippet: &Snippet,
-    document: &YamlDocument,
-    error: &tera::Error,
-) -> Diagnostic {
-    match error.kind() {
-        ErrorKind::RenderingError(report) if report.message().contains(output_limit::TOO_MUCH) => {
-            new_size_limit_error(
-                snippet.place(document, &in_template(snippet, &report.span().range)),
-            )
-        }
-        ErrorKind::SyntaxError(report) | ErrorKind::RenderingError(report) => {
-            let (file, span) = snippet.place(document, &in_template(snippet, &report.span().range));
-            let what = if matches!(error.kind(), ErrorKind::SyntaxError(_)) {
-                "a template cannot be read"
-            } else {
-                "a template cannot be filled in"
-            };
-            Diagnostic::error("RW0204", what).at(
-                file,
-                span,
-                railwright_base::text::one_line(report.message(), 200),
-            )
-        }
-        other => new_unusable_template_error(
-            snippet,
-            document,
-            railwright_base::text::one_line(&other.to_string(), 200),
-        ),
-    }
-}
-
 /// A context of these values.
 pub fn build_context(values: &BTreeMap<String, Value>) -> Context {
     let mut context = Context::new();
@@ -427,18 +154,6 @@ pub fn build_context(values: &BTreeMap<String, Value>) -> Context {
         add_context_value(&mut context, name, value);
     }
     context
-}
-
-/// More is made than all may make together: `place` is what made it.
-pub fn too_much_kept((file, span): (String, Range<usize>)) -> Diagnostic {
-    Diagnostic::error("RW0217", "a template makes too much")
-        .at(
-            file,
-            span,
-            "with this, the modules make more than all of them may make together",
-        )
-        .effect("railwright would run out of memory")
-        .next("take out the loop that repeats it; bring what is large with a package")
 }
 
 pub use work::{
@@ -452,8 +167,9 @@ pub fn add_context_value(context: &mut Context, name: &str, value: &Value) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::snippet::TemplateOrigin;
     use super::*;
-    use crate::spec::source::SourceFile;
+    use crate::spec::source::{SourceFile, SourceText};
     use crate::spec::yaml::AliasBudget;
     use serde_json::json;
 

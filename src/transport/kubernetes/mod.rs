@@ -2,23 +2,26 @@
 //! previewed in requests that change nothing, applied as the field manager `railwright`, and the
 //! cluster keeps lock and record in its own objects.
 //!
-//! - The way there: `kubeconfig` and `identity` (server, certificates, the exec plugin),
-//!   `credentials` (what a request shows), `proxy`, `server` (one request and its answer), `fault`
-//!   (what an answer means that is no success).
+//! - The way there: `kubeconfig` (its files), `cluster_config` (server, certificates, proxy),
+//!   `identity` (who we are; the exec plugin), `credentials` (what a request shows), `proxy`,
+//!   `server` (one request and its answer), `fault` (what an answer means that is no success).
 //! - Reads: `read` over `lists`, `kinds` (what the server calls a kind), `nodes`, `jobs`,
-//!   `access_review` (what this account may do), `exec` over `pod_exec` and `running_pod` (a
-//!   program in a pod).
-//! - Writes: `act` decides by what is there, `create`, `write`, `edit` and `node_edit` send it
-//!   (to a `write_target`) and judge the answer; `lock` and `record` are ours.
+//!   `access_review` (what this account may do); a program in a pod by `exec`, the pod that is named
+//!   (`pod_exec`) or that an agent has on a node (`agents`), if it runs (`running_pod`).
+//! - Writes: `act` decides by what is there, `create`, `write`, `edit`, `node_edit` and `drain` send
+//!   it (to a `write_target`) and judge the answer; `lock` and `record` are ours.
 //! - Helm: `helm` runs the program, `chart` finds the chart, `release` shows what it renders to,
 //!   `release_change` applies it.
 
 mod access_review;
 mod act;
+mod agents;
 mod answer;
 mod chart;
+mod cluster_config;
 mod create;
 mod credentials;
+mod drain;
 mod edit;
 mod exec;
 mod fault;

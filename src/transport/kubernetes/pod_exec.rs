@@ -2,9 +2,10 @@
 //! running is said in words.
 
 use super::answer::{self, new_exit_answer};
-use super::exec::{in_container, new_namespaced_pod_reference};
+use super::exec::in_container;
 use super::fault::KubernetesRequestError;
 use super::kinds;
+use super::nodes::new_pod_reference;
 use super::running_pod::RunningPod;
 use super::server::{KubernetesRequest, KubernetesServer};
 use railwright_base::text::one_line;
@@ -23,7 +24,7 @@ pub async fn exec_in_named_pod(
         container,
         argv,
     } = asked;
-    let (object, resource) = new_namespaced_pod_reference(namespace, name);
+    let (object, resource) = new_pod_reference(Some(namespace), name);
     let path = match kinds::build_object_path(&object, &resource) {
         Ok(path) => path,
         Err(reason) => return Ok(new_exit_answer(NOT_SAID, reason)),

@@ -2,8 +2,8 @@
 //! on the server.
 
 use super::access_review;
+use super::agents::{self, Agents};
 use super::answer::{self, new_exit_answer};
-use super::exec::{self, Agents};
 use super::fault::KubernetesRequestError;
 use super::jobs::{self, PodLogRequest};
 use super::kinds::{self, Group, NotKnown};
@@ -36,7 +36,7 @@ impl KubernetesLink {
     pub(super) async fn read_all(&self, reads: &[Read]) -> Result<ReadResults, TransportError> {
         let objects: Vec<ObjectName> = reads.iter().filter_map(of_a_kind).collect();
         let groups = self.server.kinds.of(&self.server, objects.iter()).await;
-        let agents = &exec::list_agents(&self.server, reads).await;
+        let agents = &agents::list_agents(&self.server, reads).await;
         // Made first: a stream over borrowed items is none that the compiler takes for `Send`.
         let (of_nodes, others): (Vec<&Read>, Vec<&Read>) =
             reads.iter().partition(|read| nodes::is_of_all(read));
@@ -94,7 +94,7 @@ impl KubernetesLink {
     ) -> Result<ReadResult, KubernetesRequestError> {
         match read {
             Read::Kubernetes(KubernetesRead::Exec(asked)) => match agents {
-                Ok(agents) => Ok(exec::exec_in_agent_pod(&self.server, asked, agents).await),
+                Ok(agents) => Ok(agents::exec_in_agent_pod(&self.server, asked, agents).await),
                 Err(trouble) => Err(trouble.clone()),
             },
             Read::Kubernetes(KubernetesRead::PodExec(asked)) => {

@@ -6,9 +6,10 @@ use super::super::manifest::{CheckEntry, Manifest, ManifestText, ResourceEntry};
 use super::super::shell_quoting;
 use super::parameters::add_parameter_shapes;
 use super::{CheckTemplate, ModuleResource};
-use crate::template::engine::{Engine, Makes, Snippet, TemplateOrigin};
+use crate::template::engine::Engine;
 use crate::template::names::{self, Local};
 use crate::template::shape::{ContextShape, EACH};
+use crate::template::snippet::{Makes, Snippet, TemplateOrigin};
 use railwright_base::{Diagnostic, suggest};
 use railwright_resource::{kind_named, list_resource_kinds};
 

@@ -4,8 +4,8 @@
 use super::super::compile::{Module, ModuleResource};
 use super::super::parameters;
 use super::TargetBuilder;
-use crate::template::engine::Snippet;
 use crate::template::names::TemplatePathUse;
+use crate::template::snippet::Snippet;
 use railwright_base::{Label, SourceLocation};
 use std::collections::BTreeSet;
 
