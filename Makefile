@@ -45,7 +45,7 @@ check: tools ## Format, lints, unit tests and house rules: minutes, no rig
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --quiet --workspace --all-targets -- -D warnings
 	INSTA_UPDATE=no $(CARGO) test --quiet --workspace --lib --bins
-	INSTA_UPDATE=no $(CARGO) test --quiet --test plan --test tidy
+	INSTA_UPDATE=no $(CARGO) test --quiet --workspace --test plan --test tidy
 
 .PHONY: test-deep
 test-deep: tools test-packages ## The long runs: 10,000 schedules of every law, 10,000 cases of every property, 20 kills on a machine, real operators

@@ -16,7 +16,7 @@ part() {
   local began=$SECONDS ended=0 p f i name=$1 which=$2 log
   log=$logs/${name// /-}
   shift 2
-  "$cargo" test --profile deep "$@" -- --nocapture "$which" >"$log" 2>&1 || ended=$?
+  "$cargo" test --profile deep --workspace "$@" -- --nocapture "$which" >"$log" 2>&1 || ended=$?
   read -r p f i <<<"$(awk '/^test result:/ { p += $4; f += $6; i += $8 } END { print p + 0, f + 0, i + 0 }' "$log")"
   # A part that did not end well without a counted failure did not build, or died; one without a test ran nothing.
   if [ "$f" -eq 0 ] && { [ "$ended" -ne 0 ] || [ "$p" -eq 0 ]; }; then f=1; fi
@@ -32,7 +32,7 @@ part() {
 laws() {
   # They only compute: what waits for machines and servers has limits, and goes first.
   renice -n 10 -p "$BASHPID" >/dev/null
-  part "laws and properties" --include-ignored --no-fail-fast --workspace --lib --test fleet --test plan
+  part "laws and properties" --include-ignored --no-fail-fast --lib --test fleet --test plan
 }
 machines() {
   # All stories of the pair: `make test` leaves three of them out.

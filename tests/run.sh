@@ -43,7 +43,7 @@ step "build of the tests" "$cargo" test --quiet --no-run --workspace --lib --bin
 suite() {
   local name=$1 limit=$2 began=$SECONDS ended=0 own=$logs/$1
   shift 2
-  timeout --kill-after=30 "$limit" "$cargo" test --no-fail-fast "$@" >"$own" 2>&1 || ended=$?
+  timeout --kill-after=30 "$limit" "$cargo" test --no-fail-fast --workspace "$@" >"$own" 2>&1 || ended=$?
   local p f
   read -r p f <<<"$(awk '/^test result:/ { p += $4; f += $6 } END { print p + 0, f + 0 }' "$own")"
   if [ "$ended" -eq 0 ] && grep -q '^test result:' "$own"; then
@@ -75,7 +75,7 @@ logs=$(mktemp -d) || exit 1
 # Whoever ends this ends what it began.
 trap 'for lane in $(jobs -p); do pkill -TERM -P "$lane"; kill "$lane"; done; exit 130' INT TERM
 lost=0
-suite "crates and program" 1200 --workspace --lib --bins || lost=1
+suite "crates and program" 1200 --lib --bins || lost=1
 echo "== control plane"
 began=$SECONDS
 wait "$plane" && echo "   ok, $((SECONDS - began)) s longer" || cat "$log.plane"

@@ -12,7 +12,7 @@ use railwright_base::mutex::lock_ignoring_poison;
 use railwright_base::text::one_line;
 use railwright_base::{Target, TargetKind};
 use railwright_observe::crowd;
-use railwright_plan::Unavailability;
+use railwright_plan::{Plan, Unavailability};
 use railwright_resource::Read;
 use railwright_resource::host::decode_host_facts;
 use railwright_resource::kubernetes_object::nodes::read_cluster_nodes;
@@ -32,7 +32,6 @@ const SHARE: u32 = 10;
 const ANSWER_LIMIT: Duration = Duration::from_secs(60);
 
 /// What was seen so far.
-#[derive(Default)]
 pub(super) struct Lookout(Mutex<ExternalOutageState>);
 
 #[derive(Default)]
@@ -50,6 +49,24 @@ struct ExternalOutageState {
 }
 
 impl Lookout {
+    /// What the cluster said when the plan was made, until it says something else.
+    pub fn from_plan(plan: &Plan) -> Self {
+        let mut of_nodes = BTreeMap::new();
+        for hosts in plan
+            .unavailable
+            .iter()
+            .filter(|hosts| hosts.why.is_of_node())
+        {
+            for host in hosts.names() {
+                of_nodes.insert(Target::host(host), hosts.why.clone());
+            }
+        }
+        Lookout(Mutex::new(ExternalOutageState {
+            of_nodes,
+            ..ExternalOutageState::default()
+        }))
+    }
+
     /// The hosts that were out of service at the last look.
     pub fn out(&self) -> BTreeMap<Target, Unavailability> {
         let seen = lock_ignoring_poison(&self.0);

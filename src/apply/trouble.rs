@@ -480,6 +480,27 @@ pub fn guard_not_armed(node: &str, reason: &str, next: &NextCommands) -> Diagnos
     ))
 }
 
+/// Nobody answered whether the guard is armed, nor whether it was taken away.
+pub fn guard_in_doubt(node: &str, reason: &str, seconds: u32, next: &NextCommands) -> Diagnostic {
+    Diagnostic::error(
+        "RW0642",
+        format!(
+            "whether the guard of the step is armed is not known: {}",
+            one_line(reason, 300)
+        ),
+    )
+    .on(node)
+    .effect(format!(
+        "if it is, it takes back after {seconds} s whatever was changed meanwhile of what the step \
+         is about, by whomever"
+    ))
+    .state("nothing of the step was done; the rest of the target was left alone")
+    .next(format!(
+        "change nothing there by hand for {seconds} s; then {}",
+        next.resume()
+    ))
+}
+
 /// What a plan leaves out so that it has no such step: a transaction has no address of its own
 /// there, and goes with its target.
 pub fn extract_exclude_address(node: &str) -> &str {

@@ -69,6 +69,7 @@ impl Turn {
             &shared.run,
             shared.last_order.clone(),
         );
+        let lookout = Arc::new(Lookout::from_plan(&shared.plan));
         Turn {
             shared,
             scheduler,
@@ -78,7 +79,7 @@ impl Turn {
             proven,
             interrupts: 0,
             watch,
-            lookout: Arc::default(),
+            lookout,
             looking: None,
             given_up: Vec::new(),
         }

@@ -218,6 +218,16 @@ impl Unavailability {
         }
     }
 
+    /// True where the cluster says so of their nodes.
+    pub fn is_of_node(&self) -> bool {
+        matches!(
+            self,
+            Unavailability::NotReady
+                | Unavailability::CordonedByOthers
+                | Unavailability::LeftCordoned { .. }
+        )
+    }
+
     /// In one line.
     pub fn words(&self) -> String {
         match self {

@@ -135,6 +135,9 @@ impl ClusterLock {
     /// Takes the lock or says who has it.
     pub fn take(folder: &StateFolder, command: &str) -> Result<Self, Diagnostic> {
         folder.prepare()?;
+        if let Some(other) = find_copied_holder(folder)? {
+            return Err(report_held_lock(folder, &other.line()));
+        }
         let holder = LockHolder::here(folder, command)?;
         match LockFile::try_take(&lock_path(folder), &holder.line())
             .map_err(|error| folder.unusable(&error))?
@@ -162,6 +165,9 @@ impl ClusterLock {
         force: bool,
     ) -> Result<(Self, Option<String>), Diagnostic> {
         folder.prepare()?;
+        if let Some(other) = find_copied_holder(folder)?.filter(|_| !force) {
+            check_holder_is_gone(folder, &other.describe(), Some(&other))?;
+        }
         let (path, holder) = (lock_path(folder), LockHolder::here(folder, command)?);
         let attempt = LockFile::try_take(&path, &holder.line());
         let line = match attempt.map_err(|error| folder.unusable(&error))? {
@@ -197,10 +203,25 @@ impl ClusterLock {
         Ok(Box::new(FencedJournalStore::new(store, token)))
     }
 
-    /// Whether a run goes on here at this moment.
+    /// Whether a run goes on at this moment, here or in the folder that this one was copied from.
     pub fn is_held(folder: &StateFolder) -> Result<bool, Diagnostic> {
-        LockFile::is_held(&lock_path(folder)).map_err(|error| folder.unusable(&error))
+        Ok(has_locked_file(folder)? || find_copied_holder(folder)?.is_some())
     }
+}
+
+fn has_locked_file(folder: &StateFolder) -> Result<bool, Diagnostic> {
+    LockFile::is_held(&lock_path(folder)).map_err(|error| folder.unusable(&error))
+}
+
+/// The living process that the lock's file names and that does not hold it: whoever lets go of a
+/// lock empties its file, so this folder was copied from one whose run goes on.
+fn find_copied_holder(folder: &StateFolder) -> Result<Option<LockHolder>, Diagnostic> {
+    if has_locked_file(folder)? {
+        return Ok(None);
+    }
+    let text = folder.read("lock", 4096).unwrap_or_default();
+    let holder = LockHolder::parse(&String::from_utf8_lossy(&text));
+    Ok(holder.filter(|holder| holder.life(&folder.process()) == ProcessLiveness::Alive))
 }
 
 /// An error where the holder may live: its process does, or its latest heartbeat is not old.
@@ -365,9 +386,22 @@ mod tests {
             "{}",
             refused.message
         );
+        // A copy that was made meanwhile has the same lock.
+        let copied = tempfile::tempdir().unwrap();
+        std::fs::copy(folder.path().join("lock"), copied.path().join("lock")).unwrap();
+        let copy = StateFolder::at(copied.path());
+        assert_eq!(
+            ClusterLock::take(&copy, "apply").unwrap_err().code,
+            "RW0704"
+        );
+        let kept = ClusterLock::take_away(&copy, "lock steal", false).unwrap_err();
+        assert_eq!(kept.code, "RW0711");
+        assert!(ClusterLock::is_held(&copy).unwrap());
         let fence = first.fence;
         assert!(ClusterLock::is_held(&folder).unwrap());
         drop(first);
+        assert!(!ClusterLock::is_held(&copy).unwrap());
+        drop(ClusterLock::take(&copy, "apply").unwrap());
         assert!(!ClusterLock::is_held(&folder).unwrap());
         assert_eq!(
             ClusterLock::take(&folder, "resume").unwrap().fence,

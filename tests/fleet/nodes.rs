@@ -17,6 +17,7 @@ use railwright_transport::{
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// The cluster's name.
@@ -69,9 +70,9 @@ impl NodeState {
     }
 }
 
-/// The nodes by name, as the API server has them now.
+/// The nodes by name, as the API server has them now; and whether it lets nobody list them.
 #[derive(Clone, Default)]
-pub struct Nodes(Arc<Mutex<BTreeMap<String, NodeState>>>);
+pub struct Nodes(Arc<Mutex<BTreeMap<String, NodeState>>>, Arc<AtomicBool>);
 
 /// What a node's name has before its host's.
 const NODE: &str = "node-";
@@ -197,6 +198,11 @@ impl Nodes {
             .and_modify(|node| node.now.schedulable = true);
     }
 
+    /// Whether nobody says which nodes there are.
+    pub fn hide_all(&self, hides: bool) {
+        self.1.store(hides, Ordering::SeqCst);
+    }
+
     /// Nobody says any more which pods are on the node of this host.
     pub fn hide_pods(&self, host: &str) {
         self.0
@@ -251,6 +257,9 @@ impl Nodes {
     fn answer(&self, read: &KubernetesRead) -> (i32, String) {
         let mut all = self.0.lock().unwrap();
         match read {
+            KubernetesRead::Nodes if self.1.load(Ordering::SeqCst) => {
+                (NOT_SAID, "what answers there is no API server".to_owned())
+            }
             KubernetesRead::Nodes => {
                 let now: BTreeMap<&String, &NodeNow> =
                     all.iter().map(|(name, node)| (name, &node.now)).collect();

@@ -164,7 +164,25 @@ fn a_copied_folder_is_nobody() {
         &machine.place.path().join("copy"),
         true,
     );
-    // One that took the lock over would wait for the step, which waits for us.
+    // The lock that came along names a process that lives, and holds another file.
+    for words in [&["apply", "copy", "--yes"][..], &["resume", "copy"]] {
+        let refused = machine.run(words);
+        assert!(
+            refused.contains("error RW0704: the cluster is being changed already: apply by ")
+                && refused.ends_with("--- exit 4 ---\n"),
+            "{refused}"
+        );
+    }
+    let stolen = machine.run(&["lock", "steal", "copy", "--reason", "a copy"]);
+    assert!(
+        stolen.contains("RW0711") && stolen.ends_with("--- exit 4 ---\n"),
+        "{stolen}"
+    );
+    let status = machine.run(&["rollout", "status", "copy"]);
+    assert!(!status.contains("its process is gone"), "{status}");
+    // A copy without it is held off by the hosts' own locks. One that took the lock over would wait
+    // for the step, which waits for us.
+    std::fs::remove_file(machine.place.path().join("copy/.railwright/lock")).unwrap();
     let mut second = Run::begin(&machine, "copy");
     second.until("its end", |second| {
         second.child.try_wait().unwrap().is_some()

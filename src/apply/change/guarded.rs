@@ -135,15 +135,15 @@ impl<'a> ChangeStep<'a> {
     }
 
     async fn arm(&mut self, guard: Guard, intent: &StepIntent) -> Result<ArmedRollbackTimer, Halt> {
-        let seconds = self.guard_s();
-        let token = intent.token.clone();
+        let watch = self.new_rollback_timer(intent.token.clone(), guard);
         let armed = match &self.writer {
-            Some(writer) => writer.arm(&token, &guard, seconds).await,
+            Some(writer) => writer.arm(&watch.token, &watch.guard, watch.seconds).await,
             None => Err(self.no_connection()),
         };
         let reason = match armed {
             Ok(ExecutionOutcome::Ended { code: 0, .. }) => {
-                return self.note_armed(token, guard, seconds).await;
+                let watch = self.new_rollback_timer(watch.token, watch.guard);
+                return self.note_armed(watch).await;
             }
             Err(TransportError::LockLost { holder, .. }) => {
                 return Err(self.lock_lost(holder.as_deref()));
@@ -154,31 +154,53 @@ impl<'a> ChangeStep<'a> {
                 format!("the guard {} is still armed", stdout.trim())
             }
             Ok(ExecutionOutcome::Ended { code, stderr, .. }) => complaint_of(code, &stderr),
-            Ok(ExecutionOutcome::Unknown { reason }) => reason,
-            Err(error) => error.to_string(),
+            Ok(ExecutionOutcome::Unknown { reason }) => {
+                return Err(self.give_up_arming(&watch, &reason).await);
+            }
+            Err(error) => return Err(self.give_up_arming(&watch, &error.to_string()).await),
         };
-        let problem = trouble::guard_not_armed(&self.node.id, &reason, &self.shared.next);
-        let reason = format!("its guard could not be armed: {reason}");
-        Err(halt_with_problem(NodeOutcome::Failed { reason }, problem))
+        Err(self.halt_unarmed(&reason))
     }
 
-    /// Journals a guard that was armed a moment ago.
-    async fn note_armed(
-        &self,
-        token: String,
-        guard: Guard,
-        seconds: u32,
-    ) -> Result<ArmedRollbackTimer, Halt> {
+    fn halt_unarmed(&self, reason: &str) -> Halt {
+        let problem = trouble::guard_not_armed(&self.node.id, reason, &self.shared.next);
+        let reason = format!("its guard could not be armed: {reason}");
+        halt_with_problem(NodeOutcome::Failed { reason }, problem)
+    }
+
+    /// The answer got lost: the guard may be armed, and would take back what others change
+    /// meanwhile. Nothing is begun under it, and it is taken away; where that gets no answer either,
+    /// that is told.
+    async fn give_up_arming(&mut self, watch: &ArmedRollbackTimer, reason: &str) -> Halt {
+        self.writer = None;
+        match self.ask_anew(RollbackTimerQuery::Disarm, watch).await {
+            Err(halt) => halt,
+            Ok(Some((0 | 1, _))) => self.halt_unarmed(reason),
+            Ok(_) => {
+                let (seconds, next) = (watch.seconds, &self.shared.next);
+                let problem = trouble::guard_in_doubt(&self.node.id, reason, seconds, next);
+                let reason = format!("whether its guard is armed is not known: {reason}");
+                halt_with_problem(NodeOutcome::Unknown { reason }, problem)
+            }
+        }
+    }
+
+    fn new_rollback_timer(&self, token: String, guard: Guard) -> ArmedRollbackTimer {
+        let seconds = self.guard_s();
         // The host's own time began a moment ago; the quarter that is left over covers that.
         let whole = Duration::from_secs(seconds.into());
-        let watch = ArmedRollbackTimer {
+        ArmedRollbackTimer {
             token,
             guard,
             seconds,
             prove: Deadline::after(whole * 3 / 4),
             back: Deadline::after(whole + self.grace()),
-        };
-        let node = self.node.id.clone();
+        }
+    }
+
+    /// Journals a guard that was armed a moment ago.
+    async fn note_armed(&self, watch: ArmedRollbackTimer) -> Result<ArmedRollbackTimer, Halt> {
+        let (node, seconds) = (self.node.id.clone(), watch.seconds);
         let entry = JournalEntry::GuardArmed {
             node: node.clone(),
             guard: watch.token.clone(),
@@ -208,9 +230,12 @@ impl<'a> ChangeStep<'a> {
             {
                 return Ok(now);
             }
+            // What guards its changes itself takes no second one while the first waits for its
+            // confirmation.
+            let may_go_on = round < ROUNDS && !self.saves_last();
             actions = self
                 .further(watch, &now)
-                .filter(|_| round < ROUNDS)
+                .filter(|_| may_go_on)
                 .ok_or_else(|| describe_not_settled(&now))?;
             if !matches!(self.standing(watch).await, RollbackTimerState::Armed) {
                 return Err("its guard is no longer armed".to_owned().into());

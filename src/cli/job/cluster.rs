@@ -136,17 +136,45 @@ pub async fn find_single_job(
     asked: &JobNameArguments,
 ) -> Result<ClusterJob, CommandFailure> {
     let looked = find_jobs_by_name(reader, asked).await?;
-    // What was submitted with a job bears its name too.
-    let named = looked.jobs.iter();
-    let mut own: Vec<ClusterJob> = named
-        .filter(|found| found.job.name == asked.job)
+    refuse_ambiguous_name(asked, &looked)?;
+    let found = looked.jobs.iter().find(|found| found.job.name == asked.job);
+    found
         .cloned()
-        .collect();
-    match (own.pop(), own.is_empty()) {
-        (Some(found), true) => Ok(found),
-        (Some(last), false) => Err(report_ambiguous_job(asked, own.iter().chain([&last])).into()),
-        (None, _) => Err(report_job_not_found(asked, &looked)),
+        .ok_or_else(|| report_job_not_found(asked, &looked))
+}
+
+/// Refuses a name that several jobs have. What was submitted with a job bears its name as a label.
+pub fn refuse_ambiguous_name(
+    asked: &JobNameArguments,
+    looked: &JobListing,
+) -> Result<(), CommandFailure> {
+    let named = looked.jobs.iter();
+    let named: Vec<&ClusterJob> = named.filter(|found| found.job.name == asked.job).collect();
+    match named.len() {
+        0 | 1 => Ok(()),
+        _ => Err(report_ambiguous_job(asked, &named).into()),
     }
+}
+
+/// The jobs that have this name and are of another kind than the one that is named.
+pub async fn find_jobs_of_other_kinds(
+    reader: &Reader,
+    asked: &JobNameArguments,
+) -> Result<Vec<ClusterJob>, CommandFailure> {
+    let Some(kind) = asked.kind else {
+        return Ok(Vec::new());
+    };
+    let kinds: Vec<JobKind> = JobKind::ALL
+        .into_iter()
+        .filter(|other| *other != kind)
+        .collect();
+    let listing = JobReader::at(reader, asked.place.namespace())
+        .all(&kinds)
+        .await
+        .map_err(|error| error.diagnostic())?;
+    let mut jobs = listing.jobs;
+    jobs.retain(|found| found.job.name == asked.job);
+    Ok(jobs)
 }
 
 /// No job that could be read has the name. Of a kind that could not be read nobody knows.
@@ -177,11 +205,8 @@ fn report_job_not_found(asked: &JobNameArguments, looked: &JobListing) -> Comman
     CommandFailure::with_exit(exit, diagnostic)
 }
 
-fn report_ambiguous_job<'f>(
-    asked: &JobNameArguments,
-    found: impl Iterator<Item = &'f ClusterJob>,
-) -> Diagnostic {
-    let kinds: Vec<&str> = found.map(|found| found.kind.word()).collect();
+fn report_ambiguous_job(asked: &JobNameArguments, found: &[&ClusterJob]) -> Diagnostic {
+    let kinds: Vec<&str> = found.iter().map(|found| found.kind.word()).collect();
     Diagnostic::error(
         "RW1241",
         format!(

@@ -1,6 +1,8 @@
 //! `railwright job delete`.
 
-use super::cluster::{Cluster, JobNameArguments, find_jobs_by_name};
+use super::cluster::{
+    Cluster, JobNameArguments, find_jobs_by_name, find_jobs_of_other_kinds, refuse_ambiguous_name,
+};
 use crate::cli::{CommandFailure, Exit};
 use railwright_base::text::{format_count, one_line};
 use railwright_jobs::job::{
@@ -30,7 +32,10 @@ pub async fn run(arguments: &Delete) -> Result<Exit, CommandFailure> {
     let cluster = Cluster::of(&asked.place.inventory).await?;
     let (reader, writer) = (cluster.reader(), cluster.writer());
     let looked = find_jobs_by_name(&reader, asked).await?;
-    let objects = objects_of(&reader, asked.place.namespace(), &asked.job, &looked.jobs)
+    refuse_ambiguous_name(asked, &looked)?;
+    let others = find_jobs_of_other_kinds(&reader, asked).await?;
+    let name = (asked.place.namespace(), asked.job.as_str());
+    let objects = objects_of(&reader, name, &looked.jobs, &others)
         .await
         .map_err(|error| error.diagnostic())?;
     let unread = collect_unread_kinds(&looked, &objects);

@@ -6,7 +6,7 @@ use super::prove::exit_from_proof;
 use crate::cli::{CommandFailure, Exit};
 use railwright_base::quote;
 use railwright_base::text::one_line;
-use railwright_jobs::job::ClusterJob;
+use railwright_jobs::job::{ClusterJob, build_ray_selector};
 use railwright_report::job::ray::{render_ray_proof_json, render_ray_proof_screen};
 use railwright_report::out;
 use railwright_session::read_inventory;
@@ -35,7 +35,7 @@ pub async fn prove_ray_cluster(
     let asked = RayProofRequest {
         prober: &prober,
         namespace: place.namespace(),
-        selector: found.kind.selector(&found.job),
+        selector: build_ray_selector(&found.job.name),
         pools: list_rdma_pools(loaded)
             .into_iter()
             .map(|(resource, devices)| Pool { resource, devices })

@@ -103,22 +103,15 @@ impl Deletable<'_> {
             Deletable::Submitted { word, .. } => find_submission_word(live) == Some(word),
         }
     }
-
-    /// What it means that something else has its name by now.
-    fn report_replacement(&self, live: &Value) -> ObjectDeletionOutcome {
-        match self {
-            Deletable::Listed(_) => ObjectDeletionOutcome::LeftAlone(describe_object_owner(live)),
-            Deletable::Submitted { .. } => ObjectDeletionOutcome::WasGone,
-        }
-    }
 }
 
-/// All objects of a job: `main`, and those beside it that bear its name as their label.
+/// All objects of a job: `main`, and those beside it that bear its name as their label and were
+/// made by the same submission. `others` are jobs of the same name that are not meant.
 pub async fn objects_of(
     reader: &Reader,
-    namespace: &str,
-    name: &str,
+    (namespace, name): (&str, &str),
     main: &[ClusterJob],
+    others: &[ClusterJob],
 ) -> Result<JobObjects, TransportError> {
     let reads = BESIDE.map(|(api_version, kind)| KubernetesRead::Jobs {
         api_version: api_version.to_owned(),
@@ -143,7 +136,10 @@ pub async fn objects_of(
                 continue;
             }
         };
-        for one in found.iter().filter(|one| one.job.as_deref() == Some(name)) {
+        for one in &found {
+            if one.job.as_deref() != Some(name) || !is_part_of_job(one, main, others) {
+                continue;
+            }
             let object = ObjectName {
                 api_version: api_version.to_owned(),
                 kind: kind.to_owned(),
@@ -156,6 +152,19 @@ pub async fn objects_of(
         }
     }
     Ok(objects)
+}
+
+/// Whether an object that bears a job's name as its label is of these jobs, and of none of the
+/// others. Of a job that is gone all are that are left.
+fn is_part_of_job(one: &JobNow, main: &[ClusterJob], others: &[ClusterJob]) -> bool {
+    let is_of_others = others.iter().any(|other| {
+        other.job.uid == one.uid
+            || (one.submission.is_some() && other.job.submission == one.submission)
+    });
+    let is_of_main = main
+        .iter()
+        .any(|main| main.job.submission == one.submission);
+    !is_of_others && (main.is_empty() || is_of_main)
 }
 
 /// Takes an object away and waits until it is gone; the volumes in which it left something are
@@ -171,7 +180,9 @@ pub async fn delete_job_object(
         Err(reason) => return Ok(Err(reason)),
     };
     if !which.is(&live) {
-        return Ok(Ok((which.report_replacement(&live), BTreeSet::new())));
+        // Of a submission it may be what was made, with the word taken from it on the way.
+        let left = ObjectDeletionOutcome::LeftAlone(describe_object_owner(&live));
+        return Ok(Ok((left, BTreeSet::new())));
     }
     let stays = list_volumes_outliving_pods(&live);
     let action = Action::DeleteObject {
@@ -294,7 +305,33 @@ fn collect_volumes(value: &Value, found: &mut BTreeSet<String>, depth: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::job::JobKind;
     use serde_json::json;
+
+    #[test]
+    fn what_another_jobs_submission_made_is_not_of_this_one() {
+        let made = |uid: &str, submission: Option<&str>| ClusterJob {
+            kind: JobKind::Pod,
+            api_version: String::new(),
+            job: JobNow {
+                uid: uid.to_owned(),
+                submission: submission.map(str::to_owned),
+                ..JobNow::default()
+            },
+        };
+        let main = [made("1", Some("s1"))];
+        let others = [made("2", Some("s2")), made("3", None)];
+        let is_part = |main: &[ClusterJob], uid: &str, submission: Option<&str>| {
+            is_part_of_job(&made(uid, submission).job, main, &others)
+        };
+        assert!(is_part(&main, "4", Some("s1")), "its Service");
+        assert!(!is_part(&main, "2", Some("s2")), "another job of its name");
+        assert!(!is_part(&main, "5", Some("s2")), "what came with that");
+        assert!(!is_part(&main, "3", None), "one that nobody submitted");
+        assert!(!is_part(&main, "6", None), "nobody knows whose it is");
+        assert!(is_part(&[], "6", None), "what is left of one that is gone");
+        assert!(!is_part(&[], "5", Some("s2")));
+    }
 
     #[test]
     fn volumes_that_stay_are_named() {

@@ -135,18 +135,33 @@ impl JobKind {
         matches!(self, JobKind::Deployment | JobKind::Batch | JobKind::Pod)
     }
 
-    /// The labels of its pods.
-    pub fn selector(self, job: &JobNow) -> String {
-        match self {
+    /// The labels of its pods; nothing where they cannot be told from others.
+    pub fn selector(self, job: &JobNow) -> Option<String> {
+        Some(match self {
             JobKind::Mpi | JobKind::Pytorch => {
-                format!("training.kubeflow.org/job-name={}", job.name)
+                let mut selector = format!("training.kubeflow.org/job-name={}", job.name);
+                for other in self.operators_of_other_kinds() {
+                    selector += &format!(",training.kubeflow.org/operator-name!={other}");
+                }
+                selector
             }
-            JobKind::Ray => format!("ray.io/cluster={}", job.name),
-            JobKind::Deployment => job.selector.clone().unwrap_or_default(),
+            JobKind::Ray => build_ray_selector(&job.name),
+            JobKind::Deployment => return job.selector.clone(),
             // kubernetes.io/docs/reference/labels-annotations-taints: batch.kubernetes.io/job-name,
             // from 1.27 on beside this one.
             JobKind::Batch => format!("job-name={}", job.name),
             JobKind::Pod => format!("{JOB_LABEL}={}", job.job.as_deref().unwrap_or_default()),
+        })
+    }
+
+    /// Operators that give the label of a job's name to pods of other kinds, by the name that they
+    /// write beside it (kubeflow/training-operator: pkg/controller.v1; kubeflow/mpi-operator:
+    /// pkg/apis/kubeflow/v2beta1/constants.go).
+    fn operators_of_other_kinds(self) -> &'static [&'static str] {
+        match self {
+            JobKind::Mpi => &["pytorchjob-controller"],
+            JobKind::Pytorch => &["mpi-operator", "mpijob-controller"],
+            JobKind::Ray | JobKind::Deployment | JobKind::Batch | JobKind::Pod => &[],
         }
     }
 
@@ -307,6 +322,11 @@ fn read_pod_phase(job: &JobNow) -> (Phase, Option<String>) {
         ),
         _ => (Phase::Waiting, None),
     }
+}
+
+/// The labels of the pods of a RayCluster.
+pub fn build_ray_selector(cluster: &str) -> String {
+    format!("ray.io/cluster={cluster}")
 }
 
 #[cfg(test)]

@@ -86,17 +86,16 @@ impl<'a> JobReader<'a> {
             kind: found.kind.word().to_owned(),
             namespace: self.namespace.to_owned(),
         };
-        let pods = KubernetesRead::JobPods {
-            namespace: self.namespace.to_owned(),
-            selector: found.kind.selector(&found.job),
-        };
-        let answers = self
-            .reader
-            .read(&[
-                Read::Kubernetes(read.clone()),
-                Read::Kubernetes(pods.clone()),
-            ])
-            .await?;
+        let pods = found
+            .kind
+            .selector(&found.job)
+            .map(|selector| KubernetesRead::JobPods {
+                namespace: self.namespace.to_owned(),
+                selector,
+            });
+        let asked = [Some(&read), pods.as_ref()].into_iter().flatten();
+        let asked: Vec<Read> = asked.cloned().map(Read::Kubernetes).collect();
+        let answers = self.reader.read(&asked).await?;
         let jobs = match parse_kubernetes_result::<Vec<JobNow>>(&answers, &read) {
             KubernetesReadOutcome::Is(jobs) => jobs,
             KubernetesReadOutcome::NoKind => return Ok(None),
@@ -107,7 +106,10 @@ impl<'a> JobReader<'a> {
         let Some(job) = jobs.into_iter().find(|job| job.uid == found.job.uid) else {
             return Ok(None);
         };
-        let pods: Result<Vec<JobPod>, String> = parse_kubernetes_result(&answers, &pods).result();
+        let pods: Result<Vec<JobPod>, String> = match &pods {
+            Some(pods) => parse_kubernetes_result(&answers, pods).result(),
+            None => Err("its selector does not tell its pods from others".to_owned()),
+        };
         let mut view = JobView::of(
             &ClusterJob {
                 job,

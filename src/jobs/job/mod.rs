@@ -18,7 +18,7 @@ pub use delete::{
     Deletable, JobObjects, ListedObject, ObjectDeletionOutcome, delete_job_object, objects_of,
 };
 pub use keeps::find_pod_wait_reason;
-pub use kind::{JOB_LABEL, JobKind, Phase};
+pub use kind::{JOB_LABEL, JobKind, Phase, build_ray_selector};
 pub use log::Tail;
 pub use look::{ClusterJob, JobListing, JobReader};
 pub use progress::{JobProgress, STALLED_S, Stall};

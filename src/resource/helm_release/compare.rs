@@ -45,6 +45,9 @@ pub struct HelmReleaseChange {
     /// True where Helm's own patch leaves what somebody set.
     #[serde(default)]
     pub stays: bool,
+    /// Why Helm would fail over it, or write into what is not the release's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hindrance: Option<String>,
     /// True for a field that the release does not have: it stays with its object, and goes with it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub added: bool,
@@ -118,8 +121,7 @@ pub fn diff_rendered_objects(wanted: &[Value], installed: &[Value]) -> Vec<HelmR
 }
 
 /// Objects that are not on the cluster as the release has them, with who changed them.
-/// `fixes_all`: Helm sets back what somebody set on objects of every kind.
-pub fn diff_live_objects(all: &[HelmReleaseObject], fixes_all: bool) -> Vec<HelmReleaseChange> {
+pub fn diff_live_objects(all: &[HelmReleaseObject]) -> Vec<HelmReleaseChange> {
     let mut out = Vec::new();
     for one in all {
         let Some(name) =
@@ -149,7 +151,7 @@ pub fn diff_live_objects(all: &[HelmReleaseObject], fixes_all: bool) -> Vec<Helm
             let mut change = HelmReleaseChange {
                 by: others.as_ref().map(|holder| holder.provenance()),
                 since: others.map(|holder| holder.time),
-                stays: !fixes_all && !is_built_in(&one.manifest),
+                stays: !is_built_in(&one.manifest),
                 ..build_field_change(&name, &one.manifest, &field)
             };
             if is_secret(&one.manifest) {
@@ -169,11 +171,7 @@ pub fn diff_live_objects(all: &[HelmReleaseObject], fixes_all: bool) -> Vec<Helm
 
 /// Notes of objects that a revision brings (`new`) what is on the cluster already: Helm takes over
 /// what bears the marks of the release.
-pub fn add_present_objects(
-    changes: &mut Vec<HelmReleaseChange>,
-    new: &[HelmReleaseObject],
-    fixes_all: bool,
-) {
+pub fn add_present_objects(changes: &mut Vec<HelmReleaseChange>, new: &[HelmReleaseObject]) {
     let present: Vec<&HelmReleaseObject> = new.iter().filter(|one| one.live.is_some()).collect();
     for one in present {
         let Some(object) = manifest::parse_object_name(&one.manifest) else {
@@ -183,7 +181,7 @@ pub fn add_present_objects(
         if let Some(change) = changes.iter_mut().find(|change| change.name == shown) {
             change.found = Some("present".into());
         }
-        changes.extend(diff_live_objects(std::slice::from_ref(one), fixes_all));
+        changes.extend(diff_live_objects(std::slice::from_ref(one)));
     }
 }
 
@@ -194,51 +192,64 @@ pub const UPGRADE_EVENTS: [&str; 2] = ["pre-upgrade", "post-upgrade"];
 /// Those of a removal.
 pub const UNINSTALL_EVENTS: [&str; 2] = ["pre-delete", "post-delete"];
 
-/// Of these objects the hooks that run at one of these events and first delete what has their name.
-/// Of definitions Helm does so only where they are items of a list (helm/helm:
-/// pkg/action/hooks.go, `deleteHookByPolicy`), which is not told apart here.
-pub fn list_deleting_hooks(objects: &[Value], events: &[&str]) -> Vec<Value> {
+/// Of these objects the hooks that run at one of these events.
+pub fn list_run_hooks(objects: &[Value], events: &[&str]) -> Vec<Value> {
     let mut hooks = Vec::new();
     for object in objects {
-        let mut deletions = list_hook_words(object, HOOK_DELETION);
-        if list_hook_words(object, HOOK).any(|event| events.contains(&event))
-            && deletions.any(|policy| policy == DELETED_FIRST)
-        {
+        if list_hook_words(object, HOOK).any(|event| events.contains(&event)) {
             hooks.push(object.clone());
         }
     }
     hooks
 }
 
-/// What is deleted to make a hook, where no run of the hook made it. `live`: the object of that
-/// name; why it could not be read as the error. `is_left`: the last run left one.
-pub fn describe_hook_deletion(
+/// Whether what has the name of a hook is deleted before the hook is made. Of definitions Helm does
+/// so only where they are items of a list (helm/helm: pkg/action/hooks.go, `deleteHookByPolicy`),
+/// which is not told apart here.
+pub(super) fn deletes_first(hook: &Value) -> bool {
+    list_hook_words(hook, HOOK_DELETION).any(|policy| policy == DELETED_FIRST)
+}
+
+/// What becomes of an object that has the name of a hook, where it is not what a run of the hook
+/// left and deletes. `live`: the object of that name; why it could not be read as the error.
+/// `is_left`: the last run left one.
+pub fn describe_hook_collision(
     hook: &Value,
     object: &ObjectName,
     live: Result<Option<Value>, String>,
     is_left: bool,
 ) -> Option<HelmReleaseChange> {
     let shown = called(hook, object);
-    let (mut found, mut interrupts, mut by) = (None, None, None);
+    let mut change = HelmReleaseChange {
+        name: shown.clone(),
+        wanted: Some("made".into()),
+        ..HelmReleaseChange::default()
+    };
     match live {
         Ok(None) => return None,
-        Ok(Some(live)) if is_left && is_made_by_hook(&live) => return None,
-        Ok(Some(_)) => {
-            found = Some("present".into());
-            interrupts = Some(format!(
+        Ok(Some(live)) if deletes_first(hook) => {
+            if is_left && is_made_by_hook(&live) {
+                return None;
+            }
+            change.interrupts = Some(format!(
                 "{object} is there already, and is deleted to make the {shown}"
             ));
         }
-        Err(reason) => by = Some(Provenance::presence_unknown(reason)),
+        // Helm fails to make it. An uninstallation by Helm 4 writes into what is there, and may
+        // delete it after that (helm/helm: pkg/action/uninstall.go, `serverSideApply`).
+        Ok(Some(_)) => {
+            change.hindrance = Some(format!(
+                "{object} is there already, and the {shown} does not delete it first: delete it, \
+                 or give the hook another name"
+            ));
+        }
+        Err(reason) => {
+            change.by = Some(Provenance::presence_unknown(reason));
+            return Some(change);
+        }
     }
-    Some(HelmReleaseChange {
-        name: shown,
-        wanted: Some("made".into()),
-        found,
-        by,
-        interrupts,
-        ..HelmReleaseChange::default()
-    })
+    change.found = Some("present".into());
+    Some(change)
 }
 
 /// Helm set some field of it, and it is no object of a release.
@@ -249,26 +260,27 @@ fn is_made_by_hook(live: &Value) -> bool {
         && find_annotation(live, RELEASE_NAME).is_none()
 }
 
-/// Notes what is deleted to make hooks: with the change of the hook where there is one, and else
-/// with what varies, since it is no reason for a revision by itself.
-pub fn add_hook_deletions(
+/// Notes what has the names of hooks: with the change of the hook where there is one, and else with
+/// what varies, since it is no reason for a revision by itself.
+pub fn add_hook_collisions(
     changes: &mut [HelmReleaseChange],
     varying: &mut Vec<HelmReleaseChange>,
-    deletions: Vec<HelmReleaseChange>,
+    collisions: Vec<HelmReleaseChange>,
 ) {
-    for deletion in deletions {
+    for collision in collisions {
         let known = changes
             .iter_mut()
             .chain(varying.iter_mut())
-            .find(|change| change.name == deletion.name);
+            .find(|change| change.name == collision.name);
         match known {
             Some(change) => {
-                change.wanted = deletion.wanted;
-                change.found = deletion.found;
-                change.by = deletion.by;
-                change.interrupts = deletion.interrupts;
+                change.wanted = collision.wanted;
+                change.found = collision.found;
+                change.by = collision.by;
+                change.interrupts = collision.interrupts;
+                change.hindrance = collision.hindrance;
             }
-            None => varying.push(deletion),
+            None => varying.push(collision),
         }
     }
 }

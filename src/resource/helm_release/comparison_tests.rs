@@ -2,8 +2,8 @@
 //! secret value is not shown.
 
 use super::compare::{self, HelmReleaseChange, HelmReleaseObject};
-use super::request::{HelmReleaseState, secret_label};
-use super::tests::{installed, is, judged, said, wish};
+use super::request::{HelmReleaseState, InstalledRelease, secret_label};
+use super::tests::{installed, is, judged, said, undone, wish};
 use super::{rendered_objects, rights};
 use crate::kubernetes_object::manifest;
 use serde_json::{Value, json};
@@ -250,7 +250,7 @@ fn what_a_revision_brings_and_is_there_already_is_told() {
             manifest,
             live,
         };
-        compare::add_present_objects(&mut changes, &[new], false);
+        compare::add_present_objects(&mut changes, &[new]);
         changes
     };
     assert_eq!(told(None)[0].found, None);
@@ -269,20 +269,15 @@ fn hook(events: &str, policy: &str) -> Value {
 /// Whoever made it, unless a run of the hook left it.
 #[test]
 fn what_is_deleted_to_make_a_hook_is_told() {
-    let deleting = |events: &str, policy: &str| {
-        !compare::list_deleting_hooks(&[hook(events, policy)], &compare::UPGRADE_EVENTS).is_empty()
+    let runs = |events: &str| {
+        !compare::list_run_hooks(&[hook(events, "")], &compare::UPGRADE_EVENTS).is_empty()
     };
-    let first = "before-hook-creation";
-    assert!(deleting(
-        "pre-install,post-upgrade",
-        &format!("{first},hook-succeeded")
-    ));
-    assert!(!deleting("pre-install,pre-delete", first) && !deleting("pre-upgrade", "hook-failed"));
+    assert!(runs("pre-install,post-upgrade") && !runs("pre-install,pre-delete"));
 
-    let hook = hook("pre-upgrade", first);
+    let hook = hook("pre-upgrade", "before-hook-creation,hook-succeeded");
     let object = manifest::parse_object_name(&hook).unwrap();
     let told = |live: Result<Option<Value>, String>, is_left: bool| {
-        compare::describe_hook_deletion(&hook, &object, live, is_left)
+        compare::describe_hook_collision(&hook, &object, live, is_left)
     };
     let made_by = |manager: &str, annotations: Value| {
         let managed = json!([{ "manager": manager }]);
@@ -309,11 +304,51 @@ fn what_is_deleted_to_make_a_hook_is_told() {
 
     let deletion = || told(made_by("kubectl-create", json!({})), false).unwrap();
     let mut varying = compare::diff_rendered_objects(std::slice::from_ref(&hook), &[]);
-    compare::add_hook_deletions(&mut [], &mut varying, vec![deletion()]);
+    compare::add_hook_collisions(&mut [], &mut varying, vec![deletion()]);
     assert_eq!((varying.len(), varying[0].interrupts.is_some()), (1, true));
     let mut varying = Vec::new();
-    compare::add_hook_deletions(&mut [], &mut varying, vec![deletion()]);
+    compare::add_hook_collisions(&mut [], &mut varying, vec![deletion()]);
     assert_eq!(varying, [deletion()]);
+}
+
+/// Helm 3 fails there, and Helm 4 may write into it and then delete it.
+#[test]
+fn what_a_hook_does_not_delete_first_is_in_its_way() {
+    for events in ["pre-upgrade", "pre-delete"] {
+        let hook = hook(events, "hook-succeeded");
+        let object = manifest::parse_object_name(&hook).unwrap();
+        let told =
+            |live: Option<Value>| compare::describe_hook_collision(&hook, &object, Ok(live), true);
+        assert_eq!(told(None), None);
+        let change = told(Some(json!({ "metadata": {} }))).unwrap();
+        let words = format!(
+            "ConfigMap.core a is there already, and the hook ConfigMap.core a ({events}) does not \
+             delete it first: delete it, or give the hook another name"
+        );
+        assert_eq!(change.hindrance.as_ref(), Some(&words));
+        assert_eq!(
+            (change.found.clone(), change.interrupts.clone()),
+            (Some(json!("present")), None)
+        );
+
+        let installed = InstalledRelease {
+            hook_collisions: vec![change.clone()],
+            ..installed("deployed", true)
+        };
+        let state = HelmReleaseState {
+            installed: Some(installed),
+            preview: is("0.1.0", vec![change]),
+        };
+        for held in [
+            judged(&wish(json!({})), 0, &said(&state)),
+            undone(&wish(json!({})), &json!({ "existed": false }), &state),
+        ] {
+            assert_eq!(
+                (held.refusal.as_ref(), held.actions.len()),
+                (Some(&words), 0)
+            );
+        }
+    }
 }
 
 /// A new revision asks the object on the cluster, and takes no other word than `keep`.
@@ -343,7 +378,7 @@ fn an_edit_of_a_secret_counts_and_is_not_shown() {
             live: Some(secret(word, time)),
             preview: Some(manifest.clone()),
         };
-        let mut changes = compare::diff_live_objects(&[live], true);
+        let mut changes = compare::diff_live_objects(&[live]);
         let found = changes[0].found.clone();
         compare::conceal_secret_changes(
             &mut changes,
@@ -371,10 +406,7 @@ fn an_object_of_another_kind_stays_as_somebody_set_it() {
             live: Some(object(kind, group, 1500)),
             manifest,
         };
-        let one =
-            |fixes_all| compare::diff_live_objects(std::slice::from_ref(&live), fixes_all)[0].stays;
-        assert!(!one(true), "Helm 4 sets it back");
-        one(false)
+        compare::diff_live_objects(std::slice::from_ref(&live))[0].stays
     };
     assert!(
         stays("Rail", "example.org") && stays("CustomResourceDefinition", "apiextensions.k8s.io")

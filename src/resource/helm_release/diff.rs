@@ -232,6 +232,9 @@ fn record_change_effects(change: &HelmReleaseChange, assessment: &mut Assessment
         assessment.disruption = assessment.disruption.max(Disruption::Restart);
         push_if_absent(&mut assessment.interrupts, interrupts.clone());
     }
+    if let Some(hindrance) = &change.hindrance {
+        assessment.refusal = Some(hindrance.clone());
+    }
     if change.stays {
         let said = "Helm does not set back what somebody changed on an object of this kind: \
                     delete the object, or set the field as the chart has it";

@@ -165,9 +165,10 @@ pub struct InstalledRelease {
     /// Hooks of which Helm leaves the object on the cluster.
     #[serde(default)]
     pub hooks_stay: Vec<String>,
-    /// What others made and an uninstall deletes, because a hook that it runs has the same name.
+    /// What others made and that has the name of a hook which an uninstall runs: it is deleted
+    /// first, or in the way.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub hook_deletions: Vec<HelmReleaseChange>,
+    pub hook_collisions: Vec<HelmReleaseChange>,
     /// What others changed on its objects.
     #[serde(default)]
     pub edits: Vec<HelmReleaseChange>,

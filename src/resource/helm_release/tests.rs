@@ -21,6 +21,19 @@ pub(super) fn wish(more: Value) -> DesiredResource {
 }
 
 pub(super) fn judged(wish: &DesiredResource, code: i32, out: &str) -> Assessment {
+    HelmRelease.assess(wish, &answered(wish, code, out))
+}
+
+/// What takes a release back that was brought for this wish.
+pub(super) fn undone(
+    last: &DesiredResource,
+    before: &Value,
+    found: &HelmReleaseState,
+) -> Assessment {
+    HelmRelease.undo(last, before, &answered(last, 0, &said(found)))
+}
+
+fn answered(wish: &DesiredResource, code: i32, out: &str) -> ReadResults {
     let mut answers = ReadResults::default();
     answers.insert(
         build_release_read(wish).key(),
@@ -29,7 +42,7 @@ pub(super) fn judged(wish: &DesiredResource, code: i32, out: &str) -> Assessment
             out: out.to_owned(),
         },
     );
-    HelmRelease.assess(wish, &answers)
+    answers
 }
 
 pub(super) fn installed(status: &str, ours: bool) -> InstalledRelease {
@@ -262,19 +275,11 @@ fn a_hidden_value_disturbs_as_each_of_its_items_does() {
 fn a_removal_says_what_goes_along_and_what_stays() {
     let last = wish(json!({}));
     let undone = |installed: InstalledRelease, existed: bool| {
-        let mut answers = ReadResults::default();
-        let out = said(&HelmReleaseState {
+        let found = HelmReleaseState {
             installed: Some(installed),
             preview: HelmReleasePreview::default(),
-        });
-        answers.insert(
-            build_release_read(&last).key(),
-            ReadResult {
-                status: AnswerStatus::Exit(0),
-                out,
-            },
-        );
-        HelmRelease.undo(&last, &json!({ "existed": existed }), &answers)
+        };
+        undone(&last, &json!({ "existed": existed }), &found)
     };
     let ours = undone(installed("deployed", true), false);
     let (name, namespace, deletes) = (
@@ -351,7 +356,7 @@ fn a_removal_says_what_goes_along_and_what_stays() {
     let hooks = InstalledRelease {
         hooks_run: vec!["hook a".to_owned()],
         hooks_stay: vec!["hook b".to_owned()],
-        hook_deletions: vec![HelmReleaseChange {
+        hook_collisions: vec![HelmReleaseChange {
             name: "hook a".to_owned(),
             found: Some(json!("present")),
             interrupts: Some("a is deleted".to_owned()),

@@ -48,9 +48,12 @@ pub(super) fn plan_helm_release_undo(
     assessment.disruption = Disruption::Restart;
     assessment.interrupts = list_interruptions(&installed);
     note_edits(&mut assessment, &installed);
-    for deletion in &installed.hook_deletions {
-        let found = Reading::from(deletion.found.clone());
-        insert_attribute(&mut assessment, &deletion.name, Reading::Absent, found);
+    for collision in &installed.hook_collisions {
+        let found = Reading::from(collision.found.clone());
+        insert_attribute(&mut assessment, &collision.name, Reading::Absent, found);
+        if let Some(hindrance) = &collision.hindrance {
+            assessment.refusal = Some(hindrance.clone());
+        }
     }
     assessment.residue = list_residue(last_applied, &installed);
     if assessment.refusal.is_none() {
@@ -111,7 +114,7 @@ fn list_interruptions(installed: &InstalledRelease) -> Vec<String> {
         interrupts,
         by,
         ..
-    } in &installed.hook_deletions
+    } in &installed.hook_collisions
     {
         out.extend(interrupts.clone());
         out.extend(by.as_ref().map(|by| format!("{name}: {}", by.words())));

@@ -3,7 +3,7 @@
 //! by itself it is no reason for a revision, or there would be one for ever. A revision that is due
 //! anyway changes all of it, and a chart that was changed may have put it where something else was.
 
-use super::compare::{HelmReleaseChange, diff_rendered_objects};
+use super::compare::{HelmReleaseChange, deletes_first, diff_rendered_objects};
 use super::rendered_objects::{
     called, describe_rendered_object, index_objects_by_name, parse_rendered_name,
 };
@@ -107,8 +107,9 @@ pub fn split_unknown_names(wanted: &[Value], next: &[Value]) -> (Vec<Value>, Vec
     })
 }
 
-/// What is told of a hook whose name nobody knows before, and that deletes what has the name.
+/// What is told of a hook whose name nobody knows before, where it deletes what has the name.
 pub fn describe_unknown_deletion(hook: &Value) -> Option<HelmReleaseChange> {
+    deletes_first(hook).then_some(())?;
     Some(HelmReleaseChange {
         name: class(hook)?,
         wanted: Some("made; deletes any of its name".into()),
@@ -183,7 +184,7 @@ fn class(object: &Value) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::compare::add_hook_deletions;
+    use super::super::compare::add_hook_collisions;
     use super::*;
     use serde_json::json;
 
@@ -228,7 +229,7 @@ mod tests {
     fn what_a_hook_of_an_unknown_name_deletes_is_told() {
         let hook = |name: &str| {
             let mut hook = config(name, "a");
-            hook["metadata"]["annotations"] = json!({ "helm.sh/hook": "pre-install" });
+            hook["metadata"]["annotations"] = json!({ "helm.sh/hook": "pre-install", "helm.sh/hook-delete-policy": "before-hook-creation" });
             hook
         };
         let wanted = [hook("m-1"), hook("steady")];
@@ -243,7 +244,7 @@ mod tests {
             .iter()
             .filter_map(describe_unknown_deletion)
             .collect();
-        add_hook_deletions(&mut changes, &mut varying, deletions);
+        add_hook_collisions(&mut changes, &mut varying, deletions);
         let name = format!("hook ConfigMap.core {ANOTHER_NAME} (pre-install)");
         let said = format!("{name} - made; deletes any of its name");
         assert_eq!((shown(&changes), varying), (vec![said], vec![]));

@@ -4,6 +4,7 @@
 use super::act::{
     Doubt, KubernetesActionStop, TRIES, format_error_line, stop_with_failure, stop_with_refusal,
 };
+use super::edit::build_version_precondition;
 use super::kinds::ApiResource;
 use super::lists::find_json_text;
 use super::nodes::{new_node_reference, new_pod_reference};
@@ -64,12 +65,31 @@ impl KubernetesLink {
             let metadata = json!({ "resourceVersion": version, "annotations": { CORDONED: mark } });
             let patch = json!({ "metadata": metadata, "spec": { "unschedulable": unschedulable } });
             if let Some(reply) = self.patch(&place, &patch, (turn, &mut doubt)).await? {
+                if let Err(stop) = place.expect_marks(&patch, &reply) {
+                    self.give_back_unmarked(&place, &reply, doubt).await?;
+                    return Err(stop);
+                }
                 return Ok(performed_from_exit(0, &reply.warnings.join("\n"), ""));
             }
         }
         Err(doubt.over(stop_with_failure(&format!(
             "{object} changes all the time; nothing was changed by us"
         ))))
+    }
+
+    /// Takes back a cordon that was stored without its mark: nobody would know whose it is. `reply`:
+    /// the node as it was stored.
+    async fn give_back_unmarked(
+        &self,
+        place: &WriteTarget<'_>,
+        reply: &KubernetesReply,
+        mut doubt: Doubt,
+    ) -> Result<(), KubernetesActionStop> {
+        let stored = reply.json().unwrap_or_default();
+        let metadata = build_version_precondition(&stored);
+        let patch = json!({ "metadata": metadata, "spec": { "unschedulable": null } });
+        self.patch(place, &patch, (TRIES, &mut doubt)).await?;
+        Ok(())
     }
 
     /// Has a pod end. One that is gone, or is another one by now, is done with.
@@ -225,6 +245,26 @@ mod tests {
         assert!(
             !matches!(performed, ExecutionOutcome::Ended { code: 0, .. }),
             "{performed:?}"
+        );
+    }
+
+    /// An admission webhook takes our mark away: nobody would give the node back.
+    #[tokio::test(start_paused = true)]
+    async fn a_cordon_without_its_mark_is_taken_back() {
+        let metadata = json!({ "name": "gpu-1", "resourceVersion": "8" });
+        let stored =
+            json!({ "kind": "Node", "metadata": metadata, "spec": { "unschedulable": true } });
+        let stored = (200, Vec::new(), stored.to_string());
+        let (performed, lines, sent) = done(cordon(), live(None, None), stored).await;
+        assert!(
+            format!("{performed:?}").contains("took railwright.io/cordoned from it"),
+            "{performed:?}"
+        );
+        assert_eq!(lines.len(), 3, "{lines:?}");
+        let sent: Value = serde_json::from_str(&sent).unwrap();
+        assert_eq!(
+            sent,
+            json!({ "metadata": { "uid": null, "resourceVersion": "8" }, "spec": { "unschedulable": null } })
         );
     }
 

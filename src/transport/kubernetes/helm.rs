@@ -31,7 +31,7 @@ const ERROR_LIMIT_BYTES: usize = 16 << 10;
 pub const WITH_REASONS: &str = "--debug";
 /// What such a line says, and what every line of the log has, of Helm 3 and of Helm 4.
 const REASONS: &str = "failed to delete release";
-const LOGGED: [&str; 2] = [" [debug] ", " level=DEBUG "];
+const LOGGED: [&str; 2] = [" [debug] ", "level=DEBUG "];
 /// Variables of Helm that would lead to another cluster, or to somebody else there, than the
 /// kubeconfig.
 const ELSEWHERE: [&str; 9] = [
@@ -62,8 +62,8 @@ pub struct HelmProgram {
 }
 
 impl HelmProgram {
-    /// From Helm 4 on: then whatever somebody set is set back, on objects of every kind.
-    pub fn applies_on_the_server(&self) -> bool {
+    /// From Helm 4 on, where nothing else is said.
+    pub fn may_apply_on_server(&self) -> bool {
         self.major >= 4
     }
 }

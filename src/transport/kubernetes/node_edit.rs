@@ -106,8 +106,8 @@ impl KubernetesLink {
                 NodeEditDecision::Write => {}
             }
             let patch = field.patch(&live, change.new.as_deref(), change.mark.as_ref());
-            let taken = self.patch(&place, &patch, (turn, &mut doubt)).await?;
-            if taken.is_some() {
+            if let Some(reply) = self.patch(&place, &patch, (turn, &mut doubt)).await? {
+                place.expect_marks(&patch, &reply)?;
                 return Ok(NodeEditOutcome::Well);
             }
         }
@@ -187,7 +187,16 @@ mod tests {
         action: Action,
         answer: impl Fn(&Method, &str) -> Reply + Clone + Send + Sync + 'static,
     ) -> (ExecutionOutcome, Vec<String>, String) {
-        let (link, asked) = link(move |method, path, _| answer(method, path));
+        // What is taken is stored as it was sent.
+        let (link, asked) = link(move |method, path, body| match answer(method, path) {
+            (200, ..) if *method == Method::PATCH => {
+                let mut stored: Value = serde_json::from_str(body).unwrap();
+                stored["kind"] = "Node".into();
+                stored["metadata"]["name"] = "gpu-1".into();
+                (200, Vec::new(), stored.to_string())
+            }
+            reply => reply,
+        });
         (
             link.perform(&action, "t", None).await.unwrap(),
             asked.lines(),
@@ -225,6 +234,17 @@ mod tests {
         assert_eq!(lines.len(), 2 * usize::try_from(TRIES).unwrap());
         assert!(
             matches!(&performed, ExecutionOutcome::Ended { code: 1, stderr, .. } if stderr.contains("it was modified")),
+            "{performed:?}"
+        );
+    }
+
+    /// An admission webhook takes our mark away: nobody would know that the label is ours.
+    #[tokio::test(start_paused = true)]
+    async fn an_edit_that_is_stored_without_its_mark_failed() {
+        let (link, _) = link(|_, _, _| node(&json!({})));
+        let performed = link.perform(&setting(&["gpu-1"]), "t", None).await.unwrap();
+        assert!(
+            format!("{performed:?}").contains("took railwright.io/label-pool from it"),
             "{performed:?}"
         );
     }

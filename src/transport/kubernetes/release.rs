@@ -67,8 +67,8 @@ impl KubernetesLink {
         let mut has = self.installed(&program, release).await?;
         if let Some(deployed) = &mut has {
             let (rendered, left) = (&deployed.rendered, &deployed.left_by_hooks);
-            let deletions = self.hook_deletions(rendered, &compare::UNINSTALL_EVENTS, left);
-            deployed.installed.hook_deletions = deletions.await;
+            let hooks = compare::list_run_hooks(rendered, &compare::UNINSTALL_EVENTS);
+            deployed.installed.hook_collisions = self.find_hook_collisions(&hooks, left).await;
         }
         let is_busy = has
             .as_ref()
@@ -130,7 +130,7 @@ impl KubernetesLink {
             Ok(live) => (live, None),
             Err(reason) => (Vec::new(), Some(reason)),
         };
-        let mut edits = compare::diff_live_objects(&live, program.applies_on_the_server());
+        let mut edits = compare::diff_live_objects(&live);
         compare::conceal_secret_changes(&mut edits, &values, &hidden);
         let (kept, defines, runs) = compare::of_uninstall(&kept, &goes);
         let (hooks_run, hooks_stay) = compare::hooks_of_uninstall(&hooks);
@@ -284,25 +284,22 @@ impl KubernetesLink {
         Ok(self.with_namespaces(hooks, release).await)
     }
 
-    /// What is deleted to make the hooks among these objects that run at one of these events,
-    /// beside what their last runs `left`.
-    async fn hook_deletions(
+    /// What has the names of these hooks, beside what their last runs `left`.
+    async fn find_hook_collisions(
         &self,
-        objects: &[Value],
-        events: &[&str],
+        hooks: &[Value],
         left: &BTreeSet<String>,
     ) -> Vec<HelmReleaseChange> {
-        let hooks = compare::list_deleting_hooks(objects, events);
-        let groups = self.groups(&hooks).await;
+        let groups = self.groups(hooks).await;
         let mut out = Vec::new();
-        for hook in &hooks {
+        for hook in hooks {
             let Some(object) = manifest::parse_object_name(hook) else {
                 continue;
             };
             let read = KubernetesRead::Object(object.clone());
             let live = self.answered(&object, read, &groups).await;
             let is_left = left.contains(&object.to_string());
-            out.extend(compare::describe_hook_deletion(
+            out.extend(compare::describe_hook_collision(
                 hook, &object, live, is_left,
             ));
         }
@@ -408,7 +405,10 @@ fn split_kept_objects(
 }
 
 /// A release as a whole. It does not wait for pods, and is not taken back when it fails: on a
-/// first install that would delete what the chart defines, with all objects of these kinds.
+/// first install that would delete what the chart defines, with all objects of these kinds. Helm 4
+/// makes objects and definitions as Helm 3 does: by a server-side apply it would write into whatever
+/// has the name of a hook or of a definition in `crds/` (helm/helm: pkg/action/hooks.go,
+/// install.go), where Helm 3 fails or leaves it.
 pub fn build_upgrade_arguments(
     program: &HelmProgram,
     release: &Release,
@@ -425,8 +425,8 @@ pub fn build_upgrade_arguments(
     if release.create_namespace {
         words.push("--create-namespace".to_owned());
     }
-    if program.applies_on_the_server() {
-        words.extend(["--server-side=true", "--force-conflicts"].map(str::to_owned));
+    if program.may_apply_on_server() {
+        words.push("--server-side=false".to_owned());
     }
     words.extend([release.name.clone(), chart.display().to_string()]);
     words

@@ -91,6 +91,7 @@ impl KubernetesLink {
         for _ in 0..TRIES {
             let pause = match self.send(&call).await.map_err(|stop| doubt.over(stop))? {
                 WriteRequestOutcome::Answered(reply) if reply.status == 201 => {
+                    place.expect_marks(manifest, &reply)?;
                     return Ok(performed_from_exit(0, &reply.warnings.join("\n"), ""));
                 }
                 // A server that does not hold to the precondition: better said than hidden.
@@ -149,6 +150,7 @@ impl KubernetesLink {
         );
         match written.await? {
             ObjectWriteOutcome::Answered(reply) if reply.status == 200 => {
+                place.expect_marks(manifest, &reply)?;
                 Ok(performed_from_exit(0, &reply.warnings.join("\n"), ""))
             }
             ObjectWriteOutcome::Answered(reply) => Err(place.refused(&reply)),

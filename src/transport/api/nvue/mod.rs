@@ -134,7 +134,12 @@ fn parse_object(reply: &SwitchApiReply) -> Got {
 /// NVUE says itself what it does not have; what stands before it says so of all that it does not let
 /// through (the errors of both: CumulusNetworks/docs, NVUE-API.md).
 fn is_error_document(reply: &SwitchApiReply) -> bool {
-    bounded_json::parse_bounded_json(&reply.body).is_some_and(|document| document.is_object())
+    let document = bounded_json::parse_bounded_json(&reply.body);
+    document.is_some_and(|document| {
+        document["status"] == reply.status
+            && document["title"].is_string()
+            && document["detail"].is_string()
+    })
 }
 
 /// What a reply means.
@@ -252,7 +257,8 @@ mod tests {
         };
         let own = r#"{"status": 404, "title": "Not Found", "detail": "The requested item does not exist."}"#;
         assert!(matches!(answer(own), Got::Nothing));
-        for other in ["<html>404 Not Found</html>", "", "null"] {
+        let kong = r#"{"message": "no Route matched with those values"}"#;
+        for other in ["<html>404 Not Found</html>", "", "null", "{}", kong] {
             assert!(matches!(answer(other), Got::Refused(_)), "{other}");
         }
     }

@@ -89,7 +89,7 @@ impl KubernetesLink {
             words.push("--dry-run=server".to_owned());
             // To Helm 4 the one means the other, and both together are refused (helm/helm:
             // pkg/cmd/template.go).
-            if !program.applies_on_the_server() {
+            if !program.may_apply_on_server() {
                 words.push("--validate".to_owned());
             }
         }

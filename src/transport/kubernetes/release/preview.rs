@@ -157,7 +157,7 @@ impl KubernetesLink {
             steady: None,
         };
         if rendered.wanted == before {
-            self.add_hook_deletions(&mut rendered, before, deployed)
+            self.add_hook_collisions(&mut rendered, before, deployed)
                 .await;
             return Ok(rendered);
         }
@@ -180,17 +180,16 @@ impl KubernetesLink {
             changes.retain(|change| !kept.contains(&change.name));
             varying.retain(|change| !kept.contains(&change.name));
         }
-        self.add_present_objects(&mut changes, rendering.program, wanted, before)
-            .await;
+        self.add_present_objects(&mut changes, wanted, before).await;
         (rendered.changes, rendered.varying) = (changes, varying);
-        self.add_hook_deletions(&mut rendered, &next, deployed)
+        self.add_hook_collisions(&mut rendered, &next, deployed)
             .await;
         Ok(rendered)
     }
 
-    /// Notes what is deleted to make the hooks that this revision runs, new ones or not. `next`:
-    /// the revision rendered once more.
-    async fn add_hook_deletions(
+    /// Notes what has the names of the hooks that this revision runs, new ones or not. `next`: the
+    /// revision rendered once more.
+    async fn add_hook_collisions(
         &self,
         rendered: &mut RenderedRelease,
         next: &[Value],
@@ -202,10 +201,10 @@ impl KubernetesLink {
         };
         let nothing = BTreeSet::new();
         let left = deployed.map_or(&nothing, |deployed| &deployed.left_by_hooks);
-        let hooks = compare::list_deleting_hooks(&rendered.wanted, &events);
+        let hooks = compare::list_run_hooks(&rendered.wanted, &events);
         let (unknown, known) = varying::split_unknown_names(&hooks, next);
-        let mut deletions = self.hook_deletions(&known, &events, left).await;
-        deletions.extend(
+        let mut collisions = self.find_hook_collisions(&known, left).await;
+        collisions.extend(
             unknown
                 .iter()
                 .filter_map(varying::describe_unknown_deletion),
@@ -213,14 +212,13 @@ impl KubernetesLink {
         let RenderedRelease {
             changes, varying, ..
         } = rendered;
-        compare::add_hook_deletions(changes, varying, deletions);
+        compare::add_hook_collisions(changes, varying, collisions);
     }
 
     /// Notes which of the objects that a revision brings are on the cluster already.
     async fn add_present_objects(
         &self,
         changes: &mut Vec<HelmReleaseChange>,
-        program: &HelmProgram,
         wanted: &[Value],
         before: &[Value],
     ) {
@@ -229,10 +227,7 @@ impl KubernetesLink {
         new.retain(|name, object| !before.contains_key(name) && !is_hook(object));
         for (name, object) in new {
             match self.live_objects(std::slice::from_ref(object)).await {
-                Ok(live) => {
-                    let fixes_all = program.applies_on_the_server();
-                    compare::add_present_objects(changes, &live, fixes_all);
-                }
+                Ok(live) => compare::add_present_objects(changes, &live),
                 Err(reason) => {
                     let change = changes.iter_mut().find(|change| change.name == name);
                     if let Some(change) = change {
