@@ -45,6 +45,8 @@ machines() {
   local programs main name stories=()
   programs=$(sh tests/kubernetes/controlplane.sh find target/rigs/controlplane)
   KUBEBUILDER_ASSETS=$programs part "nodes of a real Kubernetes" --include-ignored --test lab nodes_of_a_real_kubernetes
+  RAILWRIGHT_TEST_HELM=$(sh tests/kubernetes/controlplane.sh helm3 target/rigs/controlplane) \
+    part "releases with Helm 3" --include-ignored --test kubernetes helm_releases
   part "real operators" --include-ignored --no-fail-fast --test operators
   for main in tests/*/main.rs; do
     name=$(basename "$(dirname "$main")")
@@ -61,7 +63,7 @@ machines &
 wait
 read -r parts passed failed skipped kills <<<"$(awk '{ p += $1; f += $2; i += $3; k += $4 } END { print NR, p + 0, f + 0, i + 0, k + 0 }' "$logs/counts")"
 # A lane that ended early has lost parts.
-[ "$parts" -eq 7 ] || failed=$((failed + 1))
+[ "$parts" -eq 8 ] || failed=$((failed + 1))
 if [ "$kills" -lt "$RAILWRIGHT_KILLS" ]; then failed=$((failed + 1)); fi
 echo
 echo "$passed passed, $failed failed, $skipped skipped; $RAILWRIGHT_SCHEDULES schedules a law, $PROPTEST_CASES cases a property, $kills kills on a machine, $SECONDS s"

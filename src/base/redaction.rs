@@ -446,4 +446,19 @@ mod tests {
             "unit [secret token]"
         );
     }
+
+    #[test]
+    fn a_secret_of_several_words_is_found_with_other_blanks() {
+        let words = redaction("correct horse: battery staple");
+        for said in [
+            "token: correct horse: battery\n  staple",
+            "correct\thorse:\tbattery\tstaple",
+            "correct  horse:  battery  staple",
+            r"correct horse: battery\n staple",
+        ] {
+            let shown = words.apply(said);
+            assert!(shown.contains("[secret token]"), "{shown}");
+            assert!(!shown.contains("staple"), "{shown}");
+        }
+    }
 }

@@ -6,7 +6,7 @@ use railwright_apply::{ApplyOutcome, Decisions, RunEvent, RunExitClass, apply_pl
 use railwright_plan::NodeKind;
 use railwright_state::JournalEntry;
 use railwright_transport::sim::links::SimulatedNetdev;
-use railwright_transport::sim::{SimulatedHost, SimulatedTrouble};
+use railwright_transport::sim::{SimulatedFault, SimulatedHost, SimulatedTrouble};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -395,4 +395,25 @@ async fn without_a_guard_nothing_is_done() {
         }
     }
     assert_eq!(seen.into_iter().collect::<Vec<_>>(), ["RW0642", "RW0659"]);
+}
+
+/// It would take back what somebody else changes within its time.
+#[tokio::test(start_paused = true)]
+async fn a_guard_whose_arming_got_no_answer_is_taken_away() {
+    let room = room(&["a"]).wish("link", mtu(1400), &[]);
+    room.host("a", |host| {
+        host.faults.push(SimulatedFault {
+            after: 0,
+            word: None,
+            trouble: SimulatedTrouble::ArmedUnsaid,
+        });
+    });
+    let outcome = run(&room).await;
+    assert_eq!(codes(&outcome)[0], "RW0642", "{:?}", outcome.problems);
+    room.host("a", |host| {
+        host.links.0.get_mut("eth0").unwrap().mtu = 1300;
+    });
+    tokio::time::sleep(Duration::from_secs(3600)).await;
+    assert_eq!(room.host("a", |host| host.links.0["eth0"].mtu), 1300);
+    assert_eq!(go_on(&room).await.ending, RunExitClass::Done);
 }

@@ -3,6 +3,7 @@
 # in the place of kubelets; and helm, a client. The programs are built from pinned Go modules (controlplane/); everything stays on loopback.
 #   controlplane.sh build FOLDER        builds the programs into FOLDER, once; what KUBEBUILDER_ASSETS has is linked, not built
 #   controlplane.sh find FOLDER         prints where they are, and fails where they are not built
+#   controlplane.sh helm3 FOLDER        builds Helm 3 into FOLDER, once, and prints where it is: the other helm is the newest
 #   controlplane.sh run PROGRAMS PORT [STAND-INS]
 #                                       a control plane on PORT and the three ports after it: prints "ready WORK" and stays until
 #                                       its standard input ends. Lines that it takes: stop, start (both mean the API server).
@@ -14,6 +15,7 @@ set -eu
 own=$(cd "${0%/*}" && pwd)/controlplane
 lab=$own/../../../src/lab/assets/kubernetes # the lab runs the same control plane
 . "$lab/go.sh"
+oldest_go=1.26 # helm asks for it
 
 # --- build
 
@@ -40,15 +42,23 @@ build() {
     ! (found "$folder" >/dev/null) || exit 0
     choose_go
     [ -d "$folder/$(key)" ] || build_control_plane
-    compile "$own/helm" "$folder/$(key)/helm-part" helm.sh/helm/v3/cmd/helm
+    compile "$own/helm" "$folder/$(key)/helm-part" helm.sh/helm/v4/cmd/helm
     rm -f "$folder/$(key)"/helm-????????????????
     mv "$folder/$(key)/helm-part" "$folder/$(key)/helm"
     : >"$folder/$(key)/helm-$(helm_key)"
 }
 
+helm3() {
+    mkdir -p "$1/helm3"
+    folder=$(cd "$1" && pwd)
+    choose_go >&2
+    compile "$own/helm3" "$folder/helm3/helm" helm.sh/helm/v3/cmd/helm >&2
+    echo "$folder/helm3/helm"
+}
+
 build_control_plane() {
     # what other modules made, and what a build that was ended left behind
-    for old in "$folder"/*; do case $old in */lock | */go) ;; *) rm -rf "$old" ;; esac; done
+    for old in "$folder"/*; do case $old in */lock | */go | */helm3) ;; *) rm -rf "$old" ;; esac; done
     part=$folder/part
     mkdir "$part"
     linked etcd "$part" || compile "$lab/modules/etcd" "$part/etcd" go.etcd.io/etcd/server/v3
@@ -214,6 +224,7 @@ end() {
 case ${1:-} in
 build) build "$2" ;;
 find) found "$2" ;;
+helm3) helm3 "$2" ;;
 run) run "$2" "$3" "${4:-}" ;;
-*) sed -n 4,12p "$0"; exit 64 ;;
+*) sed -n 4,13p "$0"; exit 64 ;;
 esac

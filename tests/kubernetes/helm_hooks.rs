@@ -62,6 +62,62 @@ pub fn what_has_the_name_of_a_hook_is_told(plane: &ControlPlane) {
     plane.kubectl(&["delete", "configmap/later", "configmap/last"]);
 }
 
+/// Helm 4 would write into what has the name of a hook or of a definition, and Helm 3 fails there or
+/// leaves it.
+pub fn what_is_somebody_elses_is_neither_a_hook_nor_a_definition(plane: &ControlPlane) {
+    let definition = |fields: &str| {
+        format!(
+            "apiVersion: apiextensions.k8s.io/v1\n\
+             kind: CustomResourceDefinition\n\
+             metadata: {{ name: things.example.org }}\n\
+             spec:\n  group: example.org\n  scope: Cluster\n\
+             \u{20} names: {{ plural: things, singular: thing, kind: Thing }}\n\
+             \u{20} versions: [{{ name: v1, served: true, storage: true, schema: {{ openAPIV3Schema: \
+             {{ type: object, properties: {{ spec: {{ type: object, properties: {{ {fields} }} }} }} }} }} }}]\n"
+        )
+    };
+    plane.apply(&definition("a: { type: string }, theirs: { type: string }"));
+    plane.kubectl(&[
+        "wait",
+        "crd/things.example.org",
+        "--for=condition=Established",
+    ]);
+    plane.apply("apiVersion: example.org/v1\nkind: Thing\nmetadata: { name: t }\nspec: { theirs: USERDATA }\n");
+    let story = Story::new(plane);
+    file(
+        &story,
+        "crds/things.yaml",
+        &definition("a: { type: string }"),
+    );
+    for (name, event) in [("first", "pre-install"), ("last", "pre-delete")] {
+        let annotations =
+            format!("helm.sh/hook: {event}, helm.sh/hook-delete-policy: hook-succeeded");
+        file(
+            &story,
+            &format!("templates/{name}.yaml"),
+            &config(name, &annotations, "a: one"),
+        );
+    }
+    let is_held = |name: &str| {
+        plane.apply(&config(name, "", "a: USERDATA"));
+        let plan = story.plan(3);
+        let said = format!("ConfigMap.core default/{name} is there already, and the hook");
+        assert!(plan.contains(&said), "{plan}");
+        story.told(3, &["apply", INV, "--yes"]);
+        assert_eq!(field(plane, name, "a"), "USERDATA");
+        plane.kubectl(&["delete", &format!("configmap/{name}")]);
+    };
+    story.wish("agent: { driver: compat }", "");
+    is_held("first");
+    story.apply();
+    let kept = plane.kubectl(&["get", "thing", "t", "-o", "jsonpath={.spec.theirs}"]);
+    assert_eq!(kept, "USERDATA");
+    story.nothing();
+    is_held("last");
+    story.apply();
+    plane.kubectl(&["delete", "crd/things.example.org"]);
+}
+
 /// Nobody can look for what has the name: the plan says so.
 pub fn a_hook_of_an_unknown_name_says_what_it_deletes(plane: &ControlPlane) {
     let story = Story::new(plane);

@@ -1,6 +1,6 @@
 //! Releases that somebody else makes a revision of between our last look and our own.
 
-use crate::helm::{Story, helm_well};
+use crate::helm::{Story, helm_well, program};
 use crate::rig::ControlPlane;
 
 const INV: &str = "inv";
@@ -26,7 +26,7 @@ fn meddled<'a>(
     let mut story = Story::new(plane);
     story.wish("agent: { driver: compat }", "");
     story.apply();
-    let (real, folder) = (plane.program("helm"), story.cluster.folder());
+    let (real, folder) = (program(plane), story.cluster.folder());
     let (real, folder, admin) = (real.display(), folder.display(), plane.kubeconfig("admin"));
     let call = |words: &&str| {
         format!("{real} {words} --kubeconfig {}", admin.display())

@@ -514,6 +514,7 @@ fn helm_releases_of_others_and_their_charts_are_respected() {
     helm_charts::what_comes_of_the_kinds_of_a_chart_is_blocked(&plane);
     helm_charts::what_is_there_already_is_told(&plane);
     helm_hooks::what_has_the_name_of_a_hook_is_told(&plane);
+    helm_hooks::what_is_somebody_elses_is_neither_a_hook_nor_a_definition(&plane);
     helm_hooks::a_hook_of_an_unknown_name_says_what_it_deletes(&plane);
     helm_hooks::definitions_are_those_that_helm_makes(&plane);
     helm_hooks::usual_charts_with_definitions_are_installed(&plane);

@@ -30,7 +30,7 @@ pub(super) struct SecretForm {
     pub(super) name: String,
     /// The whole secret, not one line of it.
     pub(super) is_whole: bool,
-    /// In base64 or hexadecimal, which may be written in lines and groups.
+    /// In base64 or hexadecimal, which may be written in lines and groups; or without its blanks.
     pub(super) is_encoded: bool,
     /// A text that ends with this many bytes of the form's beginning was cut off within the secret.
     shortest_start: usize,
@@ -100,6 +100,7 @@ pub(super) fn forms_of(name: &str, value: &str) -> Vec<SecretForm> {
     let of_whole_encoded = [value, value.trim()]
         .into_iter()
         .flat_map(encoded_forms)
+        .chain(joined_form(value))
         .map(|text| form(text, true, true, SHORTEST_BYTES));
     let of_lines = lines
         .iter()
@@ -131,6 +132,15 @@ fn plain_forms(value: &str) -> Vec<String> {
         folded,
         in_one_line,
     ]
+}
+
+/// One of a single line without its blanks, where it has some: a program may fold it over lines, or
+/// write other blanks. It is looked for where base64 is, in what is joined.
+fn joined_form(value: &str) -> Option<String> {
+    let line = value.trim();
+    let has_blanks = line.contains(|c: char| c.is_ascii_whitespace());
+    (has_blanks && !line.contains('\n'))
+        .then(|| value.replace(|c: char| c.is_ascii_whitespace() || c == ':', ""))
 }
 
 /// In base64 and in hexadecimal.

@@ -93,6 +93,17 @@ impl Deletable<'_> {
         }
     }
 
+    /// What it means that something else has its name by now, or that it seems so: an object with the
+    /// label of a job and without a submission's word may be what was made, with the word taken from
+    /// it on the way.
+    fn report_replacement(&self, live: &Value) -> ObjectDeletionOutcome {
+        let is_stripped = find_job_label(live).is_some() && find_submission_word(live).is_none();
+        match self {
+            Deletable::Submitted { .. } if !is_stripped => ObjectDeletionOutcome::WasGone,
+            _ => ObjectDeletionOutcome::LeftAlone(describe_object_owner(live)),
+        }
+    }
+
     /// Whether what is there now is it.
     fn is(&self, live: &Value) -> bool {
         match self {
@@ -180,9 +191,7 @@ pub async fn delete_job_object(
         Err(reason) => return Ok(Err(reason)),
     };
     if !which.is(&live) {
-        // Of a submission it may be what was made, with the word taken from it on the way.
-        let left = ObjectDeletionOutcome::LeftAlone(describe_object_owner(&live));
-        return Ok(Ok((left, BTreeSet::new())));
+        return Ok(Ok((which.report_replacement(&live), BTreeSet::new())));
     }
     let stays = list_volumes_outliving_pods(&live);
     let action = Action::DeleteObject {

@@ -373,8 +373,8 @@ fn extract_helm_error(said: &str) -> String {
         let Some(why) = find_logged_reason(line) else {
             continue;
         };
-        if !why.is_empty() && !ended.contains(why) {
-            return format!("{ended}: {}", one_line(why, 1200));
+        if !why.is_empty() && !ended.contains(&why) {
+            return format!("{ended}: {}", one_line(&why, 1200));
         }
     }
     ended
@@ -384,11 +384,18 @@ fn is_logged(line: &str) -> bool {
     LOGGED.iter().any(|mark| line.contains(mark))
 }
 
-/// What a line of the log gives as the reason.
-fn find_logged_reason(line: &str) -> Option<&str> {
+/// What a line of the log gives as the reason. Helm 4 writes it in quotes, as `error="..."`.
+fn find_logged_reason(line: &str) -> Option<String> {
     let at = line.to_ascii_lowercase().find(REASONS)? + REASONS.len();
     let why = line.get(at..)?;
-    Some(why.trim_matches(|c: char| !c.is_alphanumeric()))
+    let quoted = why.split_once("error=").map(|(_, quoted)| quoted);
+    let unquoted = quoted.and_then(|quoted| {
+        let mut texts = serde_json::Deserializer::from_str(quoted).into_iter::<String>();
+        texts.next()?.ok()
+    });
+    let why = unquoted.as_deref().or(quoted).unwrap_or(why);
+    let is_around = |c: char| !c.is_alphanumeric() && c != '"';
+    Some(why.trim_matches(is_around).to_owned())
 }
 
 /// `v3.14.2` as `(3, 14, 2)`.
@@ -413,5 +420,20 @@ mod tests {
             ["3.14.2", "v3", "", "vx.y"].map(parse_helm_version),
             [None; 4]
         );
+    }
+
+    /// Of Helm 3, and of Helm 4.
+    #[test]
+    fn what_keeps_a_release_is_told_from_the_log() {
+        for line in [
+            r#"uninstall.go:119: 2026-01-02 03:04:05 [debug] uninstall: Failed to delete release: [failed calling webhook "keeps": refused]"#,
+            r#"level=DEBUG msg="uninstall: Failed to delete release" error="[failed calling webhook \"keeps\": refused]""#,
+        ] {
+            let said = format!("{line}\nError: failed to delete release: rails\n");
+            assert_eq!(
+                super::extract_helm_error(&said),
+                r#"failed to delete release: rails: failed calling webhook "keeps": refused"#
+            );
+        }
     }
 }

@@ -4,6 +4,7 @@
 use super::answer::{self, new_exit_answer};
 use super::fault::KubernetesRequestError;
 use super::kinds::{self, ApiResource};
+use super::label_selector::selects_labels;
 use super::server::{KubernetesReply, KubernetesRequest, KubernetesServer};
 use railwright_base::text::one_line;
 use railwright_resource::body::{list_items_at, read_text_at};
@@ -68,7 +69,7 @@ pub(super) async fn list_objects_by_name(
 /// have chosen makes its answer none.
 pub(super) enum ObjectSelection<'a> {
     All,
-    /// Those with these labels, `a=b,c=d`.
+    /// Those that this label selector selects.
     Labels(&'a str),
     /// Pods of this node.
     OnNode(&'a str),
@@ -97,12 +98,8 @@ impl ObjectSelection<'_> {
     fn includes(&self, item: &Value) -> bool {
         match self {
             ObjectSelection::All => true,
-            ObjectSelection::Labels(labels) => {
-                let mut pairs = labels.split(',').filter_map(|pair| pair.split_once('='));
-                let of_item = item.pointer("/metadata/labels");
-                pairs.all(|(name, value)| {
-                    of_item.is_some_and(|labels| labels[name].as_str() == Some(value))
-                })
+            ObjectSelection::Labels(selector) => {
+                selects_labels(selector, item.pointer("/metadata/labels"))
             }
             ObjectSelection::OnNode(node) => find_json_text(item, "/spec/nodeName") == *node,
             ObjectSelection::WarningsOf(object) => {

@@ -5,7 +5,7 @@
 //! - The way there: `kubeconfig` (its files), `cluster_config` (server, certificates, proxy),
 //!   `identity` (who we are; the exec plugin), `credentials` (what a request shows), `proxy`,
 //!   `server` (one request and its answer), `fault` (what an answer means that is no success).
-//! - Reads: `read` over `lists`, `kinds` (what the server calls a kind), `nodes`, `jobs`,
+//! - Reads: `read` over `lists` (held against their `label_selector`), `kinds` (what the server calls a kind), `nodes`, `jobs`,
 //!   `access_review` (what this account may do); a program in a pod by `exec`, the pod that is named
 //!   (`pod_exec`) or that an agent has on a node (`agents`), if it runs (`running_pod`).
 //! - Writes: `act` decides by what is there, `create`, `write`, `edit`, `node_edit` and `drain` send
@@ -32,6 +32,7 @@ mod jobs;
 mod kept_tests;
 mod kinds;
 mod kubeconfig;
+mod label_selector;
 #[cfg(test)]
 mod law_tests;
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! What goes wrong on a simulated host, and when.
 
+use crate::{FencedWrite, Upkeep};
 use railwright_resource::Action;
 use serde::{Deserialize, Serialize};
 
@@ -31,6 +32,8 @@ pub enum SimulatedTrouble {
     PowerLost,
     /// Of a read, all behind the section with this number is cut off.
     CutOff(usize),
+    /// A guard is armed, and the answer gets lost.
+    ArmedUnsaid,
     /// Nobody reaches the host for so many seconds.
     Unreachable(u32),
     /// Nothing can be written for so many calls.
@@ -64,8 +67,8 @@ pub enum SimulatedCall<'a> {
     Read,
     /// An action.
     Act(&'a Action),
-    /// Record and lock.
-    Upkeep,
+    /// Record, lock and guards.
+    Upkeep(&'a Upkeep),
 }
 
 impl SimulatedFault {
@@ -73,6 +76,13 @@ impl SimulatedFault {
     pub fn comes(&self, calls: u32, call: SimulatedCall<'_>) -> bool {
         let fits = match (&self.trouble, call) {
             (SimulatedTrouble::CutOff(_), call) => matches!(call, SimulatedCall::Read),
+            (SimulatedTrouble::ArmedUnsaid, call) => matches!(
+                call,
+                SimulatedCall::Upkeep(Upkeep::Write {
+                    write: FencedWrite::Arm { .. },
+                    ..
+                })
+            ),
             (SimulatedTrouble::BackAfter(_) | SimulatedTrouble::OldKernel, call) => {
                 matches!(call, SimulatedCall::Act(Action::Reboot))
             }
@@ -97,6 +107,15 @@ impl SimulatedFault {
 }
 
 impl SimulatedTrouble {
+    /// True when it happens to one call, and not to the host.
+    pub fn is_of_call(&self) -> bool {
+        self.is_of_action()
+            || matches!(
+                self,
+                SimulatedTrouble::CutOff(_) | SimulatedTrouble::ArmedUnsaid
+            )
+    }
+
     /// True when it happens to an action, and not to the host.
     pub fn is_of_action(&self) -> bool {
         use SimulatedTrouble::{

@@ -181,7 +181,7 @@ impl Fleet {
             .position(|fault| fault.comes(host.calls, call))
         {
             let trouble = host.faults.remove(place).trouble;
-            if trouble.is_of_action() || matches!(trouble, SimulatedTrouble::CutOff(_)) {
+            if trouble.is_of_call() {
                 of_call = Some(trouble);
                 break;
             }
@@ -366,12 +366,15 @@ impl HostLink for SimulatedHostLink {
     ) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
         Box::pin(async move {
             tokio::time::sleep(pace::ROUND_TRIP).await;
-            let kept = self
-                .fleet
-                .call(&self.at(), SimulatedCall::Upkeep, |host, now, _| {
-                    host.upkeep(upkeep, now)
-                })?;
+            let (kept, trouble) = self.fleet.call(
+                &self.at(),
+                SimulatedCall::Upkeep(upkeep),
+                |host, now, trouble| (host.upkeep(upkeep, now), trouble),
+            )?;
             let (code, stdout) = kept.map_err(|holder| lock_lost(&self.host, holder.as_deref()))?;
+            if trouble == Some(SimulatedTrouble::ArmedUnsaid) {
+                return Err(new_lost_error(&self.host, "reset by the peer"));
+            }
             if let (
                 Upkeep::Write {
                     fence,

@@ -588,6 +588,7 @@ pub fn troubles() -> BoxedStrategy<SimulatedTrouble> {
         1 => Just(SimulatedTrouble::OldKernel),
         1 => Just(SimulatedTrouble::PowerLost),
         1 => (0usize..12).prop_map(SimulatedTrouble::CutOff),
+        1 => Just(SimulatedTrouble::ArmedUnsaid),
         1 => (1u32..4000).prop_map(SimulatedTrouble::Unreachable),
         1 => (1u32..30).prop_map(SimulatedTrouble::DiskFull),
         1 => (50u32..4000).prop_map(SimulatedTrouble::PackagesLocked),
