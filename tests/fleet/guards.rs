@@ -414,6 +414,8 @@ async fn a_guard_whose_arming_got_no_answer_is_taken_away() {
         host.links.0.get_mut("eth0").unwrap().mtu = 1300;
     });
     tokio::time::sleep(Duration::from_secs(3600)).await;
+    // A host does what is due when it is asked.
+    assert!(!room.plan().await.nodes.is_empty());
     assert_eq!(room.host("a", |host| host.links.0["eth0"].mtu), 1300);
     assert_eq!(go_on(&room).await.ending, RunExitClass::Done);
 }
