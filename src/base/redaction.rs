@@ -454,6 +454,7 @@ mod tests {
             "token: correct horse: battery\n  staple",
             "correct\thorse:\tbattery\tstaple",
             "correct  horse:  battery  staple",
+            "correct\u{a0}horse:\u{2003}battery staple",
             r"correct horse: battery\n staple",
         ] {
             let shown = words.apply(said);

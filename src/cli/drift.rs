@@ -28,7 +28,7 @@ pub struct DriftArguments {
     /// What to print
     #[arg(long, value_enum, default_value = "text")]
     pub format: DriftFormat,
-    /// The same as --format json
+    /// Print JSON, as --format json does
     #[arg(long, conflicts_with = "format")]
     pub json: bool,
     /// Write it to this file, whole or not at all; without it, to stdout

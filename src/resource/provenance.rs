@@ -23,12 +23,14 @@ pub enum Provenance {
 }
 
 impl Provenance {
-    /// Somebody else set it, maybe in the second in which we wrote to the same object.
+    /// Somebody else set it, maybe in the second in which we wrote to the same object. `time` is
+    /// empty where the server has none of it.
     pub fn set_by(who: &str, time: &str, with_ours: bool) -> Self {
-        Provenance::SetBy {
-            words: format!("set by {who} at {time}"),
-            with_ours,
-        }
+        let words = match time {
+            "" => format!("set by {who}"),
+            time => format!("set by {who} at {time}"),
+        };
+        Provenance::SetBy { words, with_ours }
     }
 
     /// The server did not say what it would make of it.

@@ -203,6 +203,11 @@ impl ClusterLock {
         Ok(Box::new(FencedJournalStore::new(store, token)))
     }
 
+    /// Whether a run goes on here at this moment, and would read an order.
+    pub fn is_held_here(folder: &StateFolder) -> Result<bool, Diagnostic> {
+        has_locked_file(folder)
+    }
+
     /// Whether a run goes on at this moment, here or in the folder that this one was copied from.
     pub fn is_held(folder: &StateFolder) -> Result<bool, Diagnostic> {
         Ok(has_locked_file(folder)? || find_copied_holder(folder)?.is_some())

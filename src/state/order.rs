@@ -127,7 +127,7 @@ impl StateFolder {
             }
         }
         let is_latest = taken == Some(self.fence()?);
-        let goes_on = !is_over && is_latest && ClusterLock::is_held(self).unwrap_or(false);
+        let goes_on = !is_over && is_latest && ClusterLock::is_held_here(self).unwrap_or(false);
         Ok(goes_on.then_some(run))
     }
 }

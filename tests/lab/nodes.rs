@@ -176,7 +176,7 @@ pub fn rdma_goes_from_pod_to_pod(rig: &Rig) {
             .unwrap(),
     );
     // Others may listen on the node too.
-    let listens = |line: &str| line.contains("state LISTEN") && line.contains(":18515 ");
+    let listens = |line: &str| line.contains("state LISTEN") && line.contains(":18515");
     while !rig
         .said("node1", "rdma resource show cm_id")
         .lines()

@@ -173,6 +173,10 @@ impl<'a> ChangeStep<'a> {
     /// that is told.
     async fn give_up_arming(&mut self, watch: &ArmedRollbackTimer, reason: &str) -> Halt {
         self.writer = None;
+        // What arms it may go on while nobody is connected.
+        if self.reconnect().await.is_ok() {
+            drop(self.until_idle(watch.prove.left(), &watch.token).await);
+        }
         match self.ask_anew(RollbackTimerQuery::Disarm, watch).await {
             Err(halt) => halt,
             Ok(Some((0 | 1, _))) => self.halt_unarmed(reason),

@@ -108,7 +108,7 @@ pub(super) fn forms_of(name: &str, value: &str) -> Vec<SecretForm> {
     let of_lines_encoded = lines
         .iter()
         .take(MOST_LINES_ENCODED)
-        .flat_map(|line| encoded_forms(line));
+        .flat_map(|line| encoded_forms(line).into_iter().chain(joined_form(line)));
     let of_lines_encoded =
         of_lines_encoded.map(|text| form(text, false, true, SHORTEST_LINE_BYTES));
     of_whole
@@ -138,9 +138,8 @@ fn plain_forms(value: &str) -> Vec<String> {
 /// write other blanks. It is looked for where base64 is, in what is joined.
 fn joined_form(value: &str) -> Option<String> {
     let line = value.trim();
-    let has_blanks = line.contains(|c: char| c.is_ascii_whitespace());
-    (has_blanks && !line.contains('\n'))
-        .then(|| value.replace(|c: char| c.is_ascii_whitespace() || c == ':', ""))
+    (line.contains(char::is_whitespace) && !line.contains('\n'))
+        .then(|| line.replace(|c: char| c.is_whitespace() || c == ':', ""))
 }
 
 /// In base64 and in hexadecimal.

@@ -30,17 +30,20 @@ impl TextView {
             Vec::with_capacity(text.len()),
             Vec::with_capacity(text.len() + 1),
         );
-        let mut rest = text.bytes().enumerate().peekable();
-        while let Some((at, byte)) = rest.next() {
-            let is_escaped_end = byte == b'\\'
+        let mut rest = text.char_indices().peekable();
+        while let Some((at, letter)) = rest.next() {
+            let is_escaped_end = letter == '\\'
                 && rest
                     .peek()
-                    .is_some_and(|(_, next)| matches!(next, b'n' | b'r' | b't'));
+                    .is_some_and(|(_, next)| matches!(next, 'n' | 'r' | 't'));
             if is_escaped_end {
                 rest.next();
-            } else if !byte.is_ascii_whitespace() && byte != b':' {
-                bytes.push(byte);
-                starts.push(at);
+            } else if !letter.is_whitespace() && letter != ':' {
+                let mut buffer = [0; 4];
+                for byte in letter.encode_utf8(&mut buffer).bytes() {
+                    bytes.push(byte);
+                    starts.push(at);
+                }
             }
         }
         starts.push(text.len());

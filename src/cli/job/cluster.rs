@@ -160,21 +160,20 @@ pub fn refuse_ambiguous_name(
 pub async fn find_jobs_of_other_kinds(
     reader: &Reader,
     asked: &JobNameArguments,
-) -> Result<Vec<ClusterJob>, CommandFailure> {
+) -> Result<JobListing, CommandFailure> {
     let Some(kind) = asked.kind else {
-        return Ok(Vec::new());
+        return Ok(JobListing::default());
     };
     let kinds: Vec<JobKind> = JobKind::ALL
         .into_iter()
         .filter(|other| *other != kind)
         .collect();
-    let listing = JobReader::at(reader, asked.place.namespace())
+    let mut listing = JobReader::at(reader, asked.place.namespace())
         .all(&kinds)
         .await
         .map_err(|error| error.diagnostic())?;
-    let mut jobs = listing.jobs;
-    jobs.retain(|found| found.job.name == asked.job);
-    Ok(jobs)
+    listing.jobs.retain(|found| found.job.name == asked.job);
+    Ok(listing)
 }
 
 /// No job that could be read has the name. Of a kind that could not be read nobody knows.

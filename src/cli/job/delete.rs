@@ -4,6 +4,7 @@ use super::cluster::{
     Cluster, JobNameArguments, find_jobs_by_name, find_jobs_of_other_kinds, refuse_ambiguous_name,
 };
 use crate::cli::{CommandFailure, Exit};
+use railwright_base::Diagnostic;
 use railwright_base::text::{format_count, one_line};
 use railwright_jobs::job::{
     Deletable, JobListing, JobObjects, ObjectDeletionOutcome, delete_job_object, objects_of,
@@ -35,7 +36,10 @@ pub async fn run(arguments: &Delete) -> Result<Exit, CommandFailure> {
     refuse_ambiguous_name(asked, &looked)?;
     let others = find_jobs_of_other_kinds(&reader, asked).await?;
     let name = (asked.place.namespace(), asked.job.as_str());
-    let objects = objects_of(&reader, name, &looked.jobs, &others)
+    if let Some((kind, why)) = others.unread.first() {
+        return Err(report_unread_kind(asked, kind.word(), why));
+    }
+    let objects = objects_of(&reader, name, &looked.jobs, &others.jobs)
         .await
         .map_err(|error| error.diagnostic())?;
     let unread = collect_unread_kinds(&looked, &objects);
@@ -74,6 +78,21 @@ pub async fn run(arguments: &Delete) -> Result<Exit, CommandFailure> {
         ));
     }
     Ok(worst)
+}
+
+/// Without it nobody knows which objects of the name are another job's.
+fn report_unread_kind(asked: &JobNameArguments, kind: &str, why: &str) -> CommandFailure {
+    let message = format!(
+        "whether a {kind} is called {} too is not known: {}",
+        asked.job,
+        one_line(why, 200)
+    );
+    CommandFailure::with_exit(
+        Exit::Incomplete,
+        Diagnostic::error("RW1240", message)
+            .state("nothing was changed")
+            .next("let the account list that kind, and run the command again"),
+    )
 }
 
 fn print_listed_objects(job: &str, objects: &JobObjects) {

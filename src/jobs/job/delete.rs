@@ -132,7 +132,13 @@ pub async fn objects_of(
     let answers = reader.read(&reads.clone().map(Read::Kubernetes)).await?;
     let mut objects = JobObjects::default();
     let mut seen: BTreeSet<ObjectName> = BTreeSet::new();
+    let is_named = |found: &&ClusterJob| found.job.name == name;
+    let own: Vec<ClusterJob> = main.iter().filter(is_named).cloned().collect();
     for found in main {
+        // One of another name came along with a job that bears this one.
+        if found.job.name != name && !is_part_of_job(&found.job, &own, others) {
+            continue;
+        }
         let object = ListedObject::new(found.object(), &found.job);
         seen.insert(object.name.clone());
         objects.listed.push(object);
@@ -148,7 +154,7 @@ pub async fn objects_of(
             }
         };
         for one in &found {
-            if one.job.as_deref() != Some(name) || !is_part_of_job(one, main, others) {
+            if one.job.as_deref() != Some(name) || !is_part_of_job(one, &own, others) {
                 continue;
             }
             let object = ObjectName {
@@ -166,15 +172,15 @@ pub async fn objects_of(
 }
 
 /// Whether an object that bears a job's name as its label is of these jobs, and of none of the
-/// others. Of a job that is gone all are that are left.
+/// others. Of a job that is gone all are that are left. What bears no submission's word may have
+/// lost it on the way.
 fn is_part_of_job(one: &JobNow, main: &[ClusterJob], others: &[ClusterJob]) -> bool {
-    let is_of_others = others.iter().any(|other| {
-        other.job.uid == one.uid
-            || (one.submission.is_some() && other.job.submission == one.submission)
-    });
-    let is_of_main = main
+    let is_of_others = others
         .iter()
-        .any(|main| main.job.submission == one.submission);
+        .any(|other| other.job.uid == one.uid || other.job.submission == one.submission);
+    let mut submissions = main.iter().map(|main| &main.job.submission);
+    let is_of_main = submissions
+        .any(|word| *word == one.submission || word.is_none() || one.submission.is_none());
     !is_of_others && (main.is_empty() || is_of_main)
 }
 
@@ -338,7 +344,11 @@ mod tests {
         assert!(!is_part(&main, "5", Some("s2")), "what came with that");
         assert!(!is_part(&main, "3", None), "one that nobody submitted");
         assert!(!is_part(&main, "6", None), "nobody knows whose it is");
-        assert!(is_part(&[], "6", None), "what is left of one that is gone");
+        assert!(!is_part(&[], "6", None));
+        let alone = |submission| is_part_of_job(&made("6", submission).job, &main, &[]);
+        assert!(alone(None) && alone(Some("s1")) && !alone(Some("s9")));
+        let left = made("6", Some("s1")).job;
+        assert!(is_part_of_job(&left, &[], &[]), "of one that is gone");
         assert!(!is_part(&[], "5", Some("s2")));
     }
 

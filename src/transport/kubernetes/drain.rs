@@ -66,7 +66,7 @@ impl KubernetesLink {
             let patch = json!({ "metadata": metadata, "spec": { "unschedulable": unschedulable } });
             if let Some(reply) = self.patch(&place, &patch, (turn, &mut doubt)).await? {
                 if let Err(stop) = place.expect_marks(&patch, &reply) {
-                    self.give_back_unmarked(&place, &reply, doubt).await?;
+                    self.give_back_unmarked(&place, &mut doubt).await?;
                     return Err(stop);
                 }
                 return Ok(performed_from_exit(0, &reply.warnings.join("\n"), ""));
@@ -77,18 +77,29 @@ impl KubernetesLink {
         ))))
     }
 
-    /// Takes back a cordon that was stored without its mark: nobody would know whose it is. `reply`:
-    /// the node as it was stored.
+    /// Takes back a cordon that was stored without its mark: nobody would know whose it is. Others
+    /// write to the node as well, such as the controller that taints it.
     async fn give_back_unmarked(
         &self,
         place: &WriteTarget<'_>,
-        reply: &KubernetesReply,
-        mut doubt: Doubt,
+        doubt: &mut Doubt,
     ) -> Result<(), KubernetesActionStop> {
-        let stored = reply.json().unwrap_or_default();
-        let metadata = build_version_precondition(&stored);
-        let patch = json!({ "metadata": metadata, "spec": { "unschedulable": null } });
-        self.patch(place, &patch, (TRIES, &mut doubt)).await?;
+        for turn in 1..=TRIES {
+            let live = self.live(place).await?;
+            let now = NodeNow::of(&live);
+            if now.schedulable || now.cordoned.is_some() {
+                return Ok(());
+            }
+            let metadata = build_version_precondition(&live);
+            let patch = json!({ "metadata": metadata, "spec": { "unschedulable": null } });
+            if self
+                .patch(place, &patch, (turn, &mut *doubt))
+                .await?
+                .is_some()
+            {
+                return Ok(());
+            }
+        }
         Ok(())
     }
 
@@ -157,6 +168,8 @@ mod tests {
     use crate::HostLink as _;
     use crate::kubernetes::tests::{Reply, link, says};
     use railwright_resource::Action;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     fn live(unschedulable: Option<bool>, mark: Option<&str>) -> Reply {
         let annotations = mark
@@ -251,20 +264,33 @@ mod tests {
     /// An admission webhook takes our mark away: nobody would give the node back.
     #[tokio::test(start_paused = true)]
     async fn a_cordon_without_its_mark_is_taken_back() {
-        let metadata = json!({ "name": "gpu-1", "resourceVersion": "8" });
-        let stored =
-            json!({ "kind": "Node", "metadata": metadata, "spec": { "unschedulable": true } });
-        let stored = (200, Vec::new(), stored.to_string());
-        let (performed, lines, sent) = done(cordon(), live(None, None), stored).await;
+        // The first look is before the cordon. Somebody else writes to the node after it.
+        let (gets, patches) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let (link, asked) = link(move |method, _, _| {
+            let is_get = *method == Method::GET;
+            let count = if is_get { &gets } else { &patches };
+            match (is_get, count.fetch_add(1, Ordering::SeqCst)) {
+                (true, 0) => live(None, None),
+                (true, _) => live(Some(true), None),
+                (false, 1) => says(409, "the object has been modified"),
+                (false, _) => {
+                    let metadata = json!({ "name": "gpu-1" });
+                    let stored = json!({ "kind": "Node", "metadata": metadata, "spec": { "unschedulable": true } });
+                    (200, Vec::new(), stored.to_string())
+                }
+            }
+        });
+        let performed = link.perform(&cordon(), "t", None).await.unwrap();
+        let (lines, sent) = (asked.lines(), asked.last_body());
         assert!(
             format!("{performed:?}").contains("took railwright.io/cordoned from it"),
             "{performed:?}"
         );
-        assert_eq!(lines.len(), 3, "{lines:?}");
+        assert_eq!(lines.len(), 6, "{lines:?}");
         let sent: Value = serde_json::from_str(&sent).unwrap();
         assert_eq!(
             sent,
-            json!({ "metadata": { "uid": null, "resourceVersion": "8" }, "spec": { "unschedulable": null } })
+            json!({ "metadata": { "uid": null, "resourceVersion": "7" }, "spec": { "unschedulable": null } })
         );
     }
 
