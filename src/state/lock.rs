@@ -205,28 +205,32 @@ impl ClusterLock {
 
     /// Whether a run goes on here at this moment, and would read an order.
     pub fn is_held_here(folder: &StateFolder) -> Result<bool, Diagnostic> {
-        has_locked_file(folder)
+        LockFile::is_held(&lock_path(folder)).map_err(|error| folder.unusable(&error))
     }
 
     /// Whether a run goes on at this moment, here or in the folder that this one was copied from.
     pub fn is_held(folder: &StateFolder) -> Result<bool, Diagnostic> {
-        Ok(has_locked_file(folder)? || find_copied_holder(folder)?.is_some())
+        Ok(Self::is_held_here(folder)? || find_living_holder(folder).is_some())
     }
 }
 
-fn has_locked_file(folder: &StateFolder) -> Result<bool, Diagnostic> {
-    LockFile::is_held(&lock_path(folder)).map_err(|error| folder.unusable(&error))
+/// The living process that the lock's file names. Where it does not hold the file, the folder was
+/// copied from one whose run goes on: whoever lets go of a lock empties its file.
+fn find_living_holder(folder: &StateFolder) -> Option<LockHolder> {
+    LockHolder::parse(&read_lock_line(folder))
+        .filter(|holder| holder.life(&folder.process()) == ProcessLiveness::Alive)
 }
 
-/// The living process that the lock's file names and that does not hold it: whoever lets go of a
-/// lock empties its file, so this folder was copied from one whose run goes on.
 fn find_copied_holder(folder: &StateFolder) -> Result<Option<LockHolder>, Diagnostic> {
-    if has_locked_file(folder)? {
-        return Ok(None);
-    }
-    let text = folder.read("lock", 4096).unwrap_or_default();
-    let holder = LockHolder::parse(&String::from_utf8_lossy(&text));
-    Ok(holder.filter(|holder| holder.life(&folder.process()) == ProcessLiveness::Alive))
+    Ok(match ClusterLock::is_held_here(folder)? {
+        true => None,
+        false => find_living_holder(folder),
+    })
+}
+
+/// What the lock's file says, whoever holds it.
+fn read_lock_line(folder: &StateFolder) -> String {
+    String::from_utf8_lossy(&folder.read("lock", 4096).unwrap_or_default()).into_owned()
 }
 
 /// An error where the holder may live: its process does, or its latest heartbeat is not old.
@@ -268,8 +272,7 @@ impl LocalLock {
         if !ClusterLock::is_held(folder)? {
             return Ok(None);
         }
-        let line =
-            String::from_utf8_lossy(&folder.read("lock", 4096).unwrap_or_default()).into_owned();
+        let line = read_lock_line(folder);
         let holder = LockHolder::parse(&line)
             .map_or_else(|| one_line(&line, 120), |holder| holder.describe());
         let beat = read_lock_heartbeat(folder);

@@ -172,11 +172,7 @@ impl<'a> ChangeStep<'a> {
     /// meanwhile. Nothing is begun under it, and it is taken away; where that gets no answer either,
     /// that is told.
     async fn give_up_arming(&mut self, watch: &ArmedRollbackTimer, reason: &str) -> Halt {
-        self.writer = None;
-        // What arms it may go on while nobody is connected.
-        if self.reconnect().await.is_ok() {
-            drop(self.until_idle(watch.prove.left(), &watch.token).await);
-        }
+        self.wait_for_unconnected(watch).await;
         match self.ask_anew(RollbackTimerQuery::Disarm, watch).await {
             Err(halt) => halt,
             Ok(Some((0 | 1, _))) => self.halt_unarmed(reason),
@@ -263,14 +259,18 @@ impl<'a> ChangeStep<'a> {
                 Err(Unproven::Over(self.lock_lost(holder.as_deref())))
             }
             Some(ActionsOutcome::Lost(_)) if watch.guard.is_of_switch() => {
-                // A switch goes on with its patch when nobody is connected, and what is read before
-                // it is through is half of it.
-                if self.reconnect().await.is_ok() {
-                    drop(self.until_idle(watch.prove.left(), &watch.token).await);
-                }
+                // What is read before a switch is through with its patch is half of it.
+                self.wait_for_unconnected(watch).await;
                 Ok(())
             }
             Some(ActionsOutcome::All | ActionsOutcome::Lost(_)) | None => Ok(()),
+        }
+    }
+
+    /// Waits over a new connection for what goes on while nobody is connected.
+    async fn wait_for_unconnected(&mut self, watch: &ArmedRollbackTimer) {
+        if self.reconnect().await.is_ok() {
+            drop(self.until_idle(watch.prove.left(), &watch.token).await);
         }
     }
 

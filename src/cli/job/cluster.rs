@@ -120,14 +120,23 @@ pub async fn find_jobs_by_name(
     let kinds = asked
         .kind
         .map_or_else(|| JobKind::ALL.to_vec(), |kind| vec![kind]);
-    let mut looked = JobReader::at(reader, asked.place.namespace())
-        .all(&kinds)
-        .await
-        .map_err(|error| error.diagnostic())?;
+    let mut looked = list_jobs(reader, asked, &kinds).await?;
     looked.jobs.retain(|found| {
         found.job.name == asked.job || found.job.job.as_deref() == Some(asked.job.as_str())
     });
     Ok(looked)
+}
+
+/// All jobs of these kinds in the namespace that is asked about.
+async fn list_jobs(
+    reader: &Reader,
+    asked: &JobNameArguments,
+    kinds: &[JobKind],
+) -> Result<JobListing, CommandFailure> {
+    let listing = JobReader::at(reader, asked.place.namespace())
+        .all(kinds)
+        .await;
+    Ok(listing.map_err(|error| error.diagnostic())?)
 }
 
 /// The one job with this name.
@@ -168,10 +177,7 @@ pub async fn find_jobs_of_other_kinds(
         .into_iter()
         .filter(|other| *other != kind)
         .collect();
-    let mut listing = JobReader::at(reader, asked.place.namespace())
-        .all(&kinds)
-        .await
-        .map_err(|error| error.diagnostic())?;
+    let mut listing = list_jobs(reader, asked, &kinds).await?;
     listing.jobs.retain(|found| found.job.name == asked.job);
     Ok(listing)
 }
