@@ -10,14 +10,14 @@ use super::preflight::{connect_target, read_record};
 use super::shared::RunContext;
 use railwright_base::mutex::lock_ignoring_poison;
 use railwright_base::text::one_line;
-use railwright_base::{Target, TargetKind};
+use railwright_base::{Target, TargetKind, nodeset};
 use railwright_observe::crowd;
-use railwright_plan::{Plan, Unavailability};
+use railwright_plan::{Unavailability, Unavailable};
 use railwright_resource::Read;
 use railwright_resource::host::decode_host_facts;
 use railwright_resource::kubernetes_object::nodes::read_cluster_nodes;
 use railwright_resource::kubernetes_object::request::KubernetesRead;
-use railwright_state::TargetIdentity;
+use railwright_state::{JournalEntry, TargetIdentity};
 use railwright_system::clock::{self, Moment, Stopwatch};
 use railwright_transport::TransportError;
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,8 +38,8 @@ pub(super) struct Lookout(Mutex<ExternalOutageState>);
 struct ExternalOutageState {
     /// Hosts that did not answer, that another run has, or that it left.
     silent: BTreeMap<Target, Unavailability>,
-    /// Hosts whose nodes are out of service.
-    of_nodes: BTreeMap<Target, Unavailability>,
+    /// Hosts whose nodes are out of service, as the cluster said last.
+    of_nodes: Vec<Unavailable>,
     /// Power cycles by hand, by the numbers of their steps, that were made since this part of the
     /// run began and are not reported yet.
     power_cycles: BTreeSet<usize>,
@@ -49,29 +49,32 @@ struct ExternalOutageState {
 }
 
 impl Lookout {
-    /// What the cluster said when the plan was made, until it says something else.
-    pub fn from_plan(plan: &Plan) -> Self {
-        let mut of_nodes = BTreeMap::new();
-        for hosts in plan
-            .unavailable
-            .iter()
-            .filter(|hosts| hosts.why.is_of_node())
-        {
-            for host in hosts.names() {
-                of_nodes.insert(Target::host(host), hosts.why.clone());
-            }
-        }
+    /// What the cluster said in an earlier part of the run, or else when the plan was made, until
+    /// it says something else.
+    pub fn new(shared: &RunContext) -> Self {
+        let of_nodes = shared.earlier.nodes_seen.clone().unwrap_or_else(|| {
+            let unavailable = shared.plan.unavailable.iter();
+            let of_nodes = unavailable.filter(|hosts| hosts.why.is_of_node());
+            of_nodes.cloned().collect()
+        });
         Lookout(Mutex::new(ExternalOutageState {
             of_nodes,
             ..ExternalOutageState::default()
         }))
     }
 
-    /// The hosts that were out of service at the last look.
+    /// The hosts that were out of service at the last look, each by what is surest of it.
     pub fn out(&self) -> BTreeMap<Target, Unavailability> {
         let seen = lock_ignoring_poison(&self.0);
-        let mut out = seen.of_nodes.clone();
-        out.extend(seen.silent.clone());
+        let mut out = seen.silent.clone();
+        for Unavailable { hosts, why } in &seen.of_nodes {
+            for host in nodeset::expand_node_set(hosts).unwrap_or_default() {
+                let known = out.entry(Target::host(host)).or_insert_with(|| why.clone());
+                if known.certainty() < why.certainty() {
+                    *known = why.clone();
+                }
+            }
+        }
         out
     }
 
@@ -177,7 +180,13 @@ impl Lookout {
                 continue;
             }
             if let Some(out) = out_by_nodes(shared, cluster).await {
-                lock_ignoring_poison(&self.0).of_nodes = out;
+                let of_nodes = &mut lock_ignoring_poison(&self.0).of_nodes;
+                if *of_nodes != out {
+                    shared
+                        .journal
+                        .note(JournalEntry::NodesSeen { out: out.clone() });
+                }
+                *of_nodes = out;
             }
         }
     }
@@ -243,20 +252,17 @@ fn left_by_others(
 
 /// The hosts whose nodes the cluster says are out of service. Those that this run cordoned are
 /// among them: another copy of its folder may have done that, and nothing counts twice.
-async fn out_by_nodes(
-    shared: &RunContext,
-    cluster: &str,
-) -> Option<BTreeMap<Target, Unavailability>> {
+async fn out_by_nodes(shared: &RunContext, cluster: &str) -> Option<Vec<Unavailable>> {
     let read = Read::Kubernetes(KubernetesRead::Nodes);
     let answers = shared.read_once(cluster, &read).await?;
     let known = read_cluster_nodes(&answers).ok()?;
-    let mut out = BTreeMap::new();
+    let mut out = Vec::new();
     for (name, host) in &shared.context.nodes {
         if let Some(node) = known.get(name)
             && let Some(why) = Unavailability::of_node(node, &shared.plan.cluster)
         {
-            out.insert(host.clone(), why);
+            out.push((&*host.name, why));
         }
     }
-    Some(out)
+    Some(Unavailable::fold(out))
 }

@@ -70,8 +70,8 @@ fn is_failed_by_gate_of_others(steps: &[ScheduledStep], status: &RunStatus, host
 
 /// Whether a power cycle by hand is due: all that takes effect with it is done.
 fn is_due(steps: &[ScheduledStep], power_cycle: &ScheduledStep, status: &RunStatus) -> bool {
-    let mut before = power_cycle.after.iter().map(|n| &steps[*n]);
-    before.all(|step| step.role != StepRole::Work || ended_well(status, step))
+    let mut before = power_cycle.after_on_target(steps);
+    before.all(|n| ended_well(status, &steps[n]))
 }
 
 /// Hosts that wait for a power cycle and are in another boot than when they were seen last:

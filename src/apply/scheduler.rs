@@ -23,6 +23,7 @@ use self::out_of_service::OutageCheckState;
 use super::signal::{GIVEN_UP, History, Limits, SchedulerCommand, Signal};
 use super::steps::{OnNode, ScheduledStep, StepRole};
 use railwright_base::{Target, TargetKind};
+use railwright_plan::OutageCertainty;
 use railwright_state::{NodeOutcome, Skip};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -58,9 +59,8 @@ pub struct Scheduler {
     /// Hosts that are lost: failed, unknown, unreachable.
     lost: BTreeSet<Target>,
     /// Hosts that are out of service by nobody's doing here, as it was looked at last.
-    outside: BTreeSet<Target>,
-    /// Hosts that count as out of service, by what runs did or as it was looked at last, and may be
-    /// in service all the same.
+    outside: BTreeMap<Target, OutageCertainty>,
+    /// Hosts that count as out of service by what runs did, and may be in service all the same.
     in_doubt: BTreeSet<Target>,
     look: OutageCheckState,
     /// Hosts lost in this run, which stops further waves.
@@ -153,7 +153,7 @@ impl Scheduler {
                 self.look_again();
                 self.finished(step, outcome);
             }
-            Signal::Looked { out, in_doubt } => self.looked(out, in_doubt),
+            Signal::Looked { out } => self.looked(out),
             // Nobody asked the budget: what fits in is asked of what we do ourselves. Only a gate
             // brings it back.
             Signal::WentOut { step } => self.went_out(step),

@@ -8,6 +8,7 @@ use super::scheduler::Scheduler;
 use super::signal::{History, Limits, SchedulerCommand, Signal};
 use super::steps::{OnNode, ScheduledStep, StepRole};
 use railwright_base::Target;
+use railwright_plan::OutageCertainty;
 use railwright_state::{NodeOutcome, Skip};
 use std::collections::BTreeMap;
 
@@ -123,11 +124,15 @@ impl Driven {
     }
 
     fn looked_with_silent(&mut self, out: &[&str], silent: &[&str]) -> &mut Self {
-        let hosts = |names: &[&str]| names.iter().map(|host| Target::host(*host)).collect();
-        self.send(Signal::Looked {
-            out: hosts(out),
-            in_doubt: hosts(silent),
-        })
+        let certainty = |host: &&str| match silent.contains(host) {
+            true => OutageCertainty::Unknown,
+            false => OutageCertainty::Certain,
+        };
+        let out = out
+            .iter()
+            .map(|host| (Target::host(*host), certainty(host)))
+            .collect();
+        self.send(Signal::Looked { out })
     }
 
     fn went_out(&mut self, id: &str) -> &mut Self {

@@ -1,6 +1,7 @@
 //! The signals of the scheduler, what it wants done, and the limits that it keeps to.
 
 use railwright_base::Target;
+use railwright_plan::OutageCertainty;
 use railwright_state::NodeOutcome;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,11 +35,8 @@ pub enum Signal {
     },
     /// It was looked at who else is out of service.
     Looked {
-        /// Hosts that are, whoever caused it.
-        out: BTreeSet<Target>,
-        /// Those of them that may be in service all the same when a step of theirs begins: they did
-        /// not answer, or another run left them with a failed step that disturbs nobody.
-        in_doubt: BTreeSet<Target>,
+        /// Hosts that are, whoever caused it, and how sure that is.
+        out: BTreeMap<Target, OutageCertainty>,
     },
     /// A gate was checked for these hosts.
     GateAnswered {

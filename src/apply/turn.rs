@@ -69,7 +69,7 @@ impl Turn {
             &shared.run,
             shared.last_order.clone(),
         );
-        let lookout = Arc::new(Lookout::from_plan(&shared.plan));
+        let lookout = Arc::new(Lookout::new(&shared));
         Turn {
             shared,
             scheduler,
@@ -150,14 +150,9 @@ impl Turn {
         for step in self.lookout.power_cycles() {
             self.signal(Signal::WentOut { step }).await;
         }
-        let out = self.seen_out();
-        let in_doubt = out
-            .iter()
-            .filter(|(_, why)| why.is_in_doubt())
-            .map(|(host, _)| host.clone())
-            .collect();
-        let out = out.into_keys().collect();
-        self.signal(Signal::Looked { in_doubt, out }).await
+        let out = self.seen_out().into_iter();
+        let out = out.map(|(host, why)| (host, why.certainty())).collect();
+        self.signal(Signal::Looked { out }).await
     }
 
     async fn finish_step(&mut self, step: usize, finish: Finish) -> Signal {

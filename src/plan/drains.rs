@@ -10,12 +10,14 @@
 //!   through a gate, even where
 //!   the spec empties no nodes any more.
 
+use super::judge::find_read_results;
 use super::make::node_graph;
-use super::model::{NodeKind, NotEmptied, PlanNode};
+use super::model::{NodeKind, NotEmptied, PlanNode, UnknownFinding};
 use super::part::TargetPlan;
 use super::{DrainPolicy, PlanInputs};
 use crate::by_hand::is_by_hand;
 use railwright_base::Target;
+use railwright_base::text::one_line;
 use railwright_knowledge::spec::LoadedSpec;
 use railwright_resource::kubernetes_object::nodes::{NodeNow, read_cluster_nodes};
 use railwright_resource::{Disruption, Observation, host};
@@ -55,18 +57,21 @@ impl ClusterNodes {
 /// Puts the steps that empty nodes before those that disturb their hosts, and notes which are given
 /// back. The hosts that should have been emptied and are no nodes come back, in the order of their
 /// names.
-pub(super) fn put_in(parts: &mut [TargetPlan], inputs: &PlanInputs) -> Vec<NotEmptied> {
+pub(super) fn put_in(
+    parts: &mut [TargetPlan],
+    inputs: &PlanInputs,
+    known: &KnownNodes,
+) -> Vec<NotEmptied> {
     let Some(nodes) = &inputs.nodes else {
         return Vec::new();
     };
-    let known = find_cluster_nodes(inputs.observation, &nodes.cluster);
     let mut not_emptied = Vec::new();
     for part in parts {
         let Some(name) = nodes.by_host.get(&part.target) else {
             continue;
         };
-        let now = known.as_ref().and_then(|known| known.get(name));
-        if known.is_none() || now.is_some() {
+        let now = known.as_ref().ok().and_then(|known| known.get(name));
+        if known.is_err() || now.is_some() {
             plan_drain(part, inputs, nodes, name, now);
         } else if is_disrupted(part, inputs.rollout.drain.as_ref()) {
             not_emptied.push(NotEmptied {
@@ -123,16 +128,19 @@ fn is_disrupted(part: &TargetPlan, policy: Option<&DrainPolicy>) -> bool {
     policy.is_some_and(|policy| !find_disruptive_steps(part, policy).is_empty())
 }
 
-/// The nodes of the cluster by name; nothing where it did not say.
-fn find_cluster_nodes(
-    observation: &Observation,
-    cluster: &Target,
-) -> Option<BTreeMap<String, NodeNow>> {
-    let found = observation.targets.get(cluster)?;
-    if found.problem.is_some() {
-        return None;
-    }
-    read_cluster_nodes(&found.answers).ok()
+/// The nodes of a cluster by name, or why they are not known.
+pub(super) type KnownNodes = Result<BTreeMap<String, NodeNow>, UnknownFinding>;
+
+/// The nodes as the spec's cluster tells them; none where it names no cluster.
+pub(super) fn find_cluster_nodes(inputs: &PlanInputs) -> KnownNodes {
+    let Some(ClusterNodes { cluster, .. }) = &inputs.nodes else {
+        return Ok(BTreeMap::new());
+    };
+    let answers = find_read_results(inputs.observation, cluster)?;
+    read_cluster_nodes(answers).map_err(|why| {
+        let reason = format!("its nodes could not be listed: {}", one_line(&why, 200));
+        UnknownFinding::new(cluster.to_string(), reason)
+    })
 }
 
 /// Says so where the node of that name is another machine than the host, by the machine-ids that

@@ -70,14 +70,19 @@ fn major_version(version: &str) -> &str {
     version.split('.').next().unwrap_or_default()
 }
 
-/// A plan names each host out of service once, and no more hosts than a spec can have: a few bytes
-/// of node-sets that overlap would otherwise stand for any number of names.
+/// A plan names each host out of service once by itself and once by its node, and no more hosts
+/// than a spec can have: a few bytes of node-sets that overlap would otherwise stand for any number
+/// of names.
 fn check_out_of_service(plan: &Plan) -> Result<(), String> {
-    let mut seen = HashSet::new();
+    let (mut by_themselves, mut by_their_nodes) = (HashSet::new(), HashSet::new());
     for unavailable in &plan.unavailable {
         let hosts = one_line(&unavailable.hosts, 80);
         let names = nodeset::expand_node_set(&unavailable.hosts)
             .map_err(|error| format!("its hosts out of service, `{hosts}`: {error}"))?;
+        let seen = match unavailable.why.is_of_node() {
+            true => &mut by_their_nodes,
+            false => &mut by_themselves,
+        };
         if seen.len() + names.len() > NAMES_MAX {
             return Err(format!("it has more than {NAMES_MAX} hosts out of service"));
         }

@@ -49,7 +49,8 @@ pub use model::{
     UnknownFinding,
 };
 pub use out_of_service::{
-    NOTHING_TO_CHECK, Outage, OutageCause, Outages, Unavailability, Unavailable, note_outage,
+    NOTHING_TO_CHECK, Outage, OutageCause, OutageCertainty, Outages, Unavailability, Unavailable,
+    note_outage,
 };
 pub use policy::{DrainPolicy, RolloutPolicy};
 pub use select::PlanSelection;

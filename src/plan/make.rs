@@ -74,10 +74,12 @@ pub fn make_plan(inputs: &PlanInputs) -> Result<Plan, Vec<Diagnostic>> {
     let mut parts = plan_groups(inputs, groups)?;
     switches_first::put_in(&mut parts, inputs);
     cluster_first::put_in(&mut parts, inputs.kinds);
-    let not_emptied = drains::put_in(&mut parts, inputs);
-    let unavailable = list_unavailable_hosts(inputs);
+    let known_nodes = drains::find_cluster_nodes(inputs);
+    let not_emptied = drains::put_in(&mut parts, inputs, &known_nodes);
+    let unavailable = list_unavailable_hosts(inputs, &known_nodes);
     let first = verified_first(inputs, &unavailable, &parts);
     let gates = waves::roll_out(&mut parts, inputs.targets, &first, &inputs.rollout);
+    unknown.extend(known_nodes.err());
     let mut dropped = Vec::new();
     for part in &mut parts {
         unknown.append(&mut part.unknown);

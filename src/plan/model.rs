@@ -505,6 +505,14 @@ impl Plan {
         first
     }
 
+    /// The hosts of the spec that are out of service before anything is done, each once.
+    pub fn unavailable_hosts(&self) -> BTreeSet<String> {
+        self.unavailable
+            .iter()
+            .flat_map(Unavailable::names)
+            .collect()
+    }
+
     /// Hosts that are refused whatever they answer, with why.
     pub fn refused_hosts(&self) -> BTreeMap<String, String> {
         let mut refused = BTreeMap::new();

@@ -3,11 +3,12 @@
 //! are not part of it.
 
 use super::PlanInputs;
+use super::drains::KnownNodes;
 use super::judge::find_read_results;
 use super::part::TargetPlan;
 use railwright_base::text::one_line;
 use railwright_base::{Redaction, Target, TargetKind, nodeset};
-use railwright_resource::kubernetes_object::nodes::{Cordon, NodeNow, read_cluster_nodes};
+use railwright_resource::kubernetes_object::nodes::{Cordon, NodeNow};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -205,16 +206,34 @@ pub enum Unavailability {
         /// The run.
         run: String,
     },
+    /// The Kubernetes cluster does not say how their nodes are.
+    NodeUnknown,
+}
+
+/// How sure it is that a host is out of service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum OutageCertainty {
+    /// It carries jobs all the same, perhaps: a step failed that disturbs nobody, or no new pods
+    /// are put on it.
+    MayServe,
+    /// Nothing is known of it now.
+    Unknown,
+    /// It cannot be in service.
+    Certain,
 }
 
 impl Unavailability {
-    /// True where a host may be in service all the same: it did not answer, or a step of a run
-    /// failed that disturbs nobody.
-    pub fn is_in_doubt(&self) -> bool {
+    /// How sure it is that the hosts are out of service.
+    pub fn certainty(&self) -> OutageCertainty {
         match self {
-            Unavailability::Unreachable { .. } => true,
-            Unavailability::LeftByRun(outage) => outage.cause.is_in_doubt(),
-            _ => false,
+            Unavailability::CordonedByOthers => OutageCertainty::MayServe,
+            Unavailability::LeftByRun(outage) if outage.cause.is_in_doubt() => {
+                OutageCertainty::MayServe
+            }
+            Unavailability::Unreachable { .. } | Unavailability::NodeUnknown => {
+                OutageCertainty::Unknown
+            }
+            _ => OutageCertainty::Certain,
         }
     }
 
@@ -225,6 +244,7 @@ impl Unavailability {
             Unavailability::NotReady
                 | Unavailability::CordonedByOthers
                 | Unavailability::LeftCordoned { .. }
+                | Unavailability::NodeUnknown
         )
     }
 
@@ -243,6 +263,7 @@ impl Unavailability {
             Unavailability::LeftCordoned { run } => {
                 format!("run {run} cordoned the node and has not given it back")
             }
+            Unavailability::NodeUnknown => "the cluster does not say how the node is".to_owned(),
         }
     }
 
@@ -320,25 +341,22 @@ impl Unavailable {
     }
 }
 
-/// The hosts of the spec that are out of service, also those that the plan is narrowed away from;
-/// each once, and what an earlier run left counts as that.
-pub(super) fn list_unavailable_hosts(inputs: &PlanInputs) -> Vec<Unavailable> {
-    let of_nodes = find_unavailable_nodes(inputs);
+/// The hosts of the spec that are out of service, also those that the plan is narrowed away from:
+/// each by what is known of it itself, where what an earlier run left comes first, and by what the
+/// cluster says of its node.
+pub(super) fn list_unavailable_hosts(inputs: &PlanInputs, known: &KnownNodes) -> Vec<Unavailable> {
+    let of_nodes = find_unavailable_nodes(inputs, known);
     let mut unavailable: Vec<(&str, Unavailability)> = Vec::new();
     for host in inputs.targets {
         if host.kind != TargetKind::Host {
             continue;
         }
-        let why = if let Some(outage) = inputs.outages.get(&*host.name) {
-            Unavailability::LeftByRun(outage.clone())
-        } else if let Some(unread) = find_unread_host(inputs, host) {
-            unread
-        } else if let Some(why) = of_nodes.get(host) {
-            why.clone()
-        } else {
-            continue;
+        let of_host = match inputs.outages.get(&*host.name) {
+            Some(outage) => Some(Unavailability::LeftByRun(outage.clone())),
+            None => find_unread_host(inputs, host),
         };
-        unavailable.push((&*host.name, why));
+        let reasons = of_host.into_iter().chain(of_nodes.get(host).cloned());
+        unavailable.extend(reasons.map(|why| (&*host.name, why)));
     }
     Unavailable::fold(unavailable)
 }
@@ -357,22 +375,24 @@ fn find_unread_host(inputs: &PlanInputs, host: &Target) -> Option<Unavailability
     })
 }
 
-/// The hosts whose nodes are out of service, by what the cluster says; none where it does not say.
-fn find_unavailable_nodes(inputs: &PlanInputs) -> BTreeMap<Target, Unavailability> {
+/// The hosts whose nodes are out of service, by what the cluster says; where it does not say, all
+/// that may be nodes.
+fn find_unavailable_nodes(
+    inputs: &PlanInputs,
+    known: &KnownNodes,
+) -> BTreeMap<Target, Unavailability> {
     let mut unavailable = BTreeMap::new();
     let Some(nodes) = &inputs.nodes else {
         return unavailable;
     };
-    let Ok(answers) = find_read_results(inputs.observation, &nodes.cluster) else {
-        return unavailable;
-    };
-    let known = read_cluster_nodes(answers).unwrap_or_default();
     for (host, name) in &nodes.by_host {
-        if let Some(now) = known.get(name)
-            && let Some(why) = Unavailability::of_node(now, &nodes.spec)
-        {
-            unavailable.insert(host.clone(), why);
-        }
+        let why = match known {
+            Ok(known) => known
+                .get(name)
+                .and_then(|now| Unavailability::of_node(now, &nodes.spec)),
+            Err(_) => Some(Unavailability::NodeUnknown),
+        };
+        unavailable.extend(why.map(|why| (host.clone(), why)));
     }
     unavailable
 }

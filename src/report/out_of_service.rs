@@ -43,13 +43,7 @@ pub fn render_plan_outages(plan: &Plan) -> String {
     if plan.unavailable.is_empty() {
         return String::new();
     }
-    let (out, most) = (
-        plan.unavailable
-            .iter()
-            .map(|some| some.names().len())
-            .sum::<usize>(),
-        plan.rollout.max_unavailable,
-    );
+    let (out, most) = (plan.unavailable_hosts().len(), plan.rollout.max_unavailable);
     let left = match most.saturating_sub(out) {
         0 => "no other host is disturbed".to_owned(),
         left => format!("{left} more may be"),

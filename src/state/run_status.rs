@@ -8,7 +8,7 @@ use super::recognition::ClusterIdentity;
 use super::run_outages::OutageMark;
 use railwright_base::{Address, Digest, MachineId, Target, TargetKind};
 use railwright_plan::model::InventoryOrigin;
-use railwright_plan::{AppliedResource, OutageCause};
+use railwright_plan::{AppliedResource, OutageCause, Unavailable};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -167,6 +167,9 @@ pub struct RunStatus {
     pub boots: BTreeMap<String, Vec<(String, u64)>>,
     /// The machine that each host was, with the latest record that says so.
     pub machines: BTreeMap<String, (MachineId, u64)>,
+    /// The hosts whose nodes are out of service, as the Kubernetes cluster said last; nothing where
+    /// it did not say.
+    pub nodes_seen: Option<Vec<Unavailable>>,
     /// Since when it is paused.
     pub paused: Option<String>,
     /// How it ended, when it ended in order.
@@ -359,6 +362,7 @@ fn apply_journal_record(status: &mut RunStatus, record: &Record) {
         JournalEntry::Ordered { order, .. } => {
             status.paused = (order == OrderKind::Pause).then(|| record.at.clone())
         }
+        JournalEntry::NodesSeen { out } => status.nodes_seen = Some(out),
         JournalEntry::LockTaken { fence, part } => (status.fence, status.part) = (fence, part),
         JournalEntry::LockStolen { fence, .. } => status.fence = status.fence.max(fence),
         JournalEntry::RunFinished { ending } => status.ending = Some(ending),

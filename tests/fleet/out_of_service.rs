@@ -59,6 +59,20 @@ fn is_bad(room: &Room, hosts: &[&str]) {
     *room.gate.bad.lock().unwrap() = hosts.iter().map(|host| (*host).to_owned()).collect();
 }
 
+/// How many hosts were between their reboot and their gate at once.
+fn most_at_once(room: &Room) -> usize {
+    let (mut out, mut most) = (BTreeSet::new(), 0);
+    for event in room.events.lock().unwrap().iter() {
+        match event {
+            RunEvent::Rebooting { host } => drop(out.insert(host.clone())),
+            RunEvent::GateFinished { hosts, .. } => out.retain(|host| !hosts.contains(host)),
+            _ => {}
+        }
+        most = most.max(out.len());
+    }
+    most
+}
+
 /// Nobody reaches the host any more.
 fn goes_down(room: &Room, host: &str) {
     room.host(host, |host| {
@@ -85,6 +99,7 @@ fn unavailable(plan: &Plan) -> Vec<(&str, &str)> {
         Unavailability::NotReady => "not ready",
         Unavailability::CordonedByOthers => "cordoned",
         Unavailability::LeftCordoned { .. } => "left cordoned",
+        Unavailability::NodeUnknown => "node unknown",
     };
     plan.unavailable
         .iter()
@@ -1013,6 +1028,88 @@ async fn nodes_that_are_not_ready_or_cordoned_by_others_use_up_the_budget() {
     }
 }
 
+/// An account that may not list them, or a gateway that knows no such path.
+#[tokio::test(start_paused = true)]
+async fn no_host_is_disturbed_before_its_cluster_says_how_its_nodes_are() {
+    let mut room = room(&["a", "b"]);
+    let nodes = Nodes::beside(&mut room);
+    nodes.hide_all(true);
+    let plan = room.plan().await;
+    let unknown: Vec<&str> = plan.unknown.iter().map(|of| of.subject.as_str()).collect();
+    assert_eq!(
+        (unavailable(&plan), unknown),
+        (vec![("a,b", "node unknown")], vec!["kube/kube"])
+    );
+    let stopped = apply_plan(&plan, &room.context, room.sink()).await;
+    assert_eq!(
+        (stopped.ending, codes(&stopped), boots(&room, "a")),
+        (RunExitClass::Stopped, vec!["RW0620"], 0)
+    );
+    nodes.hide_all(false);
+    let went_on = resume_run(&room.context, Decisions::default(), room.sink()).await;
+    assert_eq!(
+        (went_on.ending, ["a", "b"].map(|host| boots(&room, host))),
+        (RunExitClass::Done, [1, 1])
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_an_earlier_part_of_the_run_was_told_of_nodes_is_kept() {
+    let mut room = room(&["a", "b", "c"]);
+    let nodes = Nodes::beside(&mut room);
+    let only_a = PlanSelection {
+        targets: vec!["host/a".to_owned()],
+        excludes: Vec::new(),
+    };
+    let plan = room.narrowed_plan(only_a).await;
+    assert_eq!(unavailable(&plan), []);
+    nodes.set("c", true, false);
+    let stopped = apply_plan(&plan, &room.context, room.sink()).await;
+    assert_eq!(codes(&stopped), ["RW0620"]);
+    nodes.hide_all(true);
+    let again = resume_run(&room.context, Decisions::default(), room.sink()).await;
+    assert_eq!((codes(&again), boots(&room, "a")), (vec!["RW0620"], 0));
+}
+
+/// Jobs go on where no new pods come.
+#[tokio::test(start_paused = true)]
+async fn nodes_that_others_cordoned_are_disturbed_one_after_the_other() {
+    let mut room = room(&["a", "b", "c"]);
+    (room.rollout.batches, room.context.patience.parallel) = (vec![3], 3);
+    let nodes = Nodes::beside(&mut room);
+    ["a", "b", "c"]
+        .iter()
+        .for_each(|host| nodes.set(host, true, false));
+    let outcome = run(&room).await;
+    assert_eq!(
+        (
+            outcome.ending,
+            ["a", "b", "c"].map(|host| boots(&room, host))
+        ),
+        (RunExitClass::Done, [1, 1, 1]),
+        "{:?}",
+        outcome.problems
+    );
+    assert_eq!(most_at_once(&room), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_that_is_down_and_cordoned_counts_for_both() {
+    let mut room = room(&["a", "b"]);
+    let nodes = Nodes::beside(&mut room);
+    nodes.set("b", true, false);
+    goes_down(&room, "b");
+    let plan = room.plan().await;
+    assert_eq!(
+        unavailable(&plan),
+        [("b", "unreachable"), ("b", "cordoned")]
+    );
+    room.host("b", |host| host.faults.clear());
+    nodes.hide_all(true);
+    let stopped = apply_plan(&plan, &room.context, room.sink()).await;
+    assert_eq!((codes(&stopped), boots(&room, "a")), (vec!["RW0620"], 0));
+}
+
 /// It uses up the budget of everybody before it, so that nobody's turn would come.
 #[tokio::test(start_paused = true)]
 async fn a_node_that_an_earlier_run_left_cordoned_is_given_back_before_another_host_is_disturbed() {
@@ -1117,17 +1214,8 @@ async fn hosts_that_a_harmless_step_left_are_disturbed_one_after_the_other() {
             "{goes_on}: {:?}",
             outcome.problems
         );
-        let (mut out, mut most) = (BTreeSet::new(), 0);
-        for event in room.events.lock().unwrap().iter() {
-            match event {
-                RunEvent::Rebooting { host } => drop(out.insert(host.clone())),
-                RunEvent::GateFinished { hosts, .. } => out.retain(|host| !hosts.contains(host)),
-                _ => {}
-            }
-            most = most.max(out.len());
-        }
         assert_eq!(
-            (outcome.ending, most),
+            (outcome.ending, most_at_once(&room)),
             (RunExitClass::Done, 1),
             "{goes_on}: {:?}",
             outcome.problems

@@ -87,7 +87,10 @@ fn pod(plane: &ControlPlane, name: &str, role: &str, node: &str, resources: &[&s
         .map(|name| ((*name).to_owned(), json!("1")))
         .collect();
     let container = json!({ "name": "ray", "image": "example.invalid/ray:2.40.0", "resources": { "limits": amounts, "requests": amounts } });
-    let metadata = json!({ "name": name, "namespace": "default", "labels": labels });
+    let owner = plane.kubectl(&["get", "raycluster", "ray", "-o", "jsonpath={.metadata.uid}"]);
+    let owners =
+        json!([{ "apiVersion": "ray.io/v1", "kind": "RayCluster", "name": "ray", "uid": owner }]);
+    let metadata = json!({ "name": name, "namespace": "default", "labels": labels, "ownerReferences": owners });
     let spec = json!({ "nodeName": node, "containers": [container] });
     plane.apply(
         &json!({ "apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec })

@@ -79,9 +79,9 @@ impl Scheduler {
     }
 
     /// The budget: a disruptive step may start on a host that is out already, or when one more fits
-    /// in. Who else is out is looked at before that. A host that may be in service all the same is
-    /// disturbed like one that is: one more has to fit in beside those that are out for certain;
-    /// others that runs left in doubt would keep it waiting for ever.
+    /// in. Who else is out is looked at before that. A host that counts and may carry jobs all the
+    /// same is disturbed like one that does not count: one more has to fit in, but not beside others
+    /// of its sort, which would keep each other waiting for ever.
     fn may_start(&mut self, n: usize, commands: &mut Vec<SchedulerCommand>) -> bool {
         let Some(host) = self.steps[n].host().filter(|_| self.steps[n].disruptive) else {
             return true;
@@ -93,15 +93,13 @@ impl Scheduler {
             self.look = OutageCheckState::Asked;
             commands.push(SchedulerCommand::Look);
         }
-        let others = match self.is_left_in_doubt(host) {
-            true => {
-                self.count_out_of_service_for_certain() - usize::from(self.outside.contains(host))
-            }
+        let may_serve = self.may_serve(host);
+        let others = match may_serve || self.is_left_in_doubt(host) {
+            true => self.count_out_of_service_without_serving() - usize::from(!may_serve),
             false => self.count_out_of_service() - usize::from(self.is_out(host)),
         };
-        let is_out_for_certain = self.is_out(host) && !self.in_doubt.contains(host);
         self.look == OutageCheckState::Fresh
-            && (is_out_for_certain || others < self.limits.max_unavailable)
+            && (self.is_out_for_certain(host) || others < self.limits.max_unavailable)
     }
 
     /// Nothing runs and nothing may start. A gate may free slots early; otherwise the rest is

@@ -4,7 +4,8 @@
 
 use super::Scheduler;
 use railwright_base::Target;
-use std::collections::BTreeSet;
+use railwright_plan::OutageCertainty;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What is known of who is out of service by nobody's doing here.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -25,18 +26,39 @@ impl Scheduler {
     pub fn count_out_of_service(&self) -> usize {
         let lost = self.lost.iter();
         let lost = lost.filter(|host| !self.disturbed.contains_key(host));
-        let outside = self.outside.iter();
+        let outside = self.outside.keys();
         let outside = outside.filter(|host| !self.is_out_by_run(host));
         self.disturbed.len() + lost.count() + outside.count()
     }
 
-    /// Hosts that count as out of service now, without those that runs left in doubt and of which
-    /// nothing else is seen.
-    pub(super) fn count_out_of_service_for_certain(&self) -> usize {
-        let in_doubt = self.in_doubt.iter();
-        let well =
-            in_doubt.filter(|host| self.is_left_in_doubt(host) && !self.outside.contains(*host));
-        self.count_out_of_service() - well.count()
+    /// Hosts that count as out of service now, without those that may carry jobs all the same.
+    pub(super) fn count_out_of_service_without_serving(&self) -> usize {
+        let serving = self.out_of_service().into_iter();
+        let serving = serving.filter(|host| self.may_serve(host));
+        self.count_out_of_service() - serving.count()
+    }
+
+    /// True while this host counts as out of service, and may carry jobs all the same by all that
+    /// is known of it.
+    pub(super) fn may_serve(&self, host: &Target) -> bool {
+        match self.outside.get(host) {
+            Some(OutageCertainty::MayServe) => !self.is_out_for_certain_by_run(host),
+            Some(_) => false,
+            None => self.is_left_in_doubt(host),
+        }
+    }
+
+    /// True while this host cannot be in service. Of one that a run left in doubt nobody is sure.
+    pub(super) fn is_out_for_certain(&self, host: &Target) -> bool {
+        match self.outside.get(host) {
+            Some(OutageCertainty::Certain) => !self.is_left_in_doubt(host),
+            _ => self.is_out_for_certain_by_run(host),
+        }
+    }
+
+    /// True while this host counts by what runs did, and may be in service all the same.
+    pub(super) fn is_left_in_doubt(&self, host: &Target) -> bool {
+        self.in_doubt.contains(host) && self.is_out_by_run(host)
     }
 
     /// True while this host counts by what runs did, and cannot be in service: nobody has to look
@@ -45,23 +67,18 @@ impl Scheduler {
         self.is_out_by_run(host) && !self.in_doubt.contains(host)
     }
 
-    /// True while this host counts by what runs did, and may be in service all the same.
-    pub(super) fn is_left_in_doubt(&self, host: &Target) -> bool {
-        self.in_doubt.contains(host) && self.is_out_by_run(host)
-    }
-
     /// Which they are.
     pub fn out_of_service(&self) -> BTreeSet<&Target> {
         self.lost
             .iter()
             .chain(self.disturbed.keys())
-            .chain(&self.outside)
+            .chain(self.outside.keys())
             .collect()
     }
 
     /// True while this host counts as out of service.
     pub fn is_out(&self, host: &Target) -> bool {
-        self.is_out_by_run(host) || self.outside.contains(host)
+        self.is_out_by_run(host) || self.outside.contains_key(host)
     }
 
     /// True while this host counts as out of service by what runs did.
@@ -86,17 +103,7 @@ impl Scheduler {
     }
 
     /// It was looked at who is out of service by nobody's doing here.
-    pub(super) fn looked(&mut self, out: BTreeSet<Target>, in_doubt: BTreeSet<Target>) {
-        for host in std::mem::take(&mut self.in_doubt) {
-            if self.is_out_by_run(&host) {
-                self.in_doubt.insert(host);
-            }
-        }
-        for host in in_doubt {
-            if !self.is_out_by_run(&host) {
-                self.in_doubt.insert(host);
-            }
-        }
+    pub(super) fn looked(&mut self, out: BTreeMap<Target, OutageCertainty>) {
         self.outside = out;
         self.look = if self.look == OutageCheckState::Overtaken {
             OutageCheckState::Due

@@ -5,6 +5,7 @@ use crate::signal::{History, Limits, SchedulerCommand, Signal};
 use crate::steps::{OnNode, ScheduledStep, StepRole};
 use proptest::prelude::*;
 use railwright_base::Target;
+use railwright_plan::OutageCertainty;
 use railwright_state::NodeOutcome;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -134,8 +135,7 @@ struct Account {
     lost: BTreeSet<Target>,
     begun: BTreeSet<Target>,
     /// Out of service by nobody's doing here, as it was told last.
-    outside: BTreeSet<Target>,
-    silent: BTreeSet<Target>,
+    outside: BTreeMap<Target, OutageCertainty>,
     /// That was asked, and is not answered.
     looking: bool,
     proven: BTreeSet<(usize, Target)>,
@@ -218,10 +218,14 @@ proptest! {
                         prop_assert!(!account.closed || !steps[step].needs_window, "begun outside of a window");
                         if steps[step].disruptive {
                             let host = steps[step].target.clone().unwrap();
-                            let is_out = account.lost.contains(&host) || account.outside.difference(&account.silent).any(|out| *out == host);
+                            let seen = account.outside.get(&host).copied();
+                            let is_out = account.lost.contains(&host) || seen == Some(OutageCertainty::Certain);
                             let added = !account.disturbed.contains_key(&host) && !is_out;
                             account.disturbed.entry(host).or_insert(step);
-                            let out = account.disturbed.keys().chain(&account.lost).chain(&account.outside).collect::<BTreeSet<_>>().len();
+                            // Those that may carry jobs all the same do not keep each other waiting.
+                            let counts = |certainty: &OutageCertainty| seen != Some(OutageCertainty::MayServe) || *certainty != OutageCertainty::MayServe;
+                            let outside = account.outside.iter().filter(|(_, certainty)| counts(certainty)).map(|(host, _)| host);
+                            let out = account.disturbed.keys().chain(&account.lost).chain(outside).collect::<BTreeSet<_>>().len();
                             prop_assert!(!added || out <= limits.max_unavailable, "{out} out of service of {}", limits.max_unavailable);
                         }
                         prop_assert!(!running.iter().any(|(r, _): &(usize, BTreeSet<Target>)| steps[*r].target == steps[step].target), "two on one target");
@@ -251,9 +255,10 @@ proptest! {
             if account.looking && (running.is_empty() || luck % 3 == 0) {
                 let hosts: Vec<&Target> = steps.iter().filter_map(ScheduledStep::host).collect();
                 let some = (0..usize::from(luck % 4)).filter_map(|n| hosts.get((pick.index(steps.len()) + n) % hosts.len().max(1)));
-                (account.looking, account.outside) = (false, some.map(|host| (*host).clone()).collect());
-                account.silent = account.outside.iter().take(usize::from(luck % 2)).cloned().collect();
-                let looked = Signal::Looked { out: account.outside.clone(), in_doubt: account.silent.clone() };
+                let certainties = [OutageCertainty::MayServe, OutageCertainty::Unknown, OutageCertainty::Certain];
+                let some = some.enumerate().map(|(n, host)| ((*host).clone(), certainties[(n + usize::from(luck)) % 3]));
+                (account.looking, account.outside) = (false, some.collect());
+                let looked = Signal::Looked { out: account.outside.clone() };
                 let (next, commands) = scheduler.step(looked);
                 (scheduler, queue) = (next, commands);
                 continue;

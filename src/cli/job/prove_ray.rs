@@ -36,6 +36,7 @@ pub async fn prove_ray_cluster(
         prober: &prober,
         namespace: place.namespace(),
         selector: build_ray_selector(&found.job.name),
+        owner: &found.job.uid,
         pools: list_rdma_pools(loaded)
             .into_iter()
             .map(|(resource, devices)| Pool { resource, devices })

@@ -10,6 +10,7 @@ use railwright_jobs::job::{
 };
 use railwright_report::out;
 use railwright_resource::kubernetes_object::request::ObjectName;
+use railwright_system::signals::{self, wait_for_interrupts};
 use railwright_system::{clock, files};
 use std::path::{Path, PathBuf};
 
@@ -41,12 +42,17 @@ pub async fn run(arguments: &Submit) -> Result<Exit, CommandFailure> {
     let word = clock::generate_nonce().map_err(|error| {
         report_invalid_submission(&shown, &format!("no random numbers: {error}"))
     })?;
-    let submitted = submit_job(&cluster.writer(), &submission, &word)
-        .await
-        .map_err(|error| error.diagnostic())?;
     let inventory = quote::quote_path(&arguments.place.inventory);
     let place = format!("-i {inventory} -n {}", submission.namespace);
-    match submitted {
+    let (writer, mut interrupts) = (cluster.writer(), signals::watch_interrupts());
+    // Whoever asks once is let go when all its objects are there, or none.
+    let submitted = tokio::select! {
+        () = wait_for_interrupts(&mut interrupts, 2) => {
+            return Err(report_abandoned_submission(&submission, &place).into());
+        }
+        submitted = submit_job(&writer, &submission, &word) => submitted,
+    };
+    match submitted.map_err(|error| error.diagnostic())? {
         JobSubmissionOutcome::Made(warnings) => {
             print_submission(&submission, &warnings);
             if arguments.watch {
@@ -188,18 +194,36 @@ fn report_unknown_submission(
     } else {
         format!("; made before it: {}", join_object_names(left))
     };
-    Diagnostic::error(
-        "RW1245",
-        format!("whether {object} was made is not known: {why}"),
-    )
-    .state(format!("the job may run{made}"))
-    .next(format!(
-        "railwright job list {place} tells whether it is there"
-    ))
-    .next(format!(
-        "railwright job delete {} {place} takes all of it away",
+    let what = format!("whether {object} was made is not known: {why}");
+    let state = format!("the job may run{made}");
+    report_job_that_may_be_there(what, state, submission, place)
+}
+
+/// Somebody asked twice for the end while objects were made.
+fn report_abandoned_submission(submission: &Submission, place: &str) -> Diagnostic {
+    let what = format!(
+        "which objects of the job {} were made is not known: it was left while they were made",
         submission.name
-    ))
+    );
+    let state = "some of them may be there, and the job may run".to_owned();
+    report_job_that_may_be_there(what, state, submission, place)
+}
+
+fn report_job_that_may_be_there(
+    what: String,
+    state: String,
+    submission: &Submission,
+    place: &str,
+) -> Diagnostic {
+    Diagnostic::error("RW1245", what)
+        .state(state)
+        .next(format!(
+            "railwright job list {place} tells whether it is there"
+        ))
+        .next(format!(
+            "railwright job delete {} {place} takes all of it away",
+            submission.name
+        ))
 }
 
 fn describe_leftovers(left: &[ObjectName]) -> String {

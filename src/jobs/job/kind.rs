@@ -1,6 +1,6 @@
 //! The kinds of objects whose pods do jobs, and how far one is by what its controller says.
 
-use railwright_resource::kubernetes_job::JobNow;
+use railwright_resource::kubernetes_job::{JobNow, JobPod, PodOwner};
 use railwright_resource::kubernetes_object::request::KubernetesRead;
 use serde::Serialize;
 
@@ -139,11 +139,7 @@ impl JobKind {
     pub fn selector(self, job: &JobNow) -> Option<String> {
         Some(match self {
             JobKind::Mpi | JobKind::Pytorch => {
-                let mut selector = format!("training.kubeflow.org/job-name={}", job.name);
-                for other in self.operators_of_other_kinds() {
-                    selector += &format!(",training.kubeflow.org/operator-name!={other}");
-                }
-                selector
+                format!("training.kubeflow.org/job-name={}", job.name)
             }
             JobKind::Ray => build_ray_selector(&job.name),
             JobKind::Deployment => return job.selector.clone(),
@@ -154,14 +150,31 @@ impl JobKind {
         })
     }
 
-    /// Operators that give the label of a job's name to pods of other kinds, by the name that they
-    /// write beside it (kubeflow/training-operator: pkg/controller.v1; kubeflow/mpi-operator:
-    /// pkg/apis/kubeflow/v2beta1/constants.go).
-    fn operators_of_other_kinds(self) -> &'static [&'static str] {
-        match self {
-            JobKind::Mpi => &["pytorchjob-controller"],
-            JobKind::Pytorch => &["mpi-operator", "mpijob-controller"],
-            JobKind::Ray | JobKind::Deployment | JobKind::Batch | JobKind::Pod => &[],
+    /// Whether a pod with the labels of a job is one of it: labels are anybody's, so its owner says
+    /// that. Pods of no controller have none.
+    pub fn is_pod_of(self, job: &JobNow, pod: &JobPod) -> bool {
+        self == JobKind::Pod
+            || pod.is_owned_by(&job.uid)
+            || pod
+                .owners
+                .iter()
+                .any(|owner| self.is_between(&job.name, owner))
+    }
+
+    /// Whether an object is one that the controller of a job makes to have its pods, by the names
+    /// that it gives (kubeflow/mpi-operator: pkg/controller/mpi_job_controller.go, launcher and,
+    /// in v1alpha1, worker; kubernetes/kubernetes: pkg/controller/deployment/sync.go, whose hash has
+    /// no dash).
+    fn is_between(self, job: &str, owner: &PodOwner) -> bool {
+        let rest = owner.name.strip_prefix(job);
+        let Some(rest) = rest.and_then(|rest| rest.strip_prefix('-')) else {
+            return false;
+        };
+        match (self, owner.kind.as_str()) {
+            (JobKind::Mpi, "Job") => rest == "launcher",
+            (JobKind::Mpi, "StatefulSet") => rest == "worker",
+            (JobKind::Deployment, "ReplicaSet") => !rest.contains('-'),
+            _ => false,
         }
     }
 
@@ -333,6 +346,51 @@ pub fn build_ray_selector(cluster: &str) -> String {
 mod tests {
     use super::*;
     use serde_json::{Value, json};
+
+    #[test]
+    fn a_pod_is_of_a_job_by_its_owner_whatever_its_labels_say() {
+        let job = JobNow {
+            name: "a".to_owned(),
+            uid: "u".to_owned(),
+            ..JobNow::default()
+        };
+        for (kind, (of, name, uid), is_own) in [
+            (JobKind::Mpi, ("MPIJob", "a", "u"), true),
+            (JobKind::Mpi, ("Job", "a-launcher", "j"), true),
+            (JobKind::Mpi, ("TFJob", "a", "t"), false),
+            (JobKind::Mpi, ("Job", "a-b-launcher", "j"), false),
+            (JobKind::Pytorch, ("MPIJob", "a", "other"), false),
+            (JobKind::Pytorch, ("Job", "a-launcher", "j"), false),
+            (
+                JobKind::Deployment,
+                ("ReplicaSet", "a-5d4f9c7b8d", "r"),
+                true,
+            ),
+            (
+                JobKind::Deployment,
+                ("ReplicaSet", "a-b-5d4f9c7b8d", "r"),
+                false,
+            ),
+            (
+                JobKind::Deployment,
+                ("ReplicaSet", "ab-5d4f9c7b8d", "r"),
+                false,
+            ),
+            (JobKind::Batch, ("Job", "a", "another"), false),
+        ] {
+            let owner = PodOwner {
+                kind: of.to_owned(),
+                name: name.to_owned(),
+                uid: uid.to_owned(),
+            };
+            let pod = JobPod {
+                owners: vec![owner],
+                ..JobPod::default()
+            };
+            assert_eq!(kind.is_pod_of(&job, &pod), is_own, "{kind:?} {of} {name}");
+        }
+        assert!(!JobKind::Deployment.is_pod_of(&job, &JobPod::default()));
+    }
 
     fn told(kind: JobKind, status: Value) -> String {
         let job = JobNow {

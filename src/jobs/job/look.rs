@@ -106,10 +106,13 @@ impl<'a> JobReader<'a> {
         let Some(job) = jobs.into_iter().find(|job| job.uid == found.job.uid) else {
             return Ok(None);
         };
-        let pods: Result<Vec<JobPod>, String> = match &pods {
+        let mut pods: Result<Vec<JobPod>, String> = match &pods {
             Some(pods) => parse_kubernetes_result(&answers, pods).result(),
             None => Err("its selector does not tell its pods from others".to_owned()),
         };
+        if let Ok(pods) = &mut pods {
+            pods.retain(|pod| found.kind.is_pod_of(&job, pod));
+        }
         let mut view = JobView::of(
             &ClusterJob {
                 job,

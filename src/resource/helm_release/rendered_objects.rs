@@ -16,7 +16,8 @@ pub(super) const HOOK: &str = "helm.sh/hook";
 /// Helm deletes the object of a hook before it makes it the next time, or as soon as it came
 /// through where this says so.
 pub(super) const HOOK_DELETION: &str = "helm.sh/hook-delete-policy";
-/// Of a hook that says nothing of it.
+/// Of a hook that has no such annotation; an empty one is a policy that deletes nothing (helm/helm:
+/// pkg/action/hooks.go, `execHook`).
 pub(super) const DELETED_FIRST: &str = "before-hook-creation";
 
 /// The objects of a manifest that Helm rendered, in its order; those of a list one by one. Helm has
@@ -59,7 +60,10 @@ pub fn list_kept_objects(text: &str) -> Result<Vec<bool>, String> {
 /// The objects of a hook as Helm's JSON has it. Their annotations are what Helm goes by.
 pub fn parse_hook_objects(hook: &Value) -> Result<Vec<Value>, String> {
     let events = read_text_list_field(hook, "events").join(",");
-    let deletions = read_text_list_field(hook, "delete_policies").join(",");
+    let deletions = match read_text_list_field(hook, "delete_policies") {
+        none if none.is_empty() => DELETED_FIRST.to_owned(),
+        policies => policies.join(","),
+    };
     let text = read_text_field(hook, "manifest");
     let mut out = Vec::new();
     for document in parse_documents(text.unwrap_or_default())? {
@@ -103,7 +107,8 @@ pub fn parse_template_objects(text: &str) -> Result<Vec<Value>, String> {
                 out.append(&mut objects);
             }
             (Some(events), deletions) => {
-                push_hook_objects(document, &events, &deletions.unwrap_or_default(), &mut out)?;
+                let deletions = deletions.as_deref().unwrap_or(DELETED_FIRST);
+                push_hook_objects(document, &events, deletions, &mut out)?;
             }
         }
     }
@@ -164,8 +169,7 @@ fn push_with_items(object: Value, out: &mut Vec<Value>) -> Result<(), String> {
     Ok(())
 }
 
-/// The objects of one hook: all items of a list are hooks where the list is. Without a policy Helm
-/// deletes what has the name of a hook before it makes the hook (helm/helm: pkg/action/hooks.go).
+/// The objects of one hook: all items of a list are hooks where the list is.
 fn push_hook_objects(
     document: Value,
     events: &str,
@@ -174,11 +178,6 @@ fn push_hook_objects(
 ) -> Result<(), String> {
     let first = out.len();
     push_with_items(document, out)?;
-    let deletions = if deletions.is_empty() {
-        DELETED_FIRST
-    } else {
-        deletions
-    };
     for object in out.iter_mut().skip(first) {
         set_metadata_mark(object, "annotations", HOOK, events);
         set_metadata_mark(object, "annotations", HOOK_DELETION, deletions);
@@ -357,9 +356,21 @@ mod tests {
             hook(&json!({ "delete_policies": ["before-hook-creation"] })),
             "Helm notes its default once the hook ran"
         );
-        assert_ne!(
-            default,
-            hook(&json!({ "delete_policies": ["hook-succeeded"] }))
+        for other in ["hook-succeeded", ""] {
+            assert_ne!(default, hook(&json!({ "delete_policies": [other] })));
+        }
+        let printed = |annotations: &str| {
+            let text = format!(
+                "apiVersion: v1\nkind: ConfigMap\nmetadata: {{ name: a, annotations: {{ \
+                 helm.sh/hook: pre-install{annotations} }} }}\n"
+            );
+            let objects = parse_template_objects(&text).unwrap();
+            find_annotation(&objects[0], HOOK_DELETION).map(str::to_owned)
+        };
+        assert_eq!(printed("").as_deref(), Some(DELETED_FIRST));
+        assert_eq!(
+            printed(", helm.sh/hook-delete-policy: \"\"").as_deref(),
+            Some("")
         );
     }
 

@@ -7,5 +7,5 @@ pub mod pod;
 pub mod room;
 
 pub use job::JobNow;
-pub use pod::{JobPod, PodTermination};
+pub use pod::{JobPod, PodOwner, PodTermination};
 pub use room::Room;

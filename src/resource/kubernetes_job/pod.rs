@@ -47,6 +47,30 @@ pub struct JobPod {
     /// What it asks of extended resources, all its containers together.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub asks: BTreeMap<String, u64>,
+    /// The objects that it belongs to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub owners: Vec<PodOwner>,
+}
+
+/// An object that a pod belongs to (`metadata.ownerReferences`).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PodOwner {
+    /// Its kind.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+    /// Its UID.
+    pub uid: String,
+}
+
+impl PodOwner {
+    fn of(owner: &Value) -> Self {
+        PodOwner {
+            kind: show_text_at(owner, "/kind"),
+            name: show_text_at(owner, "/name"),
+            uid: show_text_at(owner, "/uid"),
+        }
+    }
 }
 
 /// How a pod ended.
@@ -107,7 +131,16 @@ impl JobPod {
                 .map(describe_reason),
             ended: find_pod_termination(pod, statuses),
             asks: compute_extended_requests(pod),
+            owners: list_items_at(pod, "/metadata/ownerReferences")
+                .iter()
+                .map(PodOwner::of)
+                .collect(),
         }
+    }
+
+    /// Whether it belongs to the object of this UID itself.
+    pub fn is_owned_by(&self, uid: &str) -> bool {
+        self.owners.iter().any(|owner| owner.uid == uid)
     }
 }
 

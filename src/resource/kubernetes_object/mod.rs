@@ -67,8 +67,6 @@ pub struct KubernetesObject;
 const OBJECT: &str = "object";
 /// The attribute that says whether it has come to what it is for.
 const READY: &str = "ready";
-/// Removing one of these takes everything below it along, ours or not: `kubectl apply --prune`
-/// leaves them as well.
 const NEVER_REMOVED: [&str; 2] = [
     "Namespace.core",
     "CustomResourceDefinition.apiextensions.k8s.io",
@@ -148,7 +146,7 @@ impl ResourceKind for KubernetesObject {
         else {
             return Vec::new();
         };
-        let stays = adopts || NEVER_REMOVED.contains(&object.kind_and_group().as_str());
+        let stays = adopts || is_never_removed(&object);
         let verbs: &[ApiVerb] = match (removal, stays) {
             (false, _) if replaces => &[ApiVerb::Patch, ApiVerb::Create, ApiVerb::Delete],
             (false, _) => &[ApiVerb::Patch, ApiVerb::Create],
@@ -262,6 +260,12 @@ pub fn list_manifest_fields(wish: &DesiredResource) -> Vec<(String, Value)> {
     all.into_iter()
         .filter(|(path, _)| !said.contains(&path.as_str()))
         .collect()
+}
+
+/// True for an object with which goes everything below it, ours or not: `kubectl apply --prune`
+/// leaves it as well.
+pub fn is_never_removed(object: &ObjectName) -> bool {
+    NEVER_REMOVED.contains(&object.kind_and_group().as_str())
 }
 
 /// True for an object that goes at once when it is deleted, with nothing of its own to go before.

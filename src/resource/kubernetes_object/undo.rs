@@ -6,7 +6,7 @@ use super::ownership::{MANAGER, is_adopted, is_ours};
 use super::precondition::ObjectPrecondition;
 use super::request::{NO_KIND, ObjectName};
 use super::{
-    DesiredObject, LiveObject, NEVER_REMOVED, OBJECT, finalizers, parse_desired_object, pods,
+    DesiredObject, LiveObject, OBJECT, finalizers, is_never_removed, parse_desired_object, pods,
     read_live_object, set_presence_attribute,
 };
 use crate::body::read_flag_field;
@@ -29,10 +29,10 @@ fn is_unserved(asked: &DesiredObject, answers: &ReadResults) -> bool {
 fn reason_to_stay(asked: &DesiredObject, was_there: bool, ours: bool) -> Option<&'static str> {
     if was_there {
         Some("it was there before us")
-    } else if NEVER_REMOVED.contains(&asked.object.kind_and_group().as_str()) {
+    } else if is_never_removed(&asked.object) {
         Some("what lies below it would go along")
     } else {
-        (!ours).then_some("somebody made it anew since")
+        (!ours).then_some("it bears no mark of ours: somebody took that away, or made it anew")
     }
 }
 

@@ -4,8 +4,8 @@ use crate::order::OrderKind;
 use crate::outcome::NodeOutcome;
 use crate::recognition::ClusterIdentity;
 use railwright_base::{Address, Digest, MachineId};
-use railwright_plan::AppliedResource;
 use railwright_plan::model::InventoryOrigin;
+use railwright_plan::{AppliedResource, Unavailable};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -222,6 +222,11 @@ pub enum JournalEntry {
         host: String,
         /// The record's serial.
         serial: u64,
+    },
+    /// The Kubernetes cluster said otherwise than before which hosts' nodes are out of service.
+    NodesSeen {
+        /// The hosts.
+        out: Vec<Unavailable>,
     },
     /// Somebody ordered the run something.
     Ordered {

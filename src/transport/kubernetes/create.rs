@@ -38,6 +38,7 @@ impl KubernetesLink {
         for _ in 0..TRIES {
             let (refusal, pause) = match self.send(&call).await.map_err(|stop| doubt.over(stop))? {
                 WriteRequestOutcome::Answered(reply) if matches!(reply.status, 200 | 201) => {
+                    self.keep_if_marked(&place, manifest, &reply).await?;
                     return Ok(performed_from_exit(0, &reply.warnings.join("\n"), ""));
                 }
                 WriteRequestOutcome::Answered(reply) if reply.status == 409 => (None, LOOK),

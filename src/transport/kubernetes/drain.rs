@@ -9,6 +9,7 @@ use super::kinds::ApiResource;
 use super::lists::find_json_text;
 use super::nodes::{new_node_reference, new_pod_reference};
 use super::server::{KubernetesReply, KubernetesRequest};
+use super::unmarked::Unmarked;
 use super::write_target::WriteTarget;
 use super::{KubernetesLink, performed_from_exit};
 use crate::ExecutionOutcome;
@@ -65,42 +66,17 @@ impl KubernetesLink {
             let metadata = json!({ "resourceVersion": version, "annotations": { CORDONED: mark } });
             let patch = json!({ "metadata": metadata, "spec": { "unschedulable": unschedulable } });
             if let Some(reply) = self.patch(&place, &patch, (turn, &mut doubt)).await? {
-                if let Err(stop) = place.expect_marks(&patch, &reply) {
-                    self.give_back_unmarked(&place, &mut doubt).await?;
-                    return Err(stop);
-                }
-                return Ok(performed_from_exit(0, &reply.warnings.join("\n"), ""));
+                return match Unmarked::of(&place, &patch, &reply) {
+                    None => Ok(performed_from_exit(0, &reply.warnings.join("\n"), "")),
+                    Some(unmarked) => {
+                        Err(unmarked.stop(self.take_back(&place, uncordon_unmarked).await))
+                    }
+                };
             }
         }
         Err(doubt.over(stop_with_failure(&format!(
             "{object} changes all the time; nothing was changed by us"
         ))))
-    }
-
-    /// Takes back a cordon that was stored without its mark: nobody would know whose it is. Others
-    /// write to the node as well, such as the controller that taints it.
-    async fn give_back_unmarked(
-        &self,
-        place: &WriteTarget<'_>,
-        doubt: &mut Doubt,
-    ) -> Result<(), KubernetesActionStop> {
-        for turn in 1..=TRIES {
-            let live = self.live(place).await?;
-            let now = NodeNow::of(&live);
-            if now.schedulable || now.cordoned.is_some() {
-                return Ok(());
-            }
-            let metadata = build_version_precondition(&live);
-            let patch = json!({ "metadata": metadata, "spec": { "unschedulable": null } });
-            if self
-                .patch(place, &patch, (turn, &mut *doubt))
-                .await?
-                .is_some()
-            {
-                return Ok(());
-            }
-        }
-        Ok(())
     }
 
     /// Has a pod end. One that is gone, or is another one by now, is done with.
@@ -152,6 +128,16 @@ impl KubernetesLink {
             )),
         }
     }
+}
+
+/// The patch that takes back a cordon which bears no mark.
+fn uncordon_unmarked(live: &Value) -> Option<Value> {
+    let now = NodeNow::of(live);
+    let is_unmarked_cordon = !now.schedulable && now.cordoned.is_none();
+    is_unmarked_cordon.then(|| {
+        let metadata = build_version_precondition(live);
+        json!({ "metadata": metadata, "spec": { "unschedulable": null } })
+    })
 }
 
 /// Whether the server gives this reason among the causes of a refusal.
@@ -284,6 +270,10 @@ mod tests {
         let (lines, sent) = (asked.lines(), asked.last_body());
         assert!(
             format!("{performed:?}").contains("took railwright.io/cordoned from it"),
+            "{performed:?}"
+        );
+        assert!(
+            format!("{performed:?}").contains("it was taken back"),
             "{performed:?}"
         );
         assert_eq!(lines.len(), 6, "{lines:?}");

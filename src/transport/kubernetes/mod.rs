@@ -59,6 +59,7 @@ mod server_fault_tests;
 mod stale_tests;
 #[cfg(test)]
 mod tests;
+mod unmarked;
 mod write;
 mod write_target;
 

@@ -4,6 +4,7 @@
 use super::act::{Doubt, KubernetesActionStop, TRIES, format_error_line, stop_with_failure};
 use super::nodes::new_node_reference;
 use super::server::AT_ONCE;
+use super::unmarked::Unmarked;
 use super::write_target::WriteTarget;
 use super::{KubernetesLink, performed_from_exit};
 use crate::ExecutionOutcome;
@@ -107,11 +108,35 @@ impl KubernetesLink {
             }
             let patch = field.patch(&live, change.new.as_deref(), change.mark.as_ref());
             if let Some(reply) = self.patch(&place, &patch, (turn, &mut doubt)).await? {
-                place.expect_marks(&patch, &reply)?;
-                return Ok(NodeEditOutcome::Well);
+                return match Unmarked::of(&place, &patch, &reply) {
+                    None => Ok(NodeEditOutcome::Well),
+                    Some(unmarked) => {
+                        let is_ours = now.mark.is_some();
+                        Err(unmarked.stop(!is_ours && self.reverse(&place, field, change).await))
+                    }
+                };
             }
         }
         Err(doubt.over(stop_with_failure(&format!("{object} changes all the time"))))
+    }
+
+    /// Gives a node the value that it had before a change; whether that was done.
+    async fn reverse(
+        &self,
+        place: &WriteTarget<'_>,
+        field: &NodeField,
+        change: &NodeFieldChange,
+    ) -> bool {
+        let back = NodeFieldChange {
+            old: change.new.clone(),
+            new: change.old.clone(),
+            mark: None,
+        };
+        self.take_back(place, |live| {
+            let due = back.next(&field.of(live)) == NodeEditDecision::Write;
+            due.then(|| field.patch(live, back.new.as_deref(), None))
+        })
+        .await
     }
 }
 
@@ -147,6 +172,7 @@ mod tests {
     use railwright_resource::node_field::mark::NodeOwnershipAnnotation;
     use railwright_resource::{Action, Read};
     use serde_json::{Value, json};
+    use std::sync::{Arc, Mutex};
 
     fn label() -> NodeField {
         NodeField::Label {
@@ -240,13 +266,28 @@ mod tests {
 
     /// An admission webhook takes our mark away: nobody would know that the label is ours.
     #[tokio::test(start_paused = true)]
-    async fn an_edit_that_is_stored_without_its_mark_failed() {
-        let (link, _) = link(|_, _, _| node(&json!({})));
+    async fn an_edit_that_is_stored_without_its_mark_is_taken_back() {
+        let labels = Arc::new(Mutex::new(json!({})));
+        let kept = labels.clone();
+        let (link, _) = link(move |method, _, body| {
+            let mut labels = kept.lock().unwrap();
+            if *method == Method::PATCH {
+                let patch: Value = serde_json::from_str(body).unwrap();
+                *labels = match &patch["metadata"]["labels"]["pool"] {
+                    Value::Null => json!({}),
+                    value => json!({ "pool": value }),
+                };
+            }
+            node(&labels)
+        });
         let performed = link.perform(&setting(&["gpu-1"]), "t", None).await.unwrap();
+        let said = format!("{performed:?}");
         assert!(
-            format!("{performed:?}").contains("took railwright.io/label-pool from it"),
-            "{performed:?}"
+            said.contains("took railwright.io/label-pool from it")
+                && said.contains("it was taken back"),
+            "{said}"
         );
+        assert_eq!(*labels.lock().unwrap(), json!({}));
     }
 
     #[tokio::test(start_paused = true)]

@@ -10,6 +10,7 @@ use super::act::{
 use super::edit::{build_version_precondition, new_merge_patch_request};
 use super::read::{APPLY, apply_path, no_kind};
 use super::server::{KubernetesReply, KubernetesRequest, WriteRequestOutcome};
+use super::unmarked::Unmarked;
 use super::write_target::WriteTarget;
 use super::{KubernetesLink, performed_from_exit};
 use crate::ExecutionOutcome;
@@ -91,7 +92,7 @@ impl KubernetesLink {
         for _ in 0..TRIES {
             let pause = match self.send(&call).await.map_err(|stop| doubt.over(stop))? {
                 WriteRequestOutcome::Answered(reply) if reply.status == 201 => {
-                    place.expect_marks(manifest, &reply)?;
+                    self.keep_if_marked(place, manifest, &reply).await?;
                     return Ok(performed_from_exit(0, &reply.warnings.join("\n"), ""));
                 }
                 // A server that does not hold to the precondition: better said than hidden.
@@ -150,8 +151,10 @@ impl KubernetesLink {
         );
         match written.await? {
             ObjectWriteOutcome::Answered(reply) if reply.status == 200 => {
-                place.expect_marks(manifest, &reply)?;
-                Ok(performed_from_exit(0, &reply.warnings.join("\n"), ""))
+                match Unmarked::of(place, manifest, &reply) {
+                    Some(unmarked) => Err(unmarked.stop(false)),
+                    None => Ok(performed_from_exit(0, &reply.warnings.join("\n"), "")),
+                }
             }
             ObjectWriteOutcome::Answered(reply) => Err(place.refused(&reply)),
             ObjectWriteOutcome::Gone | ObjectWriteOutcome::Landed => Err(

@@ -21,25 +21,6 @@ pub(super) struct WriteTarget<'a> {
     pub path: String,
 }
 
-/// What labels and annotations of ours begin with.
-const OURS: &str = "railwright.io/";
-
-/// The first label or annotation of ours that was sent and is not stored so.
-fn find_lost_mark(sent: &Value, stored: &Value) -> Option<String> {
-    for place in ["/metadata/labels", "/metadata/annotations"] {
-        let sent = sent.pointer(place).and_then(Value::as_object);
-        let marks = sent.into_iter().flatten();
-        for (name, value) in
-            marks.filter(|(name, value)| name.starts_with(OURS) && value.is_string())
-        {
-            if stored.pointer(place).and_then(|stored| stored.get(name)) != Some(value) {
-                return Some(name.clone());
-            }
-        }
-    }
-    None
-}
-
 impl<'a> WriteTarget<'a> {
     /// Of an object of this kind. An error is a name that no object has.
     pub fn new(
@@ -58,27 +39,6 @@ impl<'a> WriteTarget<'a> {
     /// The server refused a write of it.
     pub fn refused(&self, reply: &KubernetesReply) -> KubernetesActionStop {
         stop_with_refusal(self.object, &self.resource, reply)
-    }
-
-    /// Whether what the server stored bears the marks of ours that were sent. An admission webhook
-    /// that takes them away leaves something that nobody would know as ours afterwards.
-    pub fn expect_marks(
-        &self,
-        sent: &Value,
-        reply: &KubernetesReply,
-    ) -> Result<(), KubernetesActionStop> {
-        let stored = reply
-            .json()
-            .filter(|stored| answer::is_of(self.object, stored));
-        match stored.and_then(|stored| find_lost_mark(sent, &stored)) {
-            Some(mark) => Err(stop_with_failure(&format!(
-                "{} was written, and something on the way took {mark} from it, by which it would \
-                 be known as ours: look for an admission webhook (kubectl get \
-                 mutatingwebhookconfigurations)",
-                self.object
-            ))),
-            None => Ok(()),
-        }
     }
 
     fn gone(&self) -> KubernetesActionStop {
@@ -172,34 +132,5 @@ impl KubernetesLink {
         };
         clock::sleep_for(pause).await;
         Ok(None)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn a_mark_that_is_not_stored_is_named() {
-        let sent = json!({ "metadata": {
-            "labels": { "railwright.io/part-of": "train", "app": "a" },
-            "annotations": { "railwright.io/cordoned": null },
-        } });
-        let stored =
-            |labels: Value| find_lost_mark(&sent, &json!({ "metadata": { "labels": labels } }));
-        let kept = json!({ "railwright.io/part-of": "train" });
-        assert_eq!(
-            stored(kept),
-            None,
-            "a label of others, and one that was taken off"
-        );
-        for lost in [
-            json!({}),
-            Value::Null,
-            json!({ "railwright.io/part-of": "x" }),
-        ] {
-            assert_eq!(stored(lost).as_deref(), Some("railwright.io/part-of"));
-        }
     }
 }

@@ -38,6 +38,8 @@ pub struct RayProofRequest<'a> {
     pub namespace: &'a str,
     /// Labels of the pods.
     pub selector: String,
+    /// The UID of the RayCluster, which owns them.
+    pub owner: &'a str,
     /// Pools of the spec.
     pub pools: Vec<Pool>,
     /// Workers that its operator wants.
@@ -66,7 +68,10 @@ impl RayProofRequest<'_> {
             parse_json_output::<Room>(answers.output(room)),
         );
         let pods = match pods {
-            Ok(pods) => self.inspect_pods(pods).await,
+            Ok(mut pods) => {
+                pods.retain(|pod| pod.is_owned_by(self.owner));
+                self.inspect_pods(pods).await
+            }
             Err(why) => {
                 return Ok(
                     self.report_unread_pods(format!("its pods could not be read: {why}"), room)
