@@ -7,6 +7,7 @@ use super::shared::RunContext;
 use super::trouble;
 use railwright_base::text::one_line;
 use railwright_base::{Diagnostic, Digest, Target};
+use railwright_plan::NodeKind;
 use railwright_resource::complaint::find_failure_message;
 use railwright_resource::kubernetes_object::nodes::{NodeNow, PodNow};
 use railwright_resource::kubernetes_object::request::{ABSENT, KubernetesRead, ObjectName};
@@ -102,11 +103,13 @@ impl<'a> NodeStep<'a> {
             .and_then(|status| status.intent.as_ref());
         let attempt = earlier.map_or(1, |intent| intent.attempt + 1);
         let token = format!("{}-{}-{attempt}", self.shared.run, self.n);
-        let actions = Digest::of(&self.shared.plan.nodes[self.n].kind);
+        let node = &self.shared.plan.nodes[self.n];
+        let actions = Digest::of(&node.kind);
         let entry = JournalEntry::NodeStarted {
             node: self.id.clone(),
             host: self.shared.host_of(self.n),
             disruptive: self.shared.is_disruptive(self.n),
+            drains: matches!(node.kind, NodeKind::Drain { .. }),
             attempt,
             token,
             actions,

@@ -214,6 +214,7 @@ mod tests {
         JournalEntry::NodeStarted {
             node,
             host: None,
+            drains: false,
             disruptive: false,
             attempt: 1,
             token,

@@ -224,6 +224,7 @@ async fn request_reboot(
         node: node.id.clone(),
         host: shared.host_of(n),
         disruptive: shared.is_disruptive(n),
+        drains: false,
         attempt,
         token: token.clone(),
         actions: Digest::of(&[Action::Reboot]),
@@ -253,12 +254,10 @@ async fn request_reboot(
         }
         Err(TransportError::LockLost { holder, .. }) => {
             let lost = shared.heart.lost(host, holder.as_deref());
-            Ok(Err(Box::new(Finish::with_problem(
-                NodeOutcome::LockLost {
-                    reason: lost.message.clone(),
-                },
-                lost,
-            ))))
+            let outcome = NodeOutcome::LockLost {
+                reason: lost.message.clone(),
+            };
+            Ok(Err(Box::new(Finish::with_problem(outcome, lost))))
         }
         performed => {
             order.unheard = !matches!(performed, Ok(ExecutionOutcome::Ended { .. }));

@@ -131,11 +131,13 @@ pub(super) fn build_history(
         }
         let was_done = history.done.contains(&step.id);
         let Some(host) = step.host() else { continue };
-        if step.on_node == Some(OnNode::GivesBack)
-            && !was_done
-            && (step.is_out || was_emptied(steps, status, host))
-        {
-            leaves_service(&mut history, host.clone(), true);
+        if step.on_node == Some(OnNode::GivesBack) && !was_done {
+            let drain = find_begun_drain(steps, status, host);
+            if step.is_out || drain.is_some() {
+                // Until that was done, pods are on it.
+                let is_empty = drain.is_some_and(|drain| ended_well(status, drain));
+                leaves_service(&mut history, host.clone(), is_empty);
+            }
         }
         let Some(node) = status.nodes.get(&step.id) else {
             continue;
@@ -143,9 +145,12 @@ pub(super) fn build_history(
         let since = node.out_since(step.disruptive || !was_done);
         let in_service = status.in_service_since(&host.name);
         if in_service < since {
-            let intent = node.intent.as_ref();
-            let is_disturbed =
-                step.disruptive && intent.is_some_and(|intent| intent.sequence > in_service);
+            let is_begun = node
+                .intent
+                .as_ref()
+                .is_some_and(|intent| intent.sequence > in_service);
+            let may_have_pods = step.on_node == Some(OnNode::Empties) && !ended_well(status, step);
+            let is_disturbed = step.disruptive && is_begun && !may_have_pods;
             leaves_service(&mut history, host.clone(), is_disturbed);
         }
     }
@@ -156,9 +161,13 @@ fn find_boot_id<'r>(ready: &'r BTreeMap<String, HostNow>, host: &Target) -> Opti
     ready.get(&*host.name)?.boot_id.as_deref()
 }
 
-/// Whether an earlier part of the run began to empty the node that the host is.
-fn was_emptied(steps: &[ScheduledStep], status: &RunStatus, host: &Target) -> bool {
-    steps.iter().any(|step| {
+/// The step by which an earlier part of the run began to empty the node that the host is.
+fn find_begun_drain<'s>(
+    steps: &'s [ScheduledStep],
+    status: &RunStatus,
+    host: &Target,
+) -> Option<&'s ScheduledStep> {
+    steps.iter().find(|step| {
         step.on_node == Some(OnNode::Empties) && step.host() == Some(host) && is_begun(status, step)
     })
 }

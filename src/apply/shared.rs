@@ -12,7 +12,7 @@ use super::steps::{ScheduledStep, takes_out_of_service};
 use super::trouble::NextCommands;
 use railwright_base::mutex::lock_ignoring_poison;
 use railwright_base::{Address, Diagnostic, Target, TargetKind};
-use railwright_plan::{AppliedResource, Member, OutageCause, Plan, PlanNode};
+use railwright_plan::{AppliedResource, Member, NodeKind, OutageCause, Plan, PlanNode};
 use railwright_resource::{Read, ReadResults};
 use railwright_state::journal_writer::JournalWriter;
 use railwright_state::lineage::RunPart;
@@ -366,8 +366,9 @@ fn index_by_target(steps: &[ScheduledStep]) -> BTreeMap<Target, Vec<usize>> {
 /// Why a host is out of service of which this step failed, or nobody knows how it ended.
 pub(super) fn lost_by(node: &PlanNode) -> OutageCause {
     let id = node.id.clone();
-    match takes_out_of_service(node.disruption) {
-        true => OutageCause::StepFailed { node: id },
-        false => OutageCause::InDoubt { node: id },
+    match &node.kind {
+        NodeKind::Drain { .. } => OutageCause::Emptying { node: id },
+        _ if takes_out_of_service(node.disruption) => OutageCause::StepFailed { node: id },
+        _ => OutageCause::InDoubt { node: id },
     }
 }

@@ -2,6 +2,7 @@
 //! do not change.
 
 use super::Result;
+use super::origin::claim_folder;
 use railwright_base::{Diagnostic, text};
 use railwright_system::lock_file::{LockAttempt, LockFile};
 use railwright_system::{files, identity, process};
@@ -43,6 +44,7 @@ impl LabFolder {
         };
         files::make_folder(&root).map_err(|error| new_folder_error(&root, &error))?;
         let root = files::resolve_path(&root).map_err(|error| new_folder_error(&root, &error))?;
+        claim_folder(&root)?;
         Ok(LabFolder { root, first_port })
     }
 

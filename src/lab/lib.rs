@@ -21,6 +21,7 @@ mod kubernetes;
 mod logged;
 mod machine;
 mod monitor;
+mod origin;
 mod programs;
 mod recipe;
 mod repository;

@@ -44,6 +44,11 @@ pub enum OutageCause {
         /// The step's id in the run.
         node: String,
     },
+    /// The run began to empty its node, and nobody knows how far it came: pods may be on it still.
+    Emptying {
+        /// The step's id in the run.
+        node: String,
+    },
 }
 
 /// The code of a gate that had nothing to check on a host of which an earlier one found something.
@@ -57,7 +62,10 @@ impl OutageCause {
 
     /// True where the host may be in service all the same.
     pub fn is_in_doubt(&self) -> bool {
-        matches!(self, OutageCause::InDoubt { .. })
+        matches!(
+            self,
+            OutageCause::InDoubt { .. } | OutageCause::Emptying { .. }
+        )
     }
 
     /// How much it says: what a check found is more than that the host was disturbed, and that is
@@ -65,7 +73,7 @@ impl OutageCause {
     pub fn weight(&self) -> u8 {
         match self {
             _ if self.is_of_check() => 2,
-            OutageCause::InDoubt { .. } => 0,
+            _ if self.is_in_doubt() => 0,
             _ => 1,
         }
     }
@@ -117,6 +125,9 @@ impl Outage {
             OutageCause::InDoubt { .. } => format!(
                 "run {run}: a step that disturbs nobody failed, and no gate has passed it since"
             ),
+            OutageCause::Emptying { .. } => {
+                format!("run {run} began to empty its node, and no gate has passed it since")
+            }
         }
     }
 
@@ -126,7 +137,8 @@ impl Outage {
             OutageCause::GateFailed { .. } => self.words(),
             OutageCause::StepFailed { node }
             | OutageCause::Unproven { node }
-            | OutageCause::InDoubt { node } => {
+            | OutageCause::InDoubt { node }
+            | OutageCause::Emptying { node } => {
                 format!("{} ({node}, {})", self.words(), self.since)
             }
         }
@@ -156,6 +168,9 @@ impl Outage {
                 node: cut_line(&node),
             },
             OutageCause::InDoubt { node } => OutageCause::InDoubt {
+                node: cut_line(&node),
+            },
+            OutageCause::Emptying { node } => OutageCause::Emptying {
                 node: cut_line(&node),
             },
         };
@@ -213,9 +228,11 @@ pub enum Unavailability {
 /// How sure it is that a host is out of service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OutageCertainty {
-    /// It carries jobs all the same, perhaps: a step failed that disturbs nobody, or no new pods
-    /// are put on it.
-    MayServe,
+    /// A step of a run failed that disturbs nobody, or began to empty its node: it may carry jobs
+    /// all the same.
+    LeftInDoubt,
+    /// No new pods are put on its node, and those that are on it may go on.
+    TakesNoPods,
     /// Nothing is known of it now.
     Unknown,
     /// It cannot be in service.
@@ -226,9 +243,11 @@ impl Unavailability {
     /// How sure it is that the hosts are out of service.
     pub fn certainty(&self) -> OutageCertainty {
         match self {
-            Unavailability::CordonedByOthers => OutageCertainty::MayServe,
+            Unavailability::NotReady
+            | Unavailability::CordonedByOthers
+            | Unavailability::LeftCordoned { .. } => OutageCertainty::TakesNoPods,
             Unavailability::LeftByRun(outage) if outage.cause.is_in_doubt() => {
-                OutageCertainty::MayServe
+                OutageCertainty::LeftInDoubt
             }
             Unavailability::Unreachable { .. } | Unavailability::NodeUnknown => {
                 OutageCertainty::Unknown

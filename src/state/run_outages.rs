@@ -95,6 +95,7 @@ fn mark_of_node<'a>((id, node): (&String, &'a NodeStatus)) -> Option<(&'a str, O
         &node.begun_at
     };
     let cause = match (node.disruptive, sequence == node.lost) {
+        _ if node.drains && !is_done => OutageCause::Emptying { node: id.clone() },
         (false, _) => OutageCause::InDoubt { node: id.clone() },
         (true, true) => OutageCause::StepFailed { node: id.clone() },
         (true, false) => OutageCause::Unproven { node: id.clone() },
@@ -120,6 +121,7 @@ mod tests {
     fn a_run_leaves_hosts_out_of_service_until_a_gate_or_somebody_says_otherwise() {
         let begun = |node: &str, host: &str, disruptive: bool| match started(1, 0) {
             JournalEntry::NodeStarted {
+                drains,
                 attempt,
                 token,
                 actions,
@@ -132,6 +134,7 @@ mod tests {
                     node,
                     host,
                     disruptive,
+                    drains,
                     attempt,
                     token,
                     actions,
@@ -177,6 +180,7 @@ mod tests {
                 OutageCause::StepFailed { .. } => "failed",
                 OutageCause::Unproven { .. } => "unproven",
                 OutageCause::InDoubt { .. } => "in doubt",
+                OutageCause::Emptying { .. } => "emptying",
             };
             fold_of(entries.to_vec())
                 .outages()
@@ -184,6 +188,12 @@ mod tests {
                 .map(|(host, mark)| format!("{host} {}", word(&mark.cause)))
                 .collect()
         };
+        let mut drain = begun("d", "a", true);
+        if let JournalEntry::NodeStarted { drains, .. } = &mut drain {
+            *drains = true;
+        }
+        assert_eq!(out(std::slice::from_ref(&drain)), ["a emptying"]);
+        assert_eq!(out(&[drain, ended("d", done.clone())]), ["a unproven"]);
         let mut run = vec![begun("a1", "a", true), begun("b1", "b", false)];
         assert_eq!(
             out(&run),

@@ -40,6 +40,8 @@ pub struct NodeStatus {
     pub host: Option<String>,
     /// It takes its host out of service.
     pub disruptive: bool,
+    /// It empties the node of its host.
+    pub drains: bool,
     /// Its latest attempt ended without anything done to its host.
     pub left_as_it_was: bool,
     /// The guard that was armed last, as long as nobody knows its end.
@@ -391,6 +393,7 @@ fn apply_step_entry(status: &mut RunStatus, record: &Record, entry: JournalEntry
             node,
             host,
             disruptive,
+            drains,
             attempt,
             token,
             actions,
@@ -398,7 +401,8 @@ fn apply_step_entry(status: &mut RunStatus, record: &Record, entry: JournalEntry
             boot_id,
         } => {
             let node = status.nodes.entry(node).or_default();
-            (node.host, node.disruptive, node.left_as_it_was) = (host, disruptive, false);
+            (node.host, node.disruptive, node.drains) = (host, disruptive, drains);
+            node.left_as_it_was = false;
             let first = match node.intent.take() {
                 Some(earlier) => earlier.first,
                 None => members.clone(),
@@ -545,6 +549,7 @@ pub(super) mod tests {
             node: "n".to_owned(),
             host: None,
             disruptive: false,
+            drains: false,
             attempt,
             token: format!("t{attempt}"),
             actions: Digest::of(&0),

@@ -3,7 +3,7 @@
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Component, Path};
 
 /// Whether it is a file without a byte.
@@ -223,6 +223,16 @@ pub fn make_private_folder(path: &Path) -> io::Result<()> {
         .recursive(true)
         .mode(0o700)
         .create(path)
+}
+
+/// Whether a file or a folder belongs to this user.
+pub fn is_own(path: &Path) -> io::Result<bool> {
+    Ok(fs::metadata(path)?.uid() == fs::metadata("/proc/self")?.uid())
+}
+
+/// The number that the file system has for it.
+pub fn inode_of(path: &Path) -> io::Result<u64> {
+    Ok(fs::metadata(path)?.ino())
 }
 
 /// Makes a folder and those above it; one that is there is no error.

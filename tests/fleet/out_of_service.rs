@@ -92,6 +92,7 @@ fn unavailable(plan: &Plan) -> Vec<(&str, &str)> {
             OutageCause::StepFailed { .. } => "step failed",
             OutageCause::Unproven { .. } => "unproven",
             OutageCause::InDoubt { .. } => "in doubt",
+            OutageCause::Emptying { .. } => "emptying",
         },
         Unavailability::Unreachable { .. } => "unreachable",
         Unavailability::Refused { .. } => "refused",
@@ -1071,26 +1072,56 @@ async fn what_an_earlier_part_of_the_run_was_told_of_nodes_is_kept() {
     assert_eq!((codes(&again), boots(&room, "a")), (vec!["RW0620"], 0));
 }
 
-/// Jobs go on where no new pods come.
+/// Jobs go on where no new pods come, and where a kubelet cannot reach the API server.
 #[tokio::test(start_paused = true)]
-async fn nodes_that_others_cordoned_are_disturbed_one_after_the_other() {
-    let mut room = room(&["a", "b", "c"]);
-    (room.rollout.batches, room.context.patience.parallel) = (vec![3], 3);
-    let nodes = Nodes::beside(&mut room);
-    ["a", "b", "c"]
-        .iter()
-        .for_each(|host| nodes.set(host, true, false));
-    let outcome = run(&room).await;
-    assert_eq!(
-        (
-            outcome.ending,
-            ["a", "b", "c"].map(|host| boots(&room, host))
-        ),
-        (RunExitClass::Done, [1, 1, 1]),
-        "{:?}",
-        outcome.problems
-    );
-    assert_eq!(most_at_once(&room), 1);
+async fn nodes_that_take_no_pods_are_disturbed_one_after_the_other() {
+    for (ready, schedulable) in [(true, false), (false, true)] {
+        let mut room = room(&["a", "b", "c"]);
+        (room.rollout.batches, room.context.patience.parallel) = (vec![3], 3);
+        let nodes = Nodes::beside(&mut room);
+        ["a", "b", "c"]
+            .iter()
+            .for_each(|host| nodes.set(host, ready, schedulable));
+        let outcome = run(&room).await;
+        assert_eq!(
+            (
+                outcome.ending,
+                ["a", "b", "c"].map(|host| boots(&room, host))
+            ),
+            (RunExitClass::Done, [1, 1, 1]),
+            "{:?}",
+            outcome.problems
+        );
+        assert_eq!(most_at_once(&room), 1);
+    }
+}
+
+/// A host on which a harmless step failed carries jobs; the other one is taken out by somebody.
+#[tokio::test(start_paused = true)]
+async fn a_host_in_doubt_is_not_disturbed_while_another_is_cordoned() {
+    for goes_on in [true, false] {
+        let mut room = Room::of(&["a", "b"])
+            .wish("file", json!({ "path": "/etc/x", "content": "one\n" }), &[])
+            .wish(
+                "kernel_parameter",
+                json!({ "parameter": "iommu", "value": "pt" }),
+                &["file/%2Fetc%2Fx"],
+            );
+        room.rollout.max_unavailable = 1;
+        let nodes = Nodes::beside(&mut room);
+        room.fault("a", "write_file", SimulatedTrouble::Fails);
+        run(&room).await;
+        nodes.set("b", true, false);
+        let outcome = match goes_on {
+            true => resume_run(&room.context, Decisions::default(), room.sink()).await,
+            false => run(&room).await,
+        };
+        assert_eq!(
+            (codes(&outcome), boots(&room, "a")),
+            (vec!["RW0620"], 0),
+            "{goes_on}"
+        );
+    }
 }
 
 #[tokio::test(start_paused = true)]

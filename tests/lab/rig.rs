@@ -65,7 +65,8 @@ impl Rig {
             first_port: free_range(range),
             _cores: cores,
         };
-        std::fs::create_dir_all(rig.lab_folder()).unwrap();
+        // Whatever it says of a lab that is not up, it makes the folder.
+        rig.lab(&["status"]);
         if let Some(cache) = std::env::var_os("RAILWRIGHT_TEST_LAB_CACHE") {
             std::fs::create_dir_all(&cache).unwrap();
             std::os::unix::fs::symlink(cache, rig.lab_folder().join("cache")).unwrap();

@@ -202,6 +202,7 @@ impl<'a> ChangeStep<'a> {
             node: self.node.id.clone(),
             host: self.shared.host_of(self.n),
             disruptive: self.shared.is_disruptive(self.n),
+            drains: false,
             attempt,
             token: intent.token.clone(),
             actions: intent.actions.clone(),

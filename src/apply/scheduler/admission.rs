@@ -80,8 +80,7 @@ impl Scheduler {
 
     /// The budget: a disruptive step may start on a host that is out already, or when one more fits
     /// in. Who else is out is looked at before that. A host that counts and may carry jobs all the
-    /// same is disturbed like one that does not count: one more has to fit in, but not beside others
-    /// of its sort, which would keep each other waiting for ever.
+    /// same is disturbed like one that does not count: one more has to fit in.
     fn may_start(&mut self, n: usize, commands: &mut Vec<SchedulerCommand>) -> bool {
         let Some(host) = self.steps[n].host().filter(|_| self.steps[n].disruptive) else {
             return true;
@@ -93,13 +92,8 @@ impl Scheduler {
             self.look = OutageCheckState::Asked;
             commands.push(SchedulerCommand::Look);
         }
-        let may_serve = self.may_serve(host);
-        let others = match may_serve || self.is_left_in_doubt(host) {
-            true => self.count_out_of_service_without_serving() - usize::from(!may_serve),
-            false => self.count_out_of_service() - usize::from(self.is_out(host)),
-        };
-        self.look == OutageCheckState::Fresh
-            && (self.is_out_for_certain(host) || others < self.limits.max_unavailable)
+        let has_room = self.count_out_of_service_beside(host) < self.limits.max_unavailable;
+        self.look == OutageCheckState::Fresh && (has_room || self.is_out_for_certain(host))
     }
 
     /// Nothing runs and nothing may start. A gate may free slots early; otherwise the rest is

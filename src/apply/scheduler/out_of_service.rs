@@ -31,20 +31,30 @@ impl Scheduler {
         self.disturbed.len() + lost.count() + outside.count()
     }
 
-    /// Hosts that count as out of service now, without those that may carry jobs all the same.
-    pub(super) fn count_out_of_service_without_serving(&self) -> usize {
-        let serving = self.out_of_service().into_iter();
-        let serving = serving.filter(|host| self.may_serve(host));
-        self.count_out_of_service() - serving.count()
+    /// Hosts that count as out of service now, beside this one. Of a host that may carry jobs all
+    /// the same, without others that do so for the same reason: they would keep each other waiting
+    /// for ever.
+    pub(super) fn count_out_of_service_beside(&self, host: &Target) -> usize {
+        let own = self.why_it_may_serve(host);
+        let own = own.or_else(|| {
+            self.is_left_in_doubt(host)
+                .then_some(OutageCertainty::LeftInDoubt)
+        });
+        let others = self.out_of_service().into_iter();
+        let others = others.filter(|other| *other != host);
+        let is_like_it = |other: &&Target| own.is_some() && self.why_it_may_serve(other) == own;
+        others.filter(|other| !is_like_it(other)).count()
     }
 
-    /// True while this host counts as out of service, and may carry jobs all the same by all that
-    /// is known of it.
-    pub(super) fn may_serve(&self, host: &Target) -> bool {
+    /// Why a host that counts as out of service may carry jobs all the same, by all that is known
+    /// of it; nothing where it may not.
+    fn why_it_may_serve(&self, host: &Target) -> Option<OutageCertainty> {
         match self.outside.get(host) {
-            Some(OutageCertainty::MayServe) => !self.is_out_for_certain_by_run(host),
-            Some(_) => false,
-            None => self.is_left_in_doubt(host),
+            Some(OutageCertainty::Unknown | OutageCertainty::Certain) => None,
+            Some(why) => (!self.is_out_for_certain_by_run(host)).then_some(*why),
+            None => self
+                .is_left_in_doubt(host)
+                .then_some(OutageCertainty::LeftInDoubt),
         }
     }
 

@@ -6,7 +6,7 @@ use super::kind::{JOB_LABEL, JobKind};
 use railwright_base::text::one_line;
 use railwright_resource::Action;
 use railwright_resource::kubernetes_object::manifest;
-use railwright_resource::kubernetes_object::request::{ObjectName, SUBMISSION, TAKEN};
+use railwright_resource::kubernetes_object::request::{ObjectName, SUBMISSION, TAKEN, UNMARKED};
 use railwright_transport::{ExecutionOutcome, JobWriter, TransportError};
 use serde_json::Value;
 
@@ -233,7 +233,10 @@ pub async fn submit_job(
             continue;
         }
         let why = format_error_output(&stderr);
-        let left = take_back(writer, &made, word).await;
+        let mut left = take_back(writer, &made, word).await;
+        if code == UNMARKED {
+            left.push(object.clone());
+        }
         return Ok(match code {
             TAKEN => JobSubmissionOutcome::Taken { object, why, left },
             _ => JobSubmissionOutcome::Refused { object, why, left },

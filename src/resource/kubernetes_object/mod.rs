@@ -264,8 +264,17 @@ pub fn list_manifest_fields(wish: &DesiredResource) -> Vec<(String, Value)> {
 
 /// True for an object with which goes everything below it, ours or not: `kubectl apply --prune`
 /// leaves it as well.
-pub fn is_never_removed(object: &ObjectName) -> bool {
+fn is_never_removed(object: &ObjectName) -> bool {
     NEVER_REMOVED.contains(&object.kind_and_group().as_str())
+}
+
+/// True for an object with which nothing goes that others made, such as their volume with a claim:
+/// what it runs and owns itself.
+pub fn takes_only_its_own_along(object: &ObjectName) -> bool {
+    let kind = object.kind_and_group();
+    owns_nothing(object)
+        || pods::end_with(object)
+        || ["Pod.core", "Job.batch", "Service.core"].contains(&kind.as_str())
 }
 
 /// True for an object that goes at once when it is deleted, with nothing of its own to go before.

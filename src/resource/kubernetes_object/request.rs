@@ -171,6 +171,8 @@ pub const NOT_SAID: i32 = 4;
 pub const MOVED: i32 = 5;
 /// Of an object that is to be made: one of this name is there, and was left alone.
 pub const TAKEN: i32 = 7;
+/// Of an object that was made: it was stored without our marks, and stands.
+pub const UNMARKED: i32 = 8;
 /// Of an eviction: a disruption budget does not allow it now, and nothing was changed.
 pub const NOT_NOW: i32 = 6;
 

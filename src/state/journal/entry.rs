@@ -99,6 +99,9 @@ pub enum JournalEntry {
         host: Option<String>,
         /// It takes its host out of service until a gate has passed.
         disruptive: bool,
+        /// It empties the node of its host: until that is done, pods are on it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        drains: bool,
         /// Counts from 1 within the run.
         attempt: u32,
         /// The token under which the target knows the step.

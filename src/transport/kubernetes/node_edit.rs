@@ -4,7 +4,7 @@
 use super::act::{Doubt, KubernetesActionStop, TRIES, format_error_line, stop_with_failure};
 use super::nodes::new_node_reference;
 use super::server::AT_ONCE;
-use super::unmarked::Unmarked;
+use super::unmarked::{Unmarked, UnmarkedFate};
 use super::write_target::WriteTarget;
 use super::{KubernetesLink, performed_from_exit};
 use crate::ExecutionOutcome;
@@ -111,8 +111,12 @@ impl KubernetesLink {
                 return match Unmarked::of(&place, &patch, &reply) {
                     None => Ok(NodeEditOutcome::Well),
                     Some(unmarked) => {
-                        let is_ours = now.mark.is_some();
-                        Err(unmarked.stop(!is_ours && self.reverse(&place, field, change).await))
+                        // What was ours before would be nobody's then.
+                        let fate = match now.mark {
+                            Some(_) => UnmarkedFate::Stands,
+                            None => self.reverse(&place, field, change).await,
+                        };
+                        Err(unmarked.stop(fate))
                     }
                 };
             }
@@ -120,13 +124,13 @@ impl KubernetesLink {
         Err(doubt.over(stop_with_failure(&format!("{object} changes all the time"))))
     }
 
-    /// Gives a node the value that it had before a change; whether that was done.
+    /// Gives a node the value that it had before a change.
     async fn reverse(
         &self,
         place: &WriteTarget<'_>,
         field: &NodeField,
         change: &NodeFieldChange,
-    ) -> bool {
+    ) -> UnmarkedFate {
         let back = NodeFieldChange {
             old: change.new.clone(),
             new: change.old.clone(),

@@ -2,14 +2,17 @@
 //! them. Nobody would know as ours what is left so: what was made is deleted again, and what was
 //! changed gets its value of before.
 
-use super::act::{Doubt, KubernetesActionStop, TRIES, stop_with_failure};
-use super::server::{KubernetesReply, KubernetesRequest};
+use super::act::{Doubt, KubernetesActionStop, TRIES, format_error_line};
+use super::server::KubernetesReply;
+use super::write::new_delete_request;
 use super::write_target::WriteTarget;
-use super::{KubernetesLink, answer};
-use http::Method;
+use super::{KubernetesLink, answer, performed_from_exit};
 use railwright_resource::body::read_text_at;
-use railwright_resource::kubernetes_object::is_never_removed;
+use railwright_resource::kubernetes_object::precondition::ObjectPrecondition;
+use railwright_resource::kubernetes_object::request::UNMARKED;
+use railwright_resource::kubernetes_object::takes_only_its_own_along;
 use serde_json::{Value, json};
+use std::time::Duration;
 
 /// What labels and annotations of ours begin with.
 const OURS: &str = "railwright.io/";
@@ -30,11 +33,22 @@ fn find_lost_mark(sent: &Value, stored: &Value) -> Option<String> {
     None
 }
 
+/// How long what was made may take to be gone again: its pods go first.
+const GONE_LIMIT: Duration = Duration::from_secs(60);
+
+/// What has become of something that was stored without a mark of ours.
+pub(super) enum UnmarkedFate {
+    TakenBack,
+    /// It was told to end, and is there still.
+    Ends,
+    Stands,
+}
+
 /// Something that was stored without a mark of ours.
 pub(super) struct Unmarked {
     object: String,
     mark: String,
-    uid: Option<String>,
+    stored: Value,
 }
 
 impl Unmarked {
@@ -46,22 +60,24 @@ impl Unmarked {
         Some(Unmarked {
             object: place.object.to_string(),
             mark,
-            uid: read_text_at(&stored, "/metadata/uid").map(str::to_owned),
+            stored,
         })
     }
 
     /// The failure, with what has become of it.
-    pub fn stop(&self, is_taken_back: bool) -> KubernetesActionStop {
-        let now = match is_taken_back {
-            true => "it was taken back",
-            false => "it stands as it was written",
+    pub fn stop(&self, fate: UnmarkedFate) -> KubernetesActionStop {
+        let (code, now) = match fate {
+            UnmarkedFate::TakenBack => (1, "it was taken back"),
+            UnmarkedFate::Ends => (UNMARKED, "it was told to end, and is there still"),
+            UnmarkedFate::Stands => (UNMARKED, "it stands as it was written"),
         };
-        stop_with_failure(&format!(
+        let line = format_error_line(&format!(
             "{} was written, and something on the way took {} from it, by which it would be known \
              as ours; {now}: look for an admission webhook (kubectl get \
              mutatingwebhookconfigurations)",
             self.object, self.mark
-        ))
+        ));
+        KubernetesActionStop::Ended(performed_from_exit(code, "", &line))
     }
 }
 
@@ -74,55 +90,54 @@ impl KubernetesLink {
         sent: &Value,
         reply: &KubernetesReply,
     ) -> Result<(), KubernetesActionStop> {
-        let Some(unmarked) = Unmarked::of(place, sent, reply) else {
-            return Ok(());
-        };
-        let is_gone = match &unmarked.uid {
-            // What others put below it in the meantime would go along.
-            Some(uid) if !is_never_removed(place.object) => self.delete_made(place, uid).await,
-            _ => false,
-        };
-        Err(unmarked.stop(is_gone))
-    }
-
-    /// Whether the object of this UID is gone, or goes.
-    async fn delete_made(&self, place: &WriteTarget<'_>, uid: &str) -> bool {
-        let options = json!({ "apiVersion": "v1", "kind": "DeleteOptions",
-                              "preconditions": { "uid": uid }, "propagationPolicy": "Background" });
-        let call = KubernetesRequest::with(
-            Method::DELETE,
-            place.path.clone(),
-            "application/json",
-            options.to_string(),
-        );
-        match self.change(&call).await {
-            Ok(reply) => matches!(reply.status, 200 | 202) || reply.is_not_found(),
-            Err(_) => false,
+        match Unmarked::of(place, sent, reply) {
+            Some(unmarked) => Err(unmarked.stop(self.delete_made(place, &unmarked.stored).await)),
+            None => Ok(()),
         }
     }
 
-    /// Writes what `undo` makes of the object until it makes nothing of it any more; whether it was
-    /// written. Others write to it as well, such as the controller that taints a node.
+    /// Deletes this very object, where nothing goes along that others made.
+    async fn delete_made(&self, place: &WriteTarget<'_>, made: &Value) -> UnmarkedFate {
+        let uid = read_text_at(made, "/metadata/uid").unwrap_or_default();
+        if uid.is_empty() || !takes_only_its_own_along(place.object) {
+            return UnmarkedFate::Stands;
+        }
+        let call = new_delete_request(place, &json!({ "uid": uid }));
+        match self.change(&call).await {
+            Ok(reply) if matches!(reply.status, 200 | 202) || reply.is_not_found() => {}
+            _ => return UnmarkedFate::Stands,
+        }
+        let made = ObjectPrecondition::of(made);
+        match self.wait_until_gone(place, &made, GONE_LIMIT).await {
+            Ok(()) => UnmarkedFate::TakenBack,
+            Err(_) => UnmarkedFate::Ends,
+        }
+    }
+
+    /// Writes what `undo` makes of the object until it makes nothing of it any more. Others write to it as well, such as the controller that taints a node.
     pub(super) async fn take_back(
         &self,
         place: &WriteTarget<'_>,
         undo: impl Fn(&Value) -> Option<Value> + Send,
-    ) -> bool {
+    ) -> UnmarkedFate {
         let mut doubt = Doubt::default();
         for turn in 1..=TRIES {
             let Ok(live) = self.live(place).await else {
-                return false;
+                return UnmarkedFate::Stands;
             };
             let Some(patch) = undo(&live) else {
-                return doubt.is_there();
+                break;
             };
             match self.patch(place, &patch, (turn, &mut doubt)).await {
-                Ok(Some(_)) => return true,
+                Ok(Some(_)) => return UnmarkedFate::TakenBack,
                 Ok(None) => {}
-                Err(_) => return false,
+                Err(_) => return UnmarkedFate::Stands,
             }
         }
-        false
+        match doubt.is_there() {
+            true => UnmarkedFate::TakenBack,
+            false => UnmarkedFate::Stands,
+        }
     }
 }
 
@@ -131,6 +146,7 @@ mod tests {
     use super::super::tests::{kinds_of, link, says};
     use super::*;
     use crate::{ExecutionOutcome, HostLink as _};
+    use http::Method;
     use railwright_resource::Action;
     use railwright_resource::kubernetes_object::ownership::MEMBERSHIP;
     use railwright_resource::kubernetes_object::precondition::ObjectPrecondition;
@@ -139,9 +155,18 @@ mod tests {
     /// An admission webhook takes our marks away: nobody would know whose it is.
     #[tokio::test(start_paused = true)]
     async fn what_is_made_without_its_marks_is_deleted_again() {
-        for (kind, plural, is_deleted) in [
-            ("ConfigMap", "configmaps", true),
-            ("Namespace", "namespaces", false),
+        for (kind, plural, is_held, wanted, said) in [
+            ("ConfigMap", "configmaps", false, 1, "it was taken back"),
+            ("ConfigMap", "configmaps", true, UNMARKED, "is there still"),
+            ("Namespace", "namespaces", false, UNMARKED, "it stands"),
+            // With it may go a volume of others.
+            (
+                "PersistentVolumeClaim",
+                "persistentvolumeclaims",
+                false,
+                UNMARKED,
+                "it stands",
+            ),
         ] {
             let named = |metadata: Value| {
                 let mut object = json!({ "apiVersion": "v1", "kind": kind, "metadata": metadata });
@@ -175,22 +200,19 @@ mod tests {
                         (200, Vec::new(), kinds_of("v1", &kinds))
                     }
                     Method::DELETE => says(200, ""),
+                    Method::GET if is_held => (200, Vec::new(), stored.clone()),
+                    Method::GET => says(404, "not found"),
                     _ => (201, Vec::new(), stored.clone()),
                 });
                 let performed = link.perform(&action, "t", None).await.unwrap();
-                let ExecutionOutcome::Ended {
-                    code: 1, stderr, ..
-                } = &performed
-                else {
+                let ExecutionOutcome::Ended { code, stderr, .. } = &performed else {
                     panic!("{performed:?}");
                 };
-                let deleted = asked
-                    .bodies()
-                    .iter()
-                    .any(|body| body.contains(r#""uid":"u1""#));
+                let bodies = asked.bodies();
+                let deleted = bodies.iter().any(|body| body.contains(r#""uid":"u1""#));
                 assert_eq!(
-                    (deleted, stderr.contains("it was taken back")),
-                    (is_deleted, is_deleted),
+                    (*code, stderr.contains(said), deleted),
+                    (wanted, true, kind == "ConfigMap"),
                     "{stderr}"
                 );
                 assert!(stderr.contains(MEMBERSHIP), "{stderr}");

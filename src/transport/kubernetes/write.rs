@@ -10,7 +10,7 @@ use super::act::{
 use super::edit::{build_version_precondition, new_merge_patch_request};
 use super::read::{APPLY, apply_path, no_kind};
 use super::server::{KubernetesReply, KubernetesRequest, WriteRequestOutcome};
-use super::unmarked::Unmarked;
+use super::unmarked::{Unmarked, UnmarkedFate};
 use super::write_target::WriteTarget;
 use super::{KubernetesLink, performed_from_exit};
 use crate::ExecutionOutcome;
@@ -152,7 +152,7 @@ impl KubernetesLink {
         match written.await? {
             ObjectWriteOutcome::Answered(reply) if reply.status == 200 => {
                 match Unmarked::of(place, manifest, &reply) {
-                    Some(unmarked) => Err(unmarked.stop(false)),
+                    Some(unmarked) => Err(unmarked.stop(UnmarkedFate::Stands)),
                     None => Ok(performed_from_exit(0, &reply.warnings.join("\n"), "")),
                 }
             }
@@ -179,7 +179,7 @@ impl KubernetesLink {
         let written = self.write(
             &place,
             precondition,
-            |live| new_delete_request(&place, live),
+            |live| new_delete_request(&place, &build_version_precondition(live)),
             is_going,
         );
         let warnings = match written.await? {
@@ -202,7 +202,7 @@ impl KubernetesLink {
     }
 
     /// Looks until the object is gone, or another one has taken its place.
-    async fn wait_until_gone(
+    pub(super) async fn wait_until_gone(
         &self,
         place: &WriteTarget<'_>,
         precondition: &ObjectPrecondition,
@@ -375,14 +375,17 @@ pub(super) fn new_apply_request(path: &str, manifest: &Value, more: &Value) -> K
     )
 }
 
-/// A request that deletes this version of an object; its dependants first, where it has any.
-fn new_delete_request(place: &WriteTarget<'_>, live: &Value) -> KubernetesRequest {
+/// A request that deletes an object of which this holds; its dependants first, where it has any.
+pub(super) fn new_delete_request(
+    place: &WriteTarget<'_>,
+    preconditions: &Value,
+) -> KubernetesRequest {
     let policy = if owns_nothing(place.object) {
         "Background"
     } else {
         "Foreground"
     };
-    let options = json!({ "apiVersion": "v1", "kind": "DeleteOptions", "preconditions": build_version_precondition(live), "propagationPolicy": policy });
+    let options = json!({ "apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions, "propagationPolicy": policy });
     KubernetesRequest::with(
         Method::DELETE,
         place.path.clone(),
