@@ -6,7 +6,7 @@ use super::shared::RunParts;
 use super::signal::History;
 use super::steps::{OnNode, ScheduledStep, StepRole, sort_steps};
 use railwright_base::{Target, TargetKind};
-use railwright_plan::OutageCause;
+use railwright_plan::{OutageCause, OutageCertainty};
 use railwright_state::{JournalEntry, NodeOutcome, RunStatus};
 use std::collections::BTreeMap;
 
@@ -119,7 +119,11 @@ pub(super) fn build_history(
             && let Some(host) = step.host()
             && status.rebooted_unproven(&host.name, find_boot_id(ready, host))
         {
-            leaves_service(&mut history, host.clone(), is_due(steps, step, status));
+            let certainty = match is_due(steps, step, status) {
+                true => OutageCertainty::Certain,
+                false => OutageCertainty::LeftInDoubt,
+            };
+            leaves_service(&mut history, host.clone(), certainty);
         }
         let is_whole = step.role == StepRole::Work
             || step.after.iter().all(|before| {
@@ -135,26 +139,41 @@ pub(super) fn build_history(
             let drain = find_begun_drain(steps, status, host);
             if step.is_out || drain.is_some() {
                 // Until that was done, pods are on it.
-                let is_empty = drain.is_some_and(|drain| ended_well(status, drain));
-                leaves_service(&mut history, host.clone(), is_empty);
+                let certainty = match drain {
+                    Some(drain) if ended_well(status, drain) => OutageCertainty::Certain,
+                    _ => OutageCertainty::Unknown,
+                };
+                leaves_service(&mut history, host.clone(), certainty);
             }
         }
-        let Some(node) = status.nodes.get(&step.id) else {
-            continue;
-        };
-        let since = node.out_since(step.disruptive || !was_done);
-        let in_service = status.in_service_since(&host.name);
-        if in_service < since {
-            let is_begun = node
-                .intent
-                .as_ref()
-                .is_some_and(|intent| intent.sequence > in_service);
-            let may_have_pods = step.on_node == Some(OnNode::Empties) && !ended_well(status, step);
-            let is_disturbed = step.disruptive && is_begun && !may_have_pods;
-            leaves_service(&mut history, host.clone(), is_disturbed);
+        if let Some(certainty) = find_outage_by_step(step, status, host, was_done) {
+            leaves_service(&mut history, host.clone(), certainty);
         }
     }
     history
+}
+
+/// How sure it is that a host is out of service since a step of an earlier part of the run; nothing
+/// where it is in service by all that the step says.
+fn find_outage_by_step(
+    step: &ScheduledStep,
+    status: &RunStatus,
+    host: &Target,
+    was_done: bool,
+) -> Option<OutageCertainty> {
+    let node = status.nodes.get(&step.id)?;
+    let in_service = status.in_service_since(&host.name);
+    if in_service >= node.out_since(step.disruptive || !was_done) {
+        return None;
+    }
+    let intent = node.intent.as_ref();
+    let is_begun = intent.is_some_and(|intent| intent.sequence > in_service);
+    let empties = step.on_node == Some(OnNode::Empties);
+    Some(match step.disruptive && is_begun {
+        true if empties && !ended_well(status, step) => OutageCertainty::Unknown,
+        true => OutageCertainty::Certain,
+        false => OutageCertainty::LeftInDoubt,
+    })
 }
 
 fn find_boot_id<'r>(ready: &'r BTreeMap<String, HostNow>, host: &Target) -> Option<&'r str> {
@@ -172,12 +191,16 @@ fn find_begun_drain<'s>(
     })
 }
 
-/// A host counts as out of service, for certain or in doubt. What is certain stays so.
-fn leaves_service(history: &mut History, host: Target, for_certain: bool) {
-    if for_certain {
-        history.in_doubt.remove(&host);
-    } else if !history.out_of_service.contains(&host) {
-        history.in_doubt.insert(host.clone());
+/// A host counts as out of service; what is surer stays.
+fn leaves_service(history: &mut History, host: Target, certainty: OutageCertainty) {
+    let before = match history.in_doubt.remove(&host) {
+        Some(doubt) => Some(doubt),
+        None if history.out_of_service.contains(&host) => Some(OutageCertainty::Certain),
+        None => None,
+    };
+    let certainty = before.map_or(certainty, |before| before.max(certainty));
+    if certainty != OutageCertainty::Certain {
+        history.in_doubt.insert(host.clone(), certainty);
     }
     history.out_of_service.insert(host);
 }
@@ -187,7 +210,7 @@ fn leaves_service(history: &mut History, host: Target, for_certain: bool) {
 pub(super) fn add_known_outages(history: &mut History, parts: &RunParts) {
     for (host, outage) in &parts.state.outages {
         if is_known_host(parts, host) {
-            leaves_service(history, Target::host(host), !outage.cause.is_in_doubt());
+            leaves_service(history, Target::host(host), outage.cause.certainty());
         }
     }
     for host in parts.plan.refused_hosts().keys() {

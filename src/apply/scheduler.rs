@@ -61,7 +61,7 @@ pub struct Scheduler {
     /// Hosts that are out of service by nobody's doing here, as it was looked at last.
     outside: BTreeMap<Target, OutageCertainty>,
     /// Hosts that count as out of service by what runs did, and may be in service all the same.
-    in_doubt: BTreeSet<Target>,
+    in_doubt: BTreeMap<Target, OutageCertainty>,
     look: OutageCheckState,
     /// Hosts lost in this run, which stops further waves.
     lost_in_run: BTreeSet<Target>,
@@ -290,7 +290,7 @@ impl Scheduler {
                 let waiting = self.give_back(step, hosts);
                 self.disturbed
                     .retain(|host, _| !hosts.contains(host) || waiting.contains(host));
-                self.in_doubt.retain(|host| !hosts.contains(host));
+                self.in_doubt.retain(|host, _| !hosts.contains(host));
                 if self.waits_for[step] == 0 {
                     self.settle(step, self.passed(step), commands);
                 } else {

@@ -1,26 +1,32 @@
 //! Whether the folder of a lab was made here. It holds programs that are run and the numbers of
 //! processes that are ended, and a folder of that name comes with any archive or clone.
 //!
-//! Whoever makes it writes down in it what nobody can know before: the number that the file system
-//! gave to the folder, with the machine. It has to be this user's own besides.
+//! Whoever makes it writes down in it what nobody else can know: the number that the file system
+//! gave to the folder, with a secret of this user. The folder has to be this user's own besides.
 
 use super::Result;
 use super::folder::new_folder_error;
-use railwright_base::{Diagnostic, Digest};
-use railwright_system::files;
+use railwright_base::{Diagnostic, Digest, quote};
+use railwright_system::{clock, files, process};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The file in the folder.
 const FILE: &str = "made-here";
 /// A digest is not longer.
 const LIMIT_BYTES: u64 = 200;
 
-/// Marks a folder that is empty as made here, and refuses one that is not.
+/// Marks a folder that is empty as made here, and refuses one that was not.
 pub fn claim_folder(root: &Path) -> Result<()> {
+    let secret = read_user_secret()?;
+    claim_folder_with_secret(root, &secret)
+}
+
+fn claim_folder_with_secret(root: &Path, secret: &[u8]) -> Result<()> {
     let failed = |error: io::Error| new_folder_error(root, &error);
-    let (owner, mark) = (files::is_own(root), compute_mark(root).map_err(failed)?);
-    if !owner.map_err(failed)? {
+    let inode = files::inode_of(root).map_err(failed)?;
+    let mark = Digest::of(&(inode, secret)).to_string();
+    if !files::is_own(root).map_err(failed)? {
         return Err(report_foreign_folder(root, "it belongs to another user"));
     }
     if files::names_in(root).map_err(failed)?.is_empty() {
@@ -35,20 +41,43 @@ pub fn claim_folder(root: &Path) -> Result<()> {
     }
 }
 
-fn compute_mark(root: &Path) -> io::Result<String> {
-    let machine = files::read_ordinary(Path::new("/etc/machine-id"), LIMIT_BYTES);
-    let what = (files::inode_of(root)?, machine.unwrap_or_default());
-    Ok(Digest::of(&what).to_string())
+/// The secret of this user's labs, made where there is none yet.
+fn read_user_secret() -> Result<Vec<u8>> {
+    let state = match (
+        process::read_variable("XDG_STATE_HOME"),
+        process::read_variable("HOME"),
+    ) {
+        (Some(state), _) => PathBuf::from(state),
+        (None, Some(home)) => PathBuf::from(home).join(".local/state"),
+        (None, None) => return Err(report_homeless_user()),
+    };
+    let folder = state.join("railwright");
+    let path = folder.join("lab-secret");
+    let failed = |error: io::Error| new_folder_error(&path, &error);
+    if !files::is_present(&path) {
+        let secret = clock::generate_nonce().map_err(failed)?;
+        files::make_private_folder(&folder).map_err(failed)?;
+        files::write_new(&path, secret.as_bytes(), 0o600).map_err(failed)?;
+    }
+    files::read_ordinary(&path, LIMIT_BYTES).map_err(failed)
+}
+
+fn report_homeless_user() -> Box<Diagnostic> {
+    Diagnostic::error("RW0906", "neither HOME nor XDG_STATE_HOME is set")
+        .effect("whether the folder of a lab is yours is known by a secret that lies there")
+        .state("nothing was run or changed")
+        .next("set HOME, and run the command again")
+        .into()
 }
 
 fn report_foreign_folder(root: &Path, why: &str) -> Box<Diagnostic> {
-    let shown = root.display();
+    let (shown, quoted) = (root.display(), quote::quote_path(root));
     Diagnostic::error("RW0906", format!("{shown} is no lab of yours: {why}"))
         .effect("a lab's folder holds programs that are run: they could be anybody's")
         .state("nothing was run or changed")
         .next(format!(
-            "where you know it, such as a lab that was copied: move it away, and keep only its \
-             cache: mv {shown} {shown}.old"
+            "move it away: mv {quoted} {quoted}.old; of a lab that was copied, its cache can come \
+             back into the new one"
         ))
         .next("or choose another folder with RAILWRIGHT_LAB_DIR")
         .into()
@@ -63,13 +92,15 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let own = place.path().join("own");
         std::fs::create_dir(&own).unwrap();
-        claim_folder(&own).unwrap();
+        claim_folder_with_secret(&own, b"s").unwrap();
         std::fs::write(own.join("lab.json"), "{}").unwrap();
-        claim_folder(&own).unwrap();
+        claim_folder_with_secret(&own, b"s").unwrap();
+        let of_another = claim_folder_with_secret(&own, b"t").unwrap_err();
+        assert_eq!(of_another.code, "RW0906");
         // Moved it is still the one that was made; a copy is not.
         let moved = place.path().join("moved");
         std::fs::rename(&own, &moved).unwrap();
-        claim_folder(&moved).unwrap();
+        claim_folder_with_secret(&moved, b"s").unwrap();
         let copy = place.path().join("copy");
         std::fs::create_dir(&copy).unwrap();
         for name in [FILE, "lab.json"] {
@@ -78,7 +109,7 @@ mod tests {
         let strange = place.path().join("strange");
         std::fs::create_dir_all(strange.join("cache/kubernetes")).unwrap();
         for folder in [copy, strange] {
-            let refused = claim_folder(&folder).unwrap_err();
+            let refused = claim_folder_with_secret(&folder, b"s").unwrap_err();
             assert_eq!(refused.code, "RW0906");
             assert!(
                 refused.message.contains("no lab of yours"),

@@ -60,12 +60,18 @@ impl OutageCause {
         matches!(self, OutageCause::GateFailed { code, .. } if code != NOTHING_TO_CHECK)
     }
 
+    /// How sure it is that the host is out of service.
+    pub fn certainty(&self) -> OutageCertainty {
+        match self {
+            OutageCause::InDoubt { .. } => OutageCertainty::LeftInDoubt,
+            OutageCause::Emptying { .. } => OutageCertainty::Unknown,
+            _ => OutageCertainty::Certain,
+        }
+    }
+
     /// True where the host may be in service all the same.
     pub fn is_in_doubt(&self) -> bool {
-        matches!(
-            self,
-            OutageCause::InDoubt { .. } | OutageCause::Emptying { .. }
-        )
+        self.certainty() != OutageCertainty::Certain
     }
 
     /// How much it says: what a check found is more than that the host was disturbed, and that is
@@ -225,15 +231,17 @@ pub enum Unavailability {
     NodeUnknown,
 }
 
-/// How sure it is that a host is out of service.
+/// How sure it is that a host is out of service. Of the first three there may be any number at
+/// once, whatever runs do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OutageCertainty {
-    /// A step of a run failed that disturbs nobody, or began to empty its node: it may carry jobs
-    /// all the same.
+    /// A step of a run failed that disturbs nobody: it may carry jobs all the same.
     LeftInDoubt,
-    /// No new pods are put on its node, and those that are on it may go on.
-    TakesNoPods,
-    /// Nothing is known of it now.
+    /// Others keep new pods from its node, and those that are on it may go on.
+    Cordoned,
+    /// Its node is not Ready, and pods on it may go on all the same.
+    NotReady,
+    /// Whether it carries jobs is not known.
     Unknown,
     /// It cannot be in service.
     Certain,
@@ -243,16 +251,15 @@ impl Unavailability {
     /// How sure it is that the hosts are out of service.
     pub fn certainty(&self) -> OutageCertainty {
         match self {
-            Unavailability::NotReady
-            | Unavailability::CordonedByOthers
-            | Unavailability::LeftCordoned { .. } => OutageCertainty::TakesNoPods,
-            Unavailability::LeftByRun(outage) if outage.cause.is_in_doubt() => {
-                OutageCertainty::LeftInDoubt
+            Unavailability::LeftByRun(outage) => outage.cause.certainty(),
+            Unavailability::CordonedByOthers => OutageCertainty::Cordoned,
+            Unavailability::NotReady => OutageCertainty::NotReady,
+            Unavailability::Unreachable { .. }
+            | Unavailability::LeftCordoned { .. }
+            | Unavailability::NodeUnknown => OutageCertainty::Unknown,
+            Unavailability::Refused { .. } | Unavailability::WorkedOn { .. } => {
+                OutageCertainty::Certain
             }
-            Unavailability::Unreachable { .. } | Unavailability::NodeUnknown => {
-                OutageCertainty::Unknown
-            }
-            _ => OutageCertainty::Certain,
         }
     }
 

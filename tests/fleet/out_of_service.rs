@@ -1096,6 +1096,20 @@ async fn nodes_that_take_no_pods_are_disturbed_one_after_the_other() {
     }
 }
 
+/// Somebody cordons one node, and the other is not Ready: one for each reason is one too many.
+#[tokio::test(start_paused = true)]
+async fn a_cordoned_node_is_not_disturbed_beside_one_that_is_not_ready() {
+    let mut room = room(&["a", "b"]);
+    let nodes = Nodes::beside(&mut room);
+    nodes.set("a", true, false);
+    nodes.set("b", false, true);
+    let stopped = run(&room).await;
+    assert_eq!(
+        (codes(&stopped), ["a", "b"].map(|host| boots(&room, host))),
+        (vec!["RW0620"], [0, 0])
+    );
+}
+
 /// A host on which a harmless step failed carries jobs; the other one is taken out by somebody.
 #[tokio::test(start_paused = true)]
 async fn a_host_in_doubt_is_not_disturbed_while_another_is_cordoned() {

@@ -3,7 +3,7 @@
 
 use crate::helm::Story;
 use crate::helm_charts::{DEFINITION, config, field, file};
-use crate::rig::ControlPlane;
+use crate::rig::{ControlPlane, ESTABLISHED};
 
 const INV: &str = "inv";
 
@@ -77,11 +77,7 @@ pub fn what_is_somebody_elses_is_neither_a_hook_nor_a_definition(plane: &Control
         )
     };
     plane.apply(&definition("a: { type: string }, theirs: { type: string }"));
-    plane.kubectl(&[
-        "wait",
-        "crd/things.example.org",
-        "--for=condition=Established",
-    ]);
+    plane.kubectl(&["wait", "crd/things.example.org", ESTABLISHED]);
     plane.apply("apiVersion: example.org/v1\nkind: Thing\nmetadata: { name: t }\nspec: { theirs: USERDATA }\n");
     let story = Story::new(plane);
     file(

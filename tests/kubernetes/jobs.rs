@@ -5,7 +5,7 @@
 
 use crate::cluster::{Cluster, flat};
 use crate::rbac::identity;
-use crate::rig::ControlPlane;
+use crate::rig::{ControlPlane, ESTABLISHED};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -51,7 +51,7 @@ fn define(plane: &ControlPlane) {
     plane.kubectl(&[
         "wait",
         "crd/mpijobs.kubeflow.org",
-        "--for=condition=Established",
+        ESTABLISHED,
         "--timeout=60s",
     ]);
 }

@@ -5,7 +5,7 @@
 use crate::begun::{begun, ended, until_said};
 use crate::cluster::Cluster;
 use crate::ready::define;
-use crate::rig::ControlPlane;
+use crate::rig::{ControlPlane, ESTABLISHED};
 use serde_json::{Value, json};
 
 const INV: &str = "inv";
@@ -29,12 +29,7 @@ fn stand_ins(plane: &ControlPlane) {
         let spec = json!({ "group": "mellanox.com", "scope": "Cluster", "names": names, "versions": [conditions] });
         let name = format!("{plural}.mellanox.com");
         plane.apply(&json!({ "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": { "name": name }, "spec": spec }).to_string());
-        plane.kubectl(&[
-            "wait",
-            &format!("crd/{name}"),
-            "--for=condition=Established",
-            "--timeout=60s",
-        ]);
+        plane.kubectl(&["wait", &format!("crd/{name}"), ESTABLISHED, "--timeout=60s"]);
     }
     plane.kubectl(&["create", "namespace", "nvidia-network-operator"]);
 }

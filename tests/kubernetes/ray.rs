@@ -5,7 +5,7 @@
 //! is in `tests/operators`.
 
 use crate::cluster::{Cluster, flat};
-use crate::rig::ControlPlane;
+use crate::rig::{ControlPlane, ESTABLISHED};
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -74,7 +74,7 @@ fn define(plane: &ControlPlane) {
     plane.kubectl(&[
         "wait",
         "crd/rayclusters.ray.io",
-        "--for=condition=Established",
+        ESTABLISHED,
         "--timeout=60s",
     ]);
 }

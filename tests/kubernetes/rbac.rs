@@ -2,7 +2,7 @@
 //! them and nothing more; and a right that is missing is found before the first change.
 
 use crate::cluster::Cluster;
-use crate::rig::ControlPlane;
+use crate::rig::{ControlPlane, ESTABLISHED};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -534,7 +534,7 @@ spec:
     plane.kubectl(&[
         "wait",
         "crd/stranger.x.example.org",
-        "--for=condition=Established",
+        ESTABLISHED,
         "--timeout=60s",
     ]);
     let said = (0..50)

@@ -2,7 +2,7 @@
 
 use crate::begun::{begun, ended, until_said};
 use crate::cluster::{Cluster, flat};
-use crate::rig::ControlPlane;
+use crate::rig::{ControlPlane, ESTABLISHED};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -329,12 +329,7 @@ pub fn define(plane: &ControlPlane, group: &str, kind: &str, scope: &str, versio
     let name = format!("{singular}s.{group}");
     let definition = json!({ "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": { "name": name }, "spec": spec });
     plane.apply(&definition.to_string());
-    plane.kubectl(&[
-        "wait",
-        &format!("crd/{name}"),
-        "--for=condition=Established",
-        "--timeout=60s",
-    ]);
+    plane.kubectl(&["wait", &format!("crd/{name}"), ESTABLISHED, "--timeout=60s"]);
 }
 
 /// An operator may refuse what its definition takes, and say so in an event alone.
@@ -388,7 +383,7 @@ pub fn what_is_of_before_a_change_says_nothing(plane: &ControlPlane) {
     plane.kubectl(&[
         "wait",
         "crd/policies.x.example.org",
-        "--for=condition=Established",
+        ESTABLISHED,
         "--timeout=60s",
     ]);
     let wish = |value: u32, ready: &str| {

@@ -4,7 +4,7 @@
 use crate::cluster::Cluster;
 use crate::meanwhile::Meanwhile;
 use crate::raced::through;
-use crate::rig::ControlPlane;
+use crate::rig::{ControlPlane, ESTABLISHED};
 use serde_json::json;
 
 const INV: &str = "inv";
@@ -222,11 +222,7 @@ pub fn a_removal_that_nobody_can_judge_stops_nothing(plane: &ControlPlane) {
                   "versions": [{ "name": "v1", "served": true, "storage": true,
                                  "schema": { "openAPIV3Schema": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } } }] } });
     plane.apply(&definition.to_string());
-    plane.kubectl(&[
-        "wait",
-        "--for=condition=Established",
-        "crd/sleepers.y.example.org",
-    ]);
+    plane.kubectl(&["wait", ESTABLISHED, "crd/sleepers.y.example.org"]);
     let sleeper = "  - id: sleeper\n    kubernetes_object:\n      manifest: { apiVersion: y.example.org/v1, kind: Sleeper, metadata: \
                    { name: s, namespace: default } }\n";
     cluster.wishes(&(sleeper.to_owned() + &config_map("goes-on", "a")));

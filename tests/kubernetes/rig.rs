@@ -10,6 +10,11 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 
+/// What `kubectl wait` waits for of a definition of a kind. One that is a moment old has no
+/// conditions, and `--for=condition` takes that for an error.
+pub const ESTABLISHED: &str =
+    r#"--for=jsonpath={.status.conditions[?(@.type=="Established")].status}=True"#;
+
 /// What is running, until it is dropped.
 pub struct ControlPlane {
     programs: PathBuf,

@@ -74,13 +74,14 @@ pub fn the_operator_is_there(rig: &Rig) -> Option<Operator> {
     let folder = built()?;
     let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
     kubectl(rig, &["apply", "--server-side", "-f", &path(MANIFEST)]);
-    // It ends where its kind is not served yet.
+    // It ends where its kind is not served yet. A definition that is a moment old has no conditions,
+    // and `--for=condition` takes that for an error.
     kubectl(
         rig,
         &[
             "wait",
             "crd/mpijobs.kubeflow.org",
-            "--for=condition=established",
+            r#"--for=jsonpath={.status.conditions[?(@.type=="Established")].status}=True"#,
             "--timeout=60s",
         ],
     );

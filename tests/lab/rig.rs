@@ -97,6 +97,7 @@ impl Rig {
             .current_dir(self.folder())
             .stdin(Stdio::null());
         command
+            .env("XDG_STATE_HOME", self.folder().join(".state"))
             .env("RAILWRIGHT_LAB_DIR", self.lab_folder())
             .env("RAILWRIGHT_LAB_PORT", self.first_port.to_string());
         command

@@ -35,11 +35,9 @@ impl Scheduler {
     /// the same, without others that do so for the same reason: they would keep each other waiting
     /// for ever.
     pub(super) fn count_out_of_service_beside(&self, host: &Target) -> usize {
-        let own = self.why_it_may_serve(host);
-        let own = own.or_else(|| {
-            self.is_left_in_doubt(host)
-                .then_some(OutageCertainty::LeftInDoubt)
-        });
+        let own = self
+            .why_it_may_serve(host)
+            .or_else(|| self.doubt_of_runs(host));
         let others = self.out_of_service().into_iter();
         let others = others.filter(|other| *other != host);
         let is_like_it = |other: &&Target| own.is_some() && self.why_it_may_serve(other) == own;
@@ -47,15 +45,20 @@ impl Scheduler {
     }
 
     /// Why a host that counts as out of service may carry jobs all the same, by all that is known
-    /// of it; nothing where it may not.
+    /// of it; nothing where it may not, or nobody knows.
     fn why_it_may_serve(&self, host: &Target) -> Option<OutageCertainty> {
         match self.outside.get(host) {
+            None => self.doubt_of_runs(host),
             Some(OutageCertainty::Unknown | OutageCertainty::Certain) => None,
-            Some(why) => (!self.is_out_for_certain_by_run(host)).then_some(*why),
-            None => self
-                .is_left_in_doubt(host)
-                .then_some(OutageCertainty::LeftInDoubt),
+            Some(_) if self.is_out_by_run(host) && self.doubt_of_runs(host).is_none() => None,
+            Some(why) => Some(*why),
         }
+    }
+
+    /// Where runs left it in doubt with a step that disturbs nobody, that.
+    fn doubt_of_runs(&self, host: &Target) -> Option<OutageCertainty> {
+        let why = self.in_doubt.get(host).copied();
+        why.filter(|why| *why == OutageCertainty::LeftInDoubt && self.is_out_by_run(host))
     }
 
     /// True while this host cannot be in service. Of one that a run left in doubt nobody is sure.
@@ -68,13 +71,13 @@ impl Scheduler {
 
     /// True while this host counts by what runs did, and may be in service all the same.
     pub(super) fn is_left_in_doubt(&self, host: &Target) -> bool {
-        self.in_doubt.contains(host) && self.is_out_by_run(host)
+        self.in_doubt.contains_key(host) && self.is_out_by_run(host)
     }
 
     /// True while this host counts by what runs did, and cannot be in service: nobody has to look
     /// at it.
     pub fn is_out_for_certain_by_run(&self, host: &Target) -> bool {
-        self.is_out_by_run(host) && !self.in_doubt.contains(host)
+        self.is_out_by_run(host) && !self.in_doubt.contains_key(host)
     }
 
     /// Which they are.

@@ -223,7 +223,7 @@ proptest! {
                             let added = !account.disturbed.contains_key(&host) && !is_out;
                             account.disturbed.entry(host).or_insert(step);
                             // Those that may carry jobs all the same, for one reason, do not keep each other waiting.
-                            let may_serve = matches!(seen, Some(OutageCertainty::LeftInDoubt | OutageCertainty::TakesNoPods));
+                            let may_serve = matches!(seen, Some(OutageCertainty::LeftInDoubt | OutageCertainty::Cordoned | OutageCertainty::NotReady));
                             let counts = |certainty: &OutageCertainty| !may_serve || Some(*certainty) != seen;
                             let outside = account.outside.iter().filter(|(_, certainty)| counts(certainty)).map(|(host, _)| host);
                             let out = account.disturbed.keys().chain(&account.lost).chain(outside).collect::<BTreeSet<_>>().len();
@@ -256,8 +256,8 @@ proptest! {
             if account.looking && (running.is_empty() || luck % 3 == 0) {
                 let hosts: Vec<&Target> = steps.iter().filter_map(ScheduledStep::host).collect();
                 let some = (0..usize::from(luck % 4)).filter_map(|n| hosts.get((pick.index(steps.len()) + n) % hosts.len().max(1)));
-                let certainties = [OutageCertainty::TakesNoPods, OutageCertainty::Unknown, OutageCertainty::Certain, OutageCertainty::LeftInDoubt];
-                let some = some.enumerate().map(|(n, host)| ((*host).clone(), certainties[(n + usize::from(luck)) % 4]));
+                let certainties = [OutageCertainty::Cordoned, OutageCertainty::Unknown, OutageCertainty::Certain, OutageCertainty::NotReady, OutageCertainty::LeftInDoubt];
+                let some = some.enumerate().map(|(n, host)| ((*host).clone(), certainties[(n + usize::from(luck)) % 5]));
                 (account.looking, account.outside) = (false, some.collect());
                 let looked = Signal::Looked { out: account.outside.clone() };
                 let (next, commands) = scheduler.step(looked);

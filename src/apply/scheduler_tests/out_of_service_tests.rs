@@ -5,6 +5,7 @@ use super::{Driven, plan, skipped, waits};
 use crate::scheduler::Scheduler;
 use crate::signal::{History, Limits, Signal};
 use railwright_base::Target;
+use railwright_plan::OutageCertainty;
 use railwright_state::{NodeOutcome, Skip};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -216,7 +217,10 @@ fn hosts_that_may_be_in_service_all_the_same_are_disturbed_within_the_budget() {
         let history = History {
             done: BTreeSet::new(),
             out_of_service: left.clone(),
-            in_doubt: hosts(in_doubt),
+            in_doubt: hosts(in_doubt)
+                .into_iter()
+                .map(|host| (host, OutageCertainty::LeftInDoubt))
+                .collect(),
         };
         let unreachable = unreachable
             .iter()

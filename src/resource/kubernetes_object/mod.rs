@@ -268,15 +268,6 @@ fn is_never_removed(object: &ObjectName) -> bool {
     NEVER_REMOVED.contains(&object.kind_and_group().as_str())
 }
 
-/// True for an object with which nothing goes that others made, such as their volume with a claim:
-/// what it runs and owns itself.
-pub fn takes_only_its_own_along(object: &ObjectName) -> bool {
-    let kind = object.kind_and_group();
-    owns_nothing(object)
-        || pods::end_with(object)
-        || ["Pod.core", "Job.batch", "Service.core"].contains(&kind.as_str())
-}
-
 /// True for an object that goes at once when it is deleted, with nothing of its own to go before.
 pub fn owns_nothing(object: &ObjectName) -> bool {
     OWN_NOTHING.contains(&object.kind_and_group().as_str())

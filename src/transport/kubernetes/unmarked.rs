@@ -8,9 +8,9 @@ use super::write::new_delete_request;
 use super::write_target::WriteTarget;
 use super::{KubernetesLink, answer, performed_from_exit};
 use railwright_resource::body::read_text_at;
+use railwright_resource::kubernetes_object::owns_nothing;
 use railwright_resource::kubernetes_object::precondition::ObjectPrecondition;
 use railwright_resource::kubernetes_object::request::UNMARKED;
-use railwright_resource::kubernetes_object::takes_only_its_own_along;
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -33,8 +33,8 @@ fn find_lost_mark(sent: &Value, stored: &Value) -> Option<String> {
     None
 }
 
-/// How long what was made may take to be gone again: its pods go first.
-const GONE_LIMIT: Duration = Duration::from_secs(60);
+/// How long what was made may take to be gone again.
+const GONE_LIMIT: Duration = Duration::from_secs(20);
 
 /// What has become of something that was stored without a mark of ours.
 pub(super) enum UnmarkedFate {
@@ -96,21 +96,25 @@ impl KubernetesLink {
         }
     }
 
-    /// Deletes this very object, where nothing goes along that others made.
+    /// Deletes this very object, where nothing goes along: controllers take what others made and fits
+    /// for the object's own.
     async fn delete_made(&self, place: &WriteTarget<'_>, made: &Value) -> UnmarkedFate {
         let uid = read_text_at(made, "/metadata/uid").unwrap_or_default();
-        if uid.is_empty() || !takes_only_its_own_along(place.object) {
+        if uid.is_empty() || !owns_nothing(place.object) {
             return UnmarkedFate::Stands;
         }
         let call = new_delete_request(place, &json!({ "uid": uid }));
-        match self.change(&call).await {
-            Ok(reply) if matches!(reply.status, 200 | 202) || reply.is_not_found() => {}
-            _ => return UnmarkedFate::Stands,
-        }
+        // An answer that got lost leaves what the object says itself.
+        let (limit, otherwise) = match self.change(&call).await {
+            Ok(reply) if matches!(reply.status, 200 | 202) || reply.is_not_found() => {
+                (GONE_LIMIT, UnmarkedFate::Ends)
+            }
+            _ => (Duration::ZERO, UnmarkedFate::Stands),
+        };
         let made = ObjectPrecondition::of(made);
-        match self.wait_until_gone(place, &made, GONE_LIMIT).await {
+        match self.wait_until_gone(place, &made, limit).await {
             Ok(()) => UnmarkedFate::TakenBack,
-            Err(_) => UnmarkedFate::Ends,
+            Err(_) => otherwise,
         }
     }
 
@@ -159,7 +163,7 @@ mod tests {
             ("ConfigMap", "configmaps", false, 1, "it was taken back"),
             ("ConfigMap", "configmaps", true, UNMARKED, "is there still"),
             ("Namespace", "namespaces", false, UNMARKED, "it stands"),
-            // With it may go a volume of others.
+            // With them may go a volume of others, and endpoints that others wrote.
             (
                 "PersistentVolumeClaim",
                 "persistentvolumeclaims",
@@ -167,6 +171,7 @@ mod tests {
                 UNMARKED,
                 "it stands",
             ),
+            ("Service", "services", false, UNMARKED, "it stands"),
         ] {
             let named = |metadata: Value| {
                 let mut object = json!({ "apiVersion": "v1", "kind": kind, "metadata": metadata });
