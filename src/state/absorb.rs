@@ -73,7 +73,7 @@ impl RunStatus {
         }
         for host in self.behind(after) {
             let lineage = state.lineages.entry(host).or_default();
-            lineage.note_behind(&self.by());
+            lineage.note_behind(&self.by(), self.sequence);
         }
     }
 

@@ -53,10 +53,11 @@ pub struct LatestWrite {
     /// How far that is known.
     #[serde(default, skip_serializing_if = "WriteStatus::is_done")]
     pub status: WriteStatus,
-    /// More is remembered than it says: the run was killed before the next, or somebody decided
-    /// something on this side.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub is_behind: bool,
+    /// The record of the run's journal up to which more is remembered than it says: the run was
+    /// killed before the next write, or somebody decided something on this side. 0 where it says
+    /// all.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub behind: u64,
 }
 
 /// What is known of a write, by who remembers it.
@@ -77,9 +78,13 @@ impl LatestWrite {
             by,
             serial,
             status,
-            is_behind: false,
+            behind: 0,
         }
     }
+}
+
+fn is_zero(sequence: &u64) -> bool {
+    *sequence == 0
 }
 
 impl WriteStatus {
@@ -138,14 +143,14 @@ impl Lineage {
         self.add(LatestWrite::new(by.clone(), serial, WriteStatus::Tried));
     }
 
-    /// More is remembered, by this part of a run, than any record says. What others write without
-    /// it does not follow from here; what the same part writes does, and it may still live where
-    /// this is a copy of its folder.
-    pub fn note_behind(&mut self, by: &RunPart) {
+    /// More is remembered, by this part of a run up to this record of its journal, than any record
+    /// of the target says. What others write without it does not follow from here; what the same
+    /// part writes does, and it may still live where this is a copy of its folder.
+    pub fn note_behind(&mut self, by: &RunPart, sequence: u64) {
         match self.0.last_mut().filter(|latest| latest.by == *by) {
-            Some(latest) => latest.is_behind = true,
+            Some(latest) => latest.behind = sequence,
             None => self.add(LatestWrite {
-                is_behind: true,
+                behind: sequence,
                 ..LatestWrite::new(by.clone(), self.serial(), WriteStatus::Tried)
             }),
         }
@@ -180,9 +185,10 @@ impl Lineage {
 
     /// Whether whoever wrote this knew all that is remembered with that write.
     fn knows(&self, remembered: &LatestWrite) -> bool {
-        let mut writes = self.0.iter();
-        let is_later = writes.any(|own| own.by == remembered.by && own.serial > remembered.serial);
-        is_later || !remembered.is_behind && self.has(remembered)
+        self.0.iter().any(|own| {
+            let is_as_late = own.serial == remembered.serial && own.behind >= remembered.behind;
+            own.by == remembered.by && (own.serial > remembered.serial || is_as_late)
+        })
     }
 
     fn has(&self, write: &LatestWrite) -> bool {
@@ -236,7 +242,7 @@ mod tests {
         let stood = [("a", 2), ("b", 5)];
         let after = |writes: &[(&str, u64)]| lineage(&[&stood, writes].concat());
         let (mut killed, mut tried) = (after(&[]), after(&[]));
-        killed.note_behind(&RunPart::of("c"));
+        killed.note_behind(&RunPart::of("c"), 9);
         tried.note_tried(&RunPart::of("c"), 6);
         for (record, of_killed, of_tried) in [
             (lineage(&[("a", 2)]), Descent::PutBack, Descent::PutBack),
@@ -263,7 +269,7 @@ mod tests {
             Descent::PutBack,
             "it is known to have stood there"
         );
-        tried.note_behind(&RunPart::of("c"));
+        tried.note_behind(&RunPart::of("c"), 9);
         assert_eq!(
             after(&[]).descent_from(&tried),
             Descent::PutBack,
@@ -273,6 +279,13 @@ mod tests {
             after(&[("c", 6), ("d", 7)]).descent_from(&tried),
             Descent::Forked
         );
+        // Who went on with the same journal knew it; a copy of before did not.
+        for (behind, descent) in [(9, Descent::Later), (8, Descent::Forked)] {
+            let mut went_on = after(&[("c", 6)]);
+            went_on.note_behind(&RunPart::of("c"), behind);
+            went_on.note(&RunPart::of("d"), 7);
+            assert_eq!(went_on.descent_from(&tried), descent);
+        }
         tried.note(&RunPart::of("c"), 7);
         assert_eq!(
             after(&[("c", 7), ("d", 8)]).descent_from(&tried),

@@ -90,7 +90,7 @@ pub fn forget_resources(
     for address in addresses {
         state.last_applied.resources.remove(address);
         if let Some(lineage) = state.lineages.get_mut(&*address.target.name) {
-            lineage.note_behind(&by);
+            lineage.note_behind(&by, 1);
         }
     }
     state.store(folder)?;

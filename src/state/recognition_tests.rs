@@ -111,7 +111,7 @@ fn a_host_that_was_put_back_says_what_is_there_again() {
         if !stood {
             *lineage = earlier.read().unwrap().lineage();
         }
-        lineage.note_behind(&RunPart::of("r3"));
+        lineage.note_behind(&RunPart::of("r3"), 1);
         assert_eq!(
             (
                 state.recognize("att", &seen(&earlier, None)).warnings.len(),
@@ -459,7 +459,7 @@ fn a_record_that_does_not_follow_from_what_is_remembered_is_refused_until_both_a
             Descent::Later,
             "the other folder goes on from there"
         );
-        remembered.note_behind(&theirs.by());
+        remembered.note_behind(&theirs.by(), 1);
         assert_eq!(
             together.lineage().descent_from(&remembered),
             Descent::Forked,

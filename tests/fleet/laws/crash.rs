@@ -317,6 +317,19 @@ fn a_gate_that_was_passed_without_a_host_is_passed_again() {
     assert_eq!(held, Ok(Held::Yes));
 }
 
+/// The resumed part writes a host's record and dies before its journal says so: whoever goes on
+/// then takes that record for one that follows from what it remembers.
+#[test]
+fn a_record_of_a_part_that_died_right_after_it_is_gone_on_from() {
+    let line = r#"{"hosts":[0,0],"wishes":[{"what":0,"form":false,"after":[]},
+        {"what":10,"form":false,"after":[]},{"what":11,"form":false,"after":[]},
+        {"what":13,"form":false,"after":[]}],"dropped":[],"max_unavailable":2,"canary":2,
+        "faults":[],"crash":[62,false],"leaf":[{"mtu":9100,"up":null,"lossless":false}]}"#;
+    let case: Case = serde_json::from_str(line).unwrap();
+    let held = runtime().block_on(two_crashes_are_as_none(&case));
+    assert_eq!(held, Ok(Held::Yes));
+}
+
 #[test]
 fn law_3_holds_with_others_at_work() {
     let freedom = Freedom {
