@@ -60,17 +60,19 @@ programs_of() {
     esac
   done
 }
-# Runs programs from the folders of their crates, one after the other; 1 where one did not end well.
+# Runs programs from the folders of their crates, one after the other, all within a limit in seconds; 1 where one did not end well.
 run_programs() {
-  local limit=$1 program name folder left=0 ended root=$PWD
+  local end=$((SECONDS + $1)) program name folder left=0 ended root=$PWD rest
   shift
   for program in "$@"; do
     name=${program##*/}
     name=${name%-*}
     folder=$PWD
     case $name in railwright_*) folder=$PWD/src/${name#railwright_} ;; esac
+    rest=$((end - SECONDS))
+    [ "$rest" -gt 0 ] || rest=1
     ended=0
-    (cd "$folder" && CARGO_MANIFEST_DIR=$folder INSTA_WORKSPACE_ROOT=$root exec timeout --kill-after=30 "$limit" "$program") || ended=$?
+    (cd "$folder" && CARGO_MANIFEST_DIR=$folder INSTA_WORKSPACE_ROOT=$root exec timeout --kill-after=30 "$rest" "$program") || ended=$?
     # One that hung says most.
     case $ended in 0) ;; 124 | 137) left=$ended ;; *) [ "$left" -ne 0 ] || left=1 ;; esac
   done
@@ -121,7 +123,11 @@ for main in tests/*/main.rs; do
   name=$(basename "$(dirname "$main")")
   case " $apart " in *" $name "*) ;; *) rest+=("$name") ;; esac
 done
-lane crates "${rest[@]}" &
+{
+  left=0
+  suite crates 1200 || left=1
+  lane "${rest[@]}" && [ "$left" -eq 0 ]
+} &
 second=$!
 echo "== control plane"
 began=$SECONDS

@@ -10,7 +10,7 @@ use super::preflight::{connect_target, read_record};
 use super::shared::RunContext;
 use railwright_base::mutex::lock_ignoring_poison;
 use railwright_base::text::one_line;
-use railwright_base::{Target, TargetKind, nodeset};
+use railwright_base::{Target, TargetKind};
 use railwright_observe::crowd;
 use railwright_plan::{Unavailability, Unavailable};
 use railwright_resource::Read;
@@ -67,11 +67,12 @@ impl Lookout {
     pub fn out(&self) -> BTreeMap<Target, Unavailability> {
         let seen = lock_ignoring_poison(&self.0);
         let mut out = seen.silent.clone();
-        for Unavailable { hosts, why } in &seen.of_nodes {
-            for host in nodeset::expand_node_set(hosts).unwrap_or_default() {
-                let known = out.entry(Target::host(host)).or_insert_with(|| why.clone());
-                if known.certainty() < why.certainty() {
-                    *known = why.clone();
+        for some in &seen.of_nodes {
+            for host in some.names() {
+                let known = out.entry(Target::host(host));
+                let known = known.or_insert_with(|| some.why.clone());
+                if known.certainty() < some.why.certainty() {
+                    *known = some.why.clone();
                 }
             }
         }

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 ///
 /// The machines are bare: no RDMA packages, no compiler; both come from a signed repository that
 /// the lab serves to them. Their ConnectX-6 is make-believe: a kernel module above Soft-RoCE that
-/// keeps all settings and enforces none. Everything lies in .lab (RAILWRIGHT_LAB_DIR); ports count
+/// keeps all settings and enforces none. Its files lie in .lab (RAILWRIGHT_LAB_DIR); ports count
 /// from 27200 (RAILWRIGHT_LAB_PORT).
 #[derive(Debug, Args)]
 pub struct Lab {

@@ -27,6 +27,19 @@ fn room(hosts: &[&str]) -> Room {
     room
 }
 
+/// A file, which disturbs nobody, and then the kernel parameter.
+fn room_with_harmless_step(hosts: &[&str]) -> Room {
+    let mut room = Room::of(hosts)
+        .wish("file", json!({ "path": "/etc/x", "content": "one\n" }), &[])
+        .wish(
+            "kernel_parameter",
+            json!({ "parameter": "iommu", "value": "pt" }),
+            &["file/%2Fetc%2Fx"],
+        );
+    room.rollout.max_unavailable = 1;
+    room
+}
+
 fn codes(outcome: &ApplyOutcome) -> Vec<&str> {
     outcome
         .problems
@@ -1114,14 +1127,7 @@ async fn a_cordoned_node_is_not_disturbed_beside_one_that_is_not_ready() {
 #[tokio::test(start_paused = true)]
 async fn a_host_in_doubt_is_not_disturbed_while_another_is_cordoned() {
     for goes_on in [true, false] {
-        let mut room = Room::of(&["a", "b"])
-            .wish("file", json!({ "path": "/etc/x", "content": "one\n" }), &[])
-            .wish(
-                "kernel_parameter",
-                json!({ "parameter": "iommu", "value": "pt" }),
-                &["file/%2Fetc%2Fx"],
-            );
-        room.rollout.max_unavailable = 1;
+        let mut room = room_with_harmless_step(&["a", "b"]);
         let nodes = Nodes::beside(&mut room);
         room.fault("a", "write_file", SimulatedTrouble::Fails);
         run(&room).await;
@@ -1220,19 +1226,8 @@ async fn a_node_that_another_part_of_the_same_run_cordoned_counts() {
 /// A disk was full, say, so a step that disturbs nobody failed on three hosts at once. They carry
 /// jobs still.
 async fn room_with_hosts_in_doubt() -> Room {
-    let after = ["file/%2Fetc%2Fx"];
-    let mut room = Room::of(&["a", "b", "c", "d"])
-        .wish("file", json!({ "path": "/etc/x", "content": "one\n" }), &[])
-        .wish(
-            "kernel_parameter",
-            json!({ "parameter": "iommu", "value": "pt" }),
-            &after,
-        );
-    (
-        room.rollout.max_unavailable,
-        room.rollout.batches,
-        room.context.patience.parallel,
-    ) = (1, vec![3], 3);
+    let mut room = room_with_harmless_step(&["a", "b", "c", "d"]);
+    (room.rollout.batches, room.context.patience.parallel) = (vec![3], 3);
     ["b", "c", "d"]
         .iter()
         .for_each(|host| room.fault(host, "write_file", SimulatedTrouble::Fails));
@@ -1292,14 +1287,7 @@ async fn a_host_in_doubt_that_is_down_by_now_uses_up_the_budget() {
 #[tokio::test(start_paused = true)]
 async fn a_host_that_an_earlier_run_disturbed_is_out_for_certain_beside_one_in_doubt() {
     for goes_on in [true, false] {
-        let mut room = Room::of(&["a", "b"])
-            .wish("file", json!({ "path": "/etc/x", "content": "one\n" }), &[])
-            .wish(
-                "kernel_parameter",
-                json!({ "parameter": "iommu", "value": "pt" }),
-                &["file/%2Fetc%2Fx"],
-            );
-        room.rollout.max_unavailable = 1;
+        let room = room_with_harmless_step(&["a", "b"]);
         room.fault("a", "reboot", SimulatedTrouble::OldKernel);
         room.fault("b", "write_file", SimulatedTrouble::Fails);
         assert_ne!(

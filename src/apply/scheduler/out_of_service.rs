@@ -22,15 +22,6 @@ pub(super) enum OutageCheckState {
 }
 
 impl Scheduler {
-    /// Hosts that count as out of service now.
-    pub fn count_out_of_service(&self) -> usize {
-        let lost = self.lost.iter();
-        let lost = lost.filter(|host| !self.disturbed.contains_key(host));
-        let outside = self.outside.keys();
-        let outside = outside.filter(|host| !self.is_out_by_run(host));
-        self.disturbed.len() + lost.count() + outside.count()
-    }
-
     /// Hosts that count as out of service now, beside this one. Of a host that may carry jobs all
     /// the same, without others that do so for the same reason: they would keep each other waiting
     /// for ever.
@@ -80,7 +71,7 @@ impl Scheduler {
         self.is_out_by_run(host) && !self.in_doubt.contains_key(host)
     }
 
-    /// Which they are.
+    /// Hosts that count as out of service now.
     pub fn out_of_service(&self) -> BTreeSet<&Target> {
         self.lost
             .iter()

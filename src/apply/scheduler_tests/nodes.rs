@@ -35,7 +35,7 @@ fn a_host_whose_node_was_emptied_is_out_until_it_is_given_back() {
         "the gate has proven it, though not b"
     );
     assert_eq!(
-        run.scheduler.count_out_of_service(),
+        run.scheduler.out_of_service().len(),
         1,
         "no pods are put on it yet"
     );
@@ -44,7 +44,7 @@ fn a_host_whose_node_was_emptied_is_out_until_it_is_given_back() {
     assert_eq!(run.done("b").asked(), "gate(a,b)");
     assert_eq!(run.answer("gate", &["a", "b"], true).asked(), "back-b");
     assert_eq!(run.done("back-b").asked(), "end");
-    assert_eq!(run.scheduler.count_out_of_service(), 0);
+    assert_eq!(run.scheduler.out_of_service().len(), 0);
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn what_a_gate_has_proven_is_given_back_whatever_stops_the_rest() {
     assert_eq!(run.answer("gate", &["a"], true).asked(), "back-a");
     assert_eq!(run.done("back-a").asked(), "end");
     assert_eq!(
-        (run.outcome("drain-b"), run.scheduler.count_out_of_service()),
+        (run.outcome("drain-b"), run.scheduler.out_of_service().len()),
         (
             NodeOutcome::Skipped {
                 because: Skip::Deadline
@@ -85,7 +85,7 @@ fn what_no_gate_has_proven_is_not_given_back() {
         "end",
         "a canary that is lost leaves nothing to prove"
     );
-    assert_eq!(run.scheduler.count_out_of_service(), 2);
+    assert_eq!(run.scheduler.out_of_service().len(), 2);
 }
 
 #[test]

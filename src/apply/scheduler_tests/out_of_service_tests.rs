@@ -63,7 +63,7 @@ fn going_on(rebooted: &[&str]) -> Driven {
 fn a_power_cycle_takes_no_slot_and_its_host_is_out_until_a_gate_has_passed() {
     let mut run = going_on(&["a", "b", "c"]);
     assert_eq!(
-        (run.asked().as_str(), run.scheduler.count_out_of_service()),
+        (run.asked().as_str(), run.scheduler.out_of_service().len()),
         ("ap", 3),
         "three are out by hand, and one may be"
     );
@@ -77,12 +77,12 @@ fn a_power_cycle_takes_no_slot_and_its_host_is_out_until_a_gate_has_passed() {
     run.done("bp").done("cp").done("bf");
     assert_eq!(run.done("cf").asked(), "g3(b,c)");
     assert_eq!(run.answer("g3", &["b", "c"], true).asked(), "end");
-    assert_eq!(run.scheduler.count_out_of_service(), 0);
+    assert_eq!(run.scheduler.out_of_service().len(), 0);
     let mut unseen = going_on(&["b"]);
     assert_eq!(
         (
-            unseen.scheduler.count_out_of_service(),
-            unseen.went_out("ap").scheduler.count_out_of_service()
+            unseen.scheduler.out_of_service().len(),
+            unseen.went_out("ap").scheduler.out_of_service().len()
         ),
         (1, 2),
         "it went out by hand under the run"
@@ -103,7 +103,7 @@ fn whoever_waits_for_a_power_cycle_keeps_only_itself_waiting_unless_it_is_a_cana
     assert_eq!(run.asked(), "bp cp", "the gate has nobody to prove");
     run.done("bp").finish("cp", waits());
     assert_eq!(
-        (run.asked().as_str(), run.scheduler.count_out_of_service()),
+        (run.asked().as_str(), run.scheduler.out_of_service().len()),
         ("end", 1)
     );
     assert_eq!(
@@ -163,7 +163,7 @@ fn who_else_is_out_of_service_is_asked_before_one_more_host_is_disturbed() {
     let mut run = begun();
     assert_eq!(run.looked(&["z"]).asked(), "end");
     assert_eq!(
-        (run.outcome("b1"), run.scheduler.count_out_of_service()),
+        (run.outcome("b1"), run.scheduler.out_of_service().len()),
         (skipped(Skip::Budget), 1)
     );
     assert_eq!(
@@ -242,7 +242,7 @@ fn hosts_that_may_be_in_service_all_the_same_are_disturbed_within_the_budget() {
     assert_eq!(
         (
             run.done("a1").asked().as_str(),
-            run.scheduler.count_out_of_service()
+            run.scheduler.out_of_service().len()
         ),
         ("g0(a)", 3)
     );
@@ -306,7 +306,7 @@ fn what_an_earlier_run_left_out_of_service_is_proven_first_though_it_has_no_step
     };
     let mut run = begun();
     assert_eq!(
-        (run.asked().as_str(), run.scheduler.count_out_of_service()),
+        (run.asked().as_str(), run.scheduler.out_of_service().len()),
         ("g0(a)", 2)
     );
     assert_eq!(run.answer("g0", &["a"], false).asked(), "end");
@@ -319,7 +319,7 @@ fn what_an_earlier_run_left_out_of_service_is_proven_first_though_it_has_no_step
     let mut run = begun();
     assert_eq!(run.answer("g0", &["a"], true).asked(), "b1");
     assert_eq!(
-        run.scheduler.count_out_of_service(),
+        run.scheduler.out_of_service().len(),
         2,
         "nobody proves z in this run"
     );

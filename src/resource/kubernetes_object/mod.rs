@@ -67,6 +67,8 @@ pub struct KubernetesObject;
 const OBJECT: &str = "object";
 /// The attribute that says whether it has come to what it is for.
 const READY: &str = "ready";
+/// Removing one of these takes everything below it along, ours or not: `kubectl apply --prune`
+/// leaves them as well.
 const NEVER_REMOVED: [&str; 2] = [
     "Namespace.core",
     "CustomResourceDefinition.apiextensions.k8s.io",
@@ -262,8 +264,7 @@ pub fn list_manifest_fields(wish: &DesiredResource) -> Vec<(String, Value)> {
         .collect()
 }
 
-/// True for an object with which goes everything below it, ours or not: `kubectl apply --prune`
-/// leaves it as well.
+/// True for an object of a kind that is never removed.
 fn is_never_removed(object: &ObjectName) -> bool {
     NEVER_REMOVED.contains(&object.kind_and_group().as_str())
 }
