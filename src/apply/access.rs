@@ -8,7 +8,7 @@
 use super::context::Context;
 use super::trouble::NextCommands;
 use railwright_base::text::{format_count, one_line};
-use railwright_base::{Diagnostic, Target};
+use railwright_base::{Diagnostic, Reason, Target};
 use railwright_plan::{AttributeDifference, Member, NodeKind, Plan, PlanNode};
 use railwright_resource::helm_release::rights;
 use railwright_resource::kubernetes_object::access::{
@@ -73,7 +73,7 @@ pub async fn check_access_rights(
     let lacking = build_rbac_rules(lacking.into_iter().map(|right| (right, String::new())));
     Ok(AccessCheckOutcome {
         refusal: (!lacking.is_empty()).then(|| report_missing_rights(&lacking, target, plan)),
-        warning: unanswered.map(|reason| report_unknown_rights(&reason, target)),
+        warning: unanswered.map(|reason| report_unknown_rights(reason.as_words(), target)),
     })
 }
 
@@ -271,7 +271,7 @@ async fn list_keeper_rights(
 async fn find_missing_rights(
     rights: &BTreeSet<Right>,
     reader: &Reader,
-) -> Result<(BTreeSet<Right>, Option<String>), TransportError> {
+) -> Result<(BTreeSet<Right>, Option<Reason>), TransportError> {
     let whole: BTreeSet<Right> = rights.iter().map(|right| right.clone().of_all()).collect();
     let of_whole = query_access_reviews(&whole, reader).await?;
     let (mut lacking, mut named) = (BTreeSet::new(), BTreeSet::new());
@@ -299,7 +299,7 @@ async fn find_missing_rights(
 async fn query_access_reviews(
     rights: &BTreeSet<Right>,
     reader: &Reader,
-) -> Result<BTreeMap<Right, Result<bool, String>>, TransportError> {
+) -> Result<BTreeMap<Right, Result<bool, Reason>>, TransportError> {
     if rights.is_empty() {
         return Ok(BTreeMap::new());
     }
@@ -313,7 +313,7 @@ async fn query_access_reviews(
         let allowed = match answers.output(question) {
             Ok((0, _)) => Ok(true),
             Ok((REFUSED, _)) => Ok(false),
-            Ok((_, out)) => Err(one_line(out, 200)),
+            Ok((_, out)) => Err(one_line(out, 200).into()),
             Err(reason) => Err(reason),
         };
         reviews.insert(right.clone(), allowed);

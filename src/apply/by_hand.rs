@@ -9,7 +9,7 @@ use super::reboot::{boot_id, collect_earlier_members, list_differing_members, wa
 use super::shared::RunContext;
 use super::trouble::{self, NextCommands};
 use super::unready::Unready;
-use railwright_base::{Diagnostic, Target};
+use railwright_base::{Diagnostic, Reason, Target};
 use railwright_plan::by_hand::is_by_hand;
 use railwright_plan::{Member, OutageCause};
 use railwright_resource::Read;
@@ -114,7 +114,7 @@ async fn check_power_cycle(shared: &RunContext, n: usize, host: &str) -> Finish 
         Box::pin(async {
             match still_open(shared, host, &members, &wanted).await {
                 Ok(open) => assess_power_cycle(shared, n, host, open, was_made),
-                Err(error) => Err(error.to_string()),
+                Err(error) => Err(error.to_string().into()),
             }
         })
     });
@@ -131,7 +131,7 @@ fn assess_power_cycle(
     host: &str,
     open: Open,
     was_made: bool,
-) -> Result<Finish, String> {
+) -> Result<Finish, Reason> {
     match open {
         Open::Nothing => Ok(finish_power_cycle(shared, host, was_made)),
         Open::Waits(_) if !was_made => Ok(Finish::of(NodeOutcome::Held {
@@ -155,7 +155,7 @@ fn assess_power_cycle(
                 problem,
             ))
         }
-        Open::Differs(what) => Err(what),
+        Open::Differs(what) => Err(what.into()),
     }
 }
 

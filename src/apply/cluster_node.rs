@@ -6,7 +6,7 @@ use super::context::RunEvent;
 use super::shared::RunContext;
 use super::trouble;
 use railwright_base::text::one_line;
-use railwright_base::{Diagnostic, Digest, Target};
+use railwright_base::{Diagnostic, Digest, Reason, Target};
 use railwright_plan::NodeKind;
 use railwright_resource::complaint::find_failure_message;
 use railwright_resource::kubernetes_object::nodes::{NodeNow, PodNow};
@@ -120,7 +120,7 @@ impl<'a> NodeStep<'a> {
     }
 
     /// How the node is; nothing where the cluster has none of this name.
-    pub async fn now(&self) -> Result<Option<NodeNow>, String> {
+    pub async fn now(&self) -> Result<Option<NodeNow>, Reason> {
         let object = ObjectName {
             api_version: "v1".to_owned(),
             kind: "Node".to_owned(),
@@ -130,26 +130,26 @@ impl<'a> NodeStep<'a> {
         match self.read(KubernetesRead::Object(object)).await? {
             (0, text) => serde_json::from_str(&text)
                 .map(|node| Some(NodeNow::of(&node)))
-                .map_err(|_| "its answer is no node".to_owned()),
+                .map_err(|_| "its answer is no node".into()),
             (ABSENT, _) => Ok(None),
-            (_, why) => Err(one_line(&why, 200)),
+            (_, why) => Err(one_line(&why, 200).into()),
         }
     }
 
     /// The pods that are on it.
-    pub async fn pods(&self) -> Result<Vec<PodNow>, String> {
+    pub async fn pods(&self) -> Result<Vec<PodNow>, Reason> {
         match self
             .read(KubernetesRead::PodsOn(self.node.to_owned()))
             .await?
         {
             (0, text) => {
-                serde_json::from_str(&text).map_err(|_| "its answer is no list of pods".to_owned())
+                serde_json::from_str(&text).map_err(|_| "its answer is no list of pods".into())
             }
-            (_, why) => Err(one_line(&why, 200)),
+            (_, why) => Err(one_line(&why, 200).into()),
         }
     }
 
-    async fn read(&self, read: KubernetesRead) -> Result<(i32, String), String> {
+    async fn read(&self, read: KubernetesRead) -> Result<(i32, String), Reason> {
         let writer = self.writer.as_ref().ok_or("there is no connection")?;
         let read = Read::Kubernetes(read);
         let answers = writer
@@ -163,7 +163,7 @@ impl<'a> NodeStep<'a> {
     }
 
     /// Has an action done, and journals it; why it was not done otherwise.
-    pub async fn perform(&self, action: Action) -> Result<(), String> {
+    pub async fn perform(&self, action: Action) -> Result<(), Reason> {
         let (node, word) = (self.id.clone(), action.word());
         (self.shared.sink)(RunEvent::ActionStarted {
             node: node.clone(),
@@ -189,9 +189,9 @@ impl<'a> NodeStep<'a> {
         });
         match performed {
             ExecutionOutcome::Ended { code: 0, .. } => Ok(()),
-            ExecutionOutcome::Ended { stderr, .. } => {
-                Err(find_failure_message(&stderr).unwrap_or_else(|| format!("{word} was refused")))
-            }
+            ExecutionOutcome::Ended { stderr, .. } => Err(find_failure_message(&stderr)
+                .unwrap_or_else(|| format!("{word} was refused"))
+                .into()),
             ExecutionOutcome::Unknown { reason } => Err(reason),
         }
     }
@@ -200,7 +200,7 @@ impl<'a> NodeStep<'a> {
     pub async fn ask(&self, action: &Action) -> ExecutionOutcome {
         let Some(writer) = &self.writer else {
             return ExecutionOutcome::Unknown {
-                reason: "there is no connection".to_owned(),
+                reason: "there is no connection".into(),
             };
         };
         let token = format!(
@@ -212,19 +212,19 @@ impl<'a> NodeStep<'a> {
         match writer.perform(action, &token).await {
             Ok(performed) => performed,
             Err(error) => ExecutionOutcome::Unknown {
-                reason: error.one_line(),
+                reason: error.one_line().into(),
             },
         }
     }
 
     /// What the cluster refused, or did not say.
-    pub fn unreadable(&self, reason: &str) -> Halt {
+    pub fn unreadable(&self, reason: &Reason) -> Halt {
         let problem = Diagnostic::error(
             "RW0651",
             format!(
                 "the cluster did not do what is due on its node {}: {}",
                 self.node,
-                one_line(reason, 600)
+                one_line(reason.as_words(), 600)
             ),
         )
         .on(self.id.clone())
@@ -242,7 +242,7 @@ impl<'a> NodeStep<'a> {
         ));
         halt_with_problem(
             NodeOutcome::Failed {
-                reason: one_line(reason, 200),
+                reason: one_line(reason.as_words(), 200),
             },
             problem,
         )

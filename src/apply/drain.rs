@@ -6,8 +6,8 @@
 use super::change::{Finish, compare_before_drain};
 use super::cluster_node::{Halt, NodeStep, halt_with_problem};
 use super::trouble::NextCommands;
-use railwright_base::Diagnostic;
 use railwright_base::text::{format_count, format_duration, one_line};
+use railwright_base::{Diagnostic, Reason};
 use railwright_plan::DrainPolicy;
 use railwright_resource::Action;
 use railwright_resource::complaint::find_failure_message;
@@ -86,13 +86,10 @@ async fn cordon_and_empty_node(step: &mut NodeStep<'_>) -> Result<DrainedNode, H
             lost: None,
         });
     };
-    let policy = step
-        .shared
-        .plan
-        .rollout
-        .drain
-        .clone()
-        .ok_or_else(|| step.unreadable("the plan does not say how nodes are emptied"))?;
+    let policy =
+        step.shared.plan.rollout.drain.clone().ok_or_else(|| {
+            step.unreadable(&"the plan does not say how nodes are emptied".into())
+        })?;
     compare_before_drain(step.shared, step.n).await?;
     step.intend().await?;
     if now.schedulable {
@@ -209,7 +206,7 @@ pub(super) struct NodePodsSnapshot {
 }
 
 /// The node is read last, so that no pod was put on one that is empty.
-pub(super) async fn observe_node_pods(step: &NodeStep<'_>) -> Result<NodePodsSnapshot, String> {
+pub(super) async fn observe_node_pods(step: &NodeStep<'_>) -> Result<NodePodsSnapshot, Reason> {
     let (mut open, mut lost, mut disturbed) = (Vec::new(), Vec::new(), Vec::new());
     for pod in step.pods().await? {
         if pod.keeps_devices() {
@@ -288,7 +285,7 @@ async fn evict_pods(step: &NodeStep<'_>, open: &[PodNow], end: &clock::Deadline)
             ExecutionOutcome::Ended { stderr, .. } => {
                 find_failure_message(&stderr).unwrap_or_else(|| "the API server refused".to_owned())
             }
-            ExecutionOutcome::Unknown { reason } => reason,
+            ExecutionOutcome::Unknown { reason } => reason.to_string(),
         };
         kept.insert(pod.uid.clone(), one_line(&why, 200));
     }

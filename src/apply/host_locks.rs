@@ -7,7 +7,7 @@ use super::preflight::{HostNow, connect_target};
 use super::running_steps::Busy;
 use super::trouble::{self, LockedTarget, NextCommands};
 use super::unready::Unready;
-use railwright_base::{Diagnostic, TargetKind};
+use railwright_base::{Diagnostic, Reason, TargetKind};
 use railwright_observe::crowd;
 use railwright_state::{ClusterLock, LockHolder};
 use railwright_system::identity::ProcessLiveness;
@@ -159,7 +159,7 @@ pub(super) async fn take_lock(
                 None => number = seen.saturating_add(1),
             },
             LockOutcome::Impossible(why) => return Err(not_lockable(of, &why, context)),
-            LockOutcome::Unknown(reason) => return Err(lock_unknown(reason)),
+            LockOutcome::Unknown(reason) => return Err(lock_unknown(reason.into())),
         }
     }
     let why = "it is taken and let go by others all the time";
@@ -203,11 +203,11 @@ async fn steal_lock(
         StealOutcome::Free | StealOutcome::Other(_) => Ok(false),
         StealOutcome::Alive(age_s) => Err(lock_refused(of, HeldLock { age_s, ..held }, context)),
         StealOutcome::Impossible(why) => Err(not_lockable(of, &why, context)),
-        StealOutcome::Unknown(reason) => Err(lock_unknown(reason)),
+        StealOutcome::Unknown(reason) => Err(lock_unknown(reason.into())),
     }
 }
 
-fn lock_unknown(reason: String) -> NotLocked {
+fn lock_unknown(reason: Reason) -> NotLocked {
     NotLocked::Unready(Unready::Unfit(format!(
         "whether its lock was taken is not known: {reason}"
     )))

@@ -162,7 +162,7 @@ async fn read_host_lock(host: &str, context: &Context) -> HostLock {
         ))),
         Ok(Ok(None)) => HostLock::Free,
         Ok(Err(reason)) => HostLock::Unknown {
-            reason: one_line(&reason, 200),
+            reason: one_line(reason.as_words(), 200),
         },
         Err(error) => HostLock::Unknown {
             reason: error.one_line(),

@@ -30,7 +30,7 @@ pub(super) async fn confirm_empty(shared: &RunContext, n: usize) -> Result<(), B
         Err(Halt::Over(finish)) if matches!(finish.outcome, NodeOutcome::LockLost { .. }) => {
             return Err(finish);
         }
-        Err(_) => Err("the cluster is not reached".to_owned()),
+        Err(_) => Err("the cluster is not reached".into()),
         Ok(()) => observe_node_pods(&step).await,
     };
     let words = match looked {

@@ -38,6 +38,8 @@ pub(super) struct Lookout(Mutex<ExternalOutageState>);
 struct ExternalOutageState {
     /// Hosts that did not answer, that another run has, or that it left.
     silent: BTreeMap<Target, Unavailability>,
+    /// Hosts that answered, and whose own records say that a run left them out of service.
+    left_out: BTreeSet<Target>,
     /// Hosts whose nodes are out of service, as the cluster said last.
     of_nodes: Vec<Unavailable>,
     /// Power cycles by hand, by the numbers of their steps, that were made since this part of the
@@ -77,6 +79,25 @@ impl Lookout {
             }
         }
         out
+    }
+
+    /// Hosts that may carry jobs, whatever runs did to them: their records say of no outage, or their
+    /// nodes of no cordon of a run.
+    pub fn may_serve(&self, shared: &RunContext) -> BTreeSet<Target> {
+        let seen = lock_ignoring_poison(&self.0);
+        let by_runs = |some: &&Unavailable| matches!(some.why, Unavailability::LeftCordoned { .. });
+        let cordoned: BTreeSet<String> = (seen.of_nodes.iter().filter(by_runs))
+            .flat_map(Unavailable::names)
+            .collect();
+        let nodes: BTreeSet<&Target> = shared.context.nodes.values().collect();
+        let hosts = shared.context.hosts.values().map(|access| access.target());
+        let hosts = hosts.filter(|host| host.kind == TargetKind::Host);
+        hosts
+            .filter(|host| {
+                let is_given_back = nodes.contains(host) && !cordoned.contains(&*host.name);
+                is_given_back || !seen.left_out.contains(host)
+            })
+            .collect()
     }
 
     /// The power cycles by hand of this run that somebody made meanwhile, once.
@@ -141,6 +162,18 @@ impl Lookout {
         }
     }
 
+    /// What a host that answers says of itself: whether a run left it out of service.
+    fn note_own_word(&self, name: &str, identity: &TargetIdentity) {
+        let record = identity.record.read();
+        let is_left_out = record.is_some_and(|record| record.outage.is_some());
+        let mut seen = lock_ignoring_poison(&self.0);
+        if is_left_out {
+            seen.left_out.insert(Target::host(name));
+        } else {
+            seen.left_out.remove(&Target::host(name));
+        }
+    }
+
     /// Whether a host is out of service by others. One that was switched off and on for this run is
     /// so by the run.
     async fn look_at_host(&self, shared: &RunContext, name: &str) -> Option<Unavailability> {
@@ -163,6 +196,7 @@ impl Lookout {
                 by: held.describe(),
             });
         }
+        self.note_own_word(name, &identity);
         if let (Some(n), Some(boot)) = (awaited_power_cycle(shared, name), &identity.boot_id)
             && note_boot(shared, n, name, boot)
         {
@@ -214,7 +248,7 @@ async fn ask_host(
         reason: error.trouble().alike,
     })?;
     let facts = decode_host_facts(&answers).map_err(|reason| Unavailability::Unreachable {
-        reason: one_line(&reason, 200),
+        reason: one_line(reason.as_words(), 200),
     })?;
     let mut other = None;
     if let Ok(Some(reading)) = lock {

@@ -10,7 +10,7 @@ mod seen;
 pub use seen::{ObservedMember, collect_member_reads, moves_by_plan, observe_member};
 
 use railwright_base::{Address, Digest};
-use railwright_plan::{NodeKind, Reason, join_actions};
+use railwright_plan::{ChangeReason, NodeKind, join_actions};
 use railwright_resource::{Action, Disruption};
 use railwright_state::run_status::StepIntent;
 use seen::describe_planned_state;
@@ -172,7 +172,7 @@ fn list_unannounced_actions(
     let takes_any = planned.contains("*");
     let mut taken: BTreeSet<String> = BTreeSet::new();
     for s in open {
-        if !(takes_any && matches!(s.member.reason, Reason::Disturbed { .. })) {
+        if !(takes_any && matches!(s.member.reason, ChangeReason::Disturbed { .. })) {
             taken.extend(s.assessment.actions.iter().map(Action::word));
         }
     }
@@ -265,7 +265,7 @@ mod tests {
         answers
     }
 
-    fn member(content: &str, found_when_planned: Option<&str>, reason: Reason) -> Member {
+    fn member(content: &str, found_when_planned: Option<&str>, reason: ChangeReason) -> Member {
         let wish = wish(content);
         let assessment = kind_named("file")
             .unwrap()
@@ -286,7 +286,7 @@ mod tests {
     }
 
     fn node(member: &Member, announced: &[&str]) -> NodeKind {
-        let planned = matches!(member.reason, Reason::New | Reason::Drifted);
+        let planned = matches!(member.reason, ChangeReason::New | ChangeReason::Drifted);
         let write = Action::WriteFile {
             path: PATH.into(),
             content: member.wish.text("content").unwrap().into(),
@@ -334,7 +334,7 @@ mod tests {
 
     #[test]
     fn as_planned_goes_met_is_done_and_anything_else_is_stale() {
-        let member = member("new\n", Some("old\n"), Reason::Drifted);
+        let member = member("new\n", Some("old\n"), ChangeReason::Drifted);
         assert_eq!(
             words(judged(&member, Some("old\n"), &[], false)),
             ["write_file"]
@@ -354,7 +354,11 @@ mod tests {
 
     #[test]
     fn what_is_looked_at_again_does_only_what_was_announced() {
-        let disturbed = member("new\n", Some("new\n"), Reason::Disturbed { by: "x".into() });
+        let disturbed = member(
+            "new\n",
+            Some("new\n"),
+            ChangeReason::Disturbed { by: "x".into() },
+        );
         assert_eq!(
             words(judged(&disturbed, Some("new\n"), &[], false)),
             ["Met"]
@@ -375,7 +379,7 @@ mod tests {
 
     #[test]
     fn whatever_it_takes_is_said_of_what_an_earlier_step_resets_and_of_nothing_else() {
-        let now = |reason: Reason| {
+        let now = |reason: ChangeReason| {
             let member = member("new\n", Some("old\n"), reason);
             let set = Action::SetSysctl {
                 key: "a".into(),
@@ -399,10 +403,13 @@ mod tests {
                 )],
             ))
         };
-        assert_eq!(now(Reason::Disturbed { by: "x".into() }), ["write_file"]);
-        assert_eq!(now(Reason::Drifted), ["Unannounced"]);
         assert_eq!(
-            now(Reason::KnownAfter {
+            now(ChangeReason::Disturbed { by: "x".into() }),
+            ["write_file"]
+        );
+        assert_eq!(now(ChangeReason::Drifted), ["Unannounced"]);
+        assert_eq!(
+            now(ChangeReason::KnownAfter {
                 step: "host/a/file/y".parse().unwrap()
             }),
             ["Unannounced"]
@@ -412,8 +419,8 @@ mod tests {
     #[test]
     fn no_step_disturbs_more_than_its_plan_and_the_limit_say() {
         let (drifted, disturbed) = (
-            member("new\n", Some("old\n"), Reason::Drifted),
-            member("new\n", None, Reason::Disturbed { by: "x".into() }),
+            member("new\n", Some("old\n"), ChangeReason::Drifted),
+            member("new\n", None, ChangeReason::Disturbed { by: "x".into() }),
         );
         let told = |member: &Member, planned: Disruption, limit: Disruption| {
             let mut seen =
@@ -435,7 +442,7 @@ mod tests {
 
     #[test]
     fn what_was_begun_is_done_again_when_that_is_safe_or_said() {
-        let member = member("new\n", Some("old\n"), Reason::Drifted);
+        let member = member("new\n", Some("old\n"), ChangeReason::Drifted);
         let seen =
             |now: &str| observe_member(&member, None, &answers(&member.wish, Some(now)), false);
         let intent = StepIntent {

@@ -212,7 +212,7 @@ pub async fn connect_target(host: &str, context: &Context) -> Result<Locker, Tra
         .hosts
         .get(host)
         .ok_or_else(|| TransportError::Local {
-            reason: format!("{host} is not in the inventory"),
+            reason: format!("{host} is not in the inventory").into(),
         })?;
     context.connector.connect(access).await.map(Locker::new)
 }
@@ -381,7 +381,7 @@ pub(super) async fn read_record(
         RecordReading::Unknown(reason) => {
             return Err(TransportError::Lost {
                 host: target.name.to_string(),
-                reason,
+                reason: reason.into(),
             });
         }
     })
@@ -448,9 +448,14 @@ fn find_cut_connection(node: &PlanNode, ready: &BTreeMap<String, HostNow>) -> Op
     if netdev.is_none() && guard.is_none() {
         return None;
     }
-    let word = Guard::over(actions, members.iter().map(|member| &member.wish)).err()?;
+    let not_rolled_back = Guard::over(actions, members.iter().map(|member| &member.wish)).err()?;
     let netdev = netdev.map(String::as_str);
-    Some(trouble::cuts_connection(&node.id, host, netdev, &word))
+    Some(trouble::cuts_connection(
+        &node.id,
+        host,
+        netdev,
+        &not_rolled_back.0,
+    ))
 }
 
 impl Preflight {

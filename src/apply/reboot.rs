@@ -9,7 +9,7 @@ use super::preflight::host_now;
 use super::shared::RunContext;
 use super::trouble;
 use super::unready::Unready;
-use railwright_base::{Digest, Target};
+use railwright_base::{Digest, Reason, Target};
 use railwright_plan::Member;
 use railwright_resource::{Action, Read, ReadResults};
 use railwright_state::journal_writer::JournalError;
@@ -344,7 +344,7 @@ pub(super) async fn wait_until_settled<'a>(
     shared: &RunContext,
     host: &str,
     after: &str,
-    look: impl Fn() -> BoxFuture<'a, Result<Finish, String>> + Sync,
+    look: impl Fn() -> BoxFuture<'a, Result<Finish, Reason>> + Sync,
 ) -> Finish {
     let patience = &shared.context.patience;
     let mut last = String::new();
@@ -354,7 +354,7 @@ pub(super) async fn wait_until_settled<'a>(
         }
         match look().await {
             Ok(finish) => return finish,
-            Err(what) => last = what,
+            Err(what) => last = what.to_string(),
         }
     }
     let problem = trouble::wrong_after_reboot(host, &last, &shared.next);
@@ -372,7 +372,7 @@ async fn look_after_reboot(
     host: &str,
     members: &[&Member],
     wanted: &[Read],
-) -> Result<Finish, String> {
+) -> Result<Finish, Reason> {
     let look = async { shared.connect(host).await?.reader().read(wanted).await };
     let answers = look
         .await
@@ -382,5 +382,5 @@ async fn look_after_reboot(
         return Ok(Finish::of(NodeOutcome::Done { changed: true }));
     }
     let what: Vec<String> = differing.iter().map(ObservedMember::what_differs).collect();
-    Err(what.join("; "))
+    Err(what.join("; ").into())
 }

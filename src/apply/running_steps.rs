@@ -47,7 +47,9 @@ pub async fn wait_until_idle(
             ExecutionOutcome::Ended { code, stderr, .. } => {
                 return Err(Busy::UnclearAnswer(format!("exit status {code}: {stderr}")));
             }
-            ExecutionOutcome::Unknown { reason } => return Err(Busy::UnclearAnswer(reason)),
+            ExecutionOutcome::Unknown { reason } => {
+                return Err(Busy::UnclearAnswer(reason.to_string()));
+            }
         }
         if context.is_interrupted() {
             return Err(Busy::Interrupted);

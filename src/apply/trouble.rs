@@ -95,8 +95,8 @@ fn format_reading(reading: &Reading) -> String {
         Reading::Is(serde_json::Value::String(text)) => one_line(seal::mask_seal(text), 80),
         Reading::Is(value) => one_line(&value.to_string(), 80),
         Reading::Absent => "absent".to_owned(),
-        Reading::NotApplicable(why) => format!("not applicable ({})", one_line(why, 60)),
-        Reading::Unknown(why) => format!("unknown ({})", one_line(why, 80)),
+        Reading::NotApplicable(why) => format!("not applicable ({})", one_line(why.as_words(), 60)),
+        Reading::Unknown(why) => format!("unknown ({})", one_line(why.as_words(), 80)),
     }
 }
 

@@ -46,7 +46,8 @@ async fn given_back(step: &mut NodeStep<'_>) -> Result<bool, Halt> {
     match step.now().await {
         Ok(Some(now)) if now.cordoned.is_none() => Ok(true),
         Ok(_) => {
-            Err(step.unreadable("it is cordoned still, although the API server took the change"))
+            let why = "it is cordoned still, although the API server took the change";
+            Err(step.unreadable(&why.into()))
         }
         Err(reason) => Err(step.unreadable(&reason)),
     }

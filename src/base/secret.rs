@@ -44,21 +44,29 @@ pub fn list_secret_names(text: &str) -> Vec<&str> {
         .collect()
 }
 
-/// The text with every mark filled in; the name of the first secret that `find` does not have as
-/// the error. The result is secret: it goes to the target and nowhere else.
-pub fn fill_secrets(text: &str, find: impl Fn(&str) -> Option<String>) -> Result<String, String> {
+/// A secret of this name is not to be had.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownSecret(pub String);
+
+/// The text with every mark filled in; the first secret that `find` does not have as the error. The result is secret: it goes to the target and nowhere else.
+pub fn fill_secrets(
+    text: &str,
+    find: impl Fn(&str) -> Option<String>,
+) -> Result<String, UnknownSecret> {
     let mut out = String::with_capacity(text.len());
     let mut parts = text.split(OPEN);
     out.push_str(parts.next().unwrap_or_default());
     for part in parts {
         let (inside, rest) = part.split_once(CLOSE).unwrap_or((part, ""));
         if let Some(name) = inside.strip_prefix(IN_SHELL_QUOTES) {
-            let quoted = super::quote::quote_for_shell(&find(name).ok_or_else(|| name.to_owned())?);
+            let quoted = super::quote::quote_for_shell(
+                &find(name).ok_or_else(|| UnknownSecret(name.to_owned()))?,
+            );
             // Our own word stands between the quotes of the word around it.
             out.push_str(&quoted[1..quoted.len() - 1]);
         } else {
             let name = inside.strip_prefix(PLAIN).unwrap_or(inside);
-            out.push_str(&find(name).ok_or_else(|| name.to_owned())?);
+            out.push_str(&find(name).ok_or_else(|| UnknownSecret(name.to_owned()))?);
         }
         out.push_str(rest);
     }
@@ -146,7 +154,7 @@ mod tests {
         );
         assert_eq!(
             fill_secrets(&new_secret_mark("other"), find),
-            Err("other".to_owned())
+            Err(UnknownSecret("other".to_owned()))
         );
     }
 

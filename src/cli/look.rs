@@ -2,7 +2,7 @@
 
 use super::CommandFailure;
 use super::session::observe_targets;
-use railwright_base::{Diagnostic, Target, nodeset};
+use railwright_base::{Diagnostic, Reason, Target, nodeset};
 use railwright_drift::compare::DiffFunctions;
 use railwright_drift::outliers::{Outlier, Shown, collect_unmanaged_values, find_outliers};
 use railwright_drift::{DriftReport, Occasion, accept, age, compute_drift, cordons};
@@ -85,7 +85,7 @@ pub fn build_drift_report(
 fn diff_observed(
     observation: &Observation,
     resource: &DesiredResource,
-) -> Result<Assessment, String> {
+) -> Result<Assessment, Reason> {
     let (kind, answers) = find_kind_and_answers(observation, resource)?;
     Ok(redacted_assessment::diff_resource(kind, resource, answers))
 }
@@ -94,7 +94,7 @@ fn diff_observed(
 fn find_kind_and_answers<'o>(
     observation: &'o Observation,
     wish: &DesiredResource,
-) -> Result<(&'static dyn ResourceKind, &'o ReadResults), String> {
+) -> Result<(&'static dyn ResourceKind, &'o ReadResults), Reason> {
     let kind = kind_named(&wish.kind)
         .ok_or_else(|| format!("this railwright has no resource kind `{}`", wish.kind))?;
     let found = observation

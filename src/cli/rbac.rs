@@ -4,7 +4,7 @@ use super::rbac_roles::RoleInputs;
 use super::session::open_session;
 use super::{CommandFailure, Exit};
 use railwright_base::text::{format_count, one_line};
-use railwright_base::{Diagnostic, TargetKind, quote};
+use railwright_base::{Diagnostic, Reason, TargetKind, quote};
 use railwright_jobs::job;
 use railwright_knowledge::spec::Sources;
 use railwright_plan::LastApplied;
@@ -96,14 +96,14 @@ impl RbacRoleArgument {
     }
 }
 
-fn parse_subject_name(text: &str) -> Result<String, String> {
+fn parse_subject_name(text: &str) -> Result<String, Reason> {
     match text.trim().is_empty() || text.chars().any(char::is_control) {
-        true => Err("a name as the API server knows it".to_owned()),
+        true => Err("a name as the API server knows it".into()),
         false => Ok(text.to_owned()),
     }
 }
 
-fn parse_service_account(text: &str) -> Result<RbacSubject, String> {
+fn parse_service_account(text: &str) -> Result<RbacSubject, Reason> {
     match text.split_once('/') {
         Some((namespace, name))
             if manifest::is_subdomain(namespace) && manifest::is_subdomain(name) =>
@@ -113,7 +113,7 @@ fn parse_service_account(text: &str) -> Result<RbacSubject, String> {
                 name: name.to_owned(),
             })
         }
-        _ => Err("NAMESPACE/NAME of a service account".to_owned()),
+        _ => Err("NAMESPACE/NAME of a service account".into()),
     }
 }
 
@@ -307,7 +307,7 @@ pub(super) struct UnresolvedKind {
     /// With its group.
     kind: String,
     /// Why the server did not say what it calls it.
-    reason: String,
+    reason: Reason,
 }
 
 impl UnresolvedKind {
@@ -317,7 +317,7 @@ impl UnresolvedKind {
             "left out: rules for {}, of which the API server did not say what it calls it ({}); \
              once it does, run railwright rbac {inventory} again",
             one_line(&self.kind, 80),
-            one_line(&self.reason, 160)
+            one_line(self.reason.as_words(), 160)
         )
     }
 }
@@ -342,11 +342,11 @@ async fn resolve_kinds(
         Ok(link) => Reader::new(link).read(&questions).await,
         Err(error) => Err(error),
     };
-    let mut unnamed: BTreeMap<String, String> = BTreeMap::new();
+    let mut unnamed: BTreeMap<String, Reason> = BTreeMap::new();
     for question in &questions {
         let learned = match &answered {
             Ok(answers) => kinds.learn(question, answers),
-            Err(error) => Err(error.one_line()),
+            Err(error) => Err(error.one_line().into()),
         };
         if let (Err(reason), Read::Kubernetes(KubernetesRead::Kind(object))) = (learned, question) {
             unnamed.insert(object.kind_and_group(), reason);
@@ -368,7 +368,7 @@ fn report_unknown_kinds(unnamed: &[UnresolvedKind], cluster: &str, inventory: &s
     } else {
         String::new()
     };
-    let reasons: BTreeSet<&str> = unnamed.iter().map(|one| one.reason.as_str()).collect();
+    let reasons: BTreeSet<&str> = unnamed.iter().map(|one| one.reason.as_words()).collect();
     let reason = one_line(&reasons.into_iter().collect::<Vec<_>>().join("; "), 300);
     let what = format!(
         "what the API server calls {}{more} is not known here, and it did not say: {reason}",
@@ -395,14 +395,14 @@ mod tests {
     use super::*;
     use clap::Parser;
 
-    fn parsed(words: &[&str]) -> Result<Option<RbacSubject>, String> {
+    fn parsed(words: &[&str]) -> Result<Option<RbacSubject>, Reason> {
         let all = ["railwright", "rbac", "inv"].iter().chain(words);
         match crate::cli::CliArguments::try_parse_from(all) {
             Ok(crate::cli::CliArguments {
                 command: crate::cli::CliCommand::Rbac(rbac),
             }) => Ok(rbac.subject()),
-            Ok(_) => Err("another command".to_owned()),
-            Err(error) => Err(error.to_string()),
+            Ok(_) => Err("another command".into()),
+            Err(error) => Err(error.to_string().into()),
         }
     }
 

@@ -6,7 +6,7 @@
 use super::CommandFailure;
 use super::spoken::{About, match_resource_name};
 use railwright_base::text::{format_count, one_line};
-use railwright_base::{Address, Diagnostic, Target, TargetKind, nodeset};
+use railwright_base::{Address, Diagnostic, Reason, Target, TargetKind, nodeset};
 use railwright_resource::kind_named;
 use railwright_session::Session;
 use railwright_state::ClusterState;
@@ -176,19 +176,20 @@ pub fn resolve_single_address(
     match resolve_subjects(&[text.to_owned()], known)?.as_slice() {
         [address] => Ok(address
             .parse::<Address>()
-            .map_err(|error| report_no_address(text, &error.to_string()))?),
+            .map_err(|error| report_no_address(text, &error.to_string().into()))?),
         addresses => Err(report_no_address(
             text,
             &format!(
                 "it stands for {}",
                 format_count(addresses.len(), "resource")
-            ),
+            )
+            .into(),
         )
         .into()),
     }
 }
 
-fn report_no_address(text: &str, why: &str) -> Diagnostic {
+fn report_no_address(text: &str, why: &Reason) -> Diagnostic {
     Diagnostic::error(
         "RW1011",
         format!("{} is no address: {why}", one_line(text, 80)),
@@ -267,7 +268,7 @@ enum ParsedSubject {
     Everywhere(String),
 }
 
-fn parse_subject(text: &str, known: &KnownSubjects) -> Result<ParsedSubject, String> {
+fn parse_subject(text: &str, known: &KnownSubjects) -> Result<ParsedSubject, Reason> {
     let begins = text.split('/').next().unwrap_or_default();
     if text.contains('/')
         && (matches!(begins, "host" | "kube")
@@ -284,8 +285,8 @@ fn parse_subject(text: &str, known: &KnownSubjects) -> Result<ParsedSubject, Str
     let (first, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     if first.contains('/') {
         return Err(match first.parse::<Target>() {
-            Ok(_) => String::new(),
-            Err(error) => error.to_string(),
+            Ok(_) => String::new().into(),
+            Err(error) => error.to_string().into(),
         });
     }
     let names = nodeset::expand_node_set(first).map_err(|error| error.to_string())?;
@@ -332,7 +333,7 @@ fn escape_resource_name(text: &str) -> String {
     }
 }
 
-fn expand_addresses(text: &str) -> Result<Vec<String>, String> {
+fn expand_addresses(text: &str) -> Result<Vec<String>, Reason> {
     let mut parts = text.splitn(3, '/');
     let kind = parts.next().unwrap_or_default();
     let names = parts.next().unwrap_or_default();

@@ -1,6 +1,6 @@
 //! Looks at the counters of rails, one after the other, and what passed between them.
 
-use railwright_base::{Target, TargetKind};
+use railwright_base::{Reason, Target, TargetKind};
 use railwright_knowledge::spec::Host;
 use railwright_observe::{self as observe, HostRequest};
 use railwright_resource::traffic::RailTrafficSample;
@@ -139,7 +139,7 @@ impl<'a> Looks<'a> {
                     Ok(Some(rails)) => rails
                         .get(netdev)
                         .cloned()
-                        .unwrap_or(Fact::Unknown("the host says nothing of it".to_owned())),
+                        .unwrap_or(Fact::Unknown("the host says nothing of it".into())),
                     Err(why) => Fact::Unknown(why.clone()),
                 };
                 look.entry(netdev.clone())
@@ -168,15 +168,15 @@ fn list_requested_netdevs(request: &HostRequest) -> &[String] {
 fn parse_traffic_sample(
     found: Option<&TargetObservation>,
     reads: &[Read],
-) -> Result<RailTrafficSample, String> {
+) -> Result<RailTrafficSample, Reason> {
     let found = found.ok_or("it was not asked")?;
     if let Some(trouble) = &found.problem {
-        return Err(format!("{} ({})", trouble.alike, trouble.code));
+        return Err(format!("{} ({})", trouble.alike, trouble.code).into());
     }
     match reads.first().map(|read| found.answers.output(read)) {
         Some(Ok((0, text))) => Ok(RailTrafficSample::parse(text)),
-        Some(Ok((code, _))) => Err(format!("the read ended with status {code}")),
+        Some(Ok((code, _))) => Err(format!("the read ended with status {code}").into()),
         Some(Err(why)) => Err(why),
-        None => Err("it was not asked".to_owned()),
+        None => Err("it was not asked".into()),
     }
 }

@@ -1,7 +1,7 @@
 //! `railwright verify fabric`.
 
 use super::{CommandFailure, Exit, cables, output, recording};
-use railwright_base::{Diagnostic, Target, TargetKind, text};
+use railwright_base::{Diagnostic, Reason, Target, TargetKind, text};
 use railwright_knowledge::spec::Host;
 use railwright_observe::{self as observe, HostRequest};
 use railwright_report::diagnostic::print_diagnostics;
@@ -57,11 +57,11 @@ pub struct VerifyFabric {
 }
 
 /// `30`, `30s`, `2m`, an hour at most.
-fn parse_counter_duration(text: &str) -> Result<u64, String> {
+fn parse_counter_duration(text: &str) -> Result<u64, Reason> {
     let seconds = text::parse_seconds(text, &[('s', 1), ('m', 60)]);
     seconds
         .filter(|seconds| *seconds <= 3600)
-        .ok_or_else(|| "seconds or minutes, an hour at most: `30s`, `2m`".to_owned())
+        .ok_or_else(|| "seconds or minutes, an hour at most: `30s`, `2m`".into())
 }
 
 /// Looks.
@@ -161,14 +161,14 @@ fn collect_devices(inventory: &Inventory, observation: &Observation) -> Devices 
     for host in inventory.loaded.reached() {
         let device = match find_device_answers(observation, &Target::host(&host.name)) {
             Ok(answers) => FabricDevice::Host(answers),
-            Err(why) => FabricDevice::Silent(why),
+            Err(why) => FabricDevice::Silent(why.to_string()),
         };
         devices.insert(host.name.clone(), device);
     }
     for switch in inventory.loaded.managed_switches() {
         let answers = find_device_answers(observation, &Target::switch(&switch.name));
         let device = match (answers, inventory.system_of(&switch.name)) {
-            (Err(why), _) => FabricDevice::Silent(why),
+            (Err(why), _) => FabricDevice::Silent(why.to_string()),
             (Ok(answers), Some(system)) => FabricDevice::Switch(system, answers),
             (Ok(_), None) => {
                 FabricDevice::Silent("this railwright cannot read its system".to_owned())
@@ -180,13 +180,13 @@ fn collect_devices(inventory: &Inventory, observation: &Observation) -> Devices 
 }
 
 /// What a device answered; an error says why nothing came from it.
-fn find_device_answers(observation: &Observation, target: &Target) -> Result<ReadResults, String> {
+fn find_device_answers(observation: &Observation, target: &Target) -> Result<ReadResults, Reason> {
     let found = observation
         .targets
         .get(target)
         .ok_or("it was not asked, or is not in the observation")?;
     match &found.problem {
-        Some(trouble) => Err(format!("{} ({})", trouble.alike, trouble.code)),
+        Some(trouble) => Err(format!("{} ({})", trouble.alike, trouble.code).into()),
         None => Ok(found.answers.clone()),
     }
 }

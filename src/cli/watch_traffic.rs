@@ -2,8 +2,8 @@
 
 use super::traffic_looks::{Looks, build_traffic_requests, says_something};
 use super::{CommandFailure, Exit, cables};
-use railwright_base::Diagnostic;
 use railwright_base::text::{self, format_count};
+use railwright_base::{Diagnostic, Reason};
 use railwright_report::{self as report, traffic};
 use railwright_session::{Inventory, read_inventory, secrets};
 use railwright_system::clock;
@@ -54,11 +54,11 @@ pub struct WatchTrafficArguments {
 }
 
 /// `2`, `2s`, `10m`, `1h`; from one second to a day.
-fn parse_watch_duration(text: &str) -> Result<u64, String> {
+fn parse_watch_duration(text: &str) -> Result<u64, Reason> {
     let seconds = text::parse_seconds(text, &[('s', 1), ('m', 60), ('h', 3600)]);
     seconds
         .filter(|seconds| (1..=86_400).contains(seconds))
-        .ok_or_else(|| "seconds, minutes or hours, a day at most: `30s`, `10m`".to_owned())
+        .ok_or_else(|| "seconds, minutes or hours, a day at most: `30s`, `10m`".into())
 }
 
 /// Looks.

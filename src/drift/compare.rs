@@ -5,7 +5,7 @@
 //! matched, a difference from it was made by somebody else, unless it still waits for its restart.
 
 use super::finding::{DriftFinding, DriftReason, DriftReport, FORMAT_VERSION, Occasion};
-use railwright_base::{Address, Target};
+use railwright_base::{Address, Reason, Target};
 use railwright_plan::{LastApplied, UnknownFinding};
 use railwright_resource::{
     Assessment, Attribute, DesiredResource, Plane, Provenance, Reading, kind_named,
@@ -14,11 +14,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// What a kind makes of a wish with the answers of its target; an error says why it cannot be
 /// judged.
-pub type Assess<'a> = &'a dyn Fn(&DesiredResource) -> Result<Assessment, String>;
+pub type Assess<'a> = &'a dyn Fn(&DesiredResource) -> Result<Assessment, Reason>;
 
 /// What a kind makes of what was applied last, where this is its wish now.
 pub type AssessLeft<'a> =
-    &'a dyn Fn(&DesiredResource, &DesiredResource) -> Result<Assessment, String>;
+    &'a dyn Fn(&DesiredResource, &DesiredResource) -> Result<Assessment, Reason>;
 
 /// How wishes are judged.
 #[derive(Clone, Copy)]

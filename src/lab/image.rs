@@ -6,7 +6,7 @@ use super::folder::{self, LabFolder, new_folder_error};
 use super::recipe::{self, Flavour};
 use super::sources::{self, AptSource};
 use super::{Result, assets, logged};
-use railwright_base::Diagnostic;
+use railwright_base::{Diagnostic, Reason};
 use railwright_system::lock_file::{LockAttempt, LockFile};
 use railwright_system::process::{self, Program};
 use railwright_system::{clock, files};
@@ -197,7 +197,7 @@ fn build_mmdebstrap_program(
         .environment("DISK_SIZE", recipe::DISK_SIZE)
 }
 
-fn new_build_error(how: &str, log: &Path) -> Box<Diagnostic> {
+fn new_build_error(how: &Reason, log: &Path) -> Box<Diagnostic> {
     let mut diagnostic = Diagnostic::error("RW0903", format!("building the machines' disk {how}"))
         .state("no machine was started; the unfinished disk was removed")
         .next(format!("see all of {}", log.display()))

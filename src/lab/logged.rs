@@ -4,6 +4,7 @@
 use super::Result;
 use super::event::{LabEvent, LabStep, Listener};
 use super::folder::new_folder_error;
+use railwright_base::Reason;
 use railwright_base::text;
 use railwright_system::files;
 use railwright_system::process::{Program, ProgramEnding};
@@ -16,7 +17,7 @@ pub fn run_logged_build(
     step: LabStep,
     log: &Path,
     listener: Listener<'_>,
-) -> Result<std::result::Result<(), String>> {
+) -> Result<std::result::Result<(), Reason>> {
     let ending = program
         .run_logged(log, step.limit(), &mut |line| {
             if let Some(part) = line.strip_prefix("step ") {
@@ -37,5 +38,5 @@ pub fn run_logged_build(
         .map(|line| format!("  {}", text::one_line(line, 160)))
         .collect::<Vec<_>>()
         .join("\n");
-    Ok(Err(format!("{how}; the end of its log:\n{last}")))
+    Ok(Err(format!("{how}; the end of its log:\n{last}").into()))
 }

@@ -2,6 +2,7 @@
 
 use super::crowd;
 use super::event::ObservationEvent;
+use railwright_base::Reason;
 use railwright_base::mutex::lock_ignoring_poison;
 use railwright_resource::file::found::{FileContent, FileState, Regular, answer_of_private};
 use railwright_resource::{
@@ -129,7 +130,7 @@ async fn read_record(
     let record = Read::File {
         path: HOST_RECORD_PATH.to_owned(),
     };
-    let lost = |reason: String| {
+    let lost = |reason: Reason| {
         Err(TransportError::Lost {
             host: host.to_owned(),
             reason,
@@ -138,10 +139,14 @@ async fn read_record(
     if let Some(AnswerStatus::CutOff | AnswerStatus::TimedOut) =
         answers.get(&record).map(|answer| &answer.status)
     {
-        return lost(format!(
-            "of its record: {}",
-            answers.output(&record).err().unwrap_or_default()
-        ));
+        let why = answers.output(&record).err();
+        return lost(
+            format!(
+                "of its record: {}",
+                why.map_or_else(String::new, String::from)
+            )
+            .into(),
+        );
     }
     if !matches!(
         FileState::by(&record, answers),
@@ -160,7 +165,7 @@ async fn read_record(
                 out: answer_of_private(&text),
             },
         ),
-        RecordReading::Unknown(reason) => return lost(reason),
+        RecordReading::Unknown(reason) => return lost(reason.into()),
         RecordReading::Absent | RecordReading::Unreadable(_) => {}
     }
     Ok(())
@@ -191,7 +196,7 @@ mod tests {
                     "down" => Err(TransportError::Unreachable {
                         host,
                         address: "x".to_owned(),
-                        reason: "\u{1b}[31mno\nroute".to_owned(),
+                        reason: "\u{1b}[31mno\nroute".into(),
                     }),
                     "hung" => std::future::pending().await,
                     _ => Ok(Arc::new(Link(host)) as Arc<dyn HostLink>),
@@ -223,7 +228,7 @@ mod tests {
                 if self.0 == "cut" {
                     Err(TransportError::Lost {
                         host: self.0.clone(),
-                        reason: "gone".to_owned(),
+                        reason: "gone".into(),
                     })
                 } else {
                     Ok(answers)

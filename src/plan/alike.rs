@@ -6,7 +6,7 @@
 use super::draft::is_remembered;
 use super::judge::{KindLookup, PlanItem, PlanItemStatus, judge_again};
 use super::part::{TargetGroup, TargetPlan};
-use super::{AppliedResource, PlanSelection, Reason};
+use super::{AppliedResource, ChangeReason, PlanSelection};
 use railwright_base::Address;
 use railwright_resource::host::ssh_lines;
 use railwright_resource::{Action, DesiredResource, Plane, Read, ReadResults, Unlike};
@@ -294,12 +294,12 @@ fn is_alike_status(a: &PlanItemStatus, b: &PlanItemStatus) -> bool {
     }
 }
 
-fn is_alike_reason(a: &Reason, b: &Reason) -> bool {
+fn is_alike_reason(a: &ChangeReason, b: &ChangeReason) -> bool {
     match (a, b) {
-        (Reason::KnownAfter { step }, Reason::KnownAfter { step: other }) => {
+        (ChangeReason::KnownAfter { step }, ChangeReason::KnownAfter { step: other }) => {
             step.path == other.path
         }
-        (Reason::Disturbed { .. }, _) | (_, Reason::Disturbed { .. }) => false,
+        (ChangeReason::Disturbed { .. }, _) | (_, ChangeReason::Disturbed { .. }) => false,
         (a, b) => a == b,
     }
 }

@@ -4,7 +4,7 @@
 use super::group::group_transactions;
 use super::guards::RollbackReasons;
 use super::judge::{KindLookup, PlanItem, PlanItemStatus, collect_differences};
-use super::model::{Member, NodeKind, PlanNode, PlannedDiff, Reason};
+use super::model::{ChangeReason, Member, NodeKind, PlanNode, PlannedDiff};
 use super::order::contract_graph;
 use super::{AppliedResource, LastApplied};
 use indexmap::IndexSet;
@@ -174,7 +174,7 @@ impl<'a> PlanDraft<'a> {
     fn look_again(&mut self, n: usize, by: String) {
         let item = &mut self.items[n];
         if item.status == PlanItemStatus::Met {
-            item.status = PlanItemStatus::Change(Reason::Disturbed { by });
+            item.status = PlanItemStatus::Change(ChangeReason::Disturbed { by });
             self.chosen.insert(n);
         }
     }
@@ -307,7 +307,7 @@ impl<'a> PlanDraft<'a> {
             }
             let members = members_by_target.entry(&address.target).or_default();
             members.push(Member {
-                reason: Reason::AsWished,
+                reason: ChangeReason::AsWished,
                 ..build_member(item)
             });
         }
@@ -405,7 +405,7 @@ fn collect_announced_actions(items: &[&PlanItem]) -> Vec<String> {
     let mut words: BTreeSet<String> = BTreeSet::new();
     for item in items {
         words.extend(item.assessment.announced.iter().cloned());
-        if let PlanItemStatus::Change(Reason::Disturbed { .. }) = item.status {
+        if let PlanItemStatus::Change(ChangeReason::Disturbed { .. }) = item.status {
             words.insert("*".to_owned());
         }
     }
@@ -453,7 +453,7 @@ pub fn join_actions<'a>(actions: impl Iterator<Item = &'a Action>) -> Vec<Action
 fn build_member(item: &PlanItem) -> Member {
     let reason = match &item.status {
         PlanItemStatus::Change(reason) | PlanItemStatus::Held(reason, _) => reason.clone(),
-        PlanItemStatus::Met | PlanItemStatus::Unknown => Reason::Unknown,
+        PlanItemStatus::Met | PlanItemStatus::Unknown => ChangeReason::Unknown,
     };
     Member {
         wish: item.wish.clone(),

@@ -138,7 +138,10 @@ pub(super) fn find_cluster_nodes(inputs: &PlanInputs) -> KnownNodes {
     };
     let answers = find_read_results(inputs.observation, cluster)?;
     read_cluster_nodes(answers).map_err(|why| {
-        let reason = format!("its nodes could not be listed: {}", one_line(&why, 200));
+        let reason = format!(
+            "its nodes could not be listed: {}",
+            one_line(why.as_words(), 200)
+        );
         UnknownFinding::new(cluster.to_string(), reason)
     })
 }

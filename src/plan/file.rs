@@ -5,7 +5,7 @@ use super::content::compute_plan_digest;
 use super::model::{FORMAT_VERSION, NodeKind, Plan};
 use railwright_base::nodeset::NAMES_MAX;
 use railwright_base::text::one_line;
-use railwright_base::{Diagnostic, nodeset};
+use railwright_base::{Diagnostic, Reason, nodeset};
 use std::collections::HashSet;
 
 /// The file's bytes.
@@ -59,7 +59,7 @@ pub fn parse_plan_file(name: &str, bytes: &[u8]) -> Result<Plan, Diagnostic> {
             return Err(not_a_plan(name, &why));
         }
     }
-    check_out_of_service(&plan).map_err(|error| not_a_plan(name, &error))?;
+    check_out_of_service(&plan).map_err(|error| not_a_plan(name, error.as_words()))?;
     Ok(Plan {
         digest: carried,
         ..plan
@@ -73,7 +73,7 @@ fn major_version(version: &str) -> &str {
 /// A plan names each host out of service once by itself and once by its node, and no more hosts
 /// than a spec can have: a few bytes of node-sets that overlap would otherwise stand for any number
 /// of names.
-fn check_out_of_service(plan: &Plan) -> Result<(), String> {
+fn check_out_of_service(plan: &Plan) -> Result<(), Reason> {
     let (mut by_themselves, mut by_their_nodes) = (HashSet::new(), HashSet::new());
     for unavailable in &plan.unavailable {
         let hosts = one_line(&unavailable.hosts, 80);
@@ -84,11 +84,11 @@ fn check_out_of_service(plan: &Plan) -> Result<(), String> {
             false => &mut by_themselves,
         };
         if seen.len() + names.len() > NAMES_MAX {
-            return Err(format!("it has more than {NAMES_MAX} hosts out of service"));
+            return Err(format!("it has more than {NAMES_MAX} hosts out of service").into());
         }
         for name in names {
             if let Some(twice) = seen.replace(name) {
-                return Err(format!("the host `{twice}` is out of service twice"));
+                return Err(format!("the host `{twice}` is out of service twice").into());
             }
         }
     }

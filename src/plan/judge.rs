@@ -1,7 +1,7 @@
 //! Judges every resource: as wished, to be changed and why, or not to be found out.
 
 use super::AppliedResource;
-use super::model::{AttributeDifference, Reason, UnknownFinding};
+use super::model::{AttributeDifference, ChangeReason, UnknownFinding};
 use super::part::TargetGroup;
 use railwright_base::{Address, Target, TargetKind};
 use railwright_resource::{
@@ -20,9 +20,9 @@ pub enum PlanItemStatus {
     /// As wished.
     Met,
     /// Changes, for this reason.
-    Change(Reason),
+    Change(ChangeReason),
     /// Would change, but cannot or may not; in words.
-    Held(Reason, String),
+    Held(ChangeReason, String),
     /// Not judged: see the unknown findings.
     Unknown,
 }
@@ -177,7 +177,7 @@ fn compute_item_status(
     if assessment.disruption >= Disruption::PowerCycle {
         return PlanItemStatus::Held(reason, by_hand(assessment.disruption));
     }
-    let blind = matches!(reason, Reason::Unknown)
+    let blind = matches!(reason, ChangeReason::Unknown)
         && (assessment.actions.is_empty() || !kind.is_convergent(wish));
     if blind {
         PlanItemStatus::Unknown
@@ -199,7 +199,7 @@ fn find_change_reason(
     wish: &DesiredResource,
     applied: Option<&AppliedResource>,
     assessment: &Assessment,
-) -> Reason {
+) -> ChangeReason {
     if let Some(step) = &assessment.known_after {
         // The name of a resource on a host may be a path; objects of Kubernetes have their
         // namespace in a segment of its own.
@@ -214,30 +214,30 @@ fn find_change_reason(
             path: path.into(),
             attribute: None,
         };
-        return Reason::KnownAfter { step };
+        return ChangeReason::KnownAfter { step };
     }
     if let Some(input) = assessment.input()
         && applied.is_some_and(|applied| applied.digest == wish.digest())
     {
-        return Reason::InputChanged {
+        return ChangeReason::InputChanged {
             input: input.to_owned(),
         };
     }
     // Whoever cannot be asked yet may come by itself.
     let is_waited_for = assessment.only_waits() && !assessment.actions.is_empty();
     match applied {
-        None if assessment.is_absent() && !assessment.only_waits() => Reason::New,
-        _ if assessment.only_unknown() && !is_waited_for => Reason::Unknown,
-        _ if assessment.owed => Reason::PendingRestart,
-        _ if assessment.only_waits() => Reason::NotReady,
-        None => Reason::Takeover,
-        Some(applied) if applied.digest != wish.digest() => Reason::SpecChanged {
+        None if assessment.is_absent() && !assessment.only_waits() => ChangeReason::New,
+        _ if assessment.only_unknown() && !is_waited_for => ChangeReason::Unknown,
+        _ if assessment.owed => ChangeReason::PendingRestart,
+        _ if assessment.only_waits() => ChangeReason::NotReady,
+        None => ChangeReason::Takeover,
+        Some(applied) if applied.digest != wish.digest() => ChangeReason::SpecChanged {
             places: wish.places.clone(),
         },
         Some(_) if !differs_while_running(assessment) && assessment.judges(Plane::Running) => {
-            Reason::WillBeLostAtReboot
+            ChangeReason::WillBeLostAtReboot
         }
-        Some(_) => Reason::Drifted,
+        Some(_) => ChangeReason::Drifted,
     }
 }
 
@@ -276,9 +276,9 @@ fn judge_removal(
     }
     note_unknown(address, &assessment, unknown);
     let reason = if assessment.stays {
-        Reason::LetGo
+        ChangeReason::LetGo
     } else {
-        Reason::RemovedFromSpec
+        ChangeReason::RemovedFromSpec
     };
     let status = match &assessment.refusal {
         Some(refusal) => PlanItemStatus::Held(reason, refusal.clone()),

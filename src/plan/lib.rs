@@ -44,8 +44,8 @@ pub use identity::{IdentityFindings, ReinstalledHost};
 pub use last_applied::{AppliedResource, LastApplied};
 pub use make::{Header, PlanInputs, make_plan};
 pub use model::{
-    AttributeDifference, AutomaticRollback, DroppedField, GateCoverage, HostsWithoutSsh,
-    InventoryOrigin, Member, NodeKind, NotEmptied, Plan, PlanNode, PlannedDiff, Reason,
+    AttributeDifference, AutomaticRollback, ChangeReason, DroppedField, GateCoverage,
+    HostsWithoutSsh, InventoryOrigin, Member, NodeKind, NotEmptied, Plan, PlanNode, PlannedDiff,
     UnknownFinding,
 };
 pub use out_of_service::{

@@ -24,7 +24,7 @@ pub const FORMAT_VERSION: &str = "4.0";
     Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
 )]
 #[serde(tag = "reason", rename_all = "snake_case")]
-pub enum Reason {
+pub enum ChangeReason {
     /// Never applied, and not there.
     New,
     /// Never applied, but something else is there (its values are in the differences).
@@ -92,7 +92,7 @@ pub struct Member {
     /// What is wanted; for a removal the wish that was applied last.
     pub wish: DesiredResource,
     /// Why.
-    pub reason: Reason,
+    pub reason: ChangeReason,
     /// What was found, and what comes of it.
     #[serde(flatten)]
     pub found: Arc<PlannedDiff>,

@@ -2,7 +2,7 @@
 //! writes it: that is known beforehand, so it is planned, counted and held like any other change.
 
 use super::judge::{PlanItem, PlanItemStatus};
-use super::model::Reason;
+use super::model::ChangeReason;
 use railwright_base::Target;
 use railwright_graph::Graph;
 use railwright_resource::Action;
@@ -46,7 +46,7 @@ pub fn mark_pending_restarts(
             continue;
         };
         if item.status == PlanItemStatus::Met {
-            item.status = PlanItemStatus::Change(Reason::Disturbed { by });
+            item.status = PlanItemStatus::Change(ChangeReason::Disturbed { by });
         }
         item.assessment.disruption = item.assessment.disruption.max(watch.disruption);
         item.assessment.interrupts.push(watch.interrupts);

@@ -7,7 +7,7 @@ use super::dropped::find_dropped_fields;
 use super::guards::RollbackReasons;
 use super::judge::{PlanItem, PlanItemStatus, diff_resources};
 use super::make::{node_graph, sort_nodes};
-use super::model::{DroppedField, Member, NodeKind, PlanNode, Reason, UnknownFinding};
+use super::model::{ChangeReason, DroppedField, Member, NodeKind, PlanNode, UnknownFinding};
 use super::order::item_graph;
 use super::{AppliedResource, LastApplied, PlanInputs, brought, owed, select};
 use railwright_base::{Address, Diagnostic, Target};
@@ -289,8 +289,8 @@ impl Rename<'_> {
 
     fn member(&self, member: &Member) -> Member {
         let reason = match &member.reason {
-            Reason::Disturbed { by } => Reason::Disturbed { by: self.text(by) },
-            Reason::KnownAfter { step } => Reason::KnownAfter {
+            ChangeReason::Disturbed { by } => ChangeReason::Disturbed { by: self.text(by) },
+            ChangeReason::KnownAfter { step } => ChangeReason::KnownAfter {
                 step: self.address(step),
             },
             other => other.clone(),

@@ -37,7 +37,7 @@ pub fn render_traffic_sample(seconds: u64, look: &Look) -> String {
                         .push((host, rates));
                     continue;
                 }
-                Fact::Unknown(why) => why,
+                Fact::Unknown(why) => why.as_words(),
                 _ => "the netdev is not there",
             };
             let (netdevs, hosts) = silent.entry(why).or_default();
@@ -178,7 +178,7 @@ pub fn render_traffic_json(inventory: &str, flow: &Flow, judgement: &CheckOutcom
                 netdev,
                 carried,
                 most: fact.value().copied(),
-                why: fact.why_unknown().map(clean_line),
+                why: fact.why_unknown().map(|why| clean_line(why.as_words())),
             })
             .collect(),
     };
@@ -203,7 +203,7 @@ mod tests {
         hosts.insert("gpu0007".to_owned(), rates(0.0, 0.0));
         hosts.insert(
             "gpu0009".to_owned(),
-            Fact::Unknown("no answer (RW0402)".to_owned()),
+            Fact::Unknown("no answer (RW0402)".into()),
         );
         let soft = Fact::Is(RailTrafficRates {
             received: Rate::PacketsPerSecond(10.0),

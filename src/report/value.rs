@@ -28,8 +28,10 @@ pub fn format_reading(reading: &Reading, width: usize) -> String {
     match reading {
         Reading::Is(value) => self::format_value(value, width),
         Reading::Absent => ABSENT.to_owned(),
-        Reading::NotApplicable(reason) => format!("not applicable ({})", one_line(reason, width)),
-        Reading::Unknown(reason) => format!("unknown ({})", one_line(reason, width)),
+        Reading::NotApplicable(reason) => {
+            format!("not applicable ({})", one_line(reason.as_words(), width))
+        }
+        Reading::Unknown(reason) => format!("unknown ({})", one_line(reason.as_words(), width)),
     }
 }
 

@@ -13,7 +13,8 @@ use super::node_field::edit::NodeEdit;
 use super::pci_setting::script::PciWrite;
 use super::switch::SwitchSystem;
 use super::switch::edit::SwitchEdit;
-use railwright_base::secret;
+
+use railwright_base::secret::{self, UnknownSecret};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -468,7 +469,7 @@ impl Action {
 
     /// The action with its secrets filled in: for the rendering on its way to the target, and for
     /// nothing else. The name of the first secret that `find` does not have as the error.
-    pub fn filled(&self, find: impl Fn(&str) -> Option<String>) -> Result<Action, String> {
+    pub fn filled(&self, find: impl Fn(&str) -> Option<String>) -> Result<Action, UnknownSecret> {
         let mut filled = self.clone();
         match &mut filled {
             Action::WriteFile { content, .. } => *content = secret::fill_secrets(content, find)?,

@@ -2,9 +2,9 @@
 
 use super::file::sealed;
 use super::{Read, rights};
-use railwright_base::Redaction;
 use railwright_base::mutex::lock_ignoring_poison;
 use railwright_base::text::one_line;
+use railwright_base::{Reason, Redaction};
 use serde::{Deserialize, Serialize};
 use std::any::Any;
 use std::borrow::Cow;
@@ -113,11 +113,11 @@ impl ReadResults {
     pub fn decoded<T: Send + Sync + 'static>(
         &self,
         read: &Read,
-        decode: impl FnOnce(i32, &str) -> Result<T, String>,
-    ) -> Result<Arc<T>, String> {
+        decode: impl FnOnce(i32, &str) -> Result<T, Reason>,
+    ) -> Result<Arc<T>, Reason> {
         let key = read.key();
         let known = lock_ignoring_poison(&self.decoded.0).get(&key).cloned();
-        if let Some(known) = known.and_then(|known| known.downcast::<Result<Arc<T>, String>>().ok())
+        if let Some(known) = known.and_then(|known| known.downcast::<Result<Arc<T>, Reason>>().ok())
         {
             return known.as_ref().clone();
         }
@@ -234,9 +234,9 @@ impl ReadResults {
 
     /// The output of a section that ran to its end, with its exit status; else the reason why it is
     /// unknown, in words that fit after "unknown:".
-    pub fn output(&self, read: &Read) -> Result<(i32, &str), String> {
+    pub fn output(&self, read: &Read) -> Result<(i32, &str), Reason> {
         match self.get(read) {
-            None => Err("it was not read".to_owned()),
+            None => Err("it was not read".into()),
             Some(ReadResult {
                 status: AnswerStatus::Exit(code),
                 out,
@@ -244,27 +244,29 @@ impl ReadResults {
             Some(ReadResult {
                 status: AnswerStatus::TimedOut,
                 ..
-            }) => Err("the read ran past its time limit".to_owned()),
+            }) => Err("the read ran past its time limit".into()),
             Some(ReadResult {
                 status: AnswerStatus::CutOff,
                 ..
-            }) => Err("the connection ended before the answer".to_owned()),
+            }) => Err("the connection ended before the answer".into()),
             Some(ReadResult {
                 status: AnswerStatus::Denied,
                 out,
-            }) if matches!(read, Read::Kubernetes(_)) => Err(self.shown(&rights::of_role(out))),
+            }) if matches!(read, Read::Kubernetes(_)) => {
+                Err(self.shown(&rights::of_role(out)).into())
+            }
             Some(ReadResult {
                 status: AnswerStatus::Denied,
                 out,
-            }) => Err(self.shown(&rights::describe_denied_access(out))),
+            }) => Err(self.shown(&rights::describe_denied_access(out)).into()),
             Some(ReadResult {
                 status: AnswerStatus::NotOffered,
                 out,
-            }) => Err(one_line(&self.shown(out), 300)),
+            }) => Err(one_line(&self.shown(out), 300).into()),
             Some(ReadResult {
                 status: AnswerStatus::TooLong,
                 ..
-            }) => Err("the answer was longer than the limit".to_owned()),
+            }) => Err("the answer was longer than the limit".into()),
         }
     }
 

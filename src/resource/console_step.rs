@@ -129,7 +129,7 @@ fn build_proof_read(wish: &DesiredResource) -> Option<Read> {
 
 fn decode_step_presence(wish: &DesiredResource, answers: &ReadResults) -> Reading {
     let Some(read) = build_proof_read(wish) else {
-        return Reading::Unknown("no object proves it".to_owned());
+        return Reading::Unknown("no object proves it".into());
     };
     match looked_at(&read, answers) {
         LiveObject::Is(_) => Reading::is("installed"),

@@ -2,6 +2,7 @@
 //! is zero.
 
 use super::Reading;
+use railwright_base::Reason;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -14,9 +15,9 @@ pub enum Fact<T> {
     /// It is known not to be there.
     Absent,
     /// The question has no meaning here: why.
-    NotApplicable(String),
+    NotApplicable(Reason),
     /// Nobody can tell: why.
-    Unknown(String),
+    Unknown(Reason),
 }
 
 impl<T> Fact<T> {
@@ -30,7 +31,7 @@ impl<T> Fact<T> {
     }
 
     /// Why nobody can tell.
-    pub fn why_unknown(&self) -> Option<&str> {
+    pub fn why_unknown(&self) -> Option<&Reason> {
         if let Fact::Unknown(why) = self {
             Some(why)
         } else {

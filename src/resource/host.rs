@@ -7,7 +7,7 @@
 
 use super::action::PackageManager;
 use super::{Read, ReadResults};
-use railwright_base::MachineId;
+use railwright_base::{MachineId, Reason};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Programs whose presence decides how a kind reads or acts.
@@ -252,10 +252,10 @@ pub fn ssh_lines(answers: &ReadResults) -> impl Iterator<Item = &str> {
 }
 
 /// Decodes the answer to `Read::Host`; the error is a reason that fits after "unknown:".
-pub fn decode_host_facts(answers: &ReadResults) -> Result<HostFacts, String> {
+pub fn decode_host_facts(answers: &ReadResults) -> Result<HostFacts, Reason> {
     let (_, text) = answers.output(&Read::Host)?;
     if !text.lines().any(|line| line == "end") {
-        return Err("the answer of the host is not complete".to_owned());
+        return Err("the answer of the host is not complete".into());
     }
     let mut facts = HostFacts::default();
     let mut os = BTreeMap::new();
@@ -345,7 +345,7 @@ mod tests {
     use super::*;
     use crate::{AnswerStatus, ReadResult};
 
-    fn decode(out: &str) -> Result<HostFacts, String> {
+    fn decode(out: &str) -> Result<HostFacts, Reason> {
         let mut answers = ReadResults::default();
         answers.insert(
             "host",

@@ -5,6 +5,7 @@
 //! exactly them.
 
 use super::{Action, Assessment, Attribute, Plane, Read, ReadResults, Reading};
+use railwright_base::Reason;
 
 /// What makes the unit run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -126,7 +127,7 @@ impl PersistenceUnit {
     }
 
     /// What is on disk.
-    pub fn kept(&self, answers: &ReadResults) -> Result<PersistenceUnitFiles, String> {
+    pub fn kept(&self, answers: &ReadResults) -> Result<PersistenceUnitFiles, Reason> {
         Ok(PersistenceUnitFiles {
             script: file_text(answers, &self.script_path())?,
             unit: file_text(answers, &self.unit_path())?,
@@ -139,7 +140,7 @@ impl PersistenceUnit {
     /// text.
     pub fn persisted(
         &self,
-        kept: &Result<PersistenceUnitFiles, String>,
+        kept: &Result<PersistenceUnitFiles, Reason>,
         ours: Reading,
         other: impl FnOnce(&str) -> Reading,
     ) -> Reading {
@@ -159,7 +160,7 @@ impl PersistenceUnit {
     }
 
     /// The attribute `unit`: the files that make the settings come back, each as it should be.
-    pub fn attribute(&self, kept: &Result<PersistenceUnitFiles, String>) -> Attribute {
+    pub fn attribute(&self, kept: &Result<PersistenceUnitFiles, Reason>) -> Attribute {
         let found = match kept {
             Err(reason) => Reading::Unknown(reason.clone()),
             Ok(kept) if *kept == PersistenceUnitFiles::default() => Reading::Absent,
@@ -170,7 +171,7 @@ impl PersistenceUnit {
     }
 
     /// The attribute `unit` of a keeper that should go: none of its files is to be left.
-    pub fn attribute_gone(&self, kept: &Result<PersistenceUnitFiles, String>) -> Attribute {
+    pub fn attribute_gone(&self, kept: &Result<PersistenceUnitFiles, Reason>) -> Attribute {
         let found = self
             .attribute(kept)
             .found
@@ -244,7 +245,7 @@ impl PersistenceUnit {
 }
 
 /// The text of a file from its `Read::File`; `None` when there is none.
-fn file_text(answers: &ReadResults, path: &str) -> Result<Option<String>, String> {
+fn file_text(answers: &ReadResults, path: &str) -> Result<Option<String>, Reason> {
     match answers.output(&Read::File {
         path: path.to_owned(),
     })? {
@@ -252,7 +253,7 @@ fn file_text(answers: &ReadResults, path: &str) -> Result<Option<String>, String
             out.split_once('\n').map_or("", |(_, text)| text).to_owned(),
         )),
         (1, _) => Ok(None),
-        (code, _) => Err(format!("{path} could not be read (status {code})")),
+        (code, _) => Err(format!("{path} could not be read (status {code})").into()),
     }
 }
 

@@ -1,5 +1,6 @@
 //! The three planes of an attribute, and the values that a reading can have.
 
+use railwright_base::Reason;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -52,9 +53,9 @@ pub enum Reading {
     /// Looked, and there is none.
     Absent,
     /// The question has no meaning here (a VF has no PFC), with the reason.
-    NotApplicable(String),
+    NotApplicable(Reason),
     /// Could not be found out, with the reason (time-out, permission, tool absent, not read).
-    Unknown(String),
+    Unknown(Reason),
 }
 
 /// A value, or that nothing is there.

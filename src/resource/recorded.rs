@@ -5,7 +5,7 @@
 use super::observation::{Observation, TargetObservation, TargetReadFailure};
 use super::{ReadResult, ReadResults};
 use railwright_base::text::one_line;
-use railwright_base::{Target, TargetKind, nodeset};
+use railwright_base::{Reason, Target, TargetKind, nodeset};
 use serde::de::{Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
@@ -192,7 +192,7 @@ const PROBLEM_BYTES_MAX: usize = 64 << 10;
 fn unfold_observation(
     recorded: ObservationDocument<'_>,
     bytes_max: usize,
-) -> Result<Observation, String> {
+) -> Result<Observation, Reason> {
     let mut targets: BTreeMap<Target, TargetObservation> = BTreeMap::new();
     let mut bytes = 0usize;
     for (name, part) in recorded.targets {
@@ -202,7 +202,8 @@ fn unfold_observation(
             return Err(format!(
                 "the problem of {name} has more than {} KiB",
                 PROBLEM_BYTES_MAX >> 10
-            ));
+            )
+            .into());
         }
         // A name is there twice while it is unfolded, and once for all entries that it stands in.
         for target in named.iter().filter(|target| !targets.contains_key(*target)) {
@@ -214,7 +215,8 @@ fn unfold_observation(
             return Err(format!(
                 "with {name} what its targets say is more than {} GiB",
                 UNFOLDED_BYTES_MAX >> 30
-            ));
+            )
+            .into());
         }
         for target in named {
             add_document_entry(&name, &part, targets.entry(target).or_default())?;
@@ -238,19 +240,17 @@ fn add_document_entry(
     name: &str,
     entry: &ObservationDocumentEntry<'_>,
     found: &mut TargetObservation,
-) -> Result<(), String> {
+) -> Result<(), Reason> {
     if let Some(new) = entry.problem.as_deref() {
         if found.problem.as_ref().is_some_and(|old| old != new) {
-            return Err(format!(
-                "{name} has a second reason why it could not be read"
-            ));
+            return Err(format!("{name} has a second reason why it could not be read").into());
         }
         found.problem = Some(new.clone());
     }
     let mut answers = ReadResults::default();
     for (key, answer) in &entry.answers {
         if found.answers.by_key(key).is_some() {
-            return Err(format!("{name} has a second answer to {key}"));
+            return Err(format!("{name} has a second answer to {key}").into());
         }
         answers.insert(key.as_ref(), answer.clone().into_owned());
     }
@@ -279,7 +279,7 @@ fn text_bytes(problem: &TargetReadFailure) -> usize {
         .sum()
 }
 
-fn of_name(name: &str) -> Result<Vec<Target>, String> {
+fn of_name(name: &str) -> Result<Vec<Target>, Reason> {
     let several = FOLDED
         .iter()
         .find_map(|kind| Some((*kind, name.strip_prefix(kind.word())?.strip_prefix('/')?)));
@@ -298,7 +298,7 @@ fn of_name(name: &str) -> Result<Vec<Target>, String> {
         _ => name
             .parse()
             .map(|target| vec![target])
-            .map_err(|error| format!("{name}: {error}")),
+            .map_err(|error| format!("{name}: {error}").into()),
     }
 }
 
@@ -440,9 +440,9 @@ mod tests {
         }
     }
 
-    fn of_problem(name: &str, problem: &TargetReadFailure) -> Result<Observation, String> {
+    fn of_problem(name: &str, problem: &TargetReadFailure) -> Result<Observation, Reason> {
         let text = serde_json::json!({ "format_version": "1.1", "recorded_at": "", "targets": { name: { "problem": problem } } });
-        serde_json::from_value(text).map_err(|error| error.to_string())
+        serde_json::from_value(text).map_err(|error| error.to_string().into())
     }
 
     #[test]
@@ -473,7 +473,10 @@ mod tests {
             },
         ] {
             let refused = of_problem("host/n[1-100000]", &large).unwrap_err();
-            assert!(refused.contains("is more than 1 GiB"), "{refused}");
+            assert!(
+                refused.as_words().contains("is more than 1 GiB"),
+                "{refused}"
+            );
         }
         let refused = of_problem(
             "host/n1",
@@ -484,7 +487,9 @@ mod tests {
         )
         .unwrap_err();
         assert!(
-            refused.contains("the problem of host/n1 has more than 64 KiB"),
+            refused
+                .as_words()
+                .contains("the problem of host/n1 has more than 64 KiB"),
             "{refused}"
         );
     }

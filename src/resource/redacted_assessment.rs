@@ -205,8 +205,10 @@ fn redact_reading(
             Reading::Is(value)
         }
         Reading::Absent => Reading::Absent,
-        Reading::NotApplicable(reason) => Reading::NotApplicable(redaction.apply(reason)),
-        Reading::Unknown(reason) => Reading::Unknown(redaction.apply(reason)),
+        Reading::NotApplicable(reason) => {
+            Reading::NotApplicable(redaction.apply(reason.as_words()).into())
+        }
+        Reading::Unknown(reason) => Reading::Unknown(redaction.apply(reason.as_words()).into()),
     }
 }
 

@@ -4,6 +4,7 @@
 
 use super::Fact;
 use super::counters::PRINT_UPTIME;
+use railwright_base::Reason;
 use railwright_base::quote::sh_words;
 use railwright_base::text::one_line;
 use serde::Serialize;
@@ -198,15 +199,15 @@ impl RailTrafficSample {
     pub fn since(
         &self,
         earlier: &RailTrafficSample,
-    ) -> Result<BTreeMap<String, Fact<RailTrafficRates>>, String> {
+    ) -> Result<BTreeMap<String, Fact<RailTrafficRates>>, Reason> {
         let seconds = earlier
             .uptime_s
             .zip(self.uptime_s)
             .map(|(earlier, now)| now - earlier);
         match seconds {
-            None => Err("its uptime makes no sense".to_owned()),
-            Some(seconds) if seconds < 0.0 => Err("it was started anew".to_owned()),
-            Some(seconds) if seconds < 0.01 => Err("no time passed between the looks".to_owned()),
+            None => Err("its uptime makes no sense".into()),
+            Some(seconds) if seconds < 0.0 => Err("it was started anew".into()),
+            Some(seconds) if seconds < 0.01 => Err("no time passed between the looks".into()),
             Some(seconds) => {
                 let mut rates = BTreeMap::new();
                 for (name, rail) in &self.rails {
@@ -222,13 +223,13 @@ impl RailTrafficSample {
 impl RailTrafficCounters {
     fn since(&self, earlier: Option<&RailTrafficCounters>, seconds: f64) -> Fact<RailTrafficRates> {
         let Some(earlier) = earlier else {
-            return Fact::Unknown("it came between the looks".to_owned());
+            return Fact::Unknown("it came between the looks".into());
         };
         if self.is_absent || earlier.is_absent {
             return if self.is_absent {
                 Fact::Absent
             } else {
-                Fact::Unknown("it came between the looks".to_owned())
+                Fact::Unknown("it came between the looks".into())
             };
         }
         let Some(row) = ROWS.iter().find(|row| {
@@ -236,7 +237,7 @@ impl RailTrafficCounters {
                 .iter()
                 .all(|name| self.counts.contains_key(*name))
         }) else {
-            return Fact::Unknown("no RDMA device on it counts what passes".to_owned());
+            return Fact::Unknown("no RDMA device on it counts what passes".into());
         };
         let received = self.count_rise(earlier, row.received);
         let sent = self.count_rise(earlier, row.sent);
@@ -245,7 +246,7 @@ impl RailTrafficCounters {
                 received: compute_rate(row.unit, received, seconds),
                 sent: compute_rate(row.unit, sent, seconds),
             }),
-            (Err(why), _) | (_, Err(why)) => Fact::Unknown(why.to_owned()),
+            (Err(why), _) | (_, Err(why)) => Fact::Unknown(why.to_owned().into()),
         }
     }
 
@@ -276,7 +277,7 @@ mod tests {
     fn rates(
         first: &str,
         second: &str,
-    ) -> Result<BTreeMap<String, Fact<RailTrafficRates>>, String> {
+    ) -> Result<BTreeMap<String, Fact<RailTrafficRates>>, Reason> {
         RailTrafficSample::parse(&format!("uptime 100.50\nport e0\n{second}")).since(
             &RailTrafficSample::parse(&format!("uptime 98.50\nport e0\n{first}")),
         )
@@ -325,11 +326,19 @@ mod tests {
             other => panic!("{other:?}"),
         };
         let zero = "rcvd_pkts 9\nsent_pkts 9\n";
-        assert!(why("", "").contains("no RDMA device"));
-        assert!(why(zero, "rcvd_pkts 1\nsent_pkts 10\n").contains("set back"));
-        assert!(why(zero, "rcvd_pkts x\nsent_pkts 10\n").contains("no number"));
-        assert!(why("", zero).contains("came between"));
-        assert!(why("absent\n", zero).contains("came between"));
+        assert!(why("", "").as_words().contains("no RDMA device"));
+        assert!(
+            why(zero, "rcvd_pkts 1\nsent_pkts 10\n")
+                .as_words()
+                .contains("set back")
+        );
+        assert!(
+            why(zero, "rcvd_pkts x\nsent_pkts 10\n")
+                .as_words()
+                .contains("no number")
+        );
+        assert!(why("", zero).as_words().contains("came between"));
+        assert!(why("absent\n", zero).as_words().contains("came between"));
         assert_eq!(rates(zero, "absent\n").unwrap()["e0"], Fact::Absent);
         let at =
             |uptime: &str| RailTrafficSample::parse(&format!("uptime {uptime}\nport e0\n{zero}"));
@@ -337,10 +346,23 @@ mod tests {
             at("5")
                 .since(&at("9"))
                 .unwrap_err()
+                .as_words()
                 .contains("started anew")
         );
-        assert!(at("5").since(&at("5")).unwrap_err().contains("no time"));
-        assert!(at("nan").since(&at("5")).unwrap_err().contains("no sense"));
+        assert!(
+            at("5")
+                .since(&at("5"))
+                .unwrap_err()
+                .as_words()
+                .contains("no time")
+        );
+        assert!(
+            at("nan")
+                .since(&at("5"))
+                .unwrap_err()
+                .as_words()
+                .contains("no sense")
+        );
     }
 
     proptest! {

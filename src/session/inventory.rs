@@ -8,7 +8,7 @@ use super::knowledge::Knowledge;
 use super::missing_files::missing_files;
 use super::origin::CommittedFiles;
 use super::source_files::{read_module_files, read_spec_files};
-use railwright_base::{Diagnostic, quote};
+use railwright_base::{Diagnostic, Reason, quote};
 use railwright_knowledge::module::context;
 use railwright_knowledge::spec::{self, Host, LoadedSpec, Problems, Sources, SwitchNode};
 use railwright_plan::model::InventoryOrigin;
@@ -127,7 +127,7 @@ impl Inventory {
 
     /// The name by which a user may be called on the command line and in sudoers: nothing in it has
     /// a meaning of its own.
-    pub fn user_name(text: &str) -> Result<String, String> {
+    pub fn user_name(text: &str) -> Result<String, Reason> {
         let fine = text.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
             && text
                 .chars()
@@ -135,10 +135,7 @@ impl Inventory {
         if fine && text != "root" {
             Ok(text.to_owned())
         } else {
-            Err(
-                "a user other than root, in lower case letters, digits, `_`, `-` and `.`"
-                    .to_owned(),
-            )
+            Err("a user other than root, in lower case letters, digits, `_`, `-` and `.`".into())
         }
     }
 }

@@ -5,7 +5,7 @@
 //! so.
 
 use super::inventory::Inventory;
-use railwright_base::{Diagnostic, Severity, redaction, secret};
+use railwright_base::{Diagnostic, Reason, Severity, redaction, secret};
 use railwright_knowledge::spec::model::SecretReference;
 use railwright_system::process::Program;
 use railwright_system::{environment, files};
@@ -40,7 +40,7 @@ pub fn resolve_secrets(
             inventory,
             name,
             source_of(reference),
-            "no target is contacted here, and a secret is read only where one is",
+            &"no target is contacted here, and a secret is read only where one is".into(),
         )),
     };
     asked
@@ -87,7 +87,7 @@ fn read_secret(
             command: Some(words),
             ..
         } => of_program(inventory, words, contact),
-        SecretReference { .. } => Err("it has no source".to_owned()),
+        SecretReference { .. } => Err("it has no source".into()),
     };
     let read = if is_password {
         read.and_then(of_one_line)
@@ -114,10 +114,10 @@ fn is_password(inventory: &Inventory, name: &str) -> bool {
 
 /// Passwords of switches are sent as a user and a password of HTTP, in which no control character
 /// can be (RFC 7617, section 2).
-fn of_one_line(bytes: Vec<u8>) -> Result<Vec<u8>, String> {
+fn of_one_line(bytes: Vec<u8>) -> Result<Vec<u8>, Reason> {
     match bytes.iter().find(|byte| byte.is_ascii_control()) {
-        Some(b'\n' | b'\r') => Err("it has several lines, and a password has one".to_owned()),
-        Some(_) => Err("it holds a control character, which no password can".to_owned()),
+        Some(b'\n' | b'\r') => Err("it has several lines, and a password has one".into()),
+        Some(_) => Err("it holds a control character, which no password can".into()),
         None => Ok(bytes),
     }
 }
@@ -144,19 +144,19 @@ pub fn report_unset_variables(inventory: &Inventory) -> Vec<Diagnostic> {
         .collect()
 }
 
-fn of_environment(variable: &str) -> Result<Vec<u8>, String> {
+fn of_environment(variable: &str) -> Result<Vec<u8>, Reason> {
     let value = environment::read_variable(variable)
         .ok_or_else(|| format!("the environment variable {variable} is not set, or empty"))?;
     Ok(value.into_bytes())
 }
 
-fn of_file(inventory: &Inventory, file: &str, _: TargetContact) -> Result<Vec<u8>, String> {
+fn of_file(inventory: &Inventory, file: &str, _: TargetContact) -> Result<Vec<u8>, Reason> {
     let path = inventory.absolute(file);
     let read = files::read_ordinary(Path::new(&path), LONGEST_BYTES as u64 + 1);
     read.map(without_line_end)
         .map_err(|error| match error.kind() {
             io::ErrorKind::FileTooLarge => too_long(),
-            _ => format!("{path} cannot be read: {error}"),
+            _ => format!("{path} cannot be read: {error}").into(),
         })
 }
 
@@ -164,7 +164,7 @@ fn of_program(
     inventory: &Inventory,
     words: &[String],
     contact: TargetContact,
-) -> Result<Vec<u8>, String> {
+) -> Result<Vec<u8>, Reason> {
     contact.lift_ceiling();
     let (program, arguments) = words.split_first().ok_or("its command is empty")?;
     let path = if program.contains('/') {
@@ -183,7 +183,8 @@ fn of_program(
             _ => format!(
                 "its program `{}` gave none: {error}",
                 railwright_base::text::one_line(program, 60)
-            ),
+            )
+            .into(),
         })
 }
 
@@ -198,29 +199,35 @@ fn without_line_end(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-fn too_long() -> String {
-    format!("it is longer than {} KiB", LONGEST_BYTES >> 10)
+fn too_long() -> Reason {
+    format!("it is longer than {} KiB", LONGEST_BYTES >> 10).into()
 }
 
 /// What can be written to a file and kept out of everything else.
-fn validate_secret_text(bytes: Vec<u8>) -> Result<String, String> {
+fn validate_secret_text(bytes: Vec<u8>) -> Result<String, Reason> {
     let text = String::from_utf8(bytes).map_err(|_| "it is no UTF-8 text".to_owned())?;
     match text {
-        text if text.is_empty() => Err("it is empty".to_owned()),
+        text if text.is_empty() => Err("it is empty".into()),
         text if text.len() > LONGEST_BYTES => Err(too_long()),
         text if text.contains('\0') || secret::find_mark_character(&text).is_some() => {
-            Err("it holds a character that no text can hold".to_owned())
+            Err("it holds a character that no text can hold".into())
         }
         text if text.trim().len() < redaction::SHORTEST_BYTES => Err(format!(
             "it is shorter than {} characters, so it could not be told from other text and kept \
              out of logs",
             redaction::SHORTEST_BYTES
-        )),
+        )
+        .into()),
         text => Ok(text),
     }
 }
 
-fn report_missing_secret(inventory: &Inventory, name: &str, field: &str, why: &str) -> Diagnostic {
+fn report_missing_secret(
+    inventory: &Inventory,
+    name: &str,
+    field: &str,
+    why: &Reason,
+) -> Diagnostic {
     let next = match field {
         "env" => "set it where railwright runs: export NAME=...",
         "file" => {

@@ -5,7 +5,7 @@ use super::last_applied_file::FORMAT_VERSION;
 use super::lineage::{Lineage, RunPart};
 use super::recognition::ClusterIdentity;
 use railwright_base::text::one_line;
-use railwright_base::{Address, ClusterId, MachineId, Target, bounded_json};
+use railwright_base::{Address, ClusterId, MachineId, Reason, Target, bounded_json};
 use railwright_plan::{AppliedResource, Outage};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -139,7 +139,7 @@ impl TargetRecord {
             },
             Err(reason) => TargetRecord::Unreadable {
                 cluster: named_cluster(json),
-                reason,
+                reason: reason.into(),
             },
         }
     }
@@ -191,23 +191,21 @@ fn named_cluster(json: &str) -> Option<ClusterIdentity> {
 
 /// The record, and the target's name in it where that is another one; or why it cannot be read.
 /// What it says of other targets is never believed.
-fn parse_host_record(target: &Target, json: &str) -> Result<(HostRecord, Option<String>), String> {
+fn parse_host_record(target: &Target, json: &str) -> Result<(HostRecord, Option<String>), Reason> {
     if !bounded_json::is_of_record(json) {
         return Err(format!(
             "it holds more than {} values, or more than {} levels of them",
             bounded_json::RECORD_VALUES,
             bounded_json::RECORD_LEVELS
-        ));
+        )
+        .into());
     }
     let mut record: HostRecord = serde_json::from_str(json).map_err(|error| error.to_string())?;
     if record.format_version.split('.').next() != FORMAT_VERSION.split('.').next() {
-        return Err(format!(
-            "it has format {}",
-            one_line(&record.format_version, 20)
-        ));
+        return Err(format!("it has format {}", one_line(&record.format_version, 20)).into());
     }
     if record.serial.max(record.earlier.highest_serial()) > HIGHEST_SERIAL {
-        return Err("no host was ever written to as often as it says".to_owned());
+        return Err("no host was ever written to as often as it says".into());
     }
     let written = Target {
         name: record.host.as_str().into(),
@@ -218,7 +216,7 @@ fn parse_host_record(target: &Target, json: &str) -> Result<(HostRecord, Option<
         .keys()
         .any(|address| address.target != written)
     {
-        return Err("it holds resources of another target".to_owned());
+        return Err("it holds resources of another target".into());
     }
     record.outage = record.outage.map(Outage::in_plain_lines);
     if written == *target {

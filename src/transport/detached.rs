@@ -35,7 +35,7 @@ pub async fn perform_detached_action(
     let token = sanitize_token(token);
     let limit = Duration::from_secs(60);
     let nonce = clock::generate_nonce().map_err(|error| TransportError::Local {
-        reason: format!("no randomness: {error}"),
+        reason: format!("no randomness: {error}").into(),
     })?;
     let started = run_framed_script(
         shell,
@@ -90,7 +90,7 @@ async fn watch_detached_action(
                 return Ok(ExecutionOutcome::Unknown {
                     reason: "it was ended without an exit status (a reboot of the host, or \
                              somebody stopped its unit)"
-                        .to_owned(),
+                        .into(),
                 });
             }
             _ => {
@@ -104,12 +104,13 @@ async fn watch_detached_action(
 fn parse_exit_status(code: &str, stdout: &str, stderr: String) -> ExecutionOutcome {
     match code.trim().parse() {
         Ok(124) => ExecutionOutcome::Unknown {
-            reason: AT_ITS_LIMIT.to_owned(),
+            reason: AT_ITS_LIMIT.into(),
         },
         Ok(137) => ExecutionOutcome::Unknown {
             reason: format!(
                 "{AT_ITS_LIMIT}, or it was killed there (by somebody, or for want of memory)"
-            ),
+            )
+            .into(),
         },
         Ok(code) => ExecutionOutcome::Ended {
             code,
@@ -117,7 +118,7 @@ fn parse_exit_status(code: &str, stdout: &str, stderr: String) -> ExecutionOutco
             stderr,
         },
         Err(_) => ExecutionOutcome::Unknown {
-            reason: "its exit status cannot be read".to_owned(),
+            reason: "its exit status cannot be read".into(),
         },
     }
 }
@@ -131,7 +132,8 @@ fn new_running_outcome(reason: &str, token: &str) -> ExecutionOutcome {
         reason: format!(
             "{reason}; it goes on by itself on the host as railwright-{token} and will be found \
              again"
-        ),
+        )
+        .into(),
     }
 }
 
@@ -499,14 +501,14 @@ mod tests {
         assert_eq!(
             parse_exit_status("124", "", String::new()),
             ExecutionOutcome::Unknown {
-                reason: AT_ITS_LIMIT.to_owned()
+                reason: AT_ITS_LIMIT.into()
             }
         );
         let ExecutionOutcome::Unknown { reason } = parse_exit_status("137", "", String::new())
         else {
             panic!("nobody knows how it ended")
         };
-        assert!(reason.contains("or it was killed"), "{reason}");
+        assert!(reason.as_words().contains("or it was killed"), "{reason}");
     }
 
     /// A run that slept, or was taken over by force, begins nothing; and nothing begins that it had

@@ -2,8 +2,8 @@
 //! next command.
 
 use super::{TransportError, api};
-use railwright_base::Diagnostic;
 use railwright_base::text::one_line;
+use railwright_base::{Diagnostic, Reason};
 use railwright_resource::TargetReadFailure;
 
 impl TransportError {
@@ -315,8 +315,8 @@ impl TransportError {
     }
 }
 
-fn with_reason(words: &str, reason: &str) -> String {
-    format!("{words}{}", one_line(reason, 120))
+fn with_reason(words: &str, reason: &Reason) -> String {
+    format!("{words}{}", one_line(reason.as_words(), 120))
 }
 
 fn describe_unreachable_host(diagnostic: Diagnostic, address: &str) -> Diagnostic {
@@ -419,7 +419,7 @@ mod tests {
             TransportError::Unreachable {
                 host: text(),
                 address: "10.0.0.1:22".to_owned(),
-                reason: "Connection refused".to_owned(),
+                reason: "Connection refused".into(),
             },
             TransportError::HostKeyUnknown {
                 host: text(),
@@ -444,7 +444,7 @@ mod tests {
                 host: text(),
                 fingerprint: text(),
                 known_hosts: text(),
-                reason: text(),
+                reason: text().into(),
             },
             TransportError::AuthenticationFailed {
                 host: text(),
@@ -461,7 +461,7 @@ mod tests {
             },
             TransportError::Lost {
                 host: text(),
-                reason: "\u{1b}[2Jgone".to_owned(),
+                reason: "\u{1b}[2Jgone".into(),
             },
             TransportError::TimedOut {
                 host: text(),
@@ -474,22 +474,22 @@ mod tests {
             TransportError::ServerUnreachable {
                 cluster: text(),
                 address: text(),
-                reason: text(),
+                reason: text().into(),
             },
             TransportError::ServerNotTrusted {
                 cluster: text(),
                 address: text(),
-                reason: text(),
+                reason: text().into(),
             },
             TransportError::IdentityRefused {
                 cluster: text(),
                 address: text(),
-                reason: text(),
+                reason: text().into(),
             },
             TransportError::RecordUnread {
                 cluster: text(),
                 secret: text(),
-                reason: text(),
+                reason: text().into(),
             },
             TransportError::CertificateUnknown {
                 switch: text(),
@@ -507,22 +507,22 @@ mod tests {
             TransportError::LoginRefused {
                 switch: text(),
                 user: text(),
-                reason: text(),
+                reason: text().into(),
             },
             TransportError::NoApi {
                 switch: text(),
                 address: text(),
                 api: "eAPI",
-                reason: text(),
+                reason: text().into(),
             },
             TransportError::ApiRefused {
                 switch: text(),
                 api: "eAPI",
                 user: text(),
-                reason: text(),
+                reason: text().into(),
             },
             TransportError::Local {
-                reason: "no such file".to_owned(),
+                reason: "no such file".into(),
             },
         ]
     }

@@ -50,6 +50,7 @@ pub use api::{ApiAccess, CertificatePin, Password};
 pub use connectors::{Connectors, new_connector};
 pub use contact::TargetContact;
 pub use fenced_script::RECORD_LIMIT_BYTES;
+use railwright_base::Reason;
 pub use secrets::Secrets;
 pub use ssh::SshConnector;
 pub use target_lock::{
@@ -78,7 +79,7 @@ pub enum TransportError {
     Unreachable {
         host: String,
         address: String,
-        reason: String,
+        reason: Reason,
     },
     /// The host's key is not in known_hosts.
     #[error("the host key of {host} is not known: {fingerprint}")]
@@ -114,7 +115,7 @@ pub enum TransportError {
         host: String,
         fingerprint: String,
         known_hosts: String,
-        reason: String,
+        reason: Reason,
     },
     /// No key or agent identity was accepted.
     #[error("{host} accepted none of the identities offered for {user}")]
@@ -138,7 +139,7 @@ pub enum TransportError {
     },
     /// The connection ended in the middle.
     #[error("the connection to {host} ended: {reason}")]
-    Lost { host: String, reason: String },
+    Lost { host: String, reason: Reason },
     /// It ran past its limit.
     #[error("{host} did not answer within {limit_s} s")]
     TimedOut { host: String, limit_s: u32 },
@@ -147,21 +148,21 @@ pub enum TransportError {
     ServerUnreachable {
         cluster: String,
         address: String,
-        reason: String,
+        reason: Reason,
     },
     /// Its certificate does not hold.
     #[error("the API server of {cluster} at {address} is not trusted: {reason}")]
     ServerNotTrusted {
         cluster: String,
         address: String,
-        reason: String,
+        reason: Reason,
     },
     /// It does not know who we are; the reason names what was shown to it.
     #[error("the API server of {cluster} at {address} does not accept {reason}")]
     IdentityRefused {
         cluster: String,
         address: String,
-        reason: String,
+        reason: Reason,
     },
     /// Nobody said yet which certificate the API of a switch has to show.
     #[error("the certificate of {switch} at {address} is not known: {fingerprint}")]
@@ -188,7 +189,7 @@ pub enum TransportError {
     LoginRefused {
         switch: String,
         user: String,
-        reason: String,
+        reason: Reason,
     },
     /// There is no API where it should be.
     #[error("{switch} has no {api} at {address}: {reason}")]
@@ -196,7 +197,7 @@ pub enum TransportError {
         switch: String,
         address: String,
         api: &'static str,
-        reason: String,
+        reason: Reason,
     },
     /// The API refuses what was asked for; nothing of it was begun.
     #[error("the {api} of {switch} refuses what it is asked for: {reason}")]
@@ -204,7 +205,7 @@ pub enum TransportError {
         switch: String,
         api: &'static str,
         user: String,
-        reason: String,
+        reason: Reason,
     },
     /// The Secret in which a cluster keeps the record of our changes cannot be read, though it may
     /// be there.
@@ -212,17 +213,17 @@ pub enum TransportError {
     RecordUnread {
         cluster: String,
         secret: String,
-        reason: String,
+        reason: Reason,
     },
     /// The kubeconfig, its context or what they name cannot be used on this side.
     #[error("{cluster}: {reason}")]
-    NoIdentity { cluster: String, reason: String },
+    NoIdentity { cluster: String, reason: Reason },
     /// No file or connection can be opened any more on this side: no host was contacted.
     #[error("there is no file descriptor left for the connection to {host}; {limit} may be open")]
     NoDescriptors { host: String, limit: usize },
     /// Something on this side: a file that cannot be read, a key that cannot be parsed.
     #[error("{reason}")]
-    Local { reason: String },
+    Local { reason: Reason },
 }
 
 /// How an action or probe ended.
@@ -235,7 +236,7 @@ pub enum ExecutionOutcome {
         stderr: String,
     },
     /// Whether it took effect is not known (connection lost, no exit status, time limit).
-    Unknown { reason: String },
+    Unknown { reason: Reason },
 }
 
 /// What railwright keeps on the host itself, below `/var/lib/railwright` (0700, files 0600): what
@@ -370,14 +371,14 @@ impl Reader {
     }
     /// Who holds the target's lock; nothing where nobody does. The inner error says why the target
     /// did not tell.
-    pub async fn lock(&self) -> Result<Result<Option<LockReading>, String>, TransportError> {
+    pub async fn lock(&self) -> Result<Result<Option<LockReading>, Reason>, TransportError> {
         Ok(match self.0.upkeep(&Upkeep::ReadLock).await? {
             ExecutionOutcome::Ended {
                 code: 0, stdout, ..
             } => Ok(Some(LockReading::parse(&stdout))),
             ExecutionOutcome::Ended { code: 1, .. } => Ok(None),
             ExecutionOutcome::Ended { code, stderr, .. } => {
-                Err(format!("exit status {code}: {stderr}"))
+                Err(format!("exit status {code}: {stderr}").into())
             }
             ExecutionOutcome::Unknown { reason } => Err(reason),
         })

@@ -35,7 +35,7 @@ impl<S: Shell> ShellLink<S> {
             return Ok(ReadResults::default());
         }
         let nonce = clock::generate_nonce().map_err(|error| TransportError::Local {
-            reason: format!("no randomness: {error}"),
+            reason: format!("no randomness: {error}").into(),
         })?;
         let limit_s = program::limit_s(reads, READ_LIMIT_S);
         let limit = Duration::from_secs(limit_s.into());
@@ -50,9 +50,10 @@ impl<S: Shell> ShellLink<S> {
             (Some(_), ShellEnd::TimedOut) if called.stdout.is_empty() => {
                 Err(TransportError::TimedOut { host, limit_s })
             }
-            (Some(reason), _) if called.stdout.is_empty() => {
-                Err(TransportError::Lost { host, reason })
-            }
+            (Some(reason), _) if called.stdout.is_empty() => Err(TransportError::Lost {
+                host,
+                reason: reason.into(),
+            }),
             // What was read before the end counts; the sections after it are cut off.
             _ => Ok(program::parse_program_answers(
                 reads,
@@ -110,7 +111,7 @@ impl<S: Shell> ShellLink<S> {
         limit: Duration,
     ) -> Result<ExecutionOutcome, TransportError> {
         let nonce = clock::generate_nonce().map_err(|error| TransportError::Local {
-            reason: format!("no randomness: {error}"),
+            reason: format!("no randomness: {error}").into(),
         })?;
         let called = run_framed_script(&self.shell, &script(&nonce), limit).await?;
         match called.lock_lost(&nonce) {
@@ -122,7 +123,7 @@ impl<S: Shell> ShellLink<S> {
     async fn run_probe(&self, probe: &Probe) -> Result<ExecutionOutcome, TransportError> {
         self.may_act()?;
         let nonce = clock::generate_nonce().map_err(|error| TransportError::Local {
-            reason: format!("no randomness: {error}"),
+            reason: format!("no randomness: {error}").into(),
         })?;
         // The host ends the probe itself; our own limit only covers a host that does not.
         let limit = Duration::from_secs(u64::from(probe.limit_s()) + 30);

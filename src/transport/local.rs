@@ -26,7 +26,7 @@ fn query_own_identity(option: &str) -> Result<String, TransportError> {
     match process::run_program("id", &[option]) {
         Ok(output) => Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned()),
         Err(error) => Err(TransportError::Local {
-            reason: format!("id: {error}"),
+            reason: format!("id: {error}").into(),
         }),
     }
 }
@@ -92,7 +92,7 @@ async fn run_script(
         fed::run_fed_program(program, arguments, input.as_bytes(), bounds)
             .await
             .map_err(|error| TransportError::Local {
-                reason: format!("{program} does not start: {error}"),
+                reason: format!("{program} does not start: {error}").into(),
             })?;
     let end = match ending {
         fed::FedProgramEnding::Ended(status) => match (status.code(), status.signal()) {

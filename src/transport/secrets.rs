@@ -7,8 +7,9 @@ use super::{
     BoxFuture, Connector, ExecutionOutcome, Fence, HostLink, TargetAccess, TargetReach,
     TransportError, Upkeep,
 };
+use railwright_base::secret::{self, UnknownSecret};
 use railwright_base::text::one_line;
-use railwright_base::{Diagnostic, Redaction, SealKey, secret};
+use railwright_base::{Diagnostic, Reason, Redaction, SealKey};
 use railwright_resource::file::sealed::{in_plain, seal_answer};
 use railwright_resource::probe::Probe;
 use railwright_resource::{Action, Read, ReadResults};
@@ -92,21 +93,22 @@ impl Secrets {
 
     /// A text with its secrets; why it cannot be made as the error. The result is compared or sent,
     /// and never kept.
-    pub fn fill(&self, text: &str) -> Result<String, String> {
+    pub fn fill(&self, text: &str) -> Result<String, Reason> {
         secret::fill_secrets(text, |name| self.values.get(name).cloned())
-            .map_err(|name| self.why(&name))
+            .map_err(|unknown| self.why(&unknown).into())
     }
 
     /// An action may hold a mark that came from the host itself (its record, a file that was taken
     /// over): it gets what the spec declares there, and nothing of another host.
-    fn fill_action(&self, host: &str, action: &Action) -> Result<Action, String> {
+    fn fill_action(&self, host: &str, action: &Action) -> Result<Action, Reason> {
         let filled = action.filled(|name| self.find_for_host(host, name));
-        filled.map_err(|name| match self.is_of_host(host, &name) {
-            true => self.why(&name),
+        filled.map_err(|unknown| match self.is_of_host(host, &unknown.0) {
+            true => self.why(&unknown).into(),
             false => format!(
                 "no wish of {host} holds the secret `{}`",
-                one_line(&name, 60)
-            ),
+                one_line(&unknown.0, 60)
+            )
+            .into(),
         })
     }
 
@@ -128,14 +130,14 @@ impl Secrets {
         let mut filled = access.clone();
         if let TargetReach::SwitchApi(api) = &mut filled.reach {
             let password = api.password.filled(|name| self.values.get(name).cloned());
-            api.password = password.map_err(|name| TransportError::Local {
-                reason: format!("{}: {}", access.name, self.why(&name)),
+            api.password = password.map_err(|unknown| TransportError::Local {
+                reason: format!("{}: {}", access.name, self.why(&unknown)).into(),
             })?;
         }
         Ok(filled)
     }
 
-    fn why(&self, name: &str) -> String {
+    fn why(&self, UnknownSecret(name): &UnknownSecret) -> String {
         self.missing(name)
             .map(|missing| missing.message)
             .unwrap_or_default()
@@ -161,7 +163,7 @@ impl Secrets {
                 stderr: self.redaction.apply(&stderr),
             },
             ExecutionOutcome::Unknown { reason } => ExecutionOutcome::Unknown {
-                reason: self.redaction.apply(&reason),
+                reason: self.redaction.apply(reason.as_words()).into(),
             },
         }
     }
@@ -176,7 +178,9 @@ impl Secrets {
             | TransportError::NoApi { reason, .. }
             | TransportError::ApiRefused { reason, .. }
             | TransportError::NoIdentity { reason, .. }
-            | TransportError::Local { reason } => *reason = self.redaction.apply(reason),
+            | TransportError::Local { reason } => {
+                *reason = self.redaction.apply(reason.as_words()).into()
+            }
             TransportError::LockLost {
                 holder: Some(line), ..
             } => *line = self.redaction.apply(line),
@@ -376,7 +380,7 @@ mod tests {
         };
         match link.upkeep(&upkeep).await.unwrap() {
             ExecutionOutcome::Ended { stdout, stderr, .. } => (stdout, stderr),
-            ExecutionOutcome::Unknown { reason } => (reason.clone(), reason),
+            ExecutionOutcome::Unknown { reason } => (reason.to_string(), reason.to_string()),
         }
     }
 

@@ -133,7 +133,7 @@ pub async fn run_framed_script(
     limit: Duration,
 ) -> Result<ScriptResult, TransportError> {
     let nonce = clock::generate_nonce().map_err(|error| TransportError::Local {
-        reason: format!("no randomness: {error}"),
+        reason: format!("no randomness: {error}").into(),
     })?;
     let framed = FramedScript::new(script, &nonce);
     let ran = shell.run(&framed, limit).await?;
@@ -208,7 +208,7 @@ fn not_started(shell: &dyn Shell, stderr: &str) -> TransportError {
     TransportError::Unreachable {
         host,
         address: shell.address().to_owned(),
-        reason,
+        reason: reason.into(),
     }
 }
 
@@ -262,7 +262,7 @@ impl ScriptResult {
                 stderr: self.stderr,
             },
             (_, doubt) => ExecutionOutcome::Unknown {
-                reason: doubt.unwrap_or_default(),
+                reason: doubt.unwrap_or_default().into(),
             },
         }
     }

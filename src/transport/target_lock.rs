@@ -276,7 +276,7 @@ impl LockOutcome {
             ExecutionOutcome::Ended { code, stderr, .. } => {
                 LockOutcome::Impossible(describe_other_ending(code, &stderr))
             }
-            ExecutionOutcome::Unknown { reason } => LockOutcome::Unknown(reason),
+            ExecutionOutcome::Unknown { reason } => LockOutcome::Unknown(reason.to_string()),
         }
     }
 
@@ -306,7 +306,7 @@ impl StealOutcome {
             ExecutionOutcome::Ended { code, stderr, .. } => {
                 StealOutcome::Impossible(describe_other_ending(code, &stderr))
             }
-            ExecutionOutcome::Unknown { reason } => StealOutcome::Unknown(reason),
+            ExecutionOutcome::Unknown { reason } => StealOutcome::Unknown(reason.to_string()),
         }
     }
 
@@ -333,7 +333,7 @@ impl RecordReading {
             ExecutionOutcome::Ended { code, stderr, .. } => {
                 RecordReading::Unreadable(describe_other_ending(code, &stderr))
             }
-            ExecutionOutcome::Unknown { reason } => RecordReading::Unknown(reason),
+            ExecutionOutcome::Unknown { reason } => RecordReading::Unknown(reason.to_string()),
         }
     }
 }
@@ -353,7 +353,7 @@ impl RecordOutcome {
             ExecutionOutcome::Ended { code, stderr, .. } => {
                 RecordOutcome::Failed(describe_other_ending(code, &stderr))
             }
-            ExecutionOutcome::Unknown { reason } => RecordOutcome::Unknown(reason),
+            ExecutionOutcome::Unknown { reason } => RecordOutcome::Unknown(reason.to_string()),
         }
     }
 }

@@ -6,6 +6,7 @@ use super::{
     RecordOutcome, StealOutcome,
 };
 use super::{TransportError, Upkeep};
+use railwright_base::Reason;
 use railwright_resource::Action;
 use railwright_resource::guard::Guard;
 use std::collections::BTreeSet;
@@ -140,7 +141,7 @@ impl Writer {
         .map(RecordOutcome::parse)
     }
     /// A heartbeat. The inner error says why nobody knows whether it was heard.
-    pub async fn beat(&self, note: &str) -> Result<Result<(), String>, TransportError> {
+    pub async fn beat(&self, note: &str) -> Result<Result<(), Reason>, TransportError> {
         Ok(
             match self
                 .write(FencedWrite::Beat {
@@ -150,7 +151,7 @@ impl Writer {
             {
                 ExecutionOutcome::Ended { code: 0, .. } => Ok(()),
                 ExecutionOutcome::Ended { code, stderr, .. } => {
-                    Err(format!("exit status {code}: {stderr}"))
+                    Err(format!("exit status {code}: {stderr}").into())
                 }
                 ExecutionOutcome::Unknown { reason } => Err(reason),
             },

@@ -316,7 +316,7 @@ mod tests {
 
     #[test]
     fn what_nobody_can_tell_proves_nothing() {
-        let silent = Fact::Unknown("no answer".to_owned());
+        let silent = Fact::Unknown("no answer".into());
         let some = judged(&[&[("e0", "a", rates(1.0, 1.0)), ("e0", "b", silent.clone())]]);
         assert_eq!(
             (some.verdict, some.measured.as_str()),

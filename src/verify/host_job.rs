@@ -4,6 +4,7 @@
 
 use super::session::{ProbeOutput, run_probe};
 use super::together::run_concurrently;
+use railwright_base::Reason;
 use railwright_base::text::one_line;
 use railwright_resource::probe::Probe;
 use railwright_resource::probe_job::CHUNK_BYTES;
@@ -123,7 +124,7 @@ pub async fn run_host_job(
     ended
 }
 
-fn probe_host(prober: &Prober, probe: Probe) -> BoxFuture<'_, Result<ProbeOutput, String>> {
+fn probe_host(prober: &Prober, probe: Probe) -> BoxFuture<'_, Result<ProbeOutput, Reason>> {
     Box::pin(async move { run_probe(prober, &probe).await })
 }
 
@@ -138,7 +139,12 @@ async fn check_job_needs(seats: &[Seat<'_>]) -> Result<(), HostJobStartError> {
         let host = seat.part.host.clone();
         let said = match said {
             Ok(said) => said,
-            Err(why) => return Err(HostJobStartError::Unasked { host, why }),
+            Err(why) => {
+                return Err(HostJobStartError::Unasked {
+                    host,
+                    why: why.to_string(),
+                });
+            }
         };
         let mut lacks_something = false;
         for line in said.out.lines() {
@@ -177,7 +183,7 @@ async fn start_job(seats: &[Seat<'_>], token: &str, limit_s: u32) -> Result<(), 
         let why = match said {
             Ok(said) if said.code == 0 => continue,
             Ok(said) => one_line(&(said.out + &said.err), 200),
-            Err(why) => why,
+            Err(why) => why.to_string(),
         };
         return Err(HostJobStartError::NotStarted {
             host: seat.part.host.clone(),
@@ -256,7 +262,7 @@ async fn collect_job_output(
         if let Some(why) = lost {
             return Some(HostJobOutcome::Lost {
                 host: seat.part.host.clone(),
-                why: one_line(&why, 200),
+                why: one_line(why.as_words(), 200),
             });
         }
     }
@@ -265,7 +271,7 @@ async fn collect_job_output(
 
 impl Seat<'_> {
     /// What one look gave; why the host is lost, if it is.
-    fn take(&mut self, said: &str, lines: &mut (dyn FnMut(&str, &str) + Send)) -> Option<String> {
+    fn take(&mut self, said: &str, lines: &mut (dyn FnMut(&str, &str) + Send)) -> Option<Reason> {
         self.failures = 0;
         let (head, output) = said.split_once('\n').unwrap_or((said, ""));
         let mut words = head.split_whitespace().skip(1);
@@ -277,7 +283,7 @@ impl Seat<'_> {
             return Some(
                 "its unit ended without an exit status: a reboot of the host, its lease, or \
                  somebody stopped it"
-                    .to_owned(),
+                    .into(),
             );
         }
         self.taken += size.saturating_sub(self.taken).min(CHUNK_BYTES);
@@ -327,7 +333,7 @@ mod tests {
         ) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
             Box::pin(async {
                 Ok(ExecutionOutcome::Unknown {
-                    reason: String::new(),
+                    reason: String::new().into(),
                 })
             })
         }
@@ -337,7 +343,7 @@ mod tests {
         ) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
             Box::pin(async {
                 Ok(ExecutionOutcome::Unknown {
-                    reason: String::new(),
+                    reason: String::new().into(),
                 })
             })
         }
@@ -347,7 +353,7 @@ mod tests {
         ) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
             Box::pin(async {
                 Ok(ExecutionOutcome::Unknown {
-                    reason: String::new(),
+                    reason: String::new().into(),
                 })
             })
         }
@@ -388,7 +394,7 @@ mod tests {
         assert_eq!((seat.taken, seat.status), (large, Some(0)));
         assert!(
             take(&mut seat, "@job gone 0\n")
-                .is_some_and(|why| why.contains("without an exit status"))
+                .is_some_and(|why| why.as_words().contains("without an exit status"))
         );
         assert_eq!(take(&mut seat, "noise"), None);
         assert_eq!(told, "[one\n][two\n][last\n]");

@@ -6,6 +6,7 @@ use super::result::VerifyCheck;
 use super::run::{VerifyFindings, VerifyRun};
 use super::session::{HostSession, outcome_from_lost_host};
 use super::{gpus, pcie, routes, running};
+use railwright_base::Reason;
 use railwright_resource::probe::Probe;
 use railwright_resource::{Read, hardware};
 
@@ -86,7 +87,7 @@ fn check_pcie_links(run: &VerifyRun<'_>, session: &HostSession<'_>, findings: &m
     }
 }
 
-async fn read_machine_hardware(session: &HostSession<'_>) -> Result<VerifyHardwareFacts, String> {
+async fn read_machine_hardware(session: &HostSession<'_>) -> Result<VerifyHardwareFacts, Reason> {
     let probe = Probe::Machine {
         modules: running::MODULES
             .iter()

@@ -16,6 +16,7 @@ use super::run::{VerifyFindings, VerifyRun};
 use super::session::{HostSession, outcome_from_lost_host};
 use super::traffic;
 use direction::RailDirection;
+use railwright_base::Reason;
 use railwright_resource::probe::{
     GpuBuffer, Probe, TRAFFIC_SLACK_S, TrafficEnd, TrafficLoad, TrafficTest,
 };
@@ -126,7 +127,7 @@ type Measured<T> = Result<T, TrafficFault>;
 
 /// A run that came to its end: exit status and output of the client, or of the server that did not
 /// start.
-type Ran = Result<(i32, String), String>;
+type Ran = Result<(i32, String), Reason>;
 
 impl<'a> PairTraffic<'a> {
     /// For one run of `verify`.
@@ -159,7 +160,7 @@ impl<'a> PairTraffic<'a> {
         from: TrafficSide<'_>,
         to: TrafficSide<'_>,
         read: fn(i32, &str) -> Measured<T>,
-    ) -> Result<Measured<T>, String> {
+    ) -> Result<Measured<T>, Reason> {
         let (code, out) = self.send(what, from, to).await?;
         match read(code, &out) {
             Err(TrafficFault::NotUnderstood(_) | TrafficFault::NothingMoved) => {

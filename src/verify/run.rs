@@ -9,6 +9,7 @@ use super::result::{CheckOutcome, CheckResult, Measurement, VerifyCheck, VerifyR
 use super::session::{HostSession, outcome_from_lost_host, run_probe};
 use super::together::run_concurrently;
 use super::{counters, gid, link, machine, module_check, schedule};
+use railwright_base::Reason;
 use railwright_resource::probe::{CounterPort, Probe};
 use railwright_transport::{BoxFuture, Connector, Prober};
 use std::collections::{BTreeMap, BTreeSet};
@@ -143,7 +144,7 @@ async fn check_host<'a>(
 async fn connect_and_read_rails(
     connector: &dyn Connector,
     host: &VerifyHost,
-) -> Result<(Prober, RailFacts), String> {
+) -> Result<(Prober, RailFacts), Reason> {
     let opened = connector.connect(&host.access).await;
     let prober = Prober::new(opened.map_err(|error| error.to_string())?);
     let facts = read_rail_facts(&prober, host).await?;
@@ -151,7 +152,7 @@ async fn connect_and_read_rails(
 }
 
 /// Asks again while a port may still come up by itself.
-async fn read_rail_facts(prober: &Prober, host: &VerifyHost) -> Result<RailFacts, String> {
+async fn read_rail_facts(prober: &Prober, host: &VerifyHost) -> Result<RailFacts, Reason> {
     let probe = Probe::Rails {
         netdevs: host.rails.iter().map(|r| r.netdev.clone()).collect(),
     };
@@ -273,7 +274,7 @@ fn has_bandwidth(matrix: &[Measurement], host: &str, rail: u32) -> bool {
     })
 }
 
-type HostCounters<'a> = BTreeMap<&'a str, Result<counters::Counters, String>>;
+type HostCounters<'a> = BTreeMap<&'a str, Result<counters::Counters, Reason>>;
 
 async fn read_all_counters<'a>(sessions: &BTreeMap<&'a str, HostSession<'_>>) -> HostCounters<'a> {
     let mut asked: Vec<BoxFuture<'_, _>> = Vec::new();
@@ -287,7 +288,7 @@ async fn read_all_counters<'a>(sessions: &BTreeMap<&'a str, HostSession<'_>>) ->
     run_concurrently(asked).await.into_iter().collect()
 }
 
-async fn read_counters(session: &HostSession<'_>) -> Result<counters::Counters, String> {
+async fn read_counters(session: &HostSession<'_>) -> Result<counters::Counters, Reason> {
     let mut ports = Vec::new();
     for endpoint in session.endpoints.values() {
         ports.push(CounterPort {

@@ -5,6 +5,7 @@ use super::hardware::VerifyHardwareFacts;
 use super::rail_facts::RailFacts;
 use super::request::{ExpectedRail, VerifyHost};
 use super::result::CheckOutcome;
+use railwright_base::Reason;
 use railwright_resource::probe::Probe;
 use railwright_transport::{ExecutionOutcome, Prober};
 use std::collections::BTreeMap;
@@ -46,13 +47,13 @@ impl HostSession<'_> {
     }
 
     /// One probe; an error is the reason why nothing is known.
-    pub async fn ask(&self, probe: &Probe) -> Result<ProbeOutput, String> {
+    pub async fn ask(&self, probe: &Probe) -> Result<ProbeOutput, Reason> {
         run_probe(&self.prober, probe).await
     }
 }
 
 /// One probe on a connection.
-pub async fn run_probe(prober: &Prober, probe: &Probe) -> Result<ProbeOutput, String> {
+pub async fn run_probe(prober: &Prober, probe: &Probe) -> Result<ProbeOutput, Reason> {
     match prober.probe(probe).await {
         Ok(ExecutionOutcome::Ended {
             code,
@@ -64,13 +65,13 @@ pub async fn run_probe(prober: &Prober, probe: &Probe) -> Result<ProbeOutput, St
             err: stderr,
         }),
         Ok(ExecutionOutcome::Unknown { reason }) => Err(reason),
-        Err(error) => Err(error.to_string()),
+        Err(error) => Err(error.to_string().into()),
     }
 }
 
 /// No answer: the outcome is unknown, never failed.
-pub fn outcome_from_lost_host(reason: &str) -> CheckOutcome {
-    CheckOutcome::unknown("RW0801", reason)
+pub fn outcome_from_lost_host(reason: &Reason) -> CheckOutcome {
+    CheckOutcome::unknown("RW0801", reason.as_words())
         .effect(
             "nothing is known of this host; test traffic that we started there is ended by the \
              host itself",

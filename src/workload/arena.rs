@@ -302,7 +302,7 @@ impl ArenaLineReader {
             return self.wrong(
                 span,
                 format!("`--{}` cannot be `{}`", flag.name, one_line(value, 60)),
-                why,
+                why.to_string(),
                 "arena submit pytorch --help",
             );
         }

@@ -3,6 +3,7 @@
 //! training.
 
 use super::request::{CleanPods, Devices, Pytorch};
+use railwright_base::Reason;
 
 /// A flag.
 #[derive(Debug, Clone, Copy)]
@@ -126,7 +127,7 @@ pub(super) const FLAGS: [Flag; 52] = [
 ];
 
 /// Takes what a flag says over into the training; what is wrong with the value where something is.
-pub(super) fn apply_flag(flag: &Flag, value: &str, job: &mut Pytorch) -> Result<(), String> {
+pub(super) fn apply_flag(flag: &Flag, value: &str, job: &mut Pytorch) -> Result<(), Reason> {
     let text = value.to_owned();
     match flag.name {
         "name" => job.pods.name = text,
@@ -171,7 +172,7 @@ pub(super) fn apply_flag(flag: &Flag, value: &str, job: &mut Pytorch) -> Result<
     Ok(())
 }
 
-fn apply_switch_flag(flag: &Flag, value: &str, job: &mut Pytorch) -> Result<(), String> {
+fn apply_switch_flag(flag: &Flag, value: &str, job: &mut Pytorch) -> Result<(), Reason> {
     match flag.name {
         // The dashboard's own two are looked at once all is read.
         "tensorboard" if !parse_bool(value)? => job.tensorboard = None,
@@ -191,37 +192,37 @@ fn apply_switch_flag(flag: &Flag, value: &str, job: &mut Pytorch) -> Result<(), 
 }
 
 /// `NAME=VALUE`, with these words for what it should have been.
-pub(super) fn parse_pair(text: &str, by: char, form: &str) -> Result<(String, String), String> {
+pub(super) fn parse_pair(text: &str, by: char, form: &str) -> Result<(String, String), Reason> {
     let split = text.split_once(by).filter(|(name, _)| !name.is_empty());
     split
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
-        .ok_or_else(|| format!("this is no {form}"))
+        .ok_or_else(|| format!("this is no {form}").into())
 }
 
-fn parse_count(text: &str) -> Result<u32, String> {
-    text.parse().map_err(|_| "this is no number".to_owned())
+fn parse_count(text: &str) -> Result<u32, Reason> {
+    text.parse().map_err(|_| "this is no number".into())
 }
 
-fn parse_bool(text: &str) -> Result<bool, String> {
+fn parse_bool(text: &str) -> Result<bool, Reason> {
     match text {
         "true" | "1" | "t" | "T" | "TRUE" | "True" => Ok(true),
         "false" | "0" | "f" | "F" | "FALSE" | "False" => Ok(false),
-        _ => Err("this is neither true nor false".to_owned()),
+        _ => Err("this is neither true nor false".into()),
     }
 }
 
-fn parse_clean_policy(text: &str) -> Result<CleanPods, String> {
+fn parse_clean_policy(text: &str) -> Result<CleanPods, Reason> {
     match text {
         "None" => Ok(CleanPods::None),
         "Running" => Ok(CleanPods::Running),
         "All" => Ok(CleanPods::All),
-        _ => Err("None, Running or All can stand here".to_owned()),
+        _ => Err("None, Running or All can stand here".into()),
     }
 }
 
 /// A duration as Go writes it: `5s`, `1m`, `2h22m`.
-pub(super) fn parse_go_duration(text: &str) -> Result<u64, String> {
-    sum_duration_parts(text).ok_or_else(|| "this is no duration such as 5s, 1m, 2h22m".to_owned())
+pub(super) fn parse_go_duration(text: &str) -> Result<u64, Reason> {
+    sum_duration_parts(text).ok_or_else(|| "this is no duration such as 5s, 1m, 2h22m".into())
 }
 
 /// Seconds; nothing where it is no duration, or too long a one.

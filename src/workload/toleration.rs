@@ -4,6 +4,7 @@
 //! Source: kubeflow/arena `pkg/argsbuilder/submit.go`; what the API server takes:
 //! kubernetes/kubernetes `pkg/apis/core/validation/validation.go` (`ValidateTolerations`).
 
+use railwright_base::Reason;
 use railwright_resource::kubernetes_object::labels;
 use serde_json::{Value, json};
 
@@ -23,7 +24,7 @@ pub(super) struct Toleration<'a> {
 
 impl<'a> Toleration<'a> {
     /// Reads it; else why the API server would not take it.
-    pub(super) fn parse(text: &'a str) -> Result<Self, String> {
+    pub(super) fn parse(text: &'a str) -> Result<Self, Reason> {
         if text == "all" {
             return Ok(Toleration {
                 key: None,
@@ -41,13 +42,12 @@ impl<'a> Toleration<'a> {
             .split_once('=')
             .map_or((pair, None), |(key, value)| (key, Some(value)));
         if !labels::is_key(key) {
-            return Err("a taint's key has at most 63 letters, digits and `-_.`".to_owned());
+            return Err("a taint's key has at most 63 letters, digits and `-_.`".into());
         }
         if let Some(effect) = effect.filter(|effect| !EFFECTS.contains(effect)) {
-            return Err(format!(
-                "`{effect}` is no effect; there are {}",
-                EFFECTS.join(", ")
-            ));
+            return Err(
+                format!("`{effect}` is no effect; there are {}", EFFECTS.join(", ")).into(),
+            );
         }
         let value = match (operator, value) {
             // Arena's pattern has a place for a value there, which counts for nothing.
@@ -55,13 +55,11 @@ impl<'a> Toleration<'a> {
             (None | Some("Equal"), Some(value)) => Some(value),
             (Some("Equal"), None) => Some(""),
             (Some(other), _) => {
-                return Err(format!(
-                    "`{other}` is no operator; there are Exists and Equal"
-                ));
+                return Err(format!("`{other}` is no operator; there are Exists and Equal").into());
             }
         };
         match value.filter(|value| !labels::is_value(value)) {
-            Some(_) => Err("its value has at most 63 letters, digits and `-_.`".to_owned()),
+            Some(_) => Err("its value has at most 63 letters, digits and `-_.`".into()),
             None => Ok(Toleration {
                 key: Some(key),
                 value,
@@ -121,7 +119,13 @@ mod tests {
             ("gpu,Maybe", "`Maybe` is no operator"),
             ("gpu=a b", "value"),
         ] {
-            assert!(Toleration::parse(text).unwrap_err().contains(why), "{text}");
+            assert!(
+                Toleration::parse(text)
+                    .unwrap_err()
+                    .as_words()
+                    .contains(why),
+                "{text}"
+            );
         }
     }
 }

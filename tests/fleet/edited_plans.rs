@@ -3,7 +3,7 @@
 
 use crate::room::Room;
 use railwright_apply::{ApplyOutcome, DesiredSpec, RunExitClass, apply_plan};
-use railwright_plan::{NodeKind, Plan, PlanNode, Reason, UnknownFinding, content};
+use railwright_plan::{ChangeReason, NodeKind, Plan, PlanNode, UnknownFinding, content};
 use railwright_report as report;
 use railwright_resource::{Action, Disruption};
 use railwright_transport::sim::{SimulatedFault, SimulatedTrouble};
@@ -97,7 +97,7 @@ async fn a_wish_that_is_not_in_the_spec_is_refused() {
     one(|plan| {
         let member = &mut change(plan).0[0];
         Arc::make_mut(&mut member.found).removal = true;
-        member.reason = Reason::RemovedFromSpec;
+        member.reason = ChangeReason::RemovedFromSpec;
     })
     .await;
     one(|plan| plan.rollout.max_unavailable = 1000).await;

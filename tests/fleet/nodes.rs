@@ -416,7 +416,7 @@ impl HostLink for Server {
     ) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
         Box::pin(async {
             Ok(ExecutionOutcome::Unknown {
-                reason: "it only says how its nodes are".to_owned(),
+                reason: "it only says how its nodes are".into(),
             })
         })
     }

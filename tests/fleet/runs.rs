@@ -5,7 +5,7 @@ use railwright_apply::{
     ApplyOutcome, Context, Decisions, RunEvent, RunExitClass, StepCounts, apply_plan, resume_run,
 };
 use railwright_base::Address;
-use railwright_plan::{NodeKind, Plan, Reason, content};
+use railwright_plan::{ChangeReason, NodeKind, Plan, content};
 use railwright_report::apply::{Besides, render_run_summary};
 use railwright_resource::{Action, Disruption};
 use railwright_state::{ClusterLock, NodeOutcome};
@@ -209,7 +209,7 @@ async fn what_is_as_wished_from_the_start_is_remembered_and_its_drift_is_told() 
     put(&room, "drifted\n");
     assert_eq!(
         room.plan().await.nodes[0].members()[0].reason,
-        Reason::Drifted
+        ChangeReason::Drifted
     );
     assert_eq!(run(&room).await.ending, RunExitClass::Done);
     room.wishes.clear();

@@ -465,7 +465,7 @@ fn open_pod(bytes: &[u8]) -> Opened {
     let wanted = ImageRequirements::of("rocev2", catalog.user_space.get("rocev2").unwrap(), &[]);
     let findings = match program::parse_inspection_output(&String::from_utf8_lossy(bytes)) {
         Ok(seen) => check_image_contents(&seen, &wanted, "railwright image render"),
-        Err(why) => list_unknown_findings(&wanted, &why, "kubectl describe pod"),
+        Err(why) => list_unknown_findings(&wanted, why.as_words(), "kubectl describe pod"),
     };
     let document = report::document::render_json_document(&report::image::ImageDocument::of(
         "ml/train", &wanted, &findings,

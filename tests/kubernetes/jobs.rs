@@ -230,6 +230,43 @@ pub fn somebody_may_submit_jobs(plane: &ControlPlane) {
     );
 }
 
+/// Pods of others may be its own by the time that it would be deleted.
+pub fn what_may_have_adopted_is_made_last_and_stays(plane: &ControlPlane) {
+    let cluster = Cluster::new(plane, SUBMITTER);
+    let deployment = |name: &str, selected: &str| {
+        format!(
+            "---\n\
+             apiVersion: apps/v1\n\
+             kind: Deployment\n\
+             metadata: {{ name: {name} }}\n\
+             spec:\n  replicas: 0\n  selector: {{ matchLabels: {{ app: {selected} }} }}\n  \
+             template:\n    metadata: {{ labels: {{ app: {name} }} }}\n    \
+             spec: {{ containers: [{{ name: a, image: a }}] }}\n"
+        )
+    };
+    let of_two = deployment("first", "first") + &deployment("second", "another");
+    let text = of_two + "---\napiVersion: v1\nkind: ConfigMap\nmetadata: { name: first }\n";
+    cluster.file("two.yaml", &text);
+    let refused = cluster.flat(1, &["job", "submit", "two.yaml", "-i", INV]);
+    assert!(
+        refused.contains("RW1244") && refused.contains("Deployment.apps default/first"),
+        "{refused}"
+    );
+    let left = || {
+        plane.kubectl(&[
+            "get",
+            "configmap/first",
+            "deployment/first",
+            "-o",
+            "name",
+            "--ignore-not-found",
+        ])
+    };
+    assert_eq!(left(), "deployment.apps/first\n");
+    cluster.told(0, &["job", "delete", "first", "-i", INV, "--yes"]);
+    assert_eq!(left(), "");
+}
+
 pub fn a_job_is_submitted_whole_or_not_at_all(plane: &ControlPlane) {
     define(plane);
     let cluster = Cluster::new(plane, SUBMITTER);

@@ -317,6 +317,7 @@ fn jobs_are_submitted_watched_and_deleted() {
     };
     jobs::a_cluster_without_operators_says_so(&plane);
     jobs::somebody_may_submit_jobs(&plane);
+    jobs::what_may_have_adopted_is_made_last_and_stays(&plane);
     jobs::a_job_is_submitted_whole_or_not_at_all(&plane);
     jobs::a_job_is_watched_to_its_end(&plane, stand_ins.path());
     jobs::a_watch_that_is_ended_leaves_the_job(&plane);

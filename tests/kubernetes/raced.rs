@@ -148,7 +148,7 @@ pub fn a_lost_answer_changes_nothing(plane: &ControlPlane) {
 const JOB: &str = "apiVersion: v1
 kind: Service
 metadata: { name: lost }
-spec: { ports: [{ port: 80 }] }
+spec: { ports: [{ port: 80 }], selector: { app: lost } }
 ---
 apiVersion: apps/v1
 kind: Deployment

@@ -53,7 +53,7 @@ fn reasons(assessment: &Assessment) -> Vec<&str> {
     found
         .filter_map(|(_, reading)| {
             if let Reading::NotApplicable(why) = reading {
-                Some(why.as_str())
+                Some(why.as_words())
             } else {
                 None
             }

@@ -91,7 +91,7 @@ proptest! {
         }
         for wish in &world.wishes {
             for before in &wish.after {
-                let looked_again = plan.nodes.iter().flat_map(PlanNode::members).any(|m| &m.wish.address == before && matches!(m.reason, Reason::Disturbed { .. }));
+                let looked_again = plan.nodes.iter().flat_map(PlanNode::members).any(|m| &m.wish.address == before && matches!(m.reason, ChangeReason::Disturbed { .. }));
                 if let (Some(a), Some(b), false) = (position.get(before), position.get(&wish.address), looked_again) {
                     prop_assert!(a <= b, "{} before {}", before, wish.address);
                 }
@@ -161,7 +161,7 @@ proptest! {
 
     #[test]
     fn law_6_target_and_exclude_part_the_plan(world in worlds(), pick in any::<prop::sample::Index>()) {
-        let members = |plan: &Plan| plan.nodes.iter().flat_map(PlanNode::members).filter(|m| !matches!(m.reason, Reason::Disturbed { .. }))
+        let members = |plan: &Plan| plan.nodes.iter().flat_map(PlanNode::members).filter(|m| !matches!(m.reason, ChangeReason::Disturbed { .. }))
             .map(|m| m.wish.address.clone()).collect::<BTreeSet<_>>();
         let all = members(&world.plan());
         prop_assume!(!all.is_empty());

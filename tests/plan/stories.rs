@@ -63,20 +63,23 @@ fn every_change_says_why() {
         .wish("host/n1/a/met", Some("1"), json!({"value": "1"}), &[])
         .applied("host/n1/a/gone", json!({"value": "1"}))
         .plan();
-    assert_eq!(reason(&plan, "host/n1/a/new"), Reason::New);
-    assert_eq!(reason(&plan, "host/n1/a/takeover"), Reason::Takeover);
+    assert_eq!(reason(&plan, "host/n1/a/new"), ChangeReason::New);
+    assert_eq!(reason(&plan, "host/n1/a/takeover"), ChangeReason::Takeover);
     assert_eq!(
         reason(&plan, "host/n1/a/spec"),
-        Reason::SpecChanged { places: vec![] }
+        ChangeReason::SpecChanged { places: vec![] }
     );
-    assert_eq!(reason(&plan, "host/n1/a/drift"), Reason::Drifted);
+    assert_eq!(reason(&plan, "host/n1/a/drift"), ChangeReason::Drifted);
     assert_eq!(
         reason(&plan, "host/n1/a/input"),
-        Reason::InputChanged {
+        ChangeReason::InputChanged {
             input: "the chart x".to_owned()
         }
     );
-    assert_eq!(reason(&plan, "host/n1/a/gone"), Reason::RemovedFromSpec);
+    assert_eq!(
+        reason(&plan, "host/n1/a/gone"),
+        ChangeReason::RemovedFromSpec
+    );
     assert_eq!(plan.unchanged[&Target::host("n1")], 1);
 }
 
@@ -131,7 +134,7 @@ fn what_is_as_wished_is_recorded_once() {
             reason(&plan, "host/n2/found"),
             node(&plan, "host/n2/found").is_change()
         ),
-        (Reason::AsWished, false)
+        (ChangeReason::AsWished, false)
     );
     assert_eq!(plan.unchanged.values().sum::<usize>(), 2);
     let same = World::new()
@@ -211,7 +214,7 @@ fn one_reboot_serves_all_that_need_one_and_the_rest_comes_after_it() {
     assert_eq!(node(&plan, "host/n1/a/qos").after, ["host/n1/reboot"]);
     assert_eq!(
         reason(&plan, "host/n1/a/mtu"),
-        Reason::Disturbed {
+        ChangeReason::Disturbed {
             by: "host/n1/reboot".into()
         }
     );

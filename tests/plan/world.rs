@@ -276,6 +276,6 @@ pub fn node<'a>(plan: &'a Plan, id: &str) -> &'a PlanNode {
         .unwrap_or_else(|| panic!("{id} is not among {:?}", ids(plan)))
 }
 
-pub fn reason(plan: &Plan, id: &str) -> Reason {
+pub fn reason(plan: &Plan, id: &str) -> ChangeReason {
     node(plan, id).members()[0].reason.clone()
 }

@@ -360,7 +360,10 @@ async fn what_a_script_comes_to_is_told_or_unknown() {
         let ExecutionOutcome::Unknown { reason } = ended.unwrap() else {
             panic!("nobody was told")
         };
-        assert!(reason.contains("the connection ended"), "{reason}");
+        assert!(
+            reason.as_words().contains("the connection ended"),
+            "{reason}"
+        );
         fabric
             .switch
             .must("until [ -e /tmp/went ]; do sleep 0.1; done; rm /tmp/begun /tmp/go /tmp/went");

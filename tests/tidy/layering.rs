@@ -203,3 +203,31 @@ fn only_commands_that_contact_targets_say_so() {
         .map(|path| format!("{path}: makes no TargetContact any more"));
     none(&unknown.chain(gone).collect::<Vec<_>>());
 }
+
+/// What is said to people decides nothing: what a decision needs is a variant.
+#[test]
+fn no_decision_is_taken_by_searching_in_a_reason() {
+    let searches = [
+        "contains(",
+        "starts_with(",
+        "ends_with(",
+        "find(",
+        "split",
+        "strip_",
+        "==",
+    ];
+    let mut found = Vec::new();
+    for (path, text) in source() {
+        for (n, line) in product_lines(&text) {
+            let behind = line.split(".as_words()").skip(1);
+            let is_search = |rest: &str| {
+                let rest = rest.trim_start().trim_start_matches('.');
+                searches.iter().any(|search| rest.starts_with(search))
+            };
+            if behind.into_iter().any(is_search) {
+                found.push(format!("{path}:{n}: {}", line.trim()));
+            }
+        }
+    }
+    none(&found);
+}

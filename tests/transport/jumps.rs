@@ -158,7 +158,7 @@ async fn the_ssh_configuration_fills_in_what_the_inventory_leaves_open() {
     };
     match connector.connect("gpu-001", &proxied).await {
         Err(TransportError::Local { reason }) => {
-            assert!(reason.contains("ProxyCommand"), "{reason}")
+            assert!(reason.as_words().contains("ProxyCommand"), "{reason}")
         }
         Err(other) => panic!("{other:?}"),
         Ok(_) => panic!("connected"),

@@ -312,14 +312,14 @@ async fn it_is_as_root_sees_it_or_denied_and_never_absent() {
     let path = rig.kept.path("closed.conf");
     assert_eq!(
         closed,
-        format!("only root reads {path} (line for sudoers: /usr/bin/cat {path})")
+        format!("only root reads {path} (line for sudoers: /usr/bin/cat {path})").into()
     );
     let sealed = user
         .output(&Read::SealedFile { path: path.clone() })
         .unwrap_err();
     assert_eq!(
         sealed,
-        format!("only root reads {path}"),
+        format!("only root reads {path}").into(),
         "a secret has no line"
     );
 }
@@ -366,7 +366,7 @@ async fn a_closed_folder_of_settings_is_no_empty_one() {
         if !there {
             fs::remove_dir(folder).unwrap();
         }
-        assert_eq!(closed_file, format!("only root reads {file}"));
+        assert_eq!(closed_file, format!("only root reads {file}").into());
         assert_eq!(root, opened, "positive control");
     }
 }

@@ -308,7 +308,7 @@ mod tests {
     use super::*;
     use crate::precondition::observe_member;
     use railwright_base::Digest;
-    use railwright_plan::{Member, PlannedDiff, Reason};
+    use railwright_plan::{ChangeReason, Member, PlannedDiff};
     use railwright_resource::{
         AnswerStatus, Attribute, DesiredResource, Plane, Provenance, ReadResult, ReadResults,
         Reading, kind_named,
@@ -330,7 +330,7 @@ mod tests {
         };
         Member {
             wish,
-            reason: Reason::RemovedFromSpec,
+            reason: ChangeReason::RemovedFromSpec,
             found: Arc::new(found),
         }
     }

@@ -7,6 +7,7 @@
 use super::{ChangeStep, Halt, halt_with_problem};
 use crate::context::RunEvent;
 use crate::trouble;
+use railwright_base::Reason;
 use railwright_base::nodeset;
 use railwright_state::NodeOutcome;
 use railwright_state::run_status::NodeStatus;
@@ -101,7 +102,7 @@ impl ChangeStep<'_> {
     }
 
     /// Whether those pass it still; the error fits after "rolled back by its guard:".
-    pub(super) async fn still_in_service(&self, until: Deadline) -> Result<(), String> {
+    pub(super) async fn still_in_service(&self, until: Deadline) -> Result<(), Reason> {
         let hosts = &self.behind;
         if hosts.is_empty() {
             return Ok(());
@@ -121,7 +122,8 @@ impl ChangeStep<'_> {
             None => Ok(()),
             Some(why) => Err(format!(
                 "{folded} behind it passed their gate before the change, and not after it: {why}"
-            )),
+            )
+            .into()),
         }
     }
 

@@ -229,7 +229,7 @@ impl<'a> ChangeStep<'a> {
                     return ActionsOutcome::LockLost { holder, index };
                 }
                 Err(error) => ExecutionOutcome::Unknown {
-                    reason: error.to_string(),
+                    reason: error.to_string().into(),
                 },
             };
             let code = match &performed {
@@ -255,7 +255,9 @@ impl<'a> ChangeStep<'a> {
                         index,
                     });
                 }
-                ExecutionOutcome::Unknown { reason } => return ActionsOutcome::Lost(reason),
+                ExecutionOutcome::Unknown { reason } => {
+                    return ActionsOutcome::Lost(reason.to_string());
+                }
             }
         }
         ActionsOutcome::All
@@ -283,7 +285,7 @@ impl<'a> ChangeStep<'a> {
         match &self.writer {
             Some(writer) => writer.perform(action, token).await,
             None => Ok(ExecutionOutcome::Unknown {
-                reason: "there is no connection".to_owned(),
+                reason: "there is no connection".into(),
             }),
         }
     }

@@ -33,7 +33,7 @@ impl ChangeStep<'_> {
     pub(super) fn no_connection(&self) -> TransportError {
         TransportError::Lost {
             host: self.host.to_owned(),
-            reason: "there is no connection".to_owned(),
+            reason: "there is no connection".into(),
         }
     }
 

@@ -11,10 +11,10 @@ use super::{ChangeStep, Halt, halt_with_problem};
 use crate::context::RunEvent;
 use crate::precondition::{ObservedMember, StepDecision, go_on};
 use crate::trouble::{self, complaint_of};
-use railwright_base::TargetKind;
 use railwright_base::text::one_line;
+use railwright_base::{Reason, TargetKind};
 use railwright_plan::NodeKind;
-use railwright_resource::guard::{Guard, find_rollback_reason};
+use railwright_resource::guard::{Guard, NotRolledBack, find_rollback_reason};
 use railwright_resource::{Action, Read};
 use railwright_state::run_status::StepIntent;
 use railwright_state::{JournalEntry, NodeOutcome};
@@ -82,7 +82,7 @@ impl<'a> ChangeStep<'a> {
     ) -> Result<super::Finish, Halt> {
         self.keep_to_the_limit(&seen)?;
         let wishes = self.node.members().iter().map(|member| &member.wish);
-        let guard = Guard::over(&actions, wishes).map_err(|word| {
+        let guard = Guard::over(&actions, wishes).map_err(|NotRolledBack(word)| {
             self.refused(StepDecision::Unannounced(format!(
                 "{because}, and no guard can roll back what {} does",
                 word.replace('_', " ")
@@ -104,8 +104,8 @@ impl<'a> ChangeStep<'a> {
             Err(why) => return Err(self.taken_back(&watch, &seen, why).await),
         };
         if !self.confirm_guard(&watch).await? {
-            let why = "it was not confirmed in time".to_owned();
-            return Err(self.taken_back(&watch, &seen, why.into()).await);
+            let why = Unproven::Because("it was not confirmed in time".into());
+            return Err(self.taken_back(&watch, &seen, why).await);
         }
         if now.iter().all(ObservedMember::is_settled) {
             Ok(self.done(&now, Some(&begun)))
@@ -155,7 +155,7 @@ impl<'a> ChangeStep<'a> {
             }
             Ok(ExecutionOutcome::Ended { code, stderr, .. }) => complaint_of(code, &stderr),
             Ok(ExecutionOutcome::Unknown { reason }) => {
-                return Err(self.give_up_arming(&watch, &reason).await);
+                return Err(self.give_up_arming(&watch, reason.as_words()).await);
             }
             Err(error) => return Err(self.give_up_arming(&watch, &error.to_string()).await),
         };
@@ -238,10 +238,10 @@ impl<'a> ChangeStep<'a> {
                 .filter(|_| may_go_on)
                 .ok_or_else(|| describe_not_settled(&now))?;
             if !matches!(self.standing(watch).await, RollbackTimerState::Armed) {
-                return Err("its guard is no longer armed".to_owned().into());
+                return Err(Unproven::Because("its guard is no longer armed".into()));
             }
         }
-        Err("it did not come to an end".to_owned().into())
+        Err(Unproven::Because("it did not come to an end".into()))
     }
 
     /// Performs the actions within the time of the guard. Where the time is over or the connection
@@ -338,11 +338,13 @@ impl<'a> ChangeStep<'a> {
             .map_err(Unproven::Over)?
         {
             Some((0, _)) | None => Ok(()),
-            Some((_, said)) => Err(format!(
-                "the SSH server does not take its configuration: {}",
-                one_line(&said, 200)
-            )
-            .into()),
+            Some((_, said)) => {
+                let why = format!(
+                    "the SSH server does not take its configuration: {}",
+                    one_line(&said, 200)
+                );
+                Err(Unproven::Because(why.into()))
+            }
         }
     }
 
@@ -364,7 +366,7 @@ impl<'a> ChangeStep<'a> {
         watch: &ArmedRollbackTimer,
         seen: &[ObservedMember<'a>],
         done: &[Action],
-    ) -> Result<Vec<ObservedMember<'a>>, String> {
+    ) -> Result<Vec<ObservedMember<'a>>, Reason> {
         let wanted = self.wanted();
         let (mut now, mut why, mut settle) = (None, None, None);
         self.writer = None;
@@ -399,6 +401,7 @@ impl<'a> ChangeStep<'a> {
                 "no new connection could be made: {}",
                 why.unwrap_or_else(|| "there was no time left".to_owned())
             )
+            .into()
         })
     }
 
@@ -418,7 +421,7 @@ impl<'a> ChangeStep<'a> {
 
 /// Why a step cannot be confirmed: what differs, or what the target says that it cannot do, which is
 /// why the rest was not gone on with.
-fn describe_not_settled(now: &[ObservedMember]) -> String {
+fn describe_not_settled(now: &[ObservedMember]) -> Reason {
     let open: Vec<&ObservedMember> = now.iter().filter(|s| !s.is_settled()).collect();
     let mut refusals = open.iter().filter_map(|s| {
         let refusal = s.assessment.refusal.as_ref()?;
@@ -431,5 +434,5 @@ fn describe_not_settled(now: &[ObservedMember]) -> String {
             differs.join("; ")
         }
     };
-    format!("read again over a new connection it is not as desired: {what}")
+    format!("read again over a new connection it is not as desired: {what}").into()
 }

@@ -3,7 +3,7 @@
 use super::execution::ActionFailure;
 use super::{ChangeStep, Halt};
 use crate::trouble::{self, complaint_of};
-use railwright_base::Diagnostic;
+use railwright_base::{Diagnostic, Reason};
 use railwright_resource::switch::NOT_TAKEN;
 use railwright_state::NodeOutcome;
 
@@ -14,11 +14,11 @@ pub(super) enum Unproven {
     /// The step is over, and nothing is asked of the guard any more.
     Over(Halt),
     /// Anything else, in a sentence that fits after "rolled back by its guard:".
-    Because(String),
+    Because(Reason),
 }
 
-impl From<String> for Unproven {
-    fn from(why: String) -> Self {
+impl From<Reason> for Unproven {
+    fn from(why: Reason) -> Self {
         Unproven::Because(why)
     }
 }
@@ -33,7 +33,7 @@ impl Unproven {
                 complaint_of(failure.code, &failure.stderr)
             ),
             Unproven::Over(_) => String::new(),
-            Unproven::Because(why) => why.clone(),
+            Unproven::Because(why) => why.to_string(),
         }
     }
 }

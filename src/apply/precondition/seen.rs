@@ -4,7 +4,7 @@
 use crate::trouble::describe_differences;
 use railwright_base::{Address, Redaction};
 use railwright_plan::judge::taken_back;
-use railwright_plan::{AppliedResource, Member, Reason};
+use railwright_plan::{AppliedResource, ChangeReason, Member};
 use railwright_resource::{
     Assessment, Attribute, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind,
     kind_named, redacted_assessment,
@@ -76,7 +76,7 @@ pub fn observe_member<'a>(
 pub fn moves_by_plan(member: &Member) -> bool {
     matches!(
         member.reason,
-        Reason::Disturbed { .. } | Reason::KnownAfter { .. }
+        ChangeReason::Disturbed { .. } | ChangeReason::KnownAfter { .. }
     )
 }
 
@@ -185,14 +185,14 @@ impl ObservedMember<'_> {
                 || prior.before.clone(),
                 |kind| kind.remembered(&prior.before, &self.assessment.before),
             ),
-            (None, Reason::KnownAfter { .. }) => self.assessment.before.clone(),
+            (None, ChangeReason::KnownAfter { .. }) => self.assessment.before.clone(),
             (None, _) => self.member.before.clone(),
         }
     }
 
     /// What the journal keeps of it before the step, without these secrets.
     pub fn intent(&self, redaction: Option<&Redaction>) -> MemberIntent {
-        let planned_so = matches!(self.member.reason, Reason::Disturbed { .. });
+        let planned_so = matches!(self.member.reason, ChangeReason::Disturbed { .. });
         MemberIntent {
             address: self.address().clone(),
             met: self.is_settled() || planned_so,

@@ -276,7 +276,7 @@ mod tests {
             of.fence()
         );
         let lost = TransportError::Local {
-            reason: "no kubeconfig".to_owned(),
+            reason: "no kubeconfig".into(),
         };
         let told = [
             lock_failed(&of, "exit status 1: forbidden", &next),

@@ -458,7 +458,7 @@ mod tests {
     #[test]
     fn what_cannot_be_reached_is_named_as_what_it_is() {
         let error = TransportError::Local {
-            reason: "no way".to_owned(),
+            reason: "no way".into(),
         };
         let (one, two, cluster) = (
             Target::host("gpu1"),

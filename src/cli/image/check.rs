@@ -4,8 +4,8 @@
 use super::ground::ImageFabricArguments;
 use crate::cli::job::{Cluster, parse_kubernetes_name};
 use crate::cli::{CommandFailure, Exit};
-use railwright_base::Diagnostic;
 use railwright_base::text::one_line;
+use railwright_base::{Diagnostic, Reason};
 use railwright_report::image::{ImageDocument, render_image_screen};
 use railwright_report::{document, out};
 use railwright_resource::kubernetes_object::exec::{PodExec, PodExecResult};
@@ -188,16 +188,16 @@ async fn check_pod(
     );
     Ok(match parse_pod_output(&answers, &read) {
         Ok(seen) => check_image_contents(&seen, wanted, &format_render_command(arguments, wanted)),
-        Err(why) => list_unknown_findings(wanted, &why, &next),
+        Err(why) => list_unknown_findings(wanted, why.as_words(), &next),
     })
 }
 
-fn parse_pod_output(answers: &ReadResults, read: &Read) -> Result<ImageContents, String> {
+fn parse_pod_output(answers: &ReadResults, read: &Read) -> Result<ImageContents, Reason> {
     if answers
         .get(read)
         .is_some_and(|answer| answer.status == AnswerStatus::TooLong)
     {
-        return Err("its output is longer than the program's can be".to_owned());
+        return Err("its output is longer than the program's can be".into());
     }
     match answers.output(read)? {
         (0, out) => {
@@ -208,13 +208,15 @@ fn parse_pod_output(answers: &ReadResults, read: &Read) -> Result<ImageContents,
                 126 | 127 => Err(format!(
                     "the image has no sh, or it cannot be run: unpack it, and use --root ({})",
                     one_line(&ran.err, 80)
-                )),
+                )
+                .into()),
                 code => Err(format!(
                     "the program ended with exit status {code}: {}",
                     one_line(&ran.err, 120)
-                )),
+                )
+                .into()),
             }
         }
-        (_, why) => Err(one_line(why, 300)),
+        (_, why) => Err(one_line(why, 300).into()),
     }
 }

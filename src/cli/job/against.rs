@@ -6,7 +6,7 @@ use super::said::JobOutputArguments;
 use crate::cli::CommandFailure;
 use railwright_base::suggest::find_nearest_word;
 use railwright_base::text::one_line;
-use railwright_base::{Diagnostic, quote};
+use railwright_base::{Diagnostic, Reason, quote};
 use railwright_knowledge::catalog::{self, Catalog};
 use railwright_knowledge::spec::model::{FabricKind, Spec};
 use railwright_knowledge::spec::nccl::LEAST_PERCENT;
@@ -104,13 +104,13 @@ impl JobExpectations<'_> {
     }
 }
 
-fn parse_gbps(text: &str) -> Result<f64, String> {
+fn parse_gbps(text: &str) -> Result<f64, Reason> {
     let number = text
         .parse()
         .ok()
         .filter(|gbps: &f64| (0.001..=1e6).contains(gbps));
     number.ok_or_else(|| {
-        "a number of Gb/s from 0.001 to 1000000, such as 400 for two NICs of 200".to_owned()
+        "a number of Gb/s from 0.001 to 1000000, such as 400 for two NICs of 200".into()
     })
 }
 

@@ -2,7 +2,7 @@
 
 use crate::cli::{CommandFailure, Exit};
 use railwright_base::text::one_line;
-use railwright_base::{Diagnostic, quote};
+use railwright_base::{Diagnostic, Reason, quote};
 use railwright_jobs::job::{ClusterJob, JobKind, JobListing, JobReader};
 use railwright_resource::kubernetes_object::manifest::is_subdomain;
 use railwright_session::read_inventory;
@@ -45,23 +45,23 @@ pub struct JobNameArguments {
 }
 
 /// A name of Kubernetes.
-pub fn parse_kubernetes_name(text: &str) -> Result<String, String> {
+pub fn parse_kubernetes_name(text: &str) -> Result<String, Reason> {
     match is_subdomain(text) {
         true => Ok(text.to_owned()),
-        false => Err("a name of Kubernetes: small letters, digits and `-`".to_owned()),
+        false => Err("a name of Kubernetes: small letters, digits and `-`".into()),
     }
 }
 
 /// The name of a job, where the file of a log may have been meant.
-pub fn name_not_file(text: &str) -> Result<String, String> {
+pub fn name_not_file(text: &str) -> Result<String, Reason> {
     parse_kubernetes_name(text)
-        .map_err(|why| format!("{why}; the file of a log is given as --log FILE"))
+        .map_err(|why| format!("{why}; the file of a log is given as --log FILE").into())
 }
 
 /// A kind of jobs.
-pub fn parse_job_kind(text: &str) -> Result<JobKind, String> {
+pub fn parse_job_kind(text: &str) -> Result<JobKind, Reason> {
     JobKind::of(text)
-        .ok_or_else(|| format!("there are {}", JobKind::ALL.map(JobKind::word).join(", ")))
+        .ok_or_else(|| format!("there are {}", JobKind::ALL.map(JobKind::word).join(", ")).into())
 }
 
 /// An API server that answers.

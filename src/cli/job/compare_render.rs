@@ -5,6 +5,7 @@ use super::pods::PodOptions;
 use super::{nccl_test, pytorch};
 use crate::cli::{CommandFailure, Exit};
 use clap::Subcommand;
+use railwright_base::Reason;
 use railwright_workload::Half;
 
 /// A job twice, NAME-rdma and NAME-tcp, alike in everything but the RDMA devices and the variables
@@ -30,15 +31,15 @@ enum CompareRenderKind {
     Pytorch(Box<pytorch::PytorchArguments>),
 }
 
-fn parse_half(text: &str) -> Result<Half, String> {
+fn parse_half(text: &str) -> Result<Half, Reason> {
     Half::BOTH
         .into_iter()
         .find(|half| half.word() == text)
-        .ok_or_else(|| "rdma or tcp".to_owned())
+        .ok_or_else(|| "rdma or tcp".into())
 }
 
 /// `7B`, `1.5B`, `350M`, `1000000`.
-fn parse_parameter_count(text: &str) -> Result<u64, String> {
+fn parse_parameter_count(text: &str) -> Result<u64, Reason> {
     let units = [('B', 1e9), ('M', 1e6), ('K', 1e3)];
     let upper = text.to_ascii_uppercase();
     let (mut number, mut factor) = (upper.as_str(), 1.0);
@@ -51,7 +52,7 @@ fn parse_parameter_count(text: &str) -> Result<u64, String> {
     let value = (value * factor).round();
     match (1.0..1e15).contains(&value) {
         true => Ok(value as u64),
-        false => Err("a number such as 7B or 350M".to_owned()),
+        false => Err("a number such as 7B or 350M".into()),
     }
 }
 

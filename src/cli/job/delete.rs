@@ -4,8 +4,8 @@ use super::cluster::{
     Cluster, JobNameArguments, find_jobs_by_name, find_jobs_of_other_kinds, refuse_ambiguous_name,
 };
 use crate::cli::{CommandFailure, Exit};
-use railwright_base::Diagnostic;
 use railwright_base::text::{format_count, one_line};
+use railwright_base::{Diagnostic, Reason};
 use railwright_jobs::job::{
     Deletable, JobListing, JobObjects, ObjectDeletionOutcome, delete_job_object, objects_of,
 };
@@ -115,7 +115,7 @@ fn collect_unread_kinds(looked: &JobListing, objects: &JobObjects) -> BTreeMap<S
     objects.unread.iter().cloned().chain(of_jobs).collect()
 }
 
-type DeletionResult = Result<(ObjectDeletionOutcome, std::collections::BTreeSet<String>), String>;
+type DeletionResult = Result<(ObjectDeletionOutcome, std::collections::BTreeSet<String>), Reason>;
 
 fn print_deletion_result(object: &ObjectName, result: DeletionResult) -> Exit {
     match result {

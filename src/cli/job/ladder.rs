@@ -5,6 +5,7 @@ use super::deliver::JobRenderContext;
 use super::trial_logs::TrialLogs;
 use crate::cli::session::open_session;
 use crate::cli::{CommandFailure, Exit, verification};
+use railwright_base::Reason;
 use railwright_base::mutex::lock_ignoring_poison;
 use railwright_base::quote;
 use railwright_base::text::{format_duration, one_line};
@@ -248,7 +249,7 @@ impl Climb<'_> {
         };
         let submission = self
             .parse_trial(&text)
-            .map_err(|why| super::submit::report_invalid_submission("the trial", &why))?;
+            .map_err(|why| super::submit::report_invalid_submission("the trial", why.as_words()))?;
         *lock_ignoring_poison(&self.there) = Some(name.clone());
         // A request on its way is waited for, so that nothing is made after it was looked for.
         let writer = self.cluster.writer();
@@ -270,6 +271,7 @@ impl Climb<'_> {
             }
             Some(Ok(
                 JobSubmissionOutcome::Refused { object, why, .. }
+                | JobSubmissionOutcome::UnknownKind { object, why, .. }
                 | JobSubmissionOutcome::Unknown { object, why, .. },
             )) => Ok(Some(TrialOutcome::NotKnown(format!(
                 "{object} could not be made: {}",
@@ -290,7 +292,7 @@ impl Climb<'_> {
     }
 
     /// The objects of a trial, whose operator ends it by itself when its lease is over.
-    fn parse_trial(&self, text: &str) -> Result<Submission, String> {
+    fn parse_trial(&self, text: &str) -> Result<Submission, Reason> {
         let mut submission = job::parse_submission(text, Some(self.namespace))?;
         for (object, value) in &mut submission.objects {
             if object.kind == submission.kind.word() {

@@ -99,7 +99,7 @@ async fn look_at_nodes(
 
 /// Of a node that is not looked at nobody knows what its rails carry.
 fn add_unknown_node(flow: &mut Flow, node: &str) {
-    let fact = Fact::Unknown("it is not reached over SSH".to_owned());
+    let fact = Fact::Unknown("it is not reached over SSH".into());
     flow.take(&flow::Look::from([(
         "rails".to_owned(),
         [(one_line(node, 60), fact)].into(),

@@ -2,7 +2,7 @@
 
 use super::pods::{PodOptions, TypedOptions, parse_name_value};
 use crate::cli::{CommandFailure, Exit};
-use railwright_base::{Diagnostic, quote};
+use railwright_base::{Diagnostic, Reason, quote};
 use railwright_workload::{CleanPods, JobRequest, Pytorch, Tensorboard};
 
 /// A training as a PyTorchJob, with the names, labels and environment that Arena gives; its flags
@@ -88,12 +88,12 @@ pub struct PytorchArguments {
     command: Vec<String>,
 }
 
-fn parse_clean_pods(text: &str) -> Result<CleanPods, String> {
+fn parse_clean_pods(text: &str) -> Result<CleanPods, Reason> {
     match text {
         "None" => Ok(CleanPods::None),
         "Running" => Ok(CleanPods::Running),
         "All" => Ok(CleanPods::All),
-        _ => Err("None, Running or All".to_owned()),
+        _ => Err("None, Running or All".into()),
     }
 }
 

@@ -4,7 +4,7 @@ use super::cluster::{Cluster, JobLocationArguments};
 use super::watch::{self, JobWatchOptions};
 use crate::cli::{CommandFailure, Exit};
 use railwright_base::text::format_count;
-use railwright_base::{Diagnostic, quote};
+use railwright_base::{Diagnostic, Reason, quote};
 use railwright_jobs::job::{
     JobKind, JobReader, JobSubmissionOutcome, Submission, parse_submission, submit_job,
 };
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 /// A job is not larger.
 const LIMIT_BYTES: u64 = 4 << 20;
 
-/// Submit a job that `job render` wrote: all its objects are made, or none
+/// Submit a job that `job render` wrote, and take back what was made before a refusal
 ///
 /// `railwright job render nccl-test -i FOLDER --image IMAGE | railwright job submit -i FOLDER -`
 #[derive(Debug, clap::Args)]
@@ -36,8 +36,8 @@ pub struct Submit {
 /// Submits a job, and watches it where that is asked for.
 pub async fn run(arguments: &Submit) -> Result<Exit, CommandFailure> {
     let shown = arguments.file.display().to_string();
-    let submission =
-        read_submission(arguments).map_err(|why| report_invalid_submission(&shown, &why))?;
+    let submission = read_submission(arguments)
+        .map_err(|why| report_invalid_submission(&shown, why.as_words()))?;
     let cluster = Cluster::of(&arguments.place.inventory).await?;
     let word = clock::generate_nonce().map_err(|error| {
         report_invalid_submission(&shown, &format!("no random numbers: {error}"))
@@ -68,7 +68,12 @@ pub async fn run(arguments: &Submit) -> Result<Exit, CommandFailure> {
             Err(report_taken_name(&submission, &why, &left, &place).into())
         }
         JobSubmissionOutcome::Refused { object, why, left } => {
-            Err(report_refused_object(&object, &why, &left, submission.kind).into())
+            let told = report_refused_object(&object, &why, &left);
+            Err(told.next("fix what it names, and submit again").into())
+        }
+        JobSubmissionOutcome::UnknownKind { object, why, left } => {
+            let told = report_refused_object(&object, &why, &left);
+            Err(add_missing_operator(told, submission.kind).into())
         }
         JobSubmissionOutcome::Unknown { object, why, left } => {
             Err(report_unknown_submission(&submission, &object, &why, &left, &place).into())
@@ -77,7 +82,7 @@ pub async fn run(arguments: &Submit) -> Result<Exit, CommandFailure> {
 }
 
 /// Reads the file with the job's objects; an error is the reason why it is no such file.
-fn read_submission(arguments: &Submit) -> Result<Submission, String> {
+fn read_submission(arguments: &Submit) -> Result<Submission, Reason> {
     let file = if arguments.file.as_os_str() == "-" {
         Path::new("/dev/stdin")
     } else {
@@ -153,33 +158,23 @@ fn report_taken_name(
     .next("or give the job another name")
 }
 
-fn report_refused_object(
-    object: &ObjectName,
-    why: &str,
-    left: &[ObjectName],
-    kind: JobKind,
-) -> Diagnostic {
-    let told = Diagnostic::error(
+fn report_refused_object(object: &ObjectName, why: &str, left: &[ObjectName]) -> Diagnostic {
+    Diagnostic::error(
         "RW1244",
         format!("the API server does not take {object}: {why}"),
     )
-    .state(describe_leftovers(left));
-    let is_unknown = why.contains("does not know the kind");
-    let told = if is_unknown {
-        told.effect(format!(
-            "{} is not installed in the cluster, or serves another version",
-            kind.controller()
-        ))
-    } else {
-        told
-    };
-    match is_unknown {
-        true => told.next(
-            "install it: the module of that name has the chart or the manifest (`railwright plan` \
-             shows it)",
-        ),
-        false => told.next("fix what it names, and submit again"),
-    }
+    .state(describe_leftovers(left))
+}
+
+fn add_missing_operator(told: Diagnostic, kind: JobKind) -> Diagnostic {
+    told.effect(format!(
+        "{} is not installed in the cluster, or serves another version",
+        kind.controller()
+    ))
+    .next(
+        "install it: the module of that name has the chart or the manifest (`railwright plan` \
+         shows it)",
+    )
 }
 
 fn report_unknown_submission(

@@ -3,7 +3,7 @@
 use super::cluster::{Cluster, JobNameArguments, find_single_job};
 use crate::cli::{CommandFailure, Exit};
 use railwright_base::text::{self, clean_line, format_duration, one_line};
-use railwright_base::{Diagnostic, quote};
+use railwright_base::{Diagnostic, Reason, quote};
 use railwright_jobs::job::{
     ClusterJob, JobKind, JobProgress, JobReader, JobView, Phase, STALLED_S, Tail,
 };
@@ -58,11 +58,11 @@ pub struct JobWatchOptions {
 }
 
 /// `90`, `90s`, `30m`, `2h`, a month at most.
-pub fn parse_job_duration(text: &str) -> Result<u64, String> {
+pub fn parse_job_duration(text: &str) -> Result<u64, Reason> {
     let seconds = text::parse_seconds(text, &[('s', 1), ('m', 60), ('h', 3600)]);
     seconds
         .filter(|seconds| (1..=2_678_400).contains(seconds))
-        .ok_or_else(|| "seconds, minutes or hours: `90s`, `30m`, `2h`".to_owned())
+        .ok_or_else(|| "seconds, minutes or hours: `90s`, `30m`, `2h`".into())
 }
 
 /// Watches it.

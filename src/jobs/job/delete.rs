@@ -2,6 +2,7 @@
 
 use super::kind::JOB_LABEL;
 use super::look::{ClusterJob, KubernetesReadOutcome, parse_kubernetes_result};
+use railwright_base::Reason;
 use railwright_base::text::one_line;
 use railwright_resource::kubernetes_job::JobNow;
 use railwright_resource::kubernetes_object::ownership::describe_object_owner;
@@ -189,7 +190,7 @@ fn is_part_of_job(one: &JobNow, main: &[ClusterJob], others: &[ClusterJob]) -> b
 pub async fn delete_job_object(
     writer: &JobWriter,
     which: Deletable<'_>,
-) -> Result<Result<(ObjectDeletionOutcome, BTreeSet<String>), String>, TransportError> {
+) -> Result<Result<(ObjectDeletionOutcome, BTreeSet<String>), Reason>, TransportError> {
     let object = which.name();
     let live = match read_live_object(writer, object).await? {
         Ok(Some(live)) => live,
@@ -211,16 +212,17 @@ pub async fn delete_job_object(
             return Ok(Err(one_line(
                 stderr.trim_start_matches("railwright: "),
                 300,
-            )));
+            )
+            .into()));
         }
-        ExecutionOutcome::Unknown { reason } => Some(one_line(&reason, 300)),
+        ExecutionOutcome::Unknown { reason } => Some(one_line(reason.as_words(), 300)),
     };
     if is_gone_in_time(writer, object, &live).await? {
         return Ok(Ok((ObjectDeletionOutcome::Gone, stays)));
     }
     let still_ends = ObjectDeletionOutcome::StillEnds(GOES_WITHIN.as_secs());
     Ok(match unsure {
-        Some(reason) => Err(reason),
+        Some(reason) => Err(reason.into()),
         None => Ok((still_ends, stays)),
     })
 }
@@ -271,15 +273,15 @@ fn find_submission_word(object: &Value) -> Option<&str> {
 async fn read_live_object(
     writer: &JobWriter,
     object: &ObjectName,
-) -> Result<Result<Option<Value>, String>, TransportError> {
+) -> Result<Result<Option<Value>, Reason>, TransportError> {
     let read = Read::Kubernetes(KubernetesRead::Object(object.clone()));
     let answers = writer.reader().read(std::slice::from_ref(&read)).await?;
     Ok(match answers.output(&read) {
         Ok((0, out)) => serde_json::from_str(out)
             .map(Some)
-            .map_err(|_| "the answer makes no sense".to_owned()),
+            .map_err(|_| "the answer makes no sense".into()),
         Ok((ABSENT, _)) => Ok(None),
-        Ok((_, why)) => Err(one_line(why, 300)),
+        Ok((_, why)) => Err(one_line(why, 300).into()),
         Err(reason) => Err(reason),
     })
 }

@@ -2,6 +2,7 @@
 
 use super::kind::{JobKind, Phase};
 use super::view::JobView;
+use railwright_base::Reason;
 use railwright_base::text::one_line;
 use railwright_resource::kubernetes_job::{JobNow, JobPod, Room};
 use railwright_resource::kubernetes_object::request::{KubernetesRead, NO_KIND, ObjectName};
@@ -106,9 +107,9 @@ impl<'a> JobReader<'a> {
         let Some(job) = jobs.into_iter().find(|job| job.uid == found.job.uid) else {
             return Ok(None);
         };
-        let mut pods: Result<Vec<JobPod>, String> = match &pods {
+        let mut pods: Result<Vec<JobPod>, Reason> = match &pods {
             Some(pods) => parse_kubernetes_result(&answers, pods).result(),
-            None => Err("its selector does not tell its pods from others".to_owned()),
+            None => Err("its selector does not tell its pods from others".into()),
         };
         if let Ok(pods) = &mut pods {
             pods.retain(|pod| found.kind.is_pod_of(&job, pod));
@@ -168,7 +169,7 @@ impl<'a> JobReader<'a> {
         pod: &JobPod,
         lines: u32,
         since: Option<&str>,
-    ) -> Result<Result<(String, bool), String>, TransportError> {
+    ) -> Result<Result<(String, bool), Reason>, TransportError> {
         let (namespace, container) = (self.namespace.to_owned(), pod.container.clone());
         let read = KubernetesRead::Log {
             namespace,
@@ -185,7 +186,7 @@ impl<'a> JobReader<'a> {
             }
             _ => match answers.output(&read) {
                 Ok((0, out)) => Ok((out.to_owned(), false)),
-                Ok((_, why)) => Err(one_line(why, 200)),
+                Ok((_, why)) => Err(one_line(why, 200).into()),
                 Err(reason) => Err(reason),
             },
         })
@@ -241,12 +242,12 @@ pub(super) enum KubernetesReadOutcome<T> {
 }
 
 impl<T> KubernetesReadOutcome<T> {
-    fn result(self) -> Result<T, String> {
+    fn result(self) -> Result<T, Reason> {
         match self {
             KubernetesReadOutcome::Is(is) => Ok(is),
-            KubernetesReadOutcome::NoKind => Err("the cluster does not have the kind".to_owned()),
+            KubernetesReadOutcome::NoKind => Err("the cluster does not have the kind".into()),
             KubernetesReadOutcome::Denied(reason) | KubernetesReadOutcome::Unread(reason) => {
-                Err(reason)
+                Err(reason.into())
             }
         }
     }
@@ -269,9 +270,9 @@ pub(super) fn parse_kubernetes_result<T: DeserializeOwned>(
                 .get(&read)
                 .is_some_and(|answer| answer.status == AnswerStatus::Denied) =>
         {
-            KubernetesReadOutcome::Denied(reason)
+            KubernetesReadOutcome::Denied(reason.to_string())
         }
-        Err(reason) => KubernetesReadOutcome::Unread(reason),
+        Err(reason) => KubernetesReadOutcome::Unread(reason.to_string()),
     }
 }
 

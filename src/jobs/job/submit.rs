@@ -3,10 +3,13 @@
 
 use super::delete::{BESIDE, Deletable, ObjectDeletionOutcome, delete_job_object};
 use super::kind::{JOB_LABEL, JobKind};
+use railwright_base::Reason;
 use railwright_base::text::one_line;
 use railwright_resource::Action;
 use railwright_resource::kubernetes_object::manifest;
-use railwright_resource::kubernetes_object::request::{ObjectName, SUBMISSION, TAKEN, UNMARKED};
+use railwright_resource::kubernetes_object::request::{
+    NO_KIND, ObjectName, SUBMISSION, TAKEN, UNMARKED,
+};
 use railwright_transport::{ExecutionOutcome, JobWriter, TransportError};
 use serde_json::Value;
 
@@ -42,6 +45,13 @@ pub enum JobSubmissionOutcome {
         why: String,
         left: Vec<ObjectName>,
     },
+    /// The server does not know an object's kind. What was made before it and could not be rolled
+    /// back is `left`.
+    UnknownKind {
+        object: ObjectName,
+        why: String,
+        left: Vec<ObjectName>,
+    },
     /// Whether the object was made is not known.
     Unknown {
         object: ObjectName,
@@ -52,7 +62,7 @@ pub enum JobSubmissionOutcome {
 
 /// The job in a text of YAML documents, as `job render` writes it; the error says what is wrong
 /// with the text. `namespace` counts where the text names none, and no other is taken.
-pub fn parse_submission(text: &str, namespace: Option<&str>) -> Result<Submission, String> {
+pub fn parse_submission(text: &str, namespace: Option<&str>) -> Result<Submission, Reason> {
     let documents = parse_documents(text)?;
     let (kind, job) = find_main_job(&documents)?;
     let namespace = match (find_stated_namespace(&documents)?, namespace) {
@@ -60,7 +70,8 @@ pub fn parse_submission(text: &str, namespace: Option<&str>) -> Result<Submissio
             return Err(format!(
                 "it is of the namespace {}, and not of {asked}",
                 one_line(&stated, 63)
-            ));
+            )
+            .into());
         }
         (Some(stated), _) => stated,
         (None, asked) => asked.unwrap_or("default").to_owned(),
@@ -71,10 +82,18 @@ pub fn parse_submission(text: &str, namespace: Option<&str>) -> Result<Submissio
         set_namespace_and_job(&mut document, &namespace, &job.name)?;
         // The second would be taken for a first that was made, and whose answer got lost.
         if objects.iter().any(|(other, _)| *other == object) {
-            return Err(format!("{object} is in it twice"));
+            return Err(format!("{object} is in it twice").into());
         }
         objects.push((object, document));
     }
+    // What cannot be taken back again is made last.
+    objects.sort_by_key(
+        |(object, manifest)| match takes_only_its_own_along(manifest) {
+            true => 0,
+            false if object.kind == "Service" => 1,
+            false => 2,
+        },
+    );
     Ok(Submission {
         kind,
         namespace,
@@ -84,7 +103,7 @@ pub fn parse_submission(text: &str, namespace: Option<&str>) -> Result<Submissio
 }
 
 /// The documents that are not empty.
-fn parse_documents(text: &str) -> Result<Vec<Value>, String> {
+fn parse_documents(text: &str) -> Result<Vec<Value>, Reason> {
     let mut documents: Vec<Value> = serde_yaml::from_multiple(text)
         .map_err(|error| format!("it is no YAML: {}", one_line(&error.to_string(), 200)))?;
     documents.retain(|document| !document.is_null());
@@ -96,7 +115,7 @@ fn parse_job_kind(document: &Value) -> Option<JobKind> {
 }
 
 /// The kind and name of the one job among the documents.
-fn find_main_job(documents: &[Value]) -> Result<(JobKind, ObjectName), String> {
+fn find_main_job(documents: &[Value]) -> Result<(JobKind, ObjectName), Reason> {
     let jobs = documents.iter().filter_map(|document| {
         Some((
             parse_job_kind(document)?,
@@ -114,7 +133,8 @@ fn find_main_job(documents: &[Value]) -> Result<(JobKind, ObjectName), String> {
             "a {} of {} is nothing that railwright knows",
             kind.word(),
             one_line(&job.api_version, 60)
-        ));
+        )
+        .into());
     }
     // A pair that is compared shares its network, and a job is deleted by its own name.
     let kinds = documents.iter().filter_map(parse_job_kind);
@@ -123,13 +143,14 @@ fn find_main_job(documents: &[Value]) -> Result<(JobKind, ObjectName), String> {
         return Err(format!(
             "there are {count} jobs in it ({}): submit one after the other",
             kind.word()
-        ));
+        )
+        .into());
     }
     Ok((kind, job))
 }
 
 /// The first namespace that a document names.
-fn find_stated_namespace(documents: &[Value]) -> Result<Option<String>, String> {
+fn find_stated_namespace(documents: &[Value]) -> Result<Option<String>, Reason> {
     let mut first = None;
     for document in documents {
         let Some(stated) = document.pointer("/metadata/namespace") else {
@@ -140,7 +161,8 @@ fn find_stated_namespace(documents: &[Value]) -> Result<Option<String>, String> 
             return Err(format!(
                 "a namespace is no text, but {}",
                 one_line(&stated.to_string(), 40)
-            ));
+            )
+            .into());
         };
         first.get_or_insert_with(|| text.to_owned());
     }
@@ -148,7 +170,7 @@ fn find_stated_namespace(documents: &[Value]) -> Result<Option<String>, String> 
 }
 
 /// The name of an object that belongs to a job of this kind in this namespace.
-fn find_job_part(document: &Value, kind: JobKind, namespace: &str) -> Result<ObjectName, String> {
+fn find_job_part(document: &Value, kind: JobKind, namespace: &str) -> Result<ObjectName, Reason> {
     let object = manifest::parse_object_name(document)
         .ok_or("an object in it has no `apiVersion`, `kind` or `metadata.name`")?;
     let named = (object.api_version.as_str(), object.kind.as_str());
@@ -157,7 +179,8 @@ fn find_job_part(document: &Value, kind: JobKind, namespace: &str) -> Result<Obj
         return Err(format!(
             "an object in it is a {what}, which is no part of a job: `job delete` would leave it, \
              so apply it apart"
-        ));
+        )
+        .into());
     }
     if let Some(own) = object.namespace.as_deref()
         && own != namespace
@@ -165,7 +188,8 @@ fn find_job_part(document: &Value, kind: JobKind, namespace: &str) -> Result<Obj
         return Err(format!(
             "its objects are in several namespaces: {namespace} and {}",
             one_line(own, 63)
-        ));
+        )
+        .into());
     }
     Ok(ObjectName {
         namespace: Some(namespace.to_owned()),
@@ -174,7 +198,7 @@ fn find_job_part(document: &Value, kind: JobKind, namespace: &str) -> Result<Obj
 }
 
 /// The label is how the objects of a job are found again.
-fn set_namespace_and_job(document: &mut Value, namespace: &str, job: &str) -> Result<(), String> {
+fn set_namespace_and_job(document: &mut Value, namespace: &str, job: &str) -> Result<(), Reason> {
     let metadata = document
         .get_mut("metadata")
         .and_then(Value::as_object_mut)
@@ -196,9 +220,11 @@ pub async fn submit_job(
     submission: &Submission,
     word: &str,
 ) -> Result<JobSubmissionOutcome, TransportError> {
-    let mut made: Vec<ObjectName> = Vec::new();
+    let mut made: Vec<&(ObjectName, Value)> = Vec::new();
+    let names = |made: &[&(ObjectName, Value)]| made.iter().map(|part| part.0.clone()).collect();
     let mut warnings = Vec::new();
-    for (object, manifest) in &submission.objects {
+    for part in &submission.objects {
+        let (object, manifest) = part;
         let action = Action::CreateObject {
             object: object.clone(),
             manifest: add_submission_annotation(manifest, word),
@@ -214,8 +240,8 @@ pub async fn submit_job(
             Ok(ExecutionOutcome::Unknown { reason }) => {
                 return Ok(JobSubmissionOutcome::Unknown {
                     object,
-                    why: one_line(&reason, 300),
-                    left: made,
+                    why: one_line(reason.as_words(), 300),
+                    left: names(&made),
                 });
             }
             Err(error) if made.is_empty() => return Err(error),
@@ -223,13 +249,13 @@ pub async fn submit_job(
                 return Ok(JobSubmissionOutcome::Unknown {
                     object,
                     why: error.one_line(),
-                    left: made,
+                    left: names(&made),
                 });
             }
         };
         if code == 0 {
             warnings.extend(stdout.lines().map(|line| one_line(line, 300)));
-            made.push(object);
+            made.push(part);
             continue;
         }
         let why = format_error_output(&stderr);
@@ -239,6 +265,7 @@ pub async fn submit_job(
         }
         return Ok(match code {
             TAKEN => JobSubmissionOutcome::Taken { object, why, left },
+            NO_KIND => JobSubmissionOutcome::UnknownKind { object, why, left },
             _ => JobSubmissionOutcome::Refused { object, why, left },
         });
     }
@@ -265,28 +292,72 @@ fn add_submission_annotation(manifest: &Value, word: &str) -> Value {
     manifest
 }
 
-/// Takes away what this submission made, the last first; what could not be.
-async fn take_back(writer: &JobWriter, made: &[ObjectName], word: &str) -> Vec<ObjectName> {
+/// Takes away what this submission made, the last first; what could not be, or what may have taken
+/// something of others along by now.
+async fn take_back(
+    writer: &JobWriter,
+    made: &[&(ObjectName, Value)],
+    word: &str,
+) -> Vec<ObjectName> {
     let mut left = Vec::new();
-    for object in made.iter().rev() {
-        let which = Deletable::Submitted { name: object, word };
-        if !matches!(
-            delete_job_object(writer, which).await,
-            Ok(Ok((
-                ObjectDeletionOutcome::Gone | ObjectDeletionOutcome::WasGone,
-                _
-            )))
-        ) {
-            left.push(object.clone());
+    for (name, manifest) in made.iter().rev() {
+        let is_gone = takes_only_its_own_along(manifest)
+            && matches!(
+                delete_job_object(writer, Deletable::Submitted { name, word }).await,
+                Ok(Ok((
+                    ObjectDeletionOutcome::Gone | ObjectDeletionOutcome::WasGone,
+                    _
+                )))
+            );
+        if !is_gone {
+            left.push(name.clone());
         }
     }
     left
+}
+
+/// Whether nothing that others made goes with an object when it is deleted. Controllers take what
+/// others made and fits their selector for their own: ReplicaSets and pods
+/// (kubernetes.io/docs/concepts/workloads/controllers/replicaset, "Non-Template Pod acquisitions"),
+/// and a Service without a selector has endpoints that somebody wrote by hand.
+fn takes_only_its_own_along(manifest: &Value) -> bool {
+    let is_set = |pointer: &str| {
+        manifest
+            .pointer(pointer)
+            .is_some_and(|value| *value != false)
+    };
+    match manifest.get("kind").and_then(Value::as_str) {
+        Some("ConfigMap" | "Pod") => true,
+        Some("Service") => is_set("/spec/selector"),
+        Some("Job") => !is_set("/spec/manualSelector"),
+        _ => false,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn what_may_have_adopted_is_made_last() {
+        let text = "apiVersion: apps/v1\nkind: Deployment\nmetadata: { name: jp }\n\
+                    ---\napiVersion: v1\nkind: Service\nmetadata: { name: by-hand }\n\
+                    ---\napiVersion: v1\nkind: ConfigMap\nmetadata: { name: jp }\n\
+                    ---\napiVersion: v1\nkind: Service\nmetadata: { name: jp }\n\
+                    spec: { selector: { app: jp } }\n";
+        let job = parse_submission(text, None).unwrap();
+        let order = job.objects.iter().map(|(object, _)| object.to_string());
+        assert_eq!(
+            order.collect::<Vec<_>>(),
+            [
+                "ConfigMap.core default/jp",
+                "Service.core default/jp",
+                "Service.core default/by-hand",
+                "Deployment.apps default/jp"
+            ]
+        );
+    }
 
     #[test]
     fn a_job_is_read_with_its_namespace_and_bears_its_name() {
@@ -321,7 +392,7 @@ mod tests {
         let said = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, namespace: own}}";
         assert_eq!(parse_submission(said, None).unwrap().namespace, "own");
         let other = parse_submission(said, Some("ml")).unwrap_err();
-        assert_eq!(other, "it is of the namespace own, and not of ml");
+        assert_eq!(other, "it is of the namespace own, and not of ml".into());
         for (text, why) in [
             ("", "there is no job in it"),
             (
@@ -373,7 +444,7 @@ mod tests {
             ),
         ] {
             let said = parse_submission(text, None).unwrap_err();
-            assert!(said.contains(why), "{text}: {said}");
+            assert!(said.as_words().contains(why), "{text}: {said}");
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::keeps::find_pod_wait_reason;
 use super::kind::{JobKind, Phase};
 use super::look::ClusterJob;
+use railwright_base::Reason;
 use railwright_base::nodeset;
 use railwright_base::text::{format_count, one_line};
 use railwright_resource::kubernetes_job::{JobPod, Room};
@@ -57,7 +58,7 @@ fn describe_pod_failure(pod: &JobPod) -> String {
 
 impl JobView {
     /// Of what was read.
-    pub fn of(found: &ClusterJob, pods: Result<Vec<JobPod>, String>) -> Self {
+    pub fn of(found: &ClusterJob, pods: Result<Vec<JobPod>, Reason>) -> Self {
         let (phase, why) = found.kind.phase(&found.job);
         let mut kept = Vec::new();
         if phase == Phase::Waiting && found.kind.is_not_taken_up(&found.job) {

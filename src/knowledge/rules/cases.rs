@@ -62,7 +62,7 @@ fn explain_failed_case(
 ) -> Option<String> {
     let (loaded, job) = match job_subject::parse_rule_case(case) {
         Ok(read) => read,
-        Err(why) => return Some(why),
+        Err(why) => return Some(why.to_string()),
     };
     for unknown in unknown_models(&loaded, catalog) {
         if unknown.severity == Severity::Error {

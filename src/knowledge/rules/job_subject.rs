@@ -2,7 +2,7 @@
 //! the objects that were made.
 
 use crate::spec::LoadedSpec;
-use railwright_base::Label;
+use railwright_base::{Label, Reason};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -60,7 +60,7 @@ pub struct JobSubject {
 }
 
 /// A small spec of a rule's case with its `job`, where it has one.
-pub(super) fn parse_rule_case(case: &Value) -> Result<(LoadedSpec, Option<JobSubject>), String> {
+pub(super) fn parse_rule_case(case: &Value) -> Result<(LoadedSpec, Option<JobSubject>), Reason> {
     let mut fields = case.as_object().cloned().ok_or("it is no spec")?;
     let job = fields
         .remove("job")

@@ -4,8 +4,8 @@
 use super::rule::{RuleScope, RuleSet};
 use crate::spec::yaml::{NodeId, YamlDocument};
 use crate::template::shape::{ContextShape, EACH};
-use railwright_base::Diagnostic;
 use railwright_base::suggest::find_nearest_word;
+use railwright_base::{Diagnostic, Reason};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -112,19 +112,19 @@ impl LocatedRule<'_> {
         let path = &self.written.at;
         let why = path_is_known(path, self.written.each, pointed).err()?;
         let shown = railwright_base::text::one_line(path, 60);
-        Some(self.new_error("at", format!("the spec has no `{shown}`"), &why))
+        Some(self.new_error("at", format!("the spec has no `{shown}`"), why.as_words()))
     }
 }
 
 /// Whether a path such as `host.gpu.driver` is one of the spec's; what is said where it is not.
-fn path_is_known(path: &str, scope: RuleScope, spec: &ContextShape) -> Result<(), String> {
+fn path_is_known(path: &str, scope: RuleScope, spec: &ContextShape) -> Result<(), Reason> {
     let mut words = path.split('.');
     let first = words.next().unwrap_or_default();
     let start: &[&str] = match (first, scope) {
         ("host", RuleScope::Host | RuleScope::Pair) => &["nodes", EACH],
         ("switch", RuleScope::Switch) => &["switches", EACH],
         ("host" | "other" | "switch", _) => {
-            return Err("this rule is not asked for each of them".to_owned());
+            return Err("this rule is not asked for each of them".into());
         }
         _ => &[first],
     };
@@ -133,8 +133,8 @@ fn path_is_known(path: &str, scope: RuleScope, spec: &ContextShape) -> Result<()
     spec.at(&path).map(drop).map_err(|error| {
         let wrong = path.get(error.segment).map_or("", String::as_str);
         match find_nearest_word(wrong, error.known.iter().map(String::as_str)) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => format!("there are: {}", error.known.join(", ")),
+            Some(near) => format!("did you mean `{near}`?").into(),
+            None => format!("there are: {}", error.known.join(", ")).into(),
         }
     })
 }

@@ -36,7 +36,7 @@ pub(super) fn explain_failed_combination(
 ) -> Option<String> {
     let loaded = match spec::load_case_spec(&row.spec) {
         Ok(loaded) => loaded,
-        Err(why) => return Some(why),
+        Err(why) => return Some(why.to_string()),
     };
     let answers = SolverAnswers::new(&loaded, catalog);
     let (Some(answer), Some(question)) = (answers.group(0), answers.questions.first()) else {

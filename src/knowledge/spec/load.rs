@@ -8,7 +8,9 @@ use super::rules;
 use super::source::{SourceFile, Sources};
 use super::switches::{SwitchNode, SwitchReach, switches_of};
 use super::tree::{SpecLocation, SpecTree};
-use railwright_base::{Diagnostic, Digest, Label, Severity, SourceLocation, Target, nodeset};
+use railwright_base::{
+    Diagnostic, Digest, Label, Reason, Severity, SourceLocation, Target, nodeset,
+};
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -162,9 +164,9 @@ pub fn load_spec(files: Vec<SourceFile>) -> Result<LoadedSpec, Problems> {
 const CASE_HOSTS_MAX: usize = 2000;
 
 /// A small spec without `cluster`, as rules and combinations bring them along.
-pub fn load_case_spec(case: &serde_json::Value) -> Result<LoadedSpec, String> {
+pub fn load_case_spec(case: &serde_json::Value) -> Result<LoadedSpec, Reason> {
     let serde_json::Value::Object(fields) = case else {
-        return Err("it is no spec".to_owned());
+        return Err("it is no spec".into());
     };
     if let Some(serde_json::Value::Array(groups)) = fields.get("nodes") {
         let mut hosts = 0;
@@ -174,7 +176,7 @@ pub fn load_case_spec(case: &serde_json::Value) -> Result<LoadedSpec, String> {
         {
             hosts += nodeset::expand_node_set(name).map_or(0, |names| names.len());
             if hosts > CASE_HOSTS_MAX {
-                return Err(format!("it has more than {CASE_HOSTS_MAX} hosts"));
+                return Err(format!("it has more than {CASE_HOSTS_MAX} hosts").into());
             }
         }
     }
@@ -187,10 +189,10 @@ pub fn load_case_spec(case: &serde_json::Value) -> Result<LoadedSpec, String> {
         text,
     }])
     .map_err(|problems| {
-        problems
-            .diagnostics
-            .first()
+        let first = problems.diagnostics.first();
+        first
             .map_or_else(String::new, |problem| problem.message.clone())
+            .into()
     })
 }
 

@@ -171,9 +171,10 @@ mod tests {
     use super::*;
     use crate::spec::source::{SourceFile, SourceText};
     use crate::spec::yaml::AliasBudget;
+    use railwright_base::Reason;
     use serde_json::json;
 
-    fn render(text: &str, makes: Makes, value: Value) -> Result<Value, String> {
+    fn render(text: &str, makes: Makes, value: Value) -> Result<Value, Reason> {
         let source = Arc::new(SourceText::new(SourceFile {
             name: "t".into(),
             text: text.to_owned(),
@@ -202,7 +203,7 @@ mod tests {
                 &build_context(&BTreeMap::from([("x".to_owned(), value)])),
                 &document,
             )
-            .map_err(|error| shown(&error))
+            .map_err(|error| shown(&error).into())
     }
 
     #[test]
@@ -246,7 +247,7 @@ mod tests {
         ] {
             assert_eq!(
                 render(text, Makes::Text, json!({"mtu": 9000})),
-                Err(said.to_owned()),
+                Err(said.into()),
                 "{text}"
             );
         }
@@ -286,10 +287,10 @@ mod tests {
             ),
         ] {
             let said = made(&text).unwrap_err();
-            let is_too_large =
-                said.ends_with(output_limit::TOO_MUCH) && said.starts_with(&format!("\"{at}"));
+            let is_too_large = said.as_words().ends_with(output_limit::TOO_MUCH)
+                && said.as_words().starts_with(&format!("\"{at}"));
             assert!(
-                is_too_large || said.ends_with(work::TOO_MUCH_WORK),
+                is_too_large || said.as_words().ends_with(work::TOO_MUCH_WORK),
                 "{text}: {said}"
             );
         }
@@ -383,7 +384,7 @@ mod tests {
         ] {
             let said = render(text, Makes::Text, value(text))
                 .map(|_| "it was made".to_owned())
-                .unwrap_or_else(|said| said);
+                .unwrap_or_else(|said| said.to_string());
             assert!(
                 said.ends_with(work::TOO_MUCH_WORK) && said.starts_with(&format!("\"{at}")),
                 "{text}: {said}"
@@ -422,9 +423,9 @@ mod tests {
         ] {
             let found = render(&text, Makes::Text, json!(1)).unwrap_err();
             assert!(
-                found.ends_with(said),
+                found.as_words().ends_with(said),
                 "{}",
-                &found[found.len().saturating_sub(90)..]
+                &found.as_words()[found.as_words().len().saturating_sub(90)..]
             );
         }
         for text in [
@@ -437,6 +438,7 @@ mod tests {
         assert!(
             render(hidden, Makes::Text, json!(1))
                 .unwrap_err()
+                .as_words()
                 .contains("nosuch")
         );
     }
@@ -454,12 +456,12 @@ mod tests {
             assert!(
                 ["`_", "_turns", "_text", "_whole", "_largest"]
                     .iter()
-                    .all(|ours| !said.contains(ours)),
+                    .all(|ours| !said.as_words().contains(ours)),
                 "{said}"
             );
         }
         let said = render("a {{ 1 + x.b }}", Makes::Text, json!({"a": 1})).unwrap_err();
-        assert!(said.starts_with("\"1 + x.b\": "), "{said}");
+        assert!(said.as_words().starts_with("\"1 + x.b\": "), "{said}");
     }
 
     #[test]
@@ -470,7 +472,8 @@ mod tests {
             .find_map(|_| render(text, Makes::Text, json!(1)).err())
             .unwrap();
         assert!(
-            said.starts_with("\"{% for") && said.ends_with(work::TOO_MUCH_TOGETHER),
+            said.as_words().starts_with("\"{% for")
+                && said.as_words().ends_with(work::TOO_MUCH_TOGETHER),
             "{said}"
         );
         assert!(is_allowance_used_up());
@@ -490,7 +493,7 @@ mod tests {
         let said = (0..9)
             .find_map(|_| render(text, Makes::Text, value.clone()).err())
             .unwrap();
-        assert!(said.ends_with(work::TOO_MUCH_TOGETHER), "{said}");
+        assert!(said.as_words().ends_with(work::TOO_MUCH_TOGETHER), "{said}");
     }
 
     #[test]

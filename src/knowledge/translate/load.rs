@@ -6,7 +6,7 @@ use crate::shipped::yaml_files;
 use crate::spec::decode::decode_or_report;
 use crate::spec::source::{SourceFile, SourceText, Sources};
 use crate::spec::yaml::{AliasBudget, NodeId, YamlDocument};
-use railwright_base::{Diagnostic, Severity};
+use railwright_base::{Diagnostic, Reason, Severity};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -236,7 +236,7 @@ impl TranslationLoader {
         &mut self,
         document: &YamlDocument,
         node: NodeId,
-        read: Result<T, String>,
+        read: Result<T, Reason>,
     ) -> Option<T> {
         match read {
             Ok(value) => Some(value),
@@ -254,14 +254,14 @@ impl TranslationLoader {
         let written: RawTranslation = decode_or_report(document, node, &mut self.problems)?;
         let is_new = self.ids.insert(written.id.clone());
         let entry = match compile_translation(written) {
-            Ok(_) if !is_new => Err("two translations have this id".to_owned()),
+            Ok(_) if !is_new => Err("two translations have this id".into()),
             entry => entry,
         };
         self.accept(document, node, entry)
     }
 }
 
-fn compile_translation(written: RawTranslation) -> Result<TranslationEntry, String> {
+fn compile_translation(written: RawTranslation) -> Result<TranslationEntry, Reason> {
     for (key, text) in [
         ("id", &written.id),
         ("does", &written.does),
@@ -269,7 +269,7 @@ fn compile_translation(written: RawTranslation) -> Result<TranslationEntry, Stri
         ("source", &written.source),
     ] {
         if text.trim().is_empty() {
-            return Err(format!("`{key}` is empty"));
+            return Err(format!("`{key}` is empty").into());
         }
     }
     Ok(TranslationEntry {
@@ -289,14 +289,14 @@ fn compile_translation(written: RawTranslation) -> Result<TranslationEntry, Stri
     })
 }
 
-fn read_command_patterns(patterns: &[Vec<String>]) -> Result<Vec<CommandPattern>, String> {
+fn read_command_patterns(patterns: &[Vec<String>]) -> Result<Vec<CommandPattern>, Reason> {
     let patterns = patterns.iter();
     patterns
         .map(|groups| CommandPattern::read(groups))
         .collect()
 }
 
-fn read_pattern_words(texts: &[String]) -> Result<Vec<PatternWord>, String> {
+fn read_pattern_words(texts: &[String]) -> Result<Vec<PatternWord>, Reason> {
     texts.iter().map(|text| PatternWord::read(text)).collect()
 }
 

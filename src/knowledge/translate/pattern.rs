@@ -3,6 +3,7 @@
 //! order, each word of a command in one group only. A group that begins with `?` may be missing.
 //! `{name}` takes a text, `{name:number}` one of a sort.
 
+use railwright_base::Reason;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -64,7 +65,7 @@ pub struct CommandPattern(Vec<PatternGroup>);
 
 impl PatternWord {
     /// Reads one.
-    pub fn read(text: &str) -> Result<PatternWord, String> {
+    pub fn read(text: &str) -> Result<PatternWord, Reason> {
         text.split('|')
             .map(parse_word_parts)
             .collect::<Result<_, _>>()
@@ -90,14 +91,14 @@ impl PatternWord {
 
 impl CommandPattern {
     /// Reads one from its groups.
-    pub fn read(groups: &[String]) -> Result<CommandPattern, String> {
+    pub fn read(groups: &[String]) -> Result<CommandPattern, Reason> {
         let groups: Vec<PatternGroup> = groups
             .iter()
             .map(|text| PatternGroup::read(text))
             .collect::<Result<_, _>>()?;
         match groups.first() {
             Some(first) if !first.optional => Ok(CommandPattern(groups)),
-            _ => Err("a pattern begins with a group that must be there".to_owned()),
+            _ => Err("a pattern begins with a group that must be there".into()),
         }
     }
 
@@ -132,11 +133,11 @@ impl CommandPattern {
 }
 
 impl PatternGroup {
-    fn read(text: &str) -> Result<PatternGroup, String> {
+    fn read(text: &str) -> Result<PatternGroup, Reason> {
         let bare = text.trim_start_matches('?');
         let texts = shlex::split(bare).unwrap_or_default();
         if texts.is_empty() {
-            return Err("a group has no words".to_owned());
+            return Err("a group has no words".into());
         }
         let words = texts
             .iter()
@@ -177,7 +178,7 @@ impl PatternGroup {
     }
 }
 
-fn parse_word_parts(text: &str) -> Result<Vec<PatternWordPart>, String> {
+fn parse_word_parts(text: &str) -> Result<Vec<PatternWordPart>, Reason> {
     let mut parts = Vec::new();
     let mut rest = text;
     while let Some(at) = rest.find(['{', '*']) {
@@ -239,7 +240,7 @@ fn list_cut_positions(text: &str) -> impl Iterator<Item = usize> {
 }
 
 impl PlaceholderType {
-    fn read(name: &str) -> Result<PlaceholderType, String> {
+    fn read(name: &str) -> Result<PlaceholderType, Reason> {
         Ok(match name {
             "text" => PlaceholderType::Text,
             "number" => PlaceholderType::Number,
@@ -249,7 +250,7 @@ impl PlaceholderType {
             "class" => PlaceholderType::Class,
             "ecn-class" => PlaceholderType::EcnClass,
             "server" => PlaceholderType::Server,
-            other => return Err(format!("there is no sort `{other}` of places")),
+            other => return Err(format!("there is no sort `{other}` of places").into()),
         })
     }
 

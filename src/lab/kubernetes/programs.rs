@@ -4,7 +4,7 @@ use crate::event::{LabStep, Listener, run_timed_step};
 use crate::folder::LabFolder;
 use crate::recipe::Flavour;
 use crate::{Result, assets, logged};
-use railwright_base::{Diagnostic, Digest};
+use railwright_base::{Diagnostic, Digest, Reason};
 use railwright_system::files;
 use railwright_system::process::{self, Program};
 use std::path::{Path, PathBuf};
@@ -89,7 +89,7 @@ fn build_programs(folder: &LabFolder, key: &Digest, listener: Listener<'_>) -> R
         .map_err(|how| new_build_error(&how, &log))
 }
 
-fn new_build_error(how: &str, log: &Path) -> Box<Diagnostic> {
+fn new_build_error(how: &Reason, log: &Path) -> Box<Diagnostic> {
     Diagnostic::error("RW0911", format!("building Kubernetes {how}"))
         .effect(
             "the control plane, kubelet and the device plugin are built from their Go modules, by \

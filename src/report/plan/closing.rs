@@ -6,7 +6,7 @@ use crate::wrap;
 use railwright_base::text::{self, clean_line, format_count};
 use railwright_base::{TargetKind, nodeset};
 use railwright_knowledge::spec::window::Window;
-use railwright_plan::{Member, NodeKind, Plan, PlanNode, Reason};
+use railwright_plan::{ChangeReason, Member, NodeKind, Plan, PlanNode};
 use railwright_resource::Disruption;
 use std::collections::BTreeSet;
 use unicode_width::UnicodeWidthStr as _;
@@ -24,8 +24,10 @@ pub fn render_plane_legend(open: &[&PlanNode], held: &[&PlanNode]) -> String {
 }
 
 fn names_a_plane(member: &Member) -> bool {
-    !matches!(member.reason, Reason::New | Reason::KnownAfter { .. })
-        && !member.differences.is_empty()
+    !matches!(
+        member.reason,
+        ChangeReason::New | ChangeReason::KnownAfter { .. }
+    ) && !member.differences.is_empty()
 }
 
 /// When what disturbs much may begin, and how long a run may go on.
@@ -61,10 +63,10 @@ pub fn render_plan_summary(plan: &Plan, open: &[&PlanNode], held: &[&PlanNode]) 
     let members: Vec<&Member> = open.iter().flat_map(|node| node.members()).collect();
     let (mut looked, mut forgotten, mut removed, mut waited) = (0, 0, 0, 0);
     for member in &members {
-        looked += usize::from(matches!(member.reason, Reason::Disturbed { .. }));
+        looked += usize::from(matches!(member.reason, ChangeReason::Disturbed { .. }));
         forgotten += usize::from(entry::is_forgotten(member));
         removed += usize::from(member.removal && !entry::is_forgotten(member));
-        waited += usize::from(member.reason == Reason::NotReady);
+        waited += usize::from(member.reason == ChangeReason::NotReady);
     }
     let changed = members.len() - looked - removed - forgotten - waited;
     if changed > 0 {

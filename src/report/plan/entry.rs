@@ -6,7 +6,7 @@ use crate::value::{self, ChangeDescription};
 use crate::wrap;
 use railwright_base::text::{self, clean_line};
 use railwright_base::{SourceLocation, TargetKind, nodeset};
-use railwright_plan::{AttributeDifference, Member, NodeKind, PlanNode, Reason};
+use railwright_plan::{AttributeDifference, ChangeReason, Member, NodeKind, PlanNode};
 use railwright_resource::{Action, Disruption};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -59,7 +59,7 @@ pub(super) fn name_node_kind(node: &PlanNode) -> &'static str {
 }
 
 pub(super) fn is_rechecked(member: &Member) -> bool {
-    matches!(member.reason, Reason::Disturbed { .. })
+    matches!(member.reason, ChangeReason::Disturbed { .. })
 }
 
 /// When a node is given back.
@@ -196,7 +196,7 @@ pub(super) fn describe_automatic_rollback(node: &PlanNode) -> Option<String> {
 }
 
 pub(super) fn is_new_package(member: &Member) -> bool {
-    member.wish.kind == "package" && member.reason == Reason::New && !member.removal
+    member.wish.kind == "package" && member.reason == ChangeReason::New && !member.removal
 }
 
 /// New packages of one run are one entry: their names say it all.
@@ -289,10 +289,13 @@ pub(super) fn render_member(
         select_change_symbol(member),
         called(&format_member_name(member))
     );
-    if matches!(member.reason, Reason::New | Reason::KnownAfter { .. }) {
+    if matches!(
+        member.reason,
+        ChangeReason::New | ChangeReason::KnownAfter { .. }
+    ) {
         out.push_str(&new_values::render_new_values(&members));
         out.push_str(&new_values::render_preview_note(member));
-    } else if member.reason == Reason::NotReady {
+    } else if member.reason == ChangeReason::NotReady {
         let found = member
             .differences
             .iter()
@@ -423,10 +426,10 @@ pub(super) fn summarize_texts<T: Display>(texts: BTreeSet<T>) -> String {
 pub fn select_change_symbol(member: &Member) -> char {
     match (&member.reason, member.removal) {
         (_, true) => '-',
-        (Reason::New, _) => '+',
-        (Reason::KnownAfter { .. } | Reason::Unknown, _) => '?',
-        (Reason::AsWished, _) => '=',
-        (Reason::NotReady, _) => '.',
+        (ChangeReason::New, _) => '+',
+        (ChangeReason::KnownAfter { .. } | ChangeReason::Unknown, _) => '?',
+        (ChangeReason::AsWished, _) => '=',
+        (ChangeReason::NotReady, _) => '.',
         _ => '~',
     }
 }
@@ -434,7 +437,7 @@ pub fn select_change_symbol(member: &Member) -> char {
 /// Why a resource is in the plan, with the place in the spec.
 pub(super) fn describe_reason_with_place(member: &Member) -> String {
     let places = match &member.reason {
-        Reason::SpecChanged { places } => places,
+        ChangeReason::SpecChanged { places } => places,
         _ => &member.wish.places,
     };
     describe_member_reason(member, format_spec_places(places))
@@ -446,44 +449,50 @@ pub(super) fn describe_member_reason(member: &Member, place: Option<String>) -> 
 
 /// True for a removal that finds nothing to take back.
 pub(super) fn is_forgotten(member: &Member) -> bool {
-    member.removal && member.reason == Reason::RemovedFromSpec && member.differences.is_empty()
+    member.removal
+        && member.reason == ChangeReason::RemovedFromSpec
+        && member.differences.is_empty()
 }
 
 /// Why a resource is in the plan; `module` names who wants it.
 pub fn describe_reason(member: &Member, module: &str, place: Option<String>) -> String {
     match &member.reason {
-        Reason::New => match place {
+        ChangeReason::New => match place {
             Some(place) => format!("new: {module}, {place}"),
             None => format!("new: {module}"),
         },
-        Reason::Takeover => format!("not managed yet, and differs from the spec: {module}"),
-        Reason::SpecChanged { .. } => match place {
+        ChangeReason::Takeover => format!("not managed yet, and differs from the spec: {module}"),
+        ChangeReason::SpecChanged { .. } => match place {
             Some(place) => format!("spec changed: {place}, {module}"),
             None => format!("spec changed: {module}"),
         },
-        Reason::InputChanged { input } => format!(
+        ChangeReason::InputChanged { input } => format!(
             "input changed: {}, since we applied it; nobody changed the target",
             clean_line(input)
         ),
-        Reason::Drifted => "drifted: changed on the target since we applied it".to_owned(),
-        Reason::PendingRestart => {
+        ChangeReason::Drifted => "drifted: changed on the target since we applied it".to_owned(),
+        ChangeReason::PendingRestart => {
             "restart pending: what is persisted is right and not running yet".to_owned()
         }
-        Reason::NotReady => "not ready: it becomes ready by itself, and is waited for".to_owned(),
-        Reason::WillBeLostAtReboot => {
+        ChangeReason::NotReady => {
+            "not ready: it becomes ready by itself, and is waited for".to_owned()
+        }
+        ChangeReason::WillBeLostAtReboot => {
             "will be lost at reboot: it is running so, and not persisted".to_owned()
         }
-        Reason::RemovedFromSpec if is_forgotten(member) => {
+        ChangeReason::RemovedFromSpec if is_forgotten(member) => {
             "removed from spec: nothing of it is to be rolled back, and it is forgotten".to_owned()
         }
-        Reason::RemovedFromSpec => {
+        ChangeReason::RemovedFromSpec => {
             "removed from spec: what was there before our first change comes back".to_owned()
         }
-        Reason::LetGo => "removed from spec: it stays, and is ours no longer".to_owned(),
-        Reason::Disturbed { by } => format!("{} resets it", strip_target(by)),
-        Reason::KnownAfter { step } => format!("known after {}", clean_line(&step.path.join(" "))),
-        Reason::Unknown => "could not be read, so it is applied again".to_owned(),
-        Reason::AsWished => {
+        ChangeReason::LetGo => "removed from spec: it stays, and is ours no longer".to_owned(),
+        ChangeReason::Disturbed { by } => format!("{} resets it", strip_target(by)),
+        ChangeReason::KnownAfter { step } => {
+            format!("known after {}", clean_line(&step.path.join(" ")))
+        }
+        ChangeReason::Unknown => "could not be read, so it is applied again".to_owned(),
+        ChangeReason::AsWished => {
             "in sync already: recorded as it is, and left as it is when it leaves the spec"
                 .to_owned()
         }

@@ -9,7 +9,7 @@ use crate::text_difference::render_text_difference;
 use crate::value;
 use crate::wrap;
 use railwright_base::text::clean_line;
-use railwright_plan::{Member, NodeKind, PlanNode, Reason};
+use railwright_plan::{ChangeReason, Member, NodeKind, PlanNode};
 use railwright_resource::{DesiredResource, Disruption};
 
 /// What a command runs and what its probe asks: who says yes to it has to have seen it.
@@ -53,7 +53,7 @@ pub fn render_full_node(node: &PlanNode) -> String {
         out.push_str(&render_full_member(member));
     }
     for member in node.members() {
-        if member.wish.kind == "kubernetes_object" && member.reason == Reason::New {
+        if member.wish.kind == "kubernetes_object" && member.reason == ChangeReason::New {
             out.push_str(&render_object_fields(&member.wish, usize::MAX));
             out.push_str(&render_preview_note(member));
         }

@@ -4,7 +4,7 @@
 use super::tests::{of_hosts, plan};
 use super::*;
 use railwright_base::{Address, SourceLocation};
-use railwright_plan::{AttributeDifference, AutomaticRollback, PlannedDiff, Reason};
+use railwright_plan::{AttributeDifference, AutomaticRollback, ChangeReason, PlannedDiff};
 use railwright_resource::{DesiredResource, Plane, Reading, Want};
 use std::sync::Arc;
 
@@ -82,7 +82,7 @@ fn rails_with_the_same_to_say_are_one_entry_and_one_that_differs_stands_apart() 
 fn sysctls(
     hosts: &[&str],
     names: &[&str],
-    reason: &Reason,
+    reason: &ChangeReason,
     differences: &[(&str, Plane, Reading, Reading)],
 ) -> Plan {
     let mut plan = plan("x");
@@ -166,21 +166,21 @@ fn many_resources_with_little_to_say_are_a_list() {
         ("value", Plane::Running, is(1), is(4)),
     ];
     let names = ["net.a", "net.long.er", "net.b"];
-    insta::assert_snapshot!(entries_of(&sysctls(&["n1", "n2"], &names, &Reason::Takeover, &both)), @r"
+    insta::assert_snapshot!(entries_of(&sysctls(&["n1", "n2"], &names, &ChangeReason::Takeover, &both)), @r"
      ~ n[1-2]         sysctl, 3 of them
            net.a        value absent (persisted), 1 (running) -> 4   x/cluster.yaml:7
            net.long.er  value absent (persisted), 1 (running) -> 4   x/cluster.yaml:7
            net.b        value absent (persisted), 1 (running) -> 4   x/cluster.yaml:7
            because  not managed yet, and differs from the spec: module m
     ");
-    insta::assert_snapshot!(entries_of(&sysctls(&["n1"], &names, &Reason::New, &alike)), @r"
+    insta::assert_snapshot!(entries_of(&sysctls(&["n1"], &names, &ChangeReason::New, &alike)), @r"
      + n1             sysctl, 3 of them
            net.a        value 4   x/cluster.yaml:7
            net.long.er  value 4   x/cluster.yaml:7
            net.b        value 4   x/cluster.yaml:7
            because  new: module m
     ");
-    insta::assert_snapshot!(entries_of(&sysctls(&["n1"], &names, &Reason::Drifted, &alike)), @r"
+    insta::assert_snapshot!(entries_of(&sysctls(&["n1"], &names, &ChangeReason::Drifted, &alike)), @r"
      ~ n1             sysctl, 3 of them
            net.a        value 1 -> 4 (persisted, running)
            net.long.er  value 1 -> 4 (persisted, running)
@@ -192,9 +192,16 @@ fn many_resources_with_little_to_say_are_a_list() {
 #[test]
 fn no_host_is_lost_where_two_resources_look_alike_on_the_screen() {
     let differences = [("value", Plane::Running, Reading::is(1), Reading::is(4))];
-    let mut both = sysctls(&["n1"], &["x\u{7}"], &Reason::Drifted, &differences);
-    both.nodes
-        .extend(sysctls(&["n2", "n3"], &["x\u{8}"], &Reason::Drifted, &differences).nodes);
+    let mut both = sysctls(&["n1"], &["x\u{7}"], &ChangeReason::Drifted, &differences);
+    both.nodes.extend(
+        sysctls(
+            &["n2", "n3"],
+            &["x\u{8}"],
+            &ChangeReason::Drifted,
+            &differences,
+        )
+        .nodes,
+    );
     assert!(
         entries_of(&both).starts_with(" ~ n[1-3] "),
         "{}",
@@ -205,7 +212,12 @@ fn no_host_is_lost_where_two_resources_look_alike_on_the_screen() {
 #[test]
 fn what_only_some_hosts_are_guarded_against_or_lose_is_told_of_those() {
     let differences = [("value", Plane::Running, Reading::is(1), Reading::is(4))];
-    let mut plan = sysctls(&["n1", "n2", "n3"], &["x"], &Reason::Drifted, &differences);
+    let mut plan = sysctls(
+        &["n1", "n2", "n3"],
+        &["x"],
+        &ChangeReason::Drifted,
+        &differences,
+    );
     if let NodeKind::Change { guard, .. } = &mut plan.nodes[1].kind {
         *guard = Some(AutomaticRollback {
             because: "e1 carries our own connection".to_owned(),
@@ -236,27 +248,37 @@ fn few_resources_or_long_ones_or_those_of_other_hosts_are_no_list() {
     assert!(is_list(&sysctls(
         &["n1"],
         &["a", "b", "c"],
-        &Reason::Takeover,
+        &ChangeReason::Takeover,
         &differences
     )));
     assert!(!is_list(&sysctls(
         &["n1"],
         &["a", "b"],
-        &Reason::Takeover,
+        &ChangeReason::Takeover,
         &differences
     )));
     let long = "x".repeat(70);
-    let mixed = sysctls(&["n1"], &["a", "b", &long], &Reason::Takeover, &differences);
+    let mixed = sysctls(
+        &["n1"],
+        &["a", "b", &long],
+        &ChangeReason::Takeover,
+        &differences,
+    );
     assert!(!is_list(&mixed) && entries_of(&mixed).contains(&long));
     let mut other = sysctls(
         &["n1", "n2"],
         &["a", "b", "c"],
-        &Reason::Takeover,
+        &ChangeReason::Takeover,
         &differences,
     );
     other.nodes.pop();
     assert!(!is_list(&other), "{}", entries_of(&other));
-    let disturbs = sysctls(&["n1"], &["a", "b", "c"], &Reason::Takeover, &differences);
+    let disturbs = sysctls(
+        &["n1"],
+        &["a", "b", "c"],
+        &ChangeReason::Takeover,
+        &differences,
+    );
     let nodes = disturbs
         .nodes
         .iter()

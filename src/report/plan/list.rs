@@ -8,7 +8,7 @@ use crate::wrap;
 use indexmap::IndexMap;
 use railwright_base::nodeset;
 use railwright_base::text::clean_line;
-use railwright_plan::{Member, NodeKind, PlanNode, Reason};
+use railwright_plan::{ChangeReason, Member, NodeKind, PlanNode};
 use std::collections::BTreeSet;
 use unicode_width::UnicodeWidthStr as _;
 
@@ -76,7 +76,7 @@ pub fn build_list_line<'a>(
         .wish
         .places
         .first()
-        .filter(|_| matches!(member.reason, Reason::New | Reason::Takeover));
+        .filter(|_| matches!(member.reason, ChangeReason::New | ChangeReason::Takeover));
     Some((
         heading,
         PlanListLine {
@@ -94,7 +94,7 @@ type Wanted = (String, Option<String>);
 /// What differs, on one line; planes that differ alike are named together.
 fn format_list_text(nodes: &[&PlanNode]) -> String {
     let members: Vec<&Member> = nodes.iter().map(|node| &node.members()[0]).collect();
-    if members[0].reason == Reason::New {
+    if members[0].reason == ChangeReason::New {
         return new_values::list_new_values(&members).join(", ");
     }
     let mut changes: IndexMap<Wanted, IndexMap<String, Vec<&str>>> = IndexMap::new();

@@ -25,7 +25,7 @@ use indexmap::IndexMap;
 use railwright_base::text::{self, clean_line, format_count, sanitize_text};
 use railwright_base::{Target, TargetKind, nodeset};
 use railwright_plan::part::describe_blocking_cause;
-use railwright_plan::{NodeKind, Plan, PlanNode, Reason, Unavailable};
+use railwright_plan::{ChangeReason, NodeKind, Plan, PlanNode, Unavailable};
 use railwright_resource::Disruption;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -368,7 +368,7 @@ fn render_unknown_section(plan: &Plan) -> String {
     let mut waited = BTreeSet::new();
     for node in plan.nodes.iter().filter(|node| node.held.is_some()) {
         for member in node.members() {
-            if member.reason == Reason::NotReady {
+            if member.reason == ChangeReason::NotReady {
                 waited.insert(member.wish.address.to_string());
             }
         }

@@ -7,7 +7,7 @@ use super::entry::{
 };
 use railwright_base::nodeset;
 use railwright_base::shared::place_of;
-use railwright_plan::{AutomaticRollback, Member, NodeKind, PlanNode, Reason};
+use railwright_plan::{AutomaticRollback, ChangeReason, Member, NodeKind, PlanNode};
 use railwright_resource::{DesiredResource, Disruption};
 use std::mem::Discriminant;
 
@@ -18,7 +18,7 @@ pub struct Parts<'a> {
     disruption: Disruption,
     interrupts: usize,
     guard: Option<&'a AutomaticRollback>,
-    members: Vec<([usize; 3], Discriminant<Reason>)>,
+    members: Vec<([usize; 3], Discriminant<ChangeReason>)>,
 }
 
 /// The parts of a change; nothing where something of it may be its own besides.
@@ -39,7 +39,7 @@ pub fn build_shape_parts(node: &PlanNode) -> Option<Parts<'_>> {
     })
 }
 
-fn build_member_parts(member: &Member) -> Option<([usize; 3], Discriminant<Reason>)> {
+fn build_member_parts(member: &Member) -> Option<([usize; 3], Discriminant<ChangeReason>)> {
     let DesiredResource { address, want, .. } = &member.wish;
     let places = [
         place_of(&address.path),
@@ -50,8 +50,8 @@ fn build_member_parts(member: &Member) -> Option<([usize; 3], Discriminant<Reaso
 }
 
 /// A reason that holds nothing of the host that it is about, so that it is alike on all of them.
-pub fn is_plain(reason: &Reason) -> bool {
-    use Reason::{
+pub fn is_plain(reason: &ChangeReason) -> bool {
+    use ChangeReason::{
         Drifted, LetGo, New, NotReady, PendingRestart, RemovedFromSpec, Takeover,
         WillBeLostAtReboot,
     };

@@ -3,7 +3,7 @@
 use super::*;
 use railwright_base::{Address, Digest};
 use railwright_plan::{
-    AttributeDifference, DrainPolicy, GateCoverage, Member, NotEmptied, PlannedDiff, Reason,
+    AttributeDifference, ChangeReason, DrainPolicy, GateCoverage, Member, NotEmptied, PlannedDiff,
     RolloutPolicy,
 };
 use railwright_resource::{DesiredResource, Plane, Reading, Want};
@@ -26,7 +26,7 @@ pub(super) fn plan(text: &str) -> Plan {
     };
     let member = Member {
         wish,
-        reason: Reason::Takeover,
+        reason: ChangeReason::Takeover,
         found: Arc::new(PlannedDiff {
             removal: true,
             differences: Vec::new(),
@@ -140,7 +140,7 @@ fn a_removal_that_takes_nothing_back_says_so_and_show_has_what_stays() {
             let NodeKind::Change { members, .. } = &mut node.kind else {
                 return;
             };
-            members[0].reason = Reason::RemovedFromSpec;
+            members[0].reason = ChangeReason::RemovedFromSpec;
             let found = Arc::make_mut(&mut members[0].found);
             found.residue = vec!["the firmware stays".to_owned()];
             let (wanted, there) = (Reading::Absent, Reading::is("y"));
@@ -181,7 +181,7 @@ fn what_a_release_makes_is_told_by_its_kinds_where_it_is_much() {
             let NodeKind::Change { members, .. } = &mut node.kind else {
                 return;
             };
-            members[0].reason = Reason::New;
+            members[0].reason = ChangeReason::New;
             let body = serde_json::json!({ "name": "rails", "namespace": "rdma" });
             members[0].wish = DesiredResource::of(
                 "kube/prod/helm_release/rdma/rails".parse().unwrap(),

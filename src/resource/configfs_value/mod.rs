@@ -14,6 +14,7 @@ use super::{
 };
 use crate::read::quote_rooted_path;
 use crate::rights::RootAccessNeed;
+use railwright_base::Reason;
 use railwright_base::quote::quote_for_shell;
 use serde_json::{Value, json};
 
@@ -211,14 +212,14 @@ fn render_configfs_unit_script(wish: &DesiredResource) -> String {
 }
 
 /// The device on the netdev, by its name now.
-fn device_name(wish: &DesiredResource, answers: &ReadResults) -> Result<Option<String>, String> {
+fn device_name(wish: &DesiredResource, answers: &ReadResults) -> Result<Option<String>, Reason> {
     let devices = rdma_devices(answers)?;
     Ok(device_on(&devices, extract_netdev_name(wish)).map(|device| device.name.clone()))
 }
 
 fn read_running_value(
     wish: &DesiredResource,
-    device: &Result<Option<String>, String>,
+    device: &Result<Option<String>, Reason>,
     answers: &ReadResults,
 ) -> Reading {
     let device = match device {
@@ -240,7 +241,7 @@ fn read_running_value(
 fn read_persisted_value(
     wish: &DesiredResource,
     keeper: &PersistenceUnit,
-    kept: &Result<PersistenceUnitFiles, String>,
+    kept: &Result<PersistenceUnitFiles, Reason>,
 ) -> Reading {
     keeper.persisted(kept, build_desired_reading(wish), |text| {
         let line = text

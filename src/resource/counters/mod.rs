@@ -11,6 +11,7 @@ pub(crate) mod tests;
 
 use super::{Fact, Read, ReadResults};
 use names::{CounterKey, VendorCounter, Width};
+use railwright_base::Reason;
 use railwright_base::text::one_line;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -107,21 +108,22 @@ pub fn diff_counter_samples(
     answers: &ReadResults,
     rows: &[VendorCounter],
     read: impl Fn(CounterSampleOrdinal) -> Read,
-) -> Result<Movement, String> {
+) -> Result<Movement, Reason> {
     let first = read_counter_sample(answers, &read(CounterSampleOrdinal::First))?;
     let second = read_counter_sample(answers, &read(CounterSampleOrdinal::Second))?;
     if let Some(odd) = first.odd_uptime.as_ref().or(second.odd_uptime.as_ref()) {
         return Err(format!(
             "its uptime makes no sense, and it may have been started anew between the readings: \
              `{odd}`"
-        ));
+        )
+        .into());
     }
     let seconds = first
         .uptime_s
         .zip(second.uptime_s)
         .map(|(first, second)| second - first);
     if seconds.is_some_and(|seconds| seconds < 0.0) {
-        return Err("it was started anew between the readings".to_owned());
+        return Err("it was started anew between the readings".into());
     }
     let absent = PortCounterSample {
         is_absent: true,
@@ -136,11 +138,11 @@ pub fn diff_counter_samples(
     Ok(Movement { seconds, ports })
 }
 
-fn read_counter_sample(answers: &ReadResults, read: &Read) -> Result<TargetCounterSample, String> {
+fn read_counter_sample(answers: &ReadResults, read: &Read) -> Result<TargetCounterSample, Reason> {
     match answers.output(read)? {
         (0, out) => Ok(parse_counter_sample(out)),
-        (69, _) => Err("the program that tells its counters is not there".to_owned()),
-        (code, _) => Err(format!("the read of its counters ended with status {code}")),
+        (69, _) => Err("the program that tells its counters is not there".into()),
+        (code, _) => Err(format!("the read of its counters ended with status {code}").into()),
     }
 }
 
@@ -149,12 +151,12 @@ fn diff_port_counters(
     rows: &[VendorCounter],
 ) -> Fact<PortCounterIncrease> {
     if let Some(why) = first.unread.as_ref().or(second.unread.as_ref()) {
-        return Fact::Unknown(why.clone());
+        return Fact::Unknown(why.clone().into());
     }
     match (first.is_absent, second.is_absent) {
         (true, true) => return Fact::Absent,
         (false, false) => {}
-        _ => return Fact::Unknown("the port came or went between the readings".to_owned()),
+        _ => return Fact::Unknown("the port came or went between the readings".into()),
     }
     let mut by: BTreeMap<CounterKey, Fact<u64>> = BTreeMap::new();
     let all: BTreeSet<&String> = first.counts.keys().chain(second.counts.keys()).collect();
@@ -174,7 +176,7 @@ fn diff_port_counters(
     }
     for (name, why) in first.untold.iter().chain(&second.untold) {
         if let Some(meter) = names::find_meter_by_name(rows, name) {
-            by.insert(CounterKey::whole(meter), Fact::Unknown(why.clone()));
+            by.insert(CounterKey::whole(meter), Fact::Unknown(why.clone().into()));
         }
     }
     Fact::Is(PortCounterIncrease {
@@ -194,14 +196,14 @@ fn compute_counter_increase(
         (None, None) => return Fact::Absent,
         (Some(Some(first)), Some(Some(second))) => (first, second),
         (Some(None), _) | (_, Some(None)) => {
-            return Fact::Unknown("a counter is no number".to_owned());
+            return Fact::Unknown("a counter is no number".into());
         }
-        _ => return Fact::Unknown("a counter came or went between the readings".to_owned()),
+        _ => return Fact::Unknown("a counter came or went between the readings".into()),
     };
     match (second.checked_sub(first), width) {
         (Some(rise), _) => Fact::Is(rise),
         (None, Width::Bits32) if has_wrapped(first, second) => Fact::Is((1 << 32) - first + second),
-        (None, _) => Fact::Unknown("a counter was set back between the readings".to_owned()),
+        (None, _) => Fact::Unknown("a counter was set back between the readings".into()),
     }
 }
 

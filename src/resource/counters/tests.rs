@@ -8,6 +8,7 @@ use super::{
 use crate::switch::SwitchSystem;
 use crate::{AnswerStatus, Read, ReadResult, ReadResults};
 use proptest::prelude::*;
+use railwright_base::Reason;
 
 fn read(sample: CounterSampleOrdinal) -> Read {
     Read::LinkCounters {
@@ -21,7 +22,7 @@ pub(crate) fn diff_counter_texts(
     read: impl Fn(CounterSampleOrdinal) -> Read,
     [first, second]: [&str; 2],
     rows: &[VendorCounter],
-) -> Result<Movement, String> {
+) -> Result<Movement, Reason> {
     let mut answers = ReadResults::default();
     for (sample, out) in [
         (CounterSampleOrdinal::First, first),
@@ -38,7 +39,7 @@ pub(crate) fn diff_counter_texts(
     diff_counter_samples(&answers, rows, read)
 }
 
-fn between(first: &str, second: &str, rows: &[VendorCounter]) -> Result<Movement, String> {
+fn between(first: &str, second: &str, rows: &[VendorCounter]) -> Result<Movement, Reason> {
     diff_counter_texts(read, [first, second], rows)
 }
 
@@ -80,11 +81,11 @@ fn a_counter_that_fell_went_round_or_was_set_back() {
     assert_eq!(narrow(u64::from(u32::MAX), 4), Fact::Is(5));
     assert_eq!(
         narrow(9, 0),
-        Fact::Unknown("a counter was set back between the readings".to_owned())
+        Fact::Unknown("a counter was set back between the readings".into())
     );
     assert_eq!(
         narrow(1 << 31, 0),
-        Fact::Unknown("a counter was set back between the readings".to_owned())
+        Fact::Unknown("a counter was set back between the readings".into())
     );
     assert!(matches!(
         compute_counter_increase(Some(Some(u64::MAX)), Some(Some(0)), Width::Bits64),
@@ -112,7 +113,7 @@ fn a_target_that_was_started_anew_tells_nothing() {
         &names::of_host(),
     )
     .unwrap_err();
-    assert_eq!(why, "it was started anew between the readings");
+    assert_eq!(why, "it was started anew between the readings".into());
     let found = between(
         "uptime 90.5\nport e0\n",
         "uptime 95.5\nport e0\nabsent\n",
@@ -133,9 +134,9 @@ fn a_time_that_makes_no_sense_is_no_time() {
         )
         .unwrap_err();
         assert!(
-            why.starts_with("its uptime makes no sense")
-                && why.ends_with('`')
-                && !why.contains('\u{1b}'),
+            why.as_words().starts_with("its uptime makes no sense")
+                && why.as_words().ends_with('`')
+                && !why.as_words().contains('\u{1b}'),
             "{why}"
         );
     }
@@ -261,7 +262,7 @@ fn facts() -> impl Strategy<Value = Fact<u64>> {
     prop_oneof![
         (0..9u64).prop_map(Fact::Is),
         Just(Fact::Absent),
-        Just(Fact::Unknown("why".to_owned()))
+        Just(Fact::Unknown("why".into()))
     ]
 }
 

@@ -3,7 +3,7 @@
 
 use super::base64;
 use crate::{Action, Read, ReadResults, Reading};
-use railwright_base::{Digest, secret};
+use railwright_base::{Digest, Reason, secret};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -50,7 +50,7 @@ pub enum FileState {
     /// Something that is no regular file, in the words of stat: `directory`, `symbolic link`.
     Other { what: String },
     /// Could not be found out.
-    Unknown { reason: String },
+    Unknown { reason: Reason },
 }
 
 /// What a read of a file of root's alone answers that holds this text: for a record that came
@@ -92,7 +92,7 @@ impl FileState {
             },
             Ok((0, out)) => parse_file_state(out),
             Ok((code, _)) => FileState::Unknown {
-                reason: format!("the file could not be read (exit {code})"),
+                reason: format!("the file could not be read (exit {code})").into(),
             },
         }
     }
@@ -101,7 +101,7 @@ impl FileState {
     pub fn remembered(before: Option<&Value>) -> Self {
         let kept = before.and_then(|value| serde_json::from_value(value.clone()).ok());
         kept.unwrap_or_else(|| FileState::Unknown {
-            reason: "what was there before was not recorded".to_owned(),
+            reason: "what was there before was not recorded".into(),
         })
     }
 
@@ -292,7 +292,7 @@ fn parse_file_state(out: &str) -> FileState {
     let words: Vec<&str> = head.splitn(5, ' ').collect();
     let [mode, owner, group, bytes, what] = words[..] else {
         return FileState::Unknown {
-            reason: "the answer makes no sense".to_owned(),
+            reason: "the answer makes no sense".into(),
         };
     };
     let (what, encoding) = what.split_once(", ").unwrap_or((what, ""));
@@ -312,7 +312,7 @@ fn parse_file_state(out: &str) -> FileState {
     };
     match content {
         None => FileState::Unknown {
-            reason: "the content came damaged".to_owned(),
+            reason: "the content came damaged".into(),
         },
         Some(content) => FileState::Regular(Regular {
             mode: normal_mode(mode),

@@ -18,7 +18,7 @@ use super::{
     ResourceKind,
 };
 use found::{FileContent, FileState, Regular, normal_mode, shown_content};
-use railwright_base::{seal, secret};
+use railwright_base::{Reason, seal, secret};
 use serde_json::Value;
 
 /// The kind.
@@ -46,7 +46,7 @@ struct DesiredFile<'a> {
     group: &'a str,
     present: bool,
     /// The seal of the content, or why it is not known, where the content holds a secret.
-    sealed: Option<Result<&'a str, String>>,
+    sealed: Option<Result<&'a str, Reason>>,
 }
 
 impl<'a> DesiredFile<'a> {

@@ -6,7 +6,7 @@
 use super::base64;
 use super::found::{CONTENT_LIMIT_BYTES, FileContent, FileState, Regular};
 use crate::{AnswerStatus, DesiredResource, Read, ReadResult, ReadResults, Reading};
-use railwright_base::{SealKey, seal, secret};
+use railwright_base::{Reason, SealKey, seal, secret};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ pub fn build_file_read(wish: &DesiredResource) -> Read {
 pub fn seal_wish(
     wish: &mut DesiredResource,
     key: Option<&SealKey>,
-    filled: Result<&str, String>,
+    filled: Result<&str, Reason>,
     before: Option<&Value>,
 ) {
     let path = wish.text("path").unwrap_or_default().to_owned();
@@ -90,15 +90,15 @@ fn plain_bytes(content: &FileContent) -> Option<Vec<u8>> {
 
 /// What is wanted of a sealed file's content: its seal, or why that is not known. None for a file
 /// that is not sealed.
-pub fn find_desired_seal(wish: &DesiredResource) -> Option<Result<&str, String>> {
+pub fn find_desired_seal(wish: &DesiredResource) -> Option<Result<&str, Reason>> {
     let said = match wish.body.get(FIELD) {
         Some(Value::String(seal)) => Ok(seal.as_str()),
         Some(other) => Err(other
             .get("unknown")
             .and_then(Value::as_str)
             .unwrap_or_default()
-            .to_owned()),
-        None if is_sealed(wish) => Err("its secret was not asked for".to_owned()),
+            .into()),
+        None if is_sealed(wish) => Err("its secret was not asked for".into()),
         None => return None,
     };
     Some(said)
@@ -119,13 +119,13 @@ pub fn find_earlier_content_seal(wish: &DesiredResource, earlier: &FileState) ->
 
 /// A reading of a sealed content beside what is wanted: seals of two keys say nothing about each
 /// other.
-pub fn check_seal_comparability(wanted: &Result<&str, String>, found: Reading) -> Reading {
+pub fn check_seal_comparability(wanted: &Result<&str, Reason>, found: Reading) -> Reading {
     match (wanted, &found) {
         (Err(why), Reading::Is(_)) => Reading::Unknown(why.clone()),
         (Ok(seal), Reading::Is(Value::String(text)))
             if seal::is_seal(text) && !seal::has_same_seal_key(seal, text) =>
         {
-            Reading::Unknown("it was read with the key of another state folder".to_owned())
+            Reading::Unknown("it was read with the key of another state folder".into())
         }
         _ => found,
     }
@@ -241,7 +241,7 @@ mod tests {
 
     fn sealed(
         content: &str,
-        filled: Result<&str, String>,
+        filled: Result<&str, Reason>,
         before: Option<&Value>,
     ) -> DesiredResource {
         let mut wish = wish(
@@ -334,7 +334,7 @@ mod tests {
     fn without_the_secret_what_is_there_is_unknown_and_nothing_is_done() {
         let wish = sealed(
             &secret::new_secret_mark("token"),
-            Err("TOKEN is not set".to_owned()),
+            Err("TOKEN is not set".into()),
             None,
         );
         let there = File.assess(&wish, &said("600 root root 4 regular file\nt=x\n"));

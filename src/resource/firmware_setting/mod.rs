@@ -15,6 +15,7 @@ use super::{
     ResourceKind,
 };
 use crate::body::{is_word, read_text_field, scalar_text};
+use railwright_base::Reason;
 use railwright_base::json_pointer::escape_step;
 use railwright_base::text::one_line;
 use serde_json::{Value, json};
@@ -119,7 +120,7 @@ impl ResourceKind for FirmwareSetting {
                     &wanted,
                     &mut assessment,
                     wish,
-                    format!("there is no netdev {}{others}", extract_netdev_name(wish)),
+                    format!("there is no netdev {}{others}", extract_netdev_name(wish)).into(),
                     true,
                 );
             }
@@ -127,13 +128,13 @@ impl ResourceKind for FirmwareSetting {
                 &wanted,
                 &mut assessment,
                 wish,
-                format!("{}: {why}", extract_netdev_name(wish)),
+                format!("{}: {why}", extract_netdev_name(wish)).into(),
                 false,
             ),
             Ok(FirmwareQueryResult::NoProgram) => {
                 let why =
                     "neither mlxconfig nor mstconfig (package mstflint) is installed".to_owned();
-                diff_missing_card(&wanted, &mut assessment, wish, why, true);
+                diff_missing_card(&wanted, &mut assessment, wish, why.into(), true);
             }
             Ok(FirmwareQueryResult::Settings { device, rows }) => {
                 wanted.iter().for_each(|(name, value)| {
@@ -216,7 +217,7 @@ fn needs_power_cycle(wish: &DesiredResource) -> bool {
 fn decode_firmware_settings(
     wish: &DesiredResource,
     answers: &ReadResults,
-) -> Result<FirmwareQueryResult, String> {
+) -> Result<FirmwareQueryResult, Reason> {
     let (code, text) = answers.output(&FirmwareSetting.reads(wish)[0])?;
     table::parse_firmware_answer(code, text)
 }
@@ -254,18 +255,18 @@ fn diff_missing_card(
     wanted: &BTreeMap<String, String>,
     assessment: &mut Assessment,
     wish: &DesiredResource,
-    why: String,
+    why: Reason,
     comes: bool,
 ) {
     assessment.attributes = build_uniform_attributes(wanted, &Reading::Absent);
     match comes {
         true => {
-            assessment.wait_or_refuse(wish, &["set_firmware"], || why);
+            assessment.wait_or_refuse(wish, &["set_firmware"], || why.to_string());
             // What it comes to will want the boot that others wait for too.
             assessment.needs_reboot = assessment.known_after.is_some();
             assessment.needs_power_cycle = assessment.needs_reboot && needs_power_cycle(wish);
         }
-        false => assessment.refusal = Some(why),
+        false => assessment.refusal = Some(why.to_string()),
     }
 }
 
@@ -313,7 +314,7 @@ fn read_cell(cell: &Option<Cell>, value: &str, shown: &str) -> Reading {
     match cell {
         Some(cell) if cell.is(value) => Reading::is(shown),
         Some(cell) => Reading::is(cell.0.as_str()),
-        None => Reading::NotApplicable("this firmware does not tell it".to_owned()),
+        None => Reading::NotApplicable("this firmware does not tell it".into()),
     }
 }
 
@@ -327,16 +328,16 @@ fn build_missing_setting_reading(
 ) -> Reading {
     let may_lack = wish.body.get("may_lack").and_then(Value::as_array);
     if may_lack.is_some_and(|list| list.iter().any(|lacked| lacked == name)) {
-        return Reading::NotApplicable("this card has no such setting".to_owned());
+        return Reading::NotApplicable("this card has no such setting".into());
     }
     let hidden = rows
         .get(GATE)
         .and_then(|gate| gate.current.as_ref())
         .is_some_and(|gate| gate.is("0"));
     if hidden && parse_desired_settings(wish).contains_key(GATE) {
-        return Reading::NotApplicable(format!(
-            "hidden until {GATE} is in effect; a plan after that sets it"
-        ));
+        return Reading::NotApplicable(
+            format!("hidden until {GATE} is in effect; a plan after that sets it").into(),
+        );
     }
     let hint = if hidden {
         format!("; it may be hidden until {GATE} is in effect")

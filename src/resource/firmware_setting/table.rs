@@ -7,6 +7,7 @@
 //! row (`*` differs, `RO` cannot be written).
 
 use super::super::sections::{Section, find_section, parse_sections};
+use railwright_base::Reason;
 use railwright_base::text::one_line;
 use std::collections::BTreeMap;
 
@@ -80,7 +81,7 @@ pub enum FirmwareQueryResult {
 }
 
 /// Reads the answer; what could not be found out in words that fit after "unknown:".
-pub fn parse_firmware_answer(code: i32, text: &str) -> Result<FirmwareQueryResult, String> {
+pub fn parse_firmware_answer(code: i32, text: &str) -> Result<FirmwareQueryResult, Reason> {
     if code != 0 {
         return Ok(FirmwareQueryResult::NoNetdev);
     }
@@ -101,10 +102,12 @@ pub fn parse_firmware_answer(code: i32, text: &str) -> Result<FirmwareQueryResul
     };
     if query.rest.split_whitespace().next() != Some("0") {
         let said = query.lines.iter().find(|line| line.starts_with("-E-"));
-        return Err(said.map_or_else(
-            || "mlxconfig could not ask the card".to_owned(),
-            |line| one_line(line, 120),
-        ));
+        return Err(said
+            .map_or_else(
+                || "mlxconfig could not ask the card".to_owned(),
+                |line| one_line(line, 120),
+            )
+            .into());
     }
     Ok(FirmwareQueryResult::Settings {
         device: device.to_owned(),
@@ -128,7 +131,7 @@ fn is_same_setting(text: &str, wanted: &str) -> bool {
         || (number.is_some() && number == parse_firmware_number(wanted))
 }
 
-fn parse_setting_rows(query: &Section<'_>) -> Result<BTreeMap<String, FirmwareSettingRow>, String> {
+fn parse_setting_rows(query: &Section<'_>) -> Result<BTreeMap<String, FirmwareSettingRow>, Reason> {
     let header = query
         .lines
         .iter()
@@ -155,7 +158,8 @@ fn parse_setting_rows(query: &Section<'_>) -> Result<BTreeMap<String, FirmwareSe
             return Err(format!(
                 "mlxconfig printed {} in a form that is not known",
                 one_line(name, 60)
-            ));
+            )
+            .into());
         }
         let mut row = FirmwareSettingRow {
             default: None,

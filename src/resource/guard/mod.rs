@@ -106,13 +106,16 @@ pub struct Guard {
     pub ours: BTreeMap<String, BTreeSet<String>>,
 }
 
+/// What no guard can put back: the word of an action or the name of a kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotRolledBack(pub String);
+
 impl Guard {
-    /// The guard of these actions, and of all that the same wishes may need after them. What cannot
-    /// be put back is the error: the action's word.
+    /// The guard of these actions, and of all that the same wishes may need after them.
     pub fn over<'a>(
         actions: &[Action],
         wishes: impl IntoIterator<Item = &'a DesiredResource>,
-    ) -> Result<Guard, String> {
+    ) -> Result<Guard, NotRolledBack> {
         let mut guard = Guard::default();
         for action in actions {
             guard.take(action)?;
@@ -138,7 +141,7 @@ impl Guard {
                     super::switch::body::extract_switch_system(wish),
                     [wish.text("port").unwrap_or_default().to_owned()],
                 ),
-                other => return Err(other.to_owned()),
+                other => return Err(NotRolledBack(other.to_owned())),
             }
         }
         guard.keeps.sort();
@@ -201,7 +204,7 @@ impl Guard {
         }
     }
 
-    fn take(&mut self, action: &Action) -> Result<(), String> {
+    fn take(&mut self, action: &Action) -> Result<(), NotRolledBack> {
         match action {
             Action::EditSwitch { system, edits } => {
                 self.keep_switch(*system, edits.iter().flat_map(SwitchEdit::ports))
@@ -239,7 +242,7 @@ impl Guard {
                 Some(path) => self.keeps.push(Keep::File {
                     path: path.to_owned(),
                 }),
-                None => return Err(other.word()),
+                None => return Err(NotRolledBack(other.word().to_owned())),
             },
         }
         Ok(())

@@ -125,7 +125,7 @@ fn each_action_is_kept_by_what_it_touches_or_refused_by_its_word() {
     ] {
         assert_eq!(
             Guard::over(&[set_link("e0"), action.clone()], []),
-            Err(action.word())
+            Err(NotRolledBack(action.word().to_owned()))
         );
     }
 }
@@ -151,7 +151,7 @@ fn what_the_wishes_may_come_to_need_is_kept_as_well() {
     );
     assert_eq!(
         Guard::over(&[], [&of("package", json!({ "name": "openssh-server" }))]),
-        Err("package".to_owned())
+        Err(NotRolledBack("package".to_owned()))
     );
 }
 

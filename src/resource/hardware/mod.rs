@@ -7,6 +7,7 @@ pub mod script;
 use super::sections::{self, Section};
 use super::{Read, ReadResults};
 pub use platform::{IommuState, PlatformFacts};
+use railwright_base::Reason;
 use std::collections::BTreeMap;
 
 /// The parts of a host.
@@ -123,7 +124,7 @@ pub struct CageModule {
 }
 
 /// Decodes the answer to `Read::Hardware`; the error is a reason that fits after "unknown:".
-pub fn read_hardware_facts(answers: &ReadResults) -> Result<HardwareFacts, String> {
+pub fn read_hardware_facts(answers: &ReadResults) -> Result<HardwareFacts, Reason> {
     let mut out = HardwareFacts::default();
     for section in parse_complete_sections(answers, &Read::Hardware)? {
         match (section.word, out.rdma.last_mut()) {
@@ -153,7 +154,7 @@ pub fn read_hardware_facts(answers: &ReadResults) -> Result<HardwareFacts, Strin
 }
 
 /// Decodes the answer to `Read::CageModules`.
-pub fn cage_modules(answers: &ReadResults) -> Result<Vec<CageModule>, String> {
+pub fn cage_modules(answers: &ReadResults) -> Result<Vec<CageModule>, Reason> {
     let sections = parse_complete_sections(answers, &Read::CageModules)?;
     let modules = sections.iter().filter(|section| section.word == "module");
     Ok(modules.map(parse_cage_module).collect())
@@ -172,13 +173,13 @@ fn parse_cage_module(section: &Section<'_>) -> CageModule {
 fn parse_complete_sections<'a>(
     answers: &'a ReadResults,
     read: &Read,
-) -> Result<Vec<Section<'a>>, String> {
+) -> Result<Vec<Section<'a>>, Reason> {
     let (_, out) = answers.output(read)?;
     let sections = sections::parse_sections(out);
     if sections.last().is_some_and(|last| last.word == "end") || out.is_empty() {
         return Ok(sections);
     }
-    Err("the answer of the host is not complete".to_owned())
+    Err("the answer of the host is not complete".into())
 }
 
 fn find_section_text(section: &Section<'_>, key: &str) -> String {

@@ -3,6 +3,7 @@
 use super::{find_section_text, parse_complete_sections};
 use crate::sections::Section;
 use crate::{Read, ReadResults};
+use railwright_base::Reason;
 
 /// A machine as it tells of itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -35,7 +36,7 @@ pub enum IommuState {
 }
 
 /// Decodes the answer to `Read::Platform`; the error is a reason that fits after "unknown:".
-pub fn read_platform_facts(answers: &ReadResults) -> Result<PlatformFacts, String> {
+pub fn read_platform_facts(answers: &ReadResults) -> Result<PlatformFacts, Reason> {
     let sections = parse_complete_sections(answers, &Read::Platform)?;
     Ok(sections
         .iter()

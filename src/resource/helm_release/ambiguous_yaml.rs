@@ -1,6 +1,7 @@
 //! What two readers of YAML take otherwise, in the text that a chart renders: what Helm makes of it
 //! would stand in no plan.
 
+use railwright_base::Reason;
 use serde_yaml::granit_parser::{Event, Options, Parser, ScalarStyle};
 
 /// Words that our reader takes for a truth value in any case, and Helm's in three spellings of each
@@ -16,7 +17,7 @@ pub fn has_ambiguous_line_break(text: &str) -> bool {
 }
 
 /// Refuses what the reader of Helm takes otherwise than ours, in a document that ours can read.
-pub(super) fn refuse_ambiguous_yaml(text: &str) -> Result<(), String> {
+pub(super) fn refuse_ambiguous_yaml(text: &str) -> Result<(), Reason> {
     let mut options = Options::default();
     options.set_emit_comments(false);
     for event in Parser::new_from_str_with_options(text, options) {
@@ -28,7 +29,8 @@ pub(super) fn refuse_ambiguous_yaml(text: &str) -> Result<(), String> {
             return Err(format!(
                 "the chart renders {found}, which not every reader of YAML takes alike, and what \
                  Helm makes of it is not known: write out what is meant, with texts in quotes"
-            ));
+            )
+            .into());
         }
     }
     Ok(())
@@ -83,7 +85,7 @@ mod tests {
         ] {
             let refused = refuse_ambiguous_yaml(text);
             assert!(
-                refused.is_err_and(|why| why.contains("reader of YAML")),
+                refused.is_err_and(|why| why.as_words().contains("reader of YAML")),
                 "{text}"
             );
         }

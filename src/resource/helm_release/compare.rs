@@ -19,7 +19,7 @@ use crate::kubernetes_object::manifest::{self, without_servers_part};
 use crate::kubernetes_object::ownership::{find_field_managers, list_manager_entries};
 use crate::kubernetes_object::paths::{self, FieldDifference};
 use crate::kubernetes_object::request::ObjectName;
-use railwright_base::Redaction;
+use railwright_base::{Reason, Redaction};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -216,7 +216,7 @@ pub(super) fn deletes_first(hook: &Value) -> bool {
 pub fn describe_hook_collision(
     hook: &Value,
     object: &ObjectName,
-    live: Result<Option<Value>, String>,
+    live: Result<Option<Value>, Reason>,
     is_left: bool,
 ) -> Option<HelmReleaseChange> {
     let shown = called(hook, object);

@@ -6,6 +6,7 @@ use super::request::{HelmReleaseState, InstalledRelease, secret_label};
 use super::tests::{installed, is, judged, said, undone, wish};
 use super::{rendered_objects, rights};
 use crate::kubernetes_object::manifest;
+use railwright_base::Reason;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -276,7 +277,7 @@ fn what_is_deleted_to_make_a_hook_is_told() {
 
     let hook = hook("pre-upgrade", "before-hook-creation,hook-succeeded");
     let object = manifest::parse_object_name(&hook).unwrap();
-    let told = |live: Result<Option<Value>, String>, is_left: bool| {
+    let told = |live: Result<Option<Value>, Reason>, is_left: bool| {
         compare::describe_hook_collision(&hook, &object, live, is_left)
     };
     let made_by = |manager: &str, annotations: Value| {
@@ -299,7 +300,7 @@ fn what_is_deleted_to_make_a_hook_is_told() {
         assert_eq!(change.interrupts.as_deref(), Some(said));
         assert_eq!(change.found, Some(json!("present")));
     }
-    let unknown = told(Err("forbidden".to_owned()), true).unwrap();
+    let unknown = told(Err("forbidden".into()), true).unwrap();
     assert_eq!((unknown.found, unknown.by.is_some()), (None, true));
 
     let deletion = || told(made_by("kubectl-create", json!({})), false).unwrap();

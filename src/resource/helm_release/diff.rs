@@ -84,7 +84,7 @@ fn diff_release_preview(
             // What is installed is not wrong because a chart cannot be used here: whether it
             // differs is not known.
             let seen = installed.map_or(Reading::Absent, |_| {
-                Reading::Unknown(one_line(&reason, 200))
+                Reading::Unknown(one_line(&reason, 200).into())
             });
             let wanted = Reading::is(wish.text("chart").unwrap_or_default());
             insert_attribute(assessment, "chart", wanted, seen);

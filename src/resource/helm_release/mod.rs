@@ -29,7 +29,7 @@ use super::{
     ResourceKind,
 };
 use railwright_base::text::one_line;
-use railwright_base::{TargetKind, secret};
+use railwright_base::{Reason, TargetKind, secret};
 use serde_json::{Value, json};
 
 /// The kind.
@@ -139,12 +139,12 @@ fn build_release_read(wish: &DesiredResource) -> Read {
 fn decode_release_state(
     wish: &DesiredResource,
     answers: &ReadResults,
-) -> Result<HelmReleaseState, String> {
+) -> Result<HelmReleaseState, Reason> {
     match answers.output(&build_release_read(wish))? {
         (0, out) => serde_json::from_str(out)
-            .map_err(|_| "the answer about the release cannot be read".to_owned()),
-        (NO_HELM, out) => Err(one_line(out, 300)),
-        (_, out) => Err(format!("Helm did not say: {}", one_line(out, 300))),
+            .map_err(|_| "the answer about the release cannot be read".into()),
+        (NO_HELM, out) => Err(one_line(out, 300).into()),
+        (_, out) => Err(format!("Helm did not say: {}", one_line(out, 300)).into()),
     }
 }
 

@@ -7,6 +7,7 @@ use crate::body::{read_text_at, read_text_field, read_text_list_field};
 use crate::kubernetes_object::manifest;
 use crate::kubernetes_object::ownership::set_metadata_mark;
 use crate::kubernetes_object::request::ObjectName;
+use railwright_base::Reason;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +23,7 @@ pub(super) const DELETED_FIRST: &str = "before-hook-creation";
 
 /// The objects of a manifest that Helm rendered, in its order; those of a list one by one. Helm has
 /// hooks beside it, by its own reading of the head of a document.
-pub fn parse_manifest_objects(text: &str) -> Result<Vec<Value>, String> {
+pub fn parse_manifest_objects(text: &str) -> Result<Vec<Value>, Reason> {
     let mut out = Vec::new();
     for document in parse_documents(text)? {
         push_with_items(document, &mut out)?;
@@ -32,21 +33,22 @@ pub fn parse_manifest_objects(text: &str) -> Result<Vec<Value>, String> {
 }
 
 /// An object with the annotation of a hook that Helm takes for none.
-fn refuse_hidden_hook(objects: &[Value]) -> Result<(), String> {
+fn refuse_hidden_hook(objects: &[Value]) -> Result<(), Reason> {
     match objects.iter().find(|object| is_hook(object)) {
         None => Ok(()),
         Some(object) => Err(format!(
             "the chart renders {} with the annotation {HOOK} as an item of a list or below crds/: \
              Helm takes it for no hook, and would install it with the rest",
             describe_rendered_object(object).unwrap_or_default()
-        )),
+        )
+        .into()),
     }
 }
 
 /// Of each object of a manifest, whether Helm leaves it when the release is uninstalled: the head
 /// of its document says so, which for an item is that of the list. Helm passes over every policy
 /// there, whatever its word (helm/helm: pkg/action/resource_policy.go, `filterManifestsToKeep`).
-pub fn list_kept_objects(text: &str) -> Result<Vec<bool>, String> {
+pub fn list_kept_objects(text: &str) -> Result<Vec<bool>, Reason> {
     let mut out = Vec::new();
     for document in parse_documents(text)? {
         let is_kept = has_policy(&document);
@@ -58,7 +60,7 @@ pub fn list_kept_objects(text: &str) -> Result<Vec<bool>, String> {
 }
 
 /// The objects of a hook as Helm's JSON has it. Their annotations are what Helm goes by.
-pub fn parse_hook_objects(hook: &Value) -> Result<Vec<Value>, String> {
+pub fn parse_hook_objects(hook: &Value) -> Result<Vec<Value>, Reason> {
     let events = read_text_list_field(hook, "events").join(",");
     let deletions = match read_text_list_field(hook, "delete_policies") {
         none if none.is_empty() => DELETED_FIRST.to_owned(),
@@ -94,7 +96,7 @@ fn normalize_words(document: &Value, annotation: &str) -> Option<String> {
 
 /// The objects of what `helm template` prints: hooks are among them there, by the annotations of
 /// each document (helm/helm: pkg/releaseutil/manifest_sorter.go).
-pub fn parse_template_objects(text: &str) -> Result<Vec<Value>, String> {
+pub fn parse_template_objects(text: &str) -> Result<Vec<Value>, Reason> {
     let mut out = Vec::new();
     for document in parse_documents(text)? {
         let events = normalize_words(&document, HOOK);
@@ -116,13 +118,13 @@ pub fn parse_template_objects(text: &str) -> Result<Vec<Value>, String> {
 }
 
 /// The documents of a manifest that are not empty.
-fn parse_documents(text: &str) -> Result<Vec<Value>, String> {
+fn parse_documents(text: &str) -> Result<Vec<Value>, Reason> {
     if has_ambiguous_line_break(text) {
         return Err(
             "the chart renders a line break that is none to every reader of YAML (a carriage \
              return alone, U+0085, U+2028 or U+2029), and what Helm makes of it is not known: end \
              lines with a line feed, and write others as escapes in double quotes"
-                .to_owned(),
+                .into(),
         );
     }
     let mut out = Vec::new();
@@ -133,7 +135,7 @@ fn parse_documents(text: &str) -> Result<Vec<Value>, String> {
         match document {
             Value::Null => {}
             Value::Object(_) => out.push(document),
-            _ => return Err("the chart renders a document that is no object".to_owned()),
+            _ => return Err("the chart renders a document that is no object".into()),
         }
     }
     Ok(out)
@@ -157,7 +159,7 @@ fn split_yaml_documents(text: &str) -> Vec<String> {
 
 /// An object with an array `items` is a list to Helm, whatever its kind
 /// (k8s.io/apimachinery: pkg/apis/meta/v1/unstructured/helpers.go, `decode`).
-fn push_with_items(object: Value, out: &mut Vec<Value>) -> Result<(), String> {
+fn push_with_items(object: Value, out: &mut Vec<Value>) -> Result<(), Reason> {
     check_keys(&object)?;
     let Some(items) = object.get("items").and_then(Value::as_array) else {
         out.push(object);
@@ -175,7 +177,7 @@ fn push_hook_objects(
     events: &str,
     deletions: &str,
     out: &mut Vec<Value>,
-) -> Result<(), String> {
+) -> Result<(), Reason> {
     let first = out.len();
     push_with_items(document, out)?;
     for object in out.iter_mut().skip(first) {
@@ -196,7 +198,7 @@ const HEAD: [(&str, &[&str]); 2] = [
 
 /// Refuses keys that Helm takes for one of its head and the API server does not: Go knows no case
 /// there (pkg.go.dev/encoding/json, `Unmarshal`).
-fn check_keys(object: &Value) -> Result<(), String> {
+fn check_keys(object: &Value) -> Result<(), Reason> {
     for (pointer, known) in HEAD {
         let map = object.pointer(pointer).and_then(Value::as_object);
         for key in map.into_iter().flat_map(|map| map.keys()) {
@@ -207,7 +209,8 @@ fn check_keys(object: &Value) -> Result<(), String> {
                 return Err(format!(
                     "the chart renders an object with the key {key:?}, which is {meant} to Helm \
                      and another one to the API server: write {meant}"
-                ));
+                )
+                .into());
             }
         }
     }
@@ -320,7 +323,10 @@ mod tests {
             "name: b, annotations: { helm.sh/hook: pre-install }",
         );
         let refused = parse_manifest_objects(&list("List", "", &own)).unwrap_err();
-        assert!(refused.contains("takes it for no hook"), "{refused}");
+        assert!(
+            refused.as_words().contains("takes it for no hook"),
+            "{refused}"
+        );
         let printed = format!(
             "{}---\n{own}\n",
             list("List", "helm.sh/hook: Test", BINDING)
@@ -417,7 +423,10 @@ mod tests {
         );
         for end in ["\r", "\u{85}", "\u{2028}", "\u{2029}"] {
             let refused = parse_manifest_objects(&format!("# nothing{end}{BINDING}\n"));
-            assert!(refused.unwrap_err().contains("line break"), "{end:?}");
+            assert!(
+                refused.unwrap_err().as_words().contains("line break"),
+                "{end:?}"
+            );
         }
         assert!(parse_manifest_objects("---\nword\n").is_err());
         assert!(parse_manifest_objects("kind: a\n<<: { kind: b }\n").is_err());
@@ -438,7 +447,10 @@ mod tests {
                 list("List", "", &BINDING.replacen(key, other, 1)),
             ] {
                 let refused = parse_manifest_objects(&text);
-                assert!(refused.unwrap_err().contains("to Helm"), "{text}");
+                assert!(
+                    refused.unwrap_err().as_words().contains("to Helm"),
+                    "{text}"
+                );
             }
         }
     }

@@ -4,7 +4,8 @@
 use super::compare::HelmReleaseChange;
 use crate::body::{read_text_at, read_text_field};
 use crate::kubernetes_object::request::ObjectName;
-use railwright_base::Digest;
+use railwright_base::secret::UnknownSecret;
+use railwright_base::{Digest, Reason};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -174,7 +175,7 @@ pub struct InstalledRelease {
     pub edits: Vec<HelmReleaseChange>,
     /// Why that is not known.
     #[serde(default)]
-    pub unseen: Option<String>,
+    pub unseen: Option<Reason>,
 }
 
 impl InstalledRelease {
@@ -218,12 +219,12 @@ pub enum HelmReleasePreview {
     /// does not take its objects.
     Refused(String),
     /// It could not be found out.
-    Unknown(String),
+    Unknown(Reason),
 }
 
 impl Default for HelmReleasePreview {
     fn default() -> Self {
-        HelmReleasePreview::Unknown("it was not asked for".to_owned())
+        HelmReleasePreview::Unknown("it was not asked for".into())
     }
 }
 
@@ -240,7 +241,7 @@ impl Release {
 
     /// With the secrets of its values filled in; the name of the first that `find` does not have as
     /// the error.
-    pub fn filled(&self, find: impl Fn(&str) -> Option<String>) -> Result<Self, String> {
+    pub fn filled(&self, find: impl Fn(&str) -> Option<String>) -> Result<Self, UnknownSecret> {
         let Ok(mut values) = serde_json::from_str::<Value>(&self.values) else {
             return Ok(self.clone());
         };
@@ -264,7 +265,7 @@ impl Release {
 fn fill_secret_references(
     value: &mut Value,
     find: &impl Fn(&str) -> Option<String>,
-) -> Result<(), String> {
+) -> Result<(), UnknownSecret> {
     match value {
         Value::String(text) => *text = railwright_base::secret::fill_secrets(text, find)?,
         Value::Array(items) => items

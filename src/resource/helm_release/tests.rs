@@ -6,6 +6,7 @@ use super::*;
 use crate::kubernetes_object::access::{ApiVerb, of_action};
 use crate::kubernetes_object::request::ObjectName;
 use crate::{Action, AnswerStatus, Disruption, ReadResult};
+use railwright_base::secret::UnknownSecret;
 
 pub(super) fn wish(more: Value) -> DesiredResource {
     let mut body = json!({ "cluster": "lab", "name": "rails", "namespace": "kube-system", "chart": "charts/rails",
@@ -119,7 +120,7 @@ fn what_is_not_known_is_never_taken_for_no_drift() {
             0,
             &said(&HelmReleaseState {
                 installed,
-                preview: HelmReleasePreview::Unknown("no chart".to_owned()),
+                preview: HelmReleasePreview::Unknown("no chart".into()),
             }),
         );
         assert!(
@@ -344,7 +345,7 @@ fn a_removal_says_what_goes_along_and_what_stays() {
     );
     let unseen = undone(
         InstalledRelease {
-            unseen: Some("it may not look".to_owned()),
+            unseen: Some("it may not look".into()),
             ..installed("deployed", true)
         },
         false,
@@ -478,7 +479,10 @@ fn secrets_are_filled_in_for_the_process_alone() {
         values,
         json!({ "a": { "b": "say \"x\"" }, "list": ["say \"x\""] })
     );
-    assert_eq!(release.filled(|_| None), Err("token".to_owned()));
+    assert_eq!(
+        release.filled(|_| None),
+        Err(UnknownSecret("token".to_owned()))
+    );
 }
 
 /// A saved plan is refused where the chart is another one, and is carried out with no other.

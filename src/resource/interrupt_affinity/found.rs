@@ -1,6 +1,7 @@
 //! The answer of `Read::Interrupts`, decoded.
 
 use crate::{Read, ReadResults};
+use railwright_base::Reason;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// More CPUs than any kernel of ours counts (NR_CPUS of x86 is at most 8192).
@@ -66,7 +67,7 @@ fn find_line_value<'o>(out: &'o str, key: &str) -> Option<&'o str> {
 }
 
 /// The error fits after "unknown:".
-pub fn read_interrupts(answers: &ReadResults, netdev: &str) -> Result<InterruptFacts, String> {
+pub fn read_interrupts(answers: &ReadResults, netdev: &str) -> Result<InterruptFacts, Reason> {
     let (code, out) = answers.output(&Read::Interrupts {
         netdev: netdev.to_owned(),
     })?;
@@ -74,7 +75,7 @@ pub fn read_interrupts(answers: &ReadResults, netdev: &str) -> Result<InterruptF
         1 => return Ok(InterruptFacts::Missing),
         0 if out.lines().any(|line| line == "none") => return Ok(InterruptFacts::NoInterrupts),
         0 => {}
-        code => return Err(format!("the interrupts could not be read (status {code})")),
+        code => return Err(format!("the interrupts could not be read (status {code})").into()),
     }
     let local = find_line_value(out, "local_cpulist")
         .and_then(parse_cpu_list)

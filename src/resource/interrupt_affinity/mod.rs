@@ -18,6 +18,7 @@ use super::{
 };
 use crate::body::read_text_field;
 use found::{InterruptFacts, Interrupts, parse_cpu_list, read_interrupts};
+use railwright_base::Reason;
 use railwright_base::text::one_line;
 use script::InterruptBinding;
 use serde_json::{Value, json};
@@ -73,13 +74,13 @@ impl ResourceKind for InterruptAffinity {
             Err(reason) => build_uniform_diff(wish, &Reading::Unknown(reason)),
             Ok(InterruptFacts::NoInterrupts) => {
                 let reason = format!("{} has no interrupts of its own", extract_netdev_name(wish));
-                build_uniform_diff(wish, &Reading::NotApplicable(reason))
+                build_uniform_diff(wish, &Reading::NotApplicable(reason.into()))
             }
             Ok(InterruptFacts::Missing) => {
                 let mut assessment = build_uniform_diff(wish, &Reading::Absent);
                 wait_or_refuse(
                     wish,
-                    format!("there is no netdev {}", extract_netdev_name(wish)),
+                    format!("there is no netdev {}", extract_netdev_name(wish)).into(),
                     &mut assessment,
                 );
                 assessment
@@ -146,11 +147,11 @@ fn build_uniform_diff(wish: &DesiredResource, found: &Reading) -> Assessment {
 
 /// What is not there yet, or not gone yet, waits for the step that the wish names, or something is
 /// wrong.
-fn wait_or_refuse(wish: &DesiredResource, reason: String, assessment: &mut Assessment) {
+fn wait_or_refuse(wish: &DesiredResource, reason: Reason, assessment: &mut Assessment) {
     assessment.wait_or_refuse(
         wish,
         &["reload_systemd", "set_interrupts", "write_file"],
-        || reason,
+        || reason.to_string(),
     );
 }
 
@@ -175,7 +176,7 @@ fn diff_interrupts(
             "the kernel manages the interrupts of {} by itself and lets nobody bind them",
             extract_netdev_name(wish)
         );
-        return build_uniform_diff(wish, &Reading::NotApplicable(reason));
+        return build_uniform_diff(wish, &Reading::NotApplicable(reason.into()));
     }
     let astray = find_misplaced_interrupts(interrupts, &targets);
     let found = if astray.is_empty() {
@@ -232,7 +233,7 @@ fn diff_irqbalance(
     if runs {
         let reason = "irqbalance runs and would move the interrupts again: say `tuning: \
                       { irqbalance: false }`, or leave them to it";
-        wait_or_refuse(wish, reason.to_owned(), assessment);
+        wait_or_refuse(wish, reason.to_owned().into(), assessment);
     }
     true
 }
@@ -309,7 +310,7 @@ fn describe_misplaced_interrupts(
 fn read_persisted_cpus(
     wish: &DesiredResource,
     keeper: &PersistenceUnit,
-    kept: &Result<PersistenceUnitFiles, String>,
+    kept: &Result<PersistenceUnitFiles, Reason>,
 ) -> Reading {
     keeper.persisted(kept, build_desired_reading(wish), |text| {
         let value = text

@@ -4,6 +4,7 @@
 
 use super::same::canonicalize_json;
 use super::text::{JsonTextDocument, JsonTextPart};
+use railwright_base::Reason;
 use railwright_base::bounded_json;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -25,7 +26,7 @@ pub enum JsonPointerValue {
 
 impl JsonPointerValue {
     /// The value of these bytes.
-    pub fn of(bytes: &str) -> Result<Self, String> {
+    pub fn of(bytes: &str) -> Result<Self, Reason> {
         let value: Value =
             serde_json::from_str(bytes).map_err(|error| format!("it is no JSON ({error})"))?;
         let ours = value.to_string();
@@ -90,7 +91,7 @@ pub enum JsonEdit {
 
 /// The text after these edits, one after the other; why not, where it does not say what an edit
 /// goes by.
-pub fn apply_json_edits(text: &str, edits: &[JsonEdit]) -> Result<String, String> {
+pub fn apply_json_edits(text: &str, edits: &[JsonEdit]) -> Result<String, Reason> {
     edits
         .iter()
         .try_fold(text.to_owned(), |text, edit| edit.of(&text))
@@ -104,7 +105,7 @@ pub fn are_made(text: &str, edits: &[JsonEdit]) -> bool {
 }
 
 impl JsonEdit {
-    fn is_made(&self, text: &str) -> Result<bool, String> {
+    fn is_made(&self, text: &str) -> Result<bool, Reason> {
         let document = JsonTextDocument::of(text)?;
         let part = document.part(self.pointer())?;
         Ok(match (self, &part) {
@@ -132,19 +133,19 @@ impl JsonEdit {
         pointer
     }
 
-    fn of(&self, text: &str) -> Result<String, String> {
+    fn of(&self, text: &str) -> Result<String, Reason> {
         let document = JsonTextDocument::of(text)?;
         let part = document.part(self.pointer())?;
         let now = read_pointer_value(&document, &part)?;
         match self {
             JsonEdit::Value { pointer, old, .. } if now != *old => {
-                Err(describe_changed_value(pointer, &now))
+                Err(describe_changed_value(pointer, &now).into())
             }
             JsonEdit::Value {
                 new: JsonPointerValue::Written(bytes),
                 ..
             } if JsonPointerValue::of(bytes).is_err() => {
-                Err("what is to be put back is no JSON".to_owned())
+                Err("what is to be put back is no JSON".into())
             }
             JsonEdit::Value {
                 pointer,
@@ -165,7 +166,7 @@ impl JsonEdit {
                 present,
             } => {
                 let JsonTextPart::Value(list) = part else {
-                    return Err(describe_changed_value(pointer, &now));
+                    return Err(describe_changed_value(pointer, &now).into());
                 };
                 let items = document
                     .items(&list, b'[')
@@ -177,7 +178,7 @@ impl JsonEdit {
                 match (at, present) {
                     (None, true) => Ok(document.with_element(&list, element)),
                     (Some(at), false) => Ok(document.without_item(&list, &items, at)),
-                    _ => Err(describe_changed_value(pointer, &now)),
+                    _ => Err(describe_changed_value(pointer, &now).into()),
                 }
             }
         }
@@ -188,14 +189,14 @@ impl JsonEdit {
 pub fn read_pointer_value(
     document: &JsonTextDocument<'_>,
     part: &JsonTextPart,
-) -> Result<JsonPointerValue, String> {
+) -> Result<JsonPointerValue, Reason> {
     match part {
         JsonTextPart::Value(value) => JsonPointerValue::of(document.bytes(value)),
         JsonTextPart::Missing { .. } => Ok(JsonPointerValue::Absent),
     }
 }
 
-fn remove_member(text: &str, pointer: &str, up_to: Option<&str>) -> Result<String, String> {
+fn remove_member(text: &str, pointer: &str, up_to: Option<&str>) -> Result<String, Reason> {
     let (mut text, mut pointer) = (
         JsonTextDocument::of(text)?.without_member(pointer)?,
         pointer,
@@ -402,7 +403,7 @@ mod tests {
             (element("/none", json!(3), true), "none is not there by now"),
         ] {
             let said = apply_json_edits(TEXT, &[edit]).unwrap_err();
-            assert!(said.contains(why), "{said}");
+            assert!(said.as_words().contains(why), "{said}");
         }
         for text in ["", "[]", "1", "{", "{\"a\":1,}", "# x\n{}", "{} {}"] {
             assert!(
@@ -415,7 +416,7 @@ mod tests {
             &[set("/a", Some(json!(2)), Some(json!(3)))],
         )
         .unwrap_err();
-        assert!(twice.contains("twice"), "{twice}");
+        assert!(twice.as_words().contains("twice"), "{twice}");
     }
 
     /// Any JSON map, small.

@@ -10,18 +10,19 @@ use crate::kubernetes_object::ownership::{MANAGER, find_field_managers};
 use crate::kubernetes_object::paths::FieldPathStep;
 use crate::kubernetes_object::precondition::ObjectPrecondition;
 use crate::kubernetes_object::request::{KubernetesRead, ObjectName};
+use railwright_base::Reason;
 use railwright_base::text::one_line;
 use serde_json::Value;
 
 /// Nothing to compare with.
 pub enum ConfigMapTextError {
     /// It could not be found out.
-    Unknown(String),
+    Unknown(Reason),
     /// The ConfigMap, its text or the workload is not there.
     Absent {
         /// Which of them.
         what: String,
-        reason: String,
+        reason: Reason,
     },
 }
 
@@ -61,7 +62,7 @@ impl ConfigMapText {
     ) -> Result<Self, ConfigMapTextError> {
         let (Some(object), Some(key)) = (body::config_map(&wish.body), wish.text("key")) else {
             return Err(ConfigMapTextError::Unknown(
-                "the wish names no ConfigMap".to_owned(),
+                "the wish names no ConfigMap".into(),
             ));
         };
         let Some(live) = read_live_object(&object, answers)? else {
@@ -75,7 +76,7 @@ impl ConfigMapText {
         {
             return Err(ConfigMapTextError::Absent {
                 what: TEXT.to_owned(),
-                reason: format!("{object} has no text `{key}`"),
+                reason: format!("{object} has no text `{key}`").into(),
             });
         }
         let reader = match body::parse_reader_workload(&wish.body) {
@@ -96,7 +97,7 @@ impl ConfigMapText {
     }
 
     /// The text, where it is JSON.
-    pub fn document(&self) -> Result<JsonTextDocument<'_>, String> {
+    pub fn document(&self) -> Result<JsonTextDocument<'_>, Reason> {
         let text = self
             .live
             .pointer("/data")
@@ -106,13 +107,14 @@ impl ConfigMapText {
     }
 
     /// A reason with the place that it is about.
-    pub fn says(&self, reason: &str) -> String {
+    pub fn says(&self, reason: &Reason) -> Reason {
         format!(
             "`{}` of {}: {}; nothing of it is touched",
             self.key,
             self.object,
-            one_line(reason, 200)
+            one_line(reason.as_words(), 200)
         )
+        .into()
     }
 
     /// A part of the text, with who wrote the text last.
@@ -202,7 +204,7 @@ impl ConfigMapTextReader {
 fn new_absent_error(object: &ObjectName, effect: &str) -> ConfigMapTextError {
     ConfigMapTextError::Absent {
         what: object.to_string(),
-        reason: format!("{object} is not there: {effect}"),
+        reason: format!("{object} is not there: {effect}").into(),
     }
 }
 

@@ -28,7 +28,7 @@ use super::{
     ReadResults, Reading, ResourceKind,
 };
 use crate::body::read_text_field;
-use railwright_base::TargetKind;
+use railwright_base::{Reason, TargetKind};
 use serde_json::{Value, json};
 
 /// The kind.
@@ -104,8 +104,9 @@ impl ResourceKind for JsonInConfigMap {
             }
             Err(ConfigMapTextError::Absent { what, reason }) => {
                 let mut assessment = of_one(&what, Reading::is("present"), Reading::Absent);
-                assessment
-                    .wait_or_refuse(wish, &["edit_config_map", "mark_pod_template"], || reason);
+                assessment.wait_or_refuse(wish, &["edit_config_map", "mark_pod_template"], || {
+                    reason.to_string()
+                });
                 assessment
             }
         }
@@ -157,9 +158,9 @@ fn of_one(name: &str, wanted: Reading, found: Reading) -> Assessment {
 }
 
 /// A text that nothing can be done with is left alone.
-fn build_refused_diff(look: &ConfigMapText, reason: String) -> Assessment {
+fn build_refused_diff(look: &ConfigMapText, reason: Reason) -> Assessment {
     let mut assessment = Assessment {
-        refusal: Some(reason),
+        refusal: Some(reason.into()),
         ..Assessment::default()
     };
     let attribute = look.attribute(
@@ -170,7 +171,7 @@ fn build_refused_diff(look: &ConfigMapText, reason: String) -> Assessment {
     assessment
 }
 
-fn diff_configmap_text(wish: &DesiredResource, look: &ConfigMapText) -> Result<Assessment, String> {
+fn diff_configmap_text(wish: &DesiredResource, look: &ConfigMapText) -> Result<Assessment, Reason> {
     let mut assessment = Assessment::default();
     let (document, mut walk) = (look.document()?, JsonPartsDiff::default());
     for asked in body::parse_desired_edits(&wish.body) {

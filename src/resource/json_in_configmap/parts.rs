@@ -5,6 +5,7 @@ use super::Reading;
 use super::body::{DesiredJsonEdit, DesiredJsonValue};
 use super::edit::{JsonEdit, JsonPointerValue, read_pointer_value};
 use super::text::{JsonTextDocument, format_json_pointer};
+use railwright_base::Reason;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -53,7 +54,7 @@ impl JsonPartsDiff {
         &mut self,
         document: &JsonTextDocument<'_>,
         asked: &DesiredJsonEdit,
-    ) -> Result<(String, Reading, Reading), String> {
+    ) -> Result<(String, Reading, Reading), Reason> {
         let pointer = asked.pointer.clone();
         let part = document.part(&pointer)?;
         let (now, up_to) = (
@@ -91,7 +92,7 @@ impl JsonPartsDiff {
         wanted: &[Value],
         now: &JsonPointerValue,
         up_to: Option<String>,
-    ) -> Result<(String, Reading, Reading), String> {
+    ) -> Result<(String, Reading, Reading), Reason> {
         let list = parse_list_value(&pointer, now)?;
         let (there, added): (Vec<Value>, Vec<Value>) = wanted
             .iter()
@@ -130,7 +131,7 @@ impl JsonPartsDiff {
         &mut self,
         document: &JsonTextDocument<'_>,
         was: &Was,
-    ) -> Result<(String, Reading, Reading), String> {
+    ) -> Result<(String, Reading, Reading), Reason> {
         let part = document.part(was.pointer());
         match was {
             // Where no map leads to it there is nothing, as before.
@@ -221,10 +222,10 @@ fn element_edit(pointer: &str, element: &Value, present: bool) -> JsonEdit {
     }
 }
 
-fn parse_list_value(pointer: &str, now: &JsonPointerValue) -> Result<Vec<Value>, String> {
+fn parse_list_value(pointer: &str, now: &JsonPointerValue) -> Result<Vec<Value>, Reason> {
     match now.value() {
         Some(Value::Array(list)) => Ok(list),
-        Some(_) => Err(format!("`{}` is no list", format_json_pointer(pointer))),
+        Some(_) => Err(format!("`{}` is no list", format_json_pointer(pointer)).into()),
         None => Ok(Vec::new()),
     }
 }

@@ -2,6 +2,7 @@
 //! keeps its bytes.
 
 use crate::kubernetes_object::paths::append_field_name;
+use railwright_base::Reason;
 use railwright_base::json_pointer::unescape_step;
 use serde_json::Value;
 use std::ops::Range;
@@ -73,11 +74,11 @@ impl JsonTextPart {
 
 impl<'t> JsonTextDocument<'t> {
     /// The text, where it is one JSON map.
-    pub fn of(text: &'t str) -> Result<Self, String> {
+    pub fn of(text: &'t str) -> Result<Self, Reason> {
         let value: Value =
             serde_json::from_str(text).map_err(|error| format!("it is no JSON ({error})"))?;
         if !value.is_object() {
-            return Err("it is JSON, but no map".to_owned());
+            return Err("it is JSON, but no map".into());
         }
         let start = skip_whitespace(text, 0);
         Ok(JsonTextDocument {
@@ -87,7 +88,7 @@ impl<'t> JsonTextDocument<'t> {
     }
 
     /// What the pointer leads to; why it leads nowhere, where something on the way is no map.
-    pub fn part(&self, pointer: &str) -> Result<JsonTextPart, String> {
+    pub fn part(&self, pointer: &str) -> Result<JsonTextPart, Reason> {
         let names: Vec<String> = pointer.split('/').skip(1).map(unescape_step).collect();
         let mut at = self.root.clone();
         for (depth, name) in names.iter().enumerate() {
@@ -104,10 +105,9 @@ impl<'t> JsonTextDocument<'t> {
                     });
                 }
                 (Some(_), Some(_)) => {
-                    return Err(format!(
-                        "`{}` stands there twice",
-                        names[..=depth].join("/")
-                    ));
+                    return Err(
+                        format!("`{}` stands there twice", names[..=depth].join("/")).into(),
+                    );
                 }
             }
         }
@@ -206,7 +206,7 @@ impl<'t> JsonTextDocument<'t> {
     }
 
     /// The text without the member that a pointer leads to.
-    pub fn without_member(&self, pointer: &str) -> Result<String, String> {
+    pub fn without_member(&self, pointer: &str) -> Result<String, Reason> {
         let (above, last) = pointer.rsplit_once('/').unwrap_or_default();
         let JsonTextPart::Value(map) = self.part(above)? else {
             return Ok(self.text.to_owned());

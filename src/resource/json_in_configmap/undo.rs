@@ -9,6 +9,7 @@ use super::{
     Assessment, Attribute, DesiredResource, Plane, ReadResults, Reading, TEXT, body,
     build_refused_diff, of_mark, of_one, record_reader_disruption,
 };
+use railwright_base::Reason;
 use serde_json::Value;
 
 /// The attribute of the mark on the ConfigMap.
@@ -47,7 +48,7 @@ fn diff_restored_parts(
     wish: &DesiredResource,
     before: &Value,
     look: &ConfigMapText,
-) -> Result<Assessment, String> {
+) -> Result<Assessment, Reason> {
     let mut assessment = Assessment::default();
     if is_of_another(before, look.uid()) {
         assessment.residue.push(format!(

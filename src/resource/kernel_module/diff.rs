@@ -7,6 +7,7 @@ use crate::file::found::{FileState, build_config_file_action};
 use crate::{
     Action, Assessment, Attribute, DesiredResource, Disruption, Plane, ReadResults, Reading,
 };
+use railwright_base::Reason;
 
 /// The devices that a software RDMA driver takes along when it goes.
 fn list_disturbed_resources(name: &str, module: &FoundModule) -> Vec<String> {
@@ -28,7 +29,7 @@ pub(super) struct KernelModuleDiffBuilder<'a> {
     pub(super) name: String,
     wish: &'a DesiredResource,
     /// What the host says, or why that is not known.
-    pub(super) module: Result<FoundModule, String>,
+    pub(super) module: Result<FoundModule, Reason>,
 }
 
 impl<'a> KernelModuleDiffBuilder<'a> {
@@ -283,9 +284,10 @@ pub(super) fn reading_from_presence(there: bool) -> Reading {
 
 fn persisted_option(module: &FoundModule, name: &str, key: &str) -> Reading {
     match (module.goes_on(name), module.option(name, key)) {
-        (Some(path), _) => Reading::Unknown(format!(
-            "{path} has options that go on in the next line; write them on one line"
-        )),
+        (Some(path), _) => Reading::Unknown(
+            format!("{path} has options that go on in the next line; write them on one line")
+                .into(),
+        ),
         (None, Some((found, _))) => Reading::is(found),
         (None, None) => Reading::Absent,
     }
@@ -296,11 +298,11 @@ fn running_option(module: &FoundModule, key: &str, wanted: &str) -> Reading {
         Some(found) if same_value(wanted, found) => Reading::is(wanted),
         Some(found) => Reading::is(found.as_str()),
         None if module.hidden.contains(&normal_name(key)) => {
-            Reading::Unknown(format!("only root reads its parameter {key}"))
+            Reading::Unknown(format!("only root reads its parameter {key}").into())
         }
         None if module.is_there() => {
-            Reading::NotApplicable("the module does not show this parameter".to_owned())
+            Reading::NotApplicable("the module does not show this parameter".into())
         }
-        None => Reading::NotApplicable("the module is not loaded".to_owned()),
+        None => Reading::NotApplicable("the module is not loaded".into()),
     }
 }

@@ -3,6 +3,7 @@
 
 use crate::sections::of_file;
 use crate::{Read, ReadResults};
+use railwright_base::Reason;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A line of a configuration file that names the module.
@@ -50,12 +51,12 @@ pub fn normal_name(name: &str) -> String {
 
 impl FoundModule {
     /// The module by the answers; the error fits after "unknown:".
-    pub fn of(name: &str, answers: &ReadResults) -> Result<Self, String> {
+    pub fn of(name: &str, answers: &ReadResults) -> Result<Self, Reason> {
         match answers.output(&Read::KernelModule {
             name: normal_name(name),
         })? {
             (0, out) => Ok(parse_module_facts(&normal_name(name), out)),
-            (code, _) => Err(format!("the module could not be read (exit {code})")),
+            (code, _) => Err(format!("the module could not be read (exit {code})").into()),
         }
     }
 

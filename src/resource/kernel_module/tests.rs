@@ -154,7 +154,7 @@ fn options_that_go_on_in_the_next_line_are_not_taken_for_absent() {
     let found = assess(json!({ "name": "mlx5_core", "options": { "x": 1 } }), lines);
     let persisted = &found.attributes["option x"].differences()[0];
     assert!(
-        matches!(persisted, (Plane::Persisted, _, Reading::Unknown(why)) if why.starts_with("/etc/modprobe.d/a:b.conf ")),
+        matches!(persisted, (Plane::Persisted, _, Reading::Unknown(why)) if why.as_words().starts_with("/etc/modprobe.d/a:b.conf ")),
         "{persisted:?}"
     );
 }

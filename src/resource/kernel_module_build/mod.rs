@@ -14,7 +14,7 @@ use super::{
     Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading,
     ResourceKind,
 };
-use railwright_base::Digest;
+use railwright_base::{Digest, Reason};
 use script::{record_path, source_folder};
 use serde_json::{Value, json};
 use source::{ModuleBuildTool, ModuleSource};
@@ -124,7 +124,7 @@ struct FoundBuild {
 fn decode_build_state(
     wanted: &DesiredModuleBuild,
     answers: &ReadResults,
-) -> Result<FoundBuild, String> {
+) -> Result<FoundBuild, Reason> {
     let (_, out) = answers.output(&wanted.read())?;
     let mut kernel = None;
     let mut found = FoundBuild::default();
@@ -204,7 +204,7 @@ fn source_reading(record: &FileState, found: &FoundBuild) -> Reading {
 fn diff_module_build(
     wanted: &DesiredModuleBuild,
     to: [Reading; 2],
-    build: &Result<FoundBuild, String>,
+    build: &Result<FoundBuild, Reason>,
     record: &FileState,
     assessment: &mut Assessment,
 ) {

@@ -4,6 +4,7 @@
 use super::command_line::{CommandLineParameter, DefaultFiles, split_command_line};
 use super::grub;
 use crate::{Read, ReadResults, Reading};
+use railwright_base::Reason;
 use serde_json::Value;
 
 /// Who keeps the boot entries.
@@ -34,14 +35,14 @@ pub struct Boot {
     /// The tokens of /proc/cmdline.
     pub running: Vec<String>,
     /// The tokens of the default entry, or why they are not known.
-    pub next_boot: Result<Vec<String>, String>,
+    pub next_boot: Result<Vec<String>, Reason>,
     /// What /etc/default says, in the order in which it is read.
     pub files: Vec<DefaultFile>,
 }
 
 impl Boot {
     /// From the answers; the error fits after "unknown:".
-    pub fn of(answers: &ReadResults) -> Result<Self, String> {
+    pub fn of(answers: &ReadResults) -> Result<Self, Reason> {
         let (_, out) = answers.output(&Read::Boot)?;
         let (mut running, mut loader, mut saved) = (None, None, None);
         let (mut grubby, mut menu) = (Vec::new(), Vec::new());
@@ -128,7 +129,7 @@ fn default_files(out: &str) -> Vec<DefaultFile> {
 }
 
 /// `args="ro crashkernel=1G"` of `grubby --info=DEFAULT`.
-fn grubby_tokens(lines: &[&str]) -> Result<Vec<String>, String> {
+fn grubby_tokens(lines: &[&str]) -> Result<Vec<String>, Reason> {
     let args = lines.iter().find_map(|line| line.strip_prefix("args="));
     let args = args.ok_or("grubby did not show the default entry")?;
     let inner = args

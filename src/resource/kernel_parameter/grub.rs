@@ -1,6 +1,8 @@
 //! The `linux` line of the entry that GRUB boots by default, found in the lines of grub.cfg that
 //! matter.
 
+use railwright_base::Reason;
+
 /// Open braces inside each other: what grub-mkconfig writes has three at most.
 const DEPTH_LIMIT: usize = 16;
 
@@ -18,7 +20,7 @@ struct GrubMenuEntry {
 
 /// The command line of the default entry; an error says why it could not be found. `lines` are
 /// those of grub.cfg, `saved` is `saved_entry` of grubenv.
-pub fn default_command_line(lines: &[&str], saved: Option<&str>) -> Result<String, String> {
+pub fn default_command_line(lines: &[&str], saved: Option<&str>) -> Result<String, Reason> {
     let entries = parse_menu_entries(lines)?;
     let wanted = default_entry(lines, saved);
     let entry = find_menu_entry(&entries, &wanted)
@@ -26,7 +28,7 @@ pub fn default_command_line(lines: &[&str], saved: Option<&str>) -> Result<Strin
     entry
         .command_line
         .clone()
-        .ok_or_else(|| format!("the boot entry `{}` has no linux line", entry.title))
+        .ok_or_else(|| format!("the boot entry `{}` has no linux line", entry.title).into())
 }
 
 /// The last plain `set default=`; those that a one-time `next_entry` sets do not count.
@@ -50,7 +52,7 @@ fn default_entry(lines: &[&str], saved: Option<&str>) -> String {
     }
 }
 
-fn parse_menu_entries(lines: &[&str]) -> Result<Vec<GrubMenuEntry>, String> {
+fn parse_menu_entries(lines: &[&str]) -> Result<Vec<GrubMenuEntry>, Reason> {
     let mut out: Vec<GrubMenuEntry> = Vec::new();
     // each open brace: the entry or submenu that it belongs to (nothing for a function), and the
     // count inside
@@ -59,7 +61,7 @@ fn parse_menu_entries(lines: &[&str]) -> Result<Vec<GrubMenuEntry>, String> {
     for line in lines.iter().map(|line| line.trim()) {
         let word = line.split_whitespace().next().unwrap_or_default();
         if open.len() > DEPTH_LIMIT {
-            return Err(format!("the boot menu has more than {DEPTH_LIMIT} levels"));
+            return Err(format!("the boot menu has more than {DEPTH_LIMIT} levels").into());
         }
         match word {
             "menuentry" | "submenu" => {
@@ -172,7 +174,7 @@ menuentry 'UEFI Firmware Settings' $menuentry_id_option 'uefi-firmware' {
 }
 "#;
 
-    fn default_of(default: &str, saved: Option<&str>) -> Result<String, String> {
+    fn default_of(default: &str, saved: Option<&str>) -> Result<String, Reason> {
         let text = DEBIAN.replace("DEFAULT", default);
         default_command_line(&text.lines().collect::<Vec<_>>(), saved)
     }
@@ -202,11 +204,13 @@ menuentry 'UEFI Firmware Settings' $menuentry_id_option 'uefi-firmware' {
         assert!(
             default_of("gone", None)
                 .unwrap_err()
+                .as_words()
                 .contains("`gone` is not in the boot menu")
         );
         assert!(
             default_of("2", None)
                 .unwrap_err()
+                .as_words()
                 .contains("has no linux line")
         );
     }
@@ -216,7 +220,7 @@ menuentry 'UEFI Firmware Settings' $menuentry_id_option 'uefi-firmware' {
         let lines = vec!["submenu "; 74_000];
         assert_eq!(
             default_command_line(&lines, None),
-            Err("the boot menu has more than 16 levels".to_owned())
+            Err("the boot menu has more than 16 levels".into())
         );
     }
 

@@ -18,7 +18,7 @@ use super::{
 };
 use boot::{Boot, BootLoaderKind, find_parameter_reading, token_reading};
 use command_line::{CommandLineParameter, is_repeated};
-use railwright_base::Digest;
+use railwright_base::{Digest, Reason};
 use serde_json::{Value, json};
 
 /// The kind.
@@ -80,7 +80,7 @@ struct KernelParameterPlanes {
 }
 
 impl KernelParameterPlanes {
-    fn of(parameter: &CommandLineParameter, boot: &Result<Boot, String>) -> Self {
+    fn of(parameter: &CommandLineParameter, boot: &Result<Boot, Reason>) -> Self {
         let boot = match boot {
             Ok(boot) => boot,
             Err(reason) => {
@@ -95,7 +95,7 @@ impl KernelParameterPlanes {
         let persisted = match boot.loader {
             BootLoaderKind::Grub => find_parameter_reading(parameter, &boot.persisted_with(None)),
             BootLoaderKind::Grubby => {
-                Reading::NotApplicable("the boot entries themselves hold it".to_owned())
+                Reading::NotApplicable("the boot entries themselves hold it".into())
             }
             BootLoaderKind::None => Reading::Absent,
         };
@@ -304,7 +304,7 @@ fn read_kept_reading(before: &Value, plane: &str) -> Option<Reading> {
 fn wanted_back(
     parameter: &CommandLineParameter,
     before: &Value,
-    boot: &Result<Boot, String>,
+    boot: &Result<Boot, Reason>,
     planes: &KernelParameterPlanes,
 ) -> [Reading; 3] {
     let earlier = [

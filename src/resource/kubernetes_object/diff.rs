@@ -9,6 +9,7 @@ use super::request::{NO_KIND, ObjectName};
 use super::{DesiredObject, finalizers, manifest, place, pods, set_presence_attribute};
 use crate::Provenance;
 use crate::{Assessment, Attribute, Lacking, Plane, ReadResults, Reading};
+use railwright_base::Reason;
 use railwright_base::text::one_line;
 use serde_json::{Value, json};
 
@@ -27,11 +28,8 @@ pub(super) fn diff_missing_object(
         ObjectPreview::Refused(refusal) => {
             Err(format_server_refusal(&asked.object, &refusal.told()))
         }
-        ObjectPreview::Unknown(reason)
-            if answers.get(&asked.preview()).is_none() || reason.contains(preview::NO_DRY_RUN) =>
-        {
-            Ok(reason)
-        }
+        ObjectPreview::NoDryRun(reason) => Ok(reason),
+        ObjectPreview::Unknown(reason) if answers.get(&asked.preview()).is_none() => Ok(reason),
         ObjectPreview::Unknown(reason) => Err(format!(
             "whether the API server takes {} is not known: {reason}; fix what keeps it from \
              answering a dry run, then plan again",
@@ -158,7 +156,7 @@ fn diff_live_fields(
     object: &Value,
     previewed: &ObjectPreview,
     ours: bool,
-) -> Result<LiveObjectDiff, String> {
+) -> Result<LiveObjectDiff, Reason> {
     let found = manifest::without_servers_part(object);
     if let ObjectPreview::Is(preview) = previewed {
         let wanted = manifest::without_servers_part(preview);
@@ -173,7 +171,9 @@ fn diff_live_fields(
         ..LiveObjectDiff::default()
     };
     match previewed {
-        ObjectPreview::Unknown(reason) => return Err(reason.clone()),
+        ObjectPreview::Unknown(reason) | ObjectPreview::NoDryRun(reason) => {
+            return Err(reason.clone());
+        }
         ObjectPreview::Refused(refusal) => {
             let message = refusal.told();
             if !refusal.is_only_of_fields_that_never_change() {

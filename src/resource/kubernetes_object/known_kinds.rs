@@ -7,6 +7,7 @@ use super::manifest;
 use super::request::{KubernetesRead, ObjectName};
 use crate::body::read_text_at;
 use crate::{DesiredResource, Read, ReadResults};
+use railwright_base::Reason;
 use railwright_base::text::one_line;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -195,13 +196,13 @@ impl KnownKinds {
     }
 
     /// Takes what the server said of a kind; why it did not say otherwise.
-    pub fn learn(&mut self, read: &Read, answers: &ReadResults) -> Result<(), String> {
+    pub fn learn(&mut self, read: &Read, answers: &ReadResults) -> Result<(), Reason> {
         let Read::Kubernetes(KubernetesRead::Kind(object)) = read else {
             return Ok(());
         };
         let (code, out) = answers.output(read)?;
         if code != 0 {
-            return Err(one_line(out, 200));
+            return Err(one_line(out, 200).into());
         }
         let called = serde_json::from_str(out)
             .ok()
@@ -410,12 +411,14 @@ mod tests {
             kinds
                 .learn(&reads[0], &answer(AnswerStatus::Exit(2), "no such kind"))
                 .unwrap_err()
+                .as_words()
                 .contains("no such kind")
         );
         assert!(
             kinds
                 .learn(&reads[0], &answer(AnswerStatus::Denied, "get"))
                 .unwrap_err()
+                .as_words()
                 .contains("no role")
         );
         assert!(

@@ -2,6 +2,7 @@
 
 use super::request::{ABSENT, NO_KIND};
 use crate::{Read, ReadResults};
+use railwright_base::Reason;
 use railwright_base::nodeset;
 use railwright_base::text::one_line;
 use serde_json::{Map, Value};
@@ -14,7 +15,7 @@ pub enum LiveObject {
     /// It is not.
     Absent,
     /// It could not be found out, in words.
-    Unknown(String),
+    Unknown(Reason),
 }
 
 /// The answer to a read of an object.
@@ -22,22 +23,22 @@ pub fn looked_at(read: &Read, answers: &ReadResults) -> LiveObject {
     match answers.output(read) {
         Ok((0, out)) => match serde_json::from_str::<Value>(out) {
             Ok(object) if object.is_object() => LiveObject::Is(object),
-            _ => LiveObject::Unknown("the server's answer is no object".to_owned()),
+            _ => LiveObject::Unknown("the server's answer is no object".into()),
         },
         Ok((ABSENT | NO_KIND, _)) => LiveObject::Absent,
-        Ok((_, out)) => LiveObject::Unknown(one_line(out, 200)),
+        Ok((_, out)) => LiveObject::Unknown(one_line(out, 200).into()),
         Err(reason) => LiveObject::Unknown(reason),
     }
 }
 
 /// The answer to a read of many objects, by name; why they are not known. A kind that is not there
 /// has none.
-pub fn read_object_list(read: &Read, answers: &ReadResults) -> Result<Map<String, Value>, String> {
+pub fn read_object_list(read: &Read, answers: &ReadResults) -> Result<Map<String, Value>, Reason> {
     match answers.output(read)? {
         (0, out) => serde_json::from_str(out)
-            .map_err(|_| "the server's answer is no list of objects".to_owned()),
+            .map_err(|_| "the server's answer is no list of objects".into()),
         (NO_KIND, _) => Ok(Map::new()),
-        (_, out) => Err(one_line(out, 200)),
+        (_, out) => Err(one_line(out, 200).into()),
     }
 }
 

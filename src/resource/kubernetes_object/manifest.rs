@@ -8,6 +8,7 @@ use super::yaml::Yaml;
 use crate::BodyError;
 use crate::body::{read_text_at, read_text_field};
 use crate::fields::Fields;
+use railwright_base::Reason;
 use serde_json::{Map, Value};
 
 /// Fields that only the server writes, as JSON pointers.
@@ -27,13 +28,13 @@ const NAME_LIMIT: usize = 253;
 const LABEL_LIMIT: usize = 63;
 
 /// The object that a body wishes for.
-pub fn parse_manifest(body: &Value) -> Result<Value, String> {
+pub fn parse_manifest(body: &Value) -> Result<Value, Reason> {
     match (body.get("manifest"), body.get("content")) {
         (Some(manifest @ Value::Object(_)), None) => Ok(manifest.clone()),
-        (Some(_), None) => Err("`manifest` must be a map".to_owned()),
+        (Some(_), None) => Err("`manifest` must be a map".into()),
         (None, Some(Value::String(text))) => of_text(text),
-        (None, None) => Err("`manifest` or `template` is missing".to_owned()),
-        _ => Err("an object is wished for by `manifest` or by `template`, not by both".to_owned()),
+        (None, None) => Err("`manifest` or `template` is missing".into()),
+        _ => Err("an object is wished for by `manifest` or by `template`, not by both".into()),
     }
 }
 
@@ -42,15 +43,15 @@ pub fn parse_manifest(body: &Value) -> Result<Value, String> {
 const ALIASED_VALUES_MAX: usize = 1_000;
 
 /// The object that a text of YAML makes.
-pub fn of_text(text: &str) -> Result<Value, String> {
+pub fn of_text(text: &str) -> Result<Value, Reason> {
     match parse_yaml(text)? {
         manifest @ Value::Object(_) => Ok(manifest),
-        _ => Err("the template makes no map".to_owned()),
+        _ => Err("the template makes no map".into()),
     }
 }
 
 /// The value that a text of YAML makes; null where nothing is in it.
-pub fn parse_yaml(text: &str) -> Result<Value, String> {
+pub fn parse_yaml(text: &str) -> Result<Value, Reason> {
     // `0644` is a mode, as kubectl reads it.
     let options = serde_yaml::options! {
         legacy_octal_numbers: true,
@@ -61,7 +62,8 @@ pub fn parse_yaml(text: &str) -> Result<Value, String> {
         Err(error) => Err(format!(
             "the template makes no YAML: {}",
             first_line(&error.to_string())
-        )),
+        )
+        .into()),
     }
 }
 
@@ -382,7 +384,11 @@ mod tests {
             ))
         };
         assert_eq!(of(20).unwrap()["z"].as_array().unwrap().len(), 20);
-        assert!(of(200).unwrap_err().contains("alias"), "{:?}", of(200));
+        assert!(
+            of(200).unwrap_err().as_words().contains("alias"),
+            "{:?}",
+            of(200)
+        );
     }
 
     #[test]

@@ -6,8 +6,8 @@ use super::paths::{FieldPathStep, parse_quantity};
 use super::request::KubernetesRead;
 use crate::body::{read_text_at, read_text_field};
 use crate::{Read, ReadResults};
-use railwright_base::MachineId;
 use railwright_base::text::one_line;
+use railwright_base::{MachineId, Reason};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -133,10 +133,10 @@ fn is_cordoned_by_us(node: &Value) -> bool {
 }
 
 /// The nodes of a cluster by name, or why they are not known.
-pub fn read_cluster_nodes(answers: &ReadResults) -> Result<BTreeMap<String, NodeNow>, String> {
+pub fn read_cluster_nodes(answers: &ReadResults) -> Result<BTreeMap<String, NodeNow>, Reason> {
     let all = read_object_list(&Read::Kubernetes(KubernetesRead::Nodes), answers)?;
     serde_json::from_value(Value::Object(all))
-        .map_err(|_| "the server's answer is no list of nodes".to_owned())
+        .map_err(|_| "the server's answer is no list of nodes".into())
 }
 
 /// Extended resources are whole numbers (kubernetes/kubernetes: pkg/apis/core/validation,

@@ -80,11 +80,14 @@ fn find_object_to_undo(asked: &DesiredObject, answers: &ReadResults) -> Result<V
     match read_live_object(asked, answers) {
         LiveObject::Is(object) => Ok(object),
         LiveObject::Unknown(reason) => Err(Reading::Unknown(reason)),
-        LiveObject::Absent if is_unserved(asked, answers) => Err(Reading::Unknown(format!(
-            "the server does not serve {} {}; where its definition is gone for good, so is the \
+        LiveObject::Absent if is_unserved(asked, answers) => Err(Reading::Unknown(
+            format!(
+                "the server does not serve {} {}; where its definition is gone for good, so is the \
              object: railwright state forget",
-            asked.object.api_version, asked.object.kind
-        ))),
+                asked.object.api_version, asked.object.kind
+            )
+            .into(),
+        )),
         LiveObject::Absent => Err(Reading::Absent),
     }
 }

@@ -9,6 +9,7 @@ use crate::Action;
 use crate::action::NetworkManagerKind;
 use crate::sections::{Section, find_section};
 use ipnet::{IpNet, Ipv4Net};
+use railwright_base::Reason;
 use railwright_base::quote::quote_for_shell;
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -161,13 +162,14 @@ pub fn plan_ifupdown_settings(
     view: &ManagedLinkView,
     stanzas: &Stanzas,
     intent: &DesiredLinkSettings,
-) -> Result<Vec<Action>, String> {
+) -> Result<Vec<Action>, Reason> {
     owner::refuse_extra(intent, &view.others, "another stanza")?;
     if intent.up == Some(false) && stanzas.set_up_elsewhere {
         return Err(format!(
             "an `auto` or `allow-` line sets {netdev} up at boot; remove it from \
              /etc/network/interfaces"
-        ));
+        )
+        .into());
     }
     let mut actions = Vec::new();
     let elsewhere = intent.mtu.filter(|_| !stanzas.mtu_at.is_empty());
@@ -180,7 +182,7 @@ pub fn plan_ifupdown_settings(
             return Err(
                 "/etc/network/interfaces does not read /etc/network/interfaces.d; add the line \
                  `source /etc/network/interfaces.d/*`"
-                    .to_owned(),
+                    .into(),
             );
         }
         actions.push(owner::own_file(
@@ -190,7 +192,7 @@ pub fn plan_ifupdown_settings(
         ));
     }
     if actions.is_empty() {
-        Err("our stanza says so already, but ifquery says otherwise".to_owned())
+        Err("our stanza says so already, but ifquery says otherwise".into())
     } else {
         Ok(actions)
     }

@@ -11,6 +11,7 @@ use crate::action::NetworkManagerKind;
 use crate::rights::RootAccessNeed;
 use crate::sections::{self, SHELL, Section, find_section};
 use crate::{Assessment, Attribute, Plane, Read, ReadResults, Reading};
+use railwright_base::Reason;
 use railwright_base::quote::quote_for_shell;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -111,7 +112,7 @@ pub fn build_layer_reads(netdev: &str, lower: &[String]) -> Vec<Read> {
 fn parse_read_sections<'a>(
     answers: &'a ReadResults,
     read: &Read,
-) -> Result<Vec<Section<'a>>, String> {
+) -> Result<Vec<Section<'a>>, Reason> {
     answers
         .output(read)
         .map(|(_, out)| sections::parse_sections(out))
@@ -121,7 +122,7 @@ fn parse_read_sections<'a>(
 pub fn decode_running_layers(
     answers: &ReadResults,
     netdev: &str,
-) -> Result<Option<RunningLinkLayers>, String> {
+) -> Result<Option<RunningLinkLayers>, Reason> {
     let parts = parse_read_sections(
         answers,
         &Read::LinkLayers {
@@ -243,7 +244,7 @@ pub fn on_disk(
     netdev: &str,
     kind: &str,
     lower: &[String],
-) -> Result<OnDisk, String> {
+) -> Result<OnDisk, Reason> {
     let read = Read::LinkLayers {
         netdev: netdev.to_owned(),
     };
@@ -290,7 +291,7 @@ pub fn on_disk(
 fn parse_manager_sections<'a>(
     answers: &'a ReadResults,
     netdev: &str,
-) -> Result<Vec<Section<'a>>, String> {
+) -> Result<Vec<Section<'a>>, Reason> {
     let netdev = netdev.to_owned();
     parse_read_sections(answers, &Read::LinkManager { netdev })
 }
@@ -300,7 +301,7 @@ fn find_layer_manager(
     netdev: &str,
     own: &[Section<'_>],
     below: &LowerNetdevs<'_>,
-) -> Result<Option<NetworkManagerKind>, String> {
+) -> Result<Option<NetworkManagerKind>, Reason> {
     let lower = below.iter().map(|(name, parts)| (*name, parts.as_slice()));
     for (name, parts) in std::iter::once((netdev, own)).chain(lower) {
         if let Owner::Managed(view) = owner_in(parts, name)? {

@@ -17,6 +17,7 @@ pub mod state;
 mod undo;
 
 pub use owner::{Owner, decode_netdev_owner};
+use railwright_base::Reason;
 pub use state::{LinkState, link_state, other_netdevs};
 
 use super::action::NetworkManagerKind;
@@ -90,11 +91,11 @@ struct Snapshot {
 struct LinkObservation {
     running: PersistedLinkSettings,
     state: LinkState,
-    owner: Result<Owner, String>,
+    owner: Result<Owner, Reason>,
 }
 
 impl LinkObservation {
-    fn new(state: LinkState, owner: Result<Owner, String>) -> Self {
+    fn new(state: LinkState, owner: Result<Owner, Reason>) -> Self {
         let addresses = state.addresses.iter().flatten();
         let running = PersistedLinkSettings {
             mtu: state.mtu,
@@ -236,7 +237,11 @@ fn diff_missing_netdev(
 ) -> Assessment {
     let reason = format!("there is no netdev {}", body.netdev);
     let mut assessment = Assessment {
-        attributes: build_uniform_attributes(body, &Reading::Unknown(reason), &Reading::Absent),
+        attributes: build_uniform_attributes(
+            body,
+            &Reading::Unknown(reason.into()),
+            &Reading::Absent,
+        ),
         ..Assessment::default()
     };
     assessment.wait_or_refuse(wish, &ANNOUNCED, || {
@@ -262,7 +267,7 @@ fn diff_link(
     body: &LinkBody,
     wish: &DesiredResource,
     state: LinkState,
-    owner: Result<Owner, String>,
+    owner: Result<Owner, Reason>,
 ) -> Assessment {
     let found = LinkObservation::new(state, owner);
     let mut assessment = Assessment {
@@ -310,7 +315,7 @@ fn diff_link_attributes(
             read_link_setting(body, name, &found.running)
         };
         let running =
-            running.unwrap_or_else(|| Reading::Unknown("`ip` or sysfs gave no answer".to_owned()));
+            running.unwrap_or_else(|| Reading::Unknown("`ip` or sysfs gave no answer".into()));
         attribute.found.set(Plane::Persisted, disk);
         attribute.found.set(Plane::Running, running);
     }
@@ -380,7 +385,7 @@ fn plan_link_fix(body: &LinkBody, found: &LinkObservation, assessment: &mut Asse
     let mut actions = Vec::new();
     if disk {
         match plan_persisted_changes(body, found) {
-            Err(reason) => return assessment.refusal = Some(reason),
+            Err(reason) => return assessment.refusal = Some(reason.to_string()),
             Ok((written, manager)) => {
                 actions = written;
                 reload = manager;
@@ -416,7 +421,7 @@ fn plan_link_fix(body: &LinkBody, found: &LinkObservation, assessment: &mut Asse
 fn plan_persisted_changes(
     body: &LinkBody,
     found: &LinkObservation,
-) -> Result<(Vec<Action>, Option<NetworkManagerKind>), String> {
+) -> Result<(Vec<Action>, Option<NetworkManagerKind>), Reason> {
     match &found.owner {
         Err(reason) => Err(reason.clone()),
         Ok(Owner::Managed(view)) => {
@@ -438,7 +443,8 @@ fn plan_persisted_changes(
              so what is set would be lost at the next boot; start systemd-networkd, or configure \
              {} in the manager of this host",
             body.netdev, body.netdev
-        )),
+        )
+        .into()),
     }
 }
 

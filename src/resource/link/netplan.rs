@@ -11,6 +11,7 @@ use crate::action::NetworkManagerKind;
 use crate::body::read_text_field;
 use crate::sections::{Section, find_section};
 use ipnet::IpNet;
+use railwright_base::Reason;
 use serde_json::{Map, Value};
 
 macro_rules! get {
@@ -44,7 +45,7 @@ while IFS= read -r l; do case $l in NETWORK_FILE=*netplan-*) netplan_runs=1;; es
 );
 
 /// The definition of this name in netplan's merged view.
-pub fn parse_netplan_view(id: &str, sections: &[Section<'_>]) -> Result<ManagedLinkView, String> {
+pub fn parse_netplan_view(id: &str, sections: &[Section<'_>]) -> Result<ManagedLinkView, Reason> {
     let shown = find_section(sections, "netplan-get").filter(|section| section.code() == Some(0));
     let text = shown
         .ok_or_else(|| {
@@ -114,13 +115,13 @@ pub fn is_matched_by_netplan(
 
 /// All definitions of netplan's merged view, by section; nothing where netplan was not asked or
 /// gave no answer.
-pub fn definitions_in(sections: &[Section<'_>]) -> Option<Result<Map<String, Value>, String>> {
+pub fn definitions_in(sections: &[Section<'_>]) -> Option<Result<Map<String, Value>, Reason>> {
     find_section(sections, "netplan-get")
         .filter(|section| section.code() == Some(0))
         .map(|section| parse_netplan_definitions(&section.text()))
 }
 
-fn parse_netplan_definitions(text: &str) -> Result<Map<String, Value>, String> {
+fn parse_netplan_definitions(text: &str) -> Result<Map<String, Value>, Reason> {
     let value: Value = serde_yaml::from_str(text)
         .map_err(|_| "netplan's configuration could not be read as YAML".to_owned())?;
     Ok(value
@@ -165,13 +166,13 @@ pub fn plan_netplan_settings(
     id: &str,
     section: &str,
     intent: &DesiredLinkSettings,
-) -> Result<Vec<Action>, String> {
+) -> Result<Vec<Action>, Reason> {
     owner::refuse_extra(intent, &view.others, "another file in /etc/netplan")?;
     if intent.up == Some(true) && view.others.up == Some(false) && view.own.is_none() {
         return Err(
             "a file in /etc/netplan gives it an activation-mode, which no later file can take \
              back; remove it there"
-                .to_owned(),
+                .into(),
         );
     }
     let mut lines = format!(
@@ -195,7 +196,8 @@ pub fn plan_netplan_settings(
         return Err(format!(
             "{} says so already, but a file that comes after it says otherwise; fix that one",
             format_own_netplan_path(netdev)
-        ));
+        )
+        .into());
     }
     Ok(vec![owner::own_file(
         &format_own_netplan_path(netdev),
@@ -262,6 +264,7 @@ mod tests {
         assert!(
             plan_netplan_settings("ens1", &view, "rail0", "ethernets", &exclusive)
                 .unwrap_err()
+                .as_words()
                 .contains("10.0.0.1/24")
         );
     }

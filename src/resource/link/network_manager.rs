@@ -9,6 +9,7 @@ use crate::Action;
 use crate::action::NetworkManagerKind;
 use crate::sections::{Section, find_section};
 use ipnet::IpNet;
+use railwright_base::Reason;
 use railwright_base::quote::quote_for_shell;
 use std::collections::BTreeMap;
 
@@ -95,7 +96,7 @@ pub fn rendered_by_netplan(sections: &[Section<'_>]) -> Option<String> {
 }
 
 /// The netdev as its connection has it, when NetworkManager owns it.
-pub fn parse_connection_view(sections: &[Section<'_>]) -> Result<Option<ManagedLinkView>, String> {
+pub fn parse_connection_view(sections: &[Section<'_>]) -> Result<Option<ManagedLinkView>, Reason> {
     let Some(device) = find_section(sections, "nm-device") else {
         return Ok(None);
     };
@@ -180,18 +181,20 @@ pub fn own_waiting(netdev: &str, sections: &[Section<'_>]) -> Option<String> {
 pub fn plan_new_connection(
     state: &LinkState,
     intent: &DesiredLinkSettings,
-) -> Result<Vec<Action>, String> {
+) -> Result<Vec<Action>, Reason> {
     let netdev = &state.netdev;
     if let Some(kind) = &state.kind {
         return Err(format!(
             "{netdev} is a {kind} that NetworkManager has no connection for: make one for it with \
              what lies below it"
-        ));
+        )
+        .into());
     }
     if intent.up == Some(false) {
         return Err(format!(
             "NetworkManager has no connection for {netdev}, so it stays down by itself"
-        ));
+        )
+        .into());
     }
     // the hardware address of IP over InfiniBand has twenty bytes, that of Ethernet six (Source:
     // RFC 4391, section 9.1.1)
@@ -204,7 +207,8 @@ pub fn plan_new_connection(
             "NetworkManager has no connection for {netdev}, and one for InfiniBand fixes its \
              transport mode as well: make one with the mode that you want (nmcli connection add \
              type infiniband ifname {netdev} transport-mode MODE)"
-        ));
+        )
+        .into());
     }
     let mtu = intent
         .mtu

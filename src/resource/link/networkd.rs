@@ -9,6 +9,7 @@ use crate::Action;
 use crate::action::NetworkManagerKind;
 use crate::sections::{Section, find_section};
 use ipnet::IpNet;
+use railwright_base::Reason;
 use railwright_base::text::one_line;
 use std::collections::BTreeSet;
 
@@ -267,7 +268,7 @@ pub fn plan_networkd_settings(
     path: &str,
     adopted: bool,
     intent: &DesiredLinkSettings,
-) -> Result<Vec<Action>, String> {
+) -> Result<Vec<Action>, Reason> {
     owner::refuse_extra(
         intent,
         &view.others,
@@ -283,7 +284,8 @@ pub fn plan_networkd_settings(
         return Err(format!(
             "{path} says so already, but a drop-in that comes after it says otherwise; fix that \
              one"
-        ));
+        )
+        .into());
     }
     Ok(vec![owner::own_file(path, "0644", content)])
 }

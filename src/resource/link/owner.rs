@@ -8,6 +8,7 @@ use crate::rights::RootAccessNeed;
 use crate::sections::{self, SHELL, Section};
 use crate::{Action, Read, ReadResults};
 use ipnet::IpNet;
+use railwright_base::Reason;
 use railwright_base::quote::quote_for_shell;
 use serde::{Deserialize, Serialize};
 
@@ -132,7 +133,7 @@ pub fn list_manager_access_needs(netdev: &str) -> Vec<RootAccessNeed> {
 }
 
 /// Who owns the netdev, from the answers.
-pub fn decode_netdev_owner(answers: &ReadResults, netdev: &str) -> Result<Owner, String> {
+pub fn decode_netdev_owner(answers: &ReadResults, netdev: &str) -> Result<Owner, Reason> {
     let (_, out) = answers.output(&Read::LinkManager {
         netdev: netdev.to_owned(),
     })?;
@@ -140,7 +141,7 @@ pub fn decode_netdev_owner(answers: &ReadResults, netdev: &str) -> Result<Owner,
 }
 
 /// Who owns the netdev, from the parts of an answer.
-pub fn owner_in(sections: &[Section<'_>], netdev: &str) -> Result<Owner, String> {
+pub fn owner_in(sections: &[Section<'_>], netdev: &str) -> Result<Owner, Reason> {
     let found = match networkd::rendered_by_netplan(sections)
         .or_else(|| network_manager::rendered_by_netplan(sections))
     {
@@ -154,7 +155,8 @@ pub fn owner_in(sections: &[Section<'_>], netdev: &str) -> Result<Owner, String>
                 return Err(format!(
                     "NetworkManager has {path} for {netdev}, which is not active: bring it up \
                      (nmcli connection up), or remove it"
-                ));
+                )
+                .into());
             }
             Owner::Nobody {
                 able: Some(NetworkManagerKind::NetworkManager),
@@ -169,7 +171,7 @@ pub fn owner_in(sections: &[Section<'_>], netdev: &str) -> Result<Owner, String>
     })
 }
 
-fn first_of(netdev: &str, sections: &[Section<'_>]) -> Result<Option<ManagedLinkView>, String> {
+fn first_of(netdev: &str, sections: &[Section<'_>]) -> Result<Option<ManagedLinkView>, Reason> {
     if let Some(view) = networkd::parse_networkd_view(netdev, sections) {
         return Ok(Some(view));
     }
@@ -185,12 +187,12 @@ pub fn plan_persisted_link(
     netdev: &str,
     view: &ManagedLinkView,
     intent: &DesiredLinkSettings,
-) -> Result<Vec<Action>, String> {
+) -> Result<Vec<Action>, Reason> {
     match &view.handle {
         Handle::Networkd {
             shared: Some(reason),
             ..
-        } => Err(reason.clone()),
+        } => Err(reason.clone().into()),
         Handle::Networkd { path, adopted, .. } => {
             networkd::plan_networkd_settings(netdev, view, path, *adopted, intent)
         }
@@ -211,7 +213,7 @@ pub fn plan_netdev_adoption(
     state: &LinkState,
     manager: NetworkManagerKind,
     intent: &DesiredLinkSettings,
-) -> Result<Vec<Action>, String> {
+) -> Result<Vec<Action>, Reason> {
     match manager {
         NetworkManagerKind::NetworkManager => network_manager::plan_new_connection(state, intent),
         _ => Ok(networkd::plan_networkd_adoption(&state.netdev, intent)),
@@ -325,7 +327,7 @@ pub fn refuse_extra(
     intent: &DesiredLinkSettings,
     others: &PersistedLinkSettings,
     who: &str,
-) -> Result<(), String> {
+) -> Result<(), Reason> {
     let extra: Vec<String> = others
         .addresses
         .iter()
@@ -336,7 +338,8 @@ pub fn refuse_extra(
         return Err(format!(
             "{who} also sets {}, and a list can only grow from file to file; remove it there",
             extra.join(", ")
-        ));
+        )
+        .into());
     }
     Ok(())
 }

@@ -8,6 +8,7 @@ use super::netplan;
 use super::networkd::{self, is_network_file, list_key_values};
 use crate::body::read_text_field;
 use crate::sections::{Section, find_section};
+use railwright_base::Reason;
 use serde_json::{Value, json};
 
 /// The members of a bond, or the parent of a VLAN, each with what was read about its manager.
@@ -107,7 +108,7 @@ pub(super) fn read_netplan_settings(
     kind: &str,
     own: &[Section<'_>],
     below: &LowerNetdevs<'_>,
-) -> Result<Settings, String> {
+) -> Result<Settings, Reason> {
     let mut definitions = netplan::definitions_in(own);
     for (_, parts) in below {
         definitions = definitions.or_else(|| netplan::definitions_in(parts));

@@ -2,6 +2,7 @@
 
 use crate::{Read, ReadResults};
 use ipnet::IpNet;
+use railwright_base::Reason;
 use railwright_base::quote::quote_for_shell;
 
 /// A netdev above or below another one: a VLAN's parent, a bond's members.
@@ -91,13 +92,13 @@ pub const SHARED: &str = "ip_addresses=$(ip -o addr show 2>/dev/null) && ip_said
                           ip_links=$(ip -d -o link show 2>/dev/null)\n";
 
 /// The netdev as the answers tell it; `None` when the host has none of this name.
-pub fn link_state(answers: &ReadResults, netdev: &str) -> Result<Option<LinkState>, String> {
+pub fn link_state(answers: &ReadResults, netdev: &str) -> Result<Option<LinkState>, Reason> {
     match answers.output(&Read::Link {
         netdev: netdev.to_owned(),
     })? {
         (0, out) => Ok(Some(parse_link_state(netdev, out))),
         (1, _) => Ok(None),
-        (code, _) => Err(format!("the read of {netdev} ended with status {code}")),
+        (code, _) => Err(format!("the read of {netdev} ended with status {code}").into()),
     }
 }
 

@@ -6,6 +6,7 @@ use super::owner::{self, Owner, PersistedLinkSettings, PriorLinkSettings, decode
 use super::{LinkBody, LinkObservation, Snapshot, link_state, read_link_setting};
 use crate::{Action, Assessment, Attribute, Plane, ReadResults, Reading};
 use ipnet::IpNet;
+use railwright_base::Reason;
 use serde_json::Value;
 
 /// What should be there afterwards, what is now, and the actions between.
@@ -32,7 +33,7 @@ pub(super) fn plan_link_undo(body: &LinkBody, before: &Value, answers: &ReadResu
     take_back(body, &snapshot, &found)
 }
 
-fn build_unknown_link_diff(body: &LinkBody, reason: String) -> Assessment {
+fn build_unknown_link_diff(body: &LinkBody, reason: Reason) -> Assessment {
     let reading = Reading::Unknown(reason);
     Assessment {
         attributes: super::build_uniform_attributes(body, &reading, &reading),

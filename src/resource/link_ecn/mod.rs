@@ -17,6 +17,7 @@ use super::{
     ResourceKind,
 };
 use crate::body::read_text_field;
+use railwright_base::Reason;
 use railwright_base::quote::quote_for_shell;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -89,9 +90,11 @@ impl ResourceKind for LinkEcn {
         match decode_link_ecn_state(wish, answers) {
             Err(reason) => diff_uniform_ecn(wish, &Reading::Unknown(reason)),
             Ok(LinkEcnState::NoNetdev) => {
-                diff_absent_ecn(wish, format!("there is no netdev {netdev}"))
+                diff_absent_ecn(wish, format!("there is no netdev {netdev}").into())
             }
-            Ok(LinkEcnState::NoEcn(why)) => diff_absent_ecn(wish, format!("{netdev}: {why}")),
+            Ok(LinkEcnState::NoEcn(why)) => {
+                diff_absent_ecn(wish, format!("{netdev}: {why}").into())
+            }
             Ok(LinkEcnState::Files(files)) => diff_ecn_files(wish, &files, answers),
         }
     }
@@ -171,12 +174,12 @@ fn diff_uniform_ecn(wish: &DesiredResource, reading: &Reading) -> Assessment {
 }
 
 /// Nothing of it is there: it comes with the step that the resource names, or something is wrong.
-fn diff_absent_ecn(wish: &DesiredResource, reason: String) -> Assessment {
+fn diff_absent_ecn(wish: &DesiredResource, reason: Reason) -> Assessment {
     let mut assessment = diff_uniform_ecn(wish, &Reading::Absent);
     assessment.wait_or_refuse(
         wish,
         &["reload_systemd", "set_link_ecn", "write_file"],
-        || reason,
+        || reason.to_string(),
     );
     assessment
 }
@@ -263,7 +266,7 @@ fn build_link_ecn_unit(wish: &DesiredResource) -> PersistenceUnit {
 fn decode_link_ecn_state(
     wish: &DesiredResource,
     answers: &ReadResults,
-) -> Result<LinkEcnState, String> {
+) -> Result<LinkEcnState, Reason> {
     let (code, out) = answers.output(&build_link_ecn_read(wish))?;
     let mut lines = out.lines();
     match (code, lines.next()) {
@@ -279,7 +282,7 @@ fn decode_link_ecn_state(
         (0, None) => Ok(LinkEcnState::NoEcn(
             "its driver has no settings of ECN; the mlx5_core of DOCA and MLNX_OFED has",
         )),
-        _ => Err("the answer makes no sense".to_owned()),
+        _ => Err("the answer makes no sense".into()),
     }
 }
 

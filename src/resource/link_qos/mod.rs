@@ -15,6 +15,7 @@ use super::{
     ReadResults, Reading, ResourceKind,
 };
 use crate::body::read_text_field;
+use railwright_base::Reason;
 use serde_json::{Value, json};
 use settings::Settings;
 
@@ -103,16 +104,16 @@ impl ResourceKind for LinkQos {
             Ok(LinkQosState::Runs(running)) => diff_link_qos(wish, answers, &running),
             Ok(LinkQosState::NoNetdev) => wait_or_refuse(
                 wish,
-                format!("there is no netdev {}", extract_netdev_name(wish)),
+                format!("there is no netdev {}", extract_netdev_name(wish)).into(),
             ),
             Ok(LinkQosState::NoTool) => wait_or_refuse(
                 wish,
-                "the host has neither `dcb` (iproute2 5.11 or newer) nor `mlnx_qos`".to_owned(),
+                "the host has neither `dcb` (iproute2 5.11 or newer) nor `mlnx_qos`".into(),
             ),
             Ok(LinkQosState::NoDcb(reason))
                 if wish.body.get("optional") == Some(&Value::Bool(true)) =>
             {
-                same_everywhere(wish, Reading::NotApplicable(reason))
+                same_everywhere(wish, Reading::NotApplicable(reason.into()))
             }
             Ok(LinkQosState::NoDcb(reason)) => Assessment {
                 refusal: Some(format!(
@@ -197,9 +198,9 @@ pub fn decode_running_qos(answers: &ReadResults, netdev: &str) -> Fact<Settings>
         Err(why) => Fact::Unknown(why),
         Ok(LinkQosState::NoNetdev) => Fact::Absent,
         Ok(LinkQosState::NoTool) => {
-            Fact::Unknown("the host has neither `dcb` nor `mlnx_qos`".to_owned())
+            Fact::Unknown("the host has neither `dcb` nor `mlnx_qos`".into())
         }
-        Ok(LinkQosState::NoDcb(why)) => Fact::NotApplicable(why),
+        Ok(LinkQosState::NoDcb(why)) => Fact::NotApplicable(why.into()),
         Ok(LinkQosState::Runs(running)) => Fact::Is(running.settings),
     }
 }
@@ -207,7 +208,7 @@ pub fn decode_running_qos(answers: &ReadResults, netdev: &str) -> Fact<Settings>
 fn decode_link_qos_state(
     wish: &DesiredResource,
     answers: &ReadResults,
-) -> Result<LinkQosState, String> {
+) -> Result<LinkQosState, Reason> {
     found_on(
         extract_netdev_name(wish),
         &Settings::of(&wish.body),
@@ -219,7 +220,7 @@ fn found_on(
     netdev: &str,
     wanted: &Settings,
     answers: &ReadResults,
-) -> Result<LinkQosState, String> {
+) -> Result<LinkQosState, Reason> {
     let (code, out) = answers.output(&Read::LinkQos {
         netdev: netdev.to_owned(),
     })?;
@@ -265,7 +266,7 @@ fn found_on(
 
 /// `dcb` says `Attribute read: Operation not supported` for a device without DCB; anything else is
 /// not known to mean that.
-fn no_answer(netdev: &str, section: &Section<'_>) -> Result<LinkQosState, String> {
+fn no_answer(netdev: &str, section: &Section<'_>) -> Result<LinkQosState, Reason> {
     let said = section.text();
     if said.contains("Operation not supported") || said.contains("not supported") {
         return Ok(LinkQosState::NoDcb(format!(
@@ -275,7 +276,8 @@ fn no_answer(netdev: &str, section: &Section<'_>) -> Result<LinkQosState, String
     Err(format!(
         "dcb gave no answer: {}",
         railwright_base::text::one_line(&said, 120)
-    ))
+    )
+    .into())
 }
 
 fn same_everywhere(wish: &DesiredResource, found: Reading) -> Assessment {
@@ -292,7 +294,7 @@ fn same_everywhere(wish: &DesiredResource, found: Reading) -> Assessment {
     assessment
 }
 
-fn wait_or_refuse(wish: &DesiredResource, reason: String) -> Assessment {
+fn wait_or_refuse(wish: &DesiredResource, reason: Reason) -> Assessment {
     let mut assessment = same_everywhere(wish, Reading::Absent);
     assessment.wait_or_refuse(
         wish,
@@ -303,7 +305,7 @@ fn wait_or_refuse(wish: &DesiredResource, reason: String) -> Assessment {
             "set_pause",
             "write_file",
         ],
-        || reason,
+        || reason.to_string(),
     );
     assessment
 }
@@ -385,8 +387,8 @@ fn decode_persisted_qos(
     wanted: &Settings,
     keeper: &PersistenceUnit,
     tool: QosTool,
-    kept: &Result<PersistenceUnitFiles, String>,
-) -> Result<Settings, String> {
+    kept: &Result<PersistenceUnitFiles, Reason>,
+) -> Result<Settings, Reason> {
     let kept = kept.as_ref().map_err(Clone::clone)?;
     if keeper.says_so(kept) {
         return Ok(wanted.clone());
@@ -401,7 +403,7 @@ fn decode_persisted_qos(
 fn diff_qos_settings(
     wanted: &Settings,
     now: &Settings,
-    persisted: &Result<Settings, String>,
+    persisted: &Result<Settings, Reason>,
 ) -> std::collections::BTreeMap<String, Attribute> {
     let running = now.values();
     let mut all = std::collections::BTreeMap::new();
@@ -410,9 +412,9 @@ fn diff_qos_settings(
         let found = match running.get(name) {
             Some(found) => Reading::Is(found.clone()),
             None if no_pause => Reading::NotApplicable(
-                "the driver has no pause setting, or ethtool is not there".to_owned(),
+                "the driver has no pause setting, or ethtool is not there".into(),
             ),
-            None => Reading::Unknown("the program gave no answer that could be read".to_owned()),
+            None => Reading::Unknown("the program gave no answer that could be read".into()),
         };
         let disk = match persisted {
             Err(reason) => Reading::Unknown(reason.clone()),

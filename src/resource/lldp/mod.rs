@@ -7,6 +7,7 @@ pub mod script;
 use super::body::read_text_field;
 use super::sections;
 use super::{Read, ReadResults};
+use railwright_base::Reason;
 use railwright_base::text::one_line;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -47,9 +48,9 @@ pub enum Silence {
     /// lldpd is not on the host.
     Absent,
     /// lldpd did not answer: its words.
-    NoAnswer(String),
+    NoAnswer(Reason),
     /// The read itself did not come to its end, in words that fit after "unknown:".
-    Unread(String),
+    Unread(Reason),
 }
 
 /// Decodes the answer of a host.
@@ -80,7 +81,7 @@ pub fn parse_lldpctl_answer(out: &str) -> Result<Lldp, Silence> {
         }
     }
     match said {
-        None => Err(Silence::Unread("the answer has no end".to_owned())),
+        None => Err(Silence::Unread("the answer has no end".into())),
         Some((Some(127), _)) => Err(Silence::Absent),
         Some((code, text)) => {
             // A warning of lldpctl may stand before its answer.
@@ -88,7 +89,7 @@ pub fn parse_lldpctl_answer(out: &str) -> Result<Lldp, Silence> {
                 .find('{')
                 .filter(|_| code == Some(0))
                 .and_then(|at| serde_json::from_str::<Value>(&text[at..]).ok());
-            let json = json.ok_or_else(|| Silence::NoAnswer(one_line(&text, 160)))?;
+            let json = json.ok_or_else(|| Silence::NoAnswer(one_line(&text, 160).into()))?;
             lldp.neighbours = parse_lldpctl_neighbours(&json);
             Ok(lldp)
         }

@@ -85,7 +85,7 @@ fn nobody_is_not_the_same_as_no_answer() {
     assert!(
         matches!(said(down), Err(Silence::NoAnswer(words)) if words == "unable to connect to \
                                                                         socket /run/lldpd.socket: \
-                                                                        No such file or directory")
+                                                                        No such file or directory".into())
     );
     assert!(matches!(said("\n== netdev e\n"), Err(Silence::Unread(_))));
     let mut denied = ReadResults::default();
@@ -97,7 +97,7 @@ fn nobody_is_not_the_same_as_no_answer() {
         },
     );
     assert!(
-        matches!(decode_host_neighbours(&denied), Err(Silence::Unread(why)) if why.contains("line for sudoers: /usr/sbin/lldpctl -f json0"))
+        matches!(decode_host_neighbours(&denied), Err(Silence::Unread(why)) if why.as_words().contains("line for sudoers: /usr/sbin/lldpctl -f json0"))
     );
 }
 

@@ -4,6 +4,7 @@
 use crate::link::owner::{Handle, ManagedLinkView, Owner, owner_in};
 use crate::link::{netplan, network_manager, networkd};
 use crate::sections::Section;
+use railwright_base::Reason;
 
 /// What becomes of a netdev's configuration under its new name.
 #[derive(Debug, PartialEq, Eq)]
@@ -21,7 +22,7 @@ pub fn predict_rename_effect(
     old: &str,
     new: &str,
     sections: &[Section<'_>],
-) -> Result<RenameEffect, String> {
+) -> Result<RenameEffect, Reason> {
     let Owner::Managed(view) = owner_in(sections, old)? else {
         return Ok(RenameEffect::Nobody);
     };

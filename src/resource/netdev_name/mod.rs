@@ -92,7 +92,9 @@ impl ResourceKind for NetdevName {
             Ok((code, _)) => {
                 return build_uniform_diff(
                     wish,
-                    &Reading::Unknown(format!("the names could not be read (status {code})")),
+                    &Reading::Unknown(
+                        format!("the names could not be read (status {code})").into(),
+                    ),
                 );
             }
             Err(reason) => return build_uniform_diff(wish, &Reading::Unknown(reason)),

@@ -13,6 +13,7 @@ use crate::kubernetes_object::looks::read_object_list;
 use crate::kubernetes_object::ownership::FieldManager;
 use crate::kubernetes_object::request::KubernetesRead;
 use crate::{Action, Assessment, Attribute, Disruption, Plane, Read, ReadResults, Reading};
+use railwright_base::Reason;
 use railwright_base::nodeset;
 use railwright_base::text::{format_count, one_line};
 use serde_json::Value;
@@ -108,10 +109,13 @@ fn collect_missing_nodes(
     for (value, names) in by_value {
         let names = shorten_node_set(&nodeset::fold_node_set(&names));
         let wanted = Reading::is(asked.field.value(value));
-        let found = Reading::Unknown(format!(
-            "{}; once it has, the next apply sets it there",
-            describe_missing_nodes(&names)
-        ));
+        let found = Reading::Unknown(
+            format!(
+                "{}; once it has, the next apply sets it there",
+                describe_missing_nodes(&names)
+            )
+            .into(),
+        );
         attributes.insert(names, Attribute::in_plane(Plane::Persisted, wanted, found));
     }
     attributes
@@ -144,16 +148,16 @@ pub fn plan_node_field_undo(asked: &NodeFieldRequest, answers: &ReadResults) -> 
 fn decode_node_fields(
     field: &NodeField,
     answers: &ReadResults,
-) -> Result<BTreeMap<String, FieldNow>, String> {
+) -> Result<BTreeMap<String, FieldNow>, Reason> {
     let all = read_object_list(
         &Read::Kubernetes(KubernetesRead::NodeField(field.clone())),
         answers,
     )?;
     serde_json::from_value(Value::Object(all))
-        .map_err(|_| "the server's answer is no list of nodes".to_owned())
+        .map_err(|_| "the server's answer is no list of nodes".into())
 }
 
-fn build_unknown_nodes_diff(reason: String) -> Assessment {
+fn build_unknown_nodes_diff(reason: Reason) -> Assessment {
     let mut assessment = Assessment::default();
     assessment.attributes.insert(
         "nodes".to_owned(),

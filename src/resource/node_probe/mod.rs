@@ -217,7 +217,7 @@ impl<'a> NodeProbeFindings<'a> {
             },
             Ok((ABSENT, why)) => (&mut self.to_come, one_line(why, 300)),
             Ok((_, why)) => (&mut self.unknown, one_line(why, 300)),
-            Err(why) => (&mut self.unknown, why),
+            Err(why) => (&mut self.unknown, why.to_string()),
         };
         of.entry(why).or_default().push(node);
     }
@@ -233,7 +233,9 @@ impl<'a> NodeProbeFindings<'a> {
         unknown.extend(self.to_come);
         match (self.wrong.is_empty(), unknown.is_empty()) {
             (true, true) => Reading::is(goal),
-            (true, false) => Reading::Unknown(one_line(&format_names_by_problem(&unknown), 900)),
+            (true, false) => {
+                Reading::Unknown(one_line(&format_names_by_problem(&unknown), 900).into())
+            }
             (false, _) => {
                 let more = if unknown.is_empty() {
                     String::new()

@@ -113,7 +113,7 @@ fn what_nobody_can_say_is_unknown_and_why() {
     assert_eq!(
         (unknown, waits),
         (
-            Reading::Unknown("gpu[1-3]: no pod of it is there".to_owned()),
+            Reading::Unknown("gpu[1-3]: no pod of it is there".into()),
             1
         ),
         "the agent may come"
@@ -123,7 +123,7 @@ fn what_nobody_can_say_is_unknown_and_why() {
         panic!("{unknown:?}")
     };
     assert!(
-        why.contains("pods/exec") && waits == 0,
+        why.as_words().contains("pods/exec") && waits == 0,
         "no time brings a right: {why}"
     );
     let (unknown, waits) = told(
@@ -137,7 +137,7 @@ fn what_nobody_can_say_is_unknown_and_why() {
     assert_eq!(
         (unknown, waits),
         (
-            Reading::Unknown("gpu3: error dialing backend: \u{fffd}[2J".to_owned()),
+            Reading::Unknown("gpu3: error dialing backend: \u{fffd}[2J".into()),
             0
         )
     );
@@ -161,7 +161,7 @@ fn what_nobody_can_say_is_unknown_and_why() {
     ] {
         assert_eq!(
             told(devices(), &[two(), two(), strange]).0,
-            Reading::Unknown(format!("gpu3: {why}"))
+            Reading::Unknown(format!("gpu3: {why}").into())
         );
     }
 }
@@ -184,7 +184,7 @@ fn an_exit_status_may_say_something_of_the_node() {
     );
     assert_eq!(
         told(body, &[ran(2, "", "")]).0,
-        Reading::Unknown("a: `eadm ver` ended with exit status 2: it says nothing".to_owned())
+        Reading::Unknown("a: `eadm ver` ended with exit status 2: it says nothing".into())
     );
 }
 
@@ -221,7 +221,7 @@ fn lines_of_a_text_are_counted_by_how_they_begin() {
     );
     assert_eq!(
         not_said.0,
-        Reading::Unknown("a: what is expected of this node is not said".to_owned())
+        Reading::Unknown("a: what is expected of this node is not said".into())
     );
 }
 

@@ -3,6 +3,7 @@
 
 use crate::action::PackageManager;
 use crate::{Read, ReadResults};
+use railwright_base::Reason;
 use serde::{Deserialize, Serialize};
 
 /// How a package stands.
@@ -51,7 +52,11 @@ impl FoundPackage {
 
     /// The package by the answers, in this version where several are installed; the error fits
     /// after "unknown:".
-    pub fn of(name: &str, version: Option<&str>, answers: &ReadResults) -> Result<Self, String> {
+    pub fn of(
+        name: &str,
+        version: Option<&str>,
+        answers: &ReadResults,
+    ) -> Result<Self, UnknownPackage> {
         let (_, out) = answers.output(&Read::Packages {
             names: vec![name.to_owned()],
         })?;
@@ -64,16 +69,16 @@ impl FoundPackage {
                 ..of_dpkg(name, out)
             }),
             Some("dnf") => match named_otherwise(name, out) {
-                Some(other) => Err(format!(
+                Some(other) => Err(Reason::from(format!(
                     "{name} is not the name of a package, but of one called {other}: wish for that"
-                )),
+                )))?,
                 None => Ok(FoundPackage {
                     left,
                     ..of_rpm(name, version, out)
                 }),
             },
-            Some(_) => Err(NO_MANAGER.to_owned()),
-            None => Err("the packages were not answered".to_owned()),
+            Some(_) => Err(UnknownPackage::NoManager),
+            None => Err(Reason::from("the packages were not answered"))?,
         }
     }
 
@@ -94,8 +99,20 @@ impl FoundPackage {
     }
 }
 
-/// Said of a host that has neither apt nor dnf.
-pub const NO_MANAGER: &str = "neither apt nor dnf keeps the packages of this host";
+/// Why it is not known how a package stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UnknownPackage {
+    /// The host has neither apt nor dnf.
+    NoManager,
+    /// In words that fit after "unknown:".
+    Unread(Reason),
+}
+
+impl From<Reason> for UnknownPackage {
+    fn from(reason: Reason) -> Self {
+        UnknownPackage::Unread(reason)
+    }
+}
 
 /// Lines `dpkg <tab> abbreviation <tab> name <tab> version` of dpkg-query: the abbreviation's first
 /// letter is what is wanted (`h` is held), the second how it stands, the third whether it must be

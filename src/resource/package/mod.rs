@@ -19,7 +19,7 @@ use super::{
     Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading,
     ResourceKind,
 };
-use found::{FoundPackage, NO_MANAGER, PackageState};
+use found::{FoundPackage, PackageState, UnknownPackage};
 use serde_json::Value;
 
 /// The kind.
@@ -163,10 +163,20 @@ fn judge_absent(wish: &DesiredResource, found: &FoundPackage, assessment: &mut A
     });
 }
 
-fn set_unknown_state(reason: &str, assessment: &mut Assessment) {
-    let found = Reading::Unknown(reason.to_owned());
-    record_state(Reading::is("installed"), found, assessment);
-    assessment.refusal = (reason == NO_MANAGER).then(|| reason.to_owned());
+fn set_unknown_state(unknown: UnknownPackage, assessment: &mut Assessment) {
+    let reason = match unknown {
+        UnknownPackage::NoManager => {
+            let refusal = "neither apt nor dnf keeps the packages of this host";
+            assessment.refusal = Some(refusal.to_owned());
+            refusal.into()
+        }
+        UnknownPackage::Unread(reason) => reason,
+    };
+    record_state(
+        Reading::is("installed"),
+        Reading::Unknown(reason),
+        assessment,
+    );
 }
 
 impl ResourceKind for Package {
@@ -237,7 +247,7 @@ impl ResourceKind for Package {
             ..Assessment::default()
         };
         match FoundPackage::of(name, wish.text("version"), answers) {
-            Err(reason) => set_unknown_state(&reason, &mut assessment),
+            Err(unknown) => set_unknown_state(unknown, &mut assessment),
             Ok(found) => {
                 assessment.before = serde_json::to_value(&found).unwrap_or_default();
                 if wish.text("state") == Some("absent") {
@@ -268,8 +278,8 @@ impl ResourceKind for Package {
             answers,
         ) {
             Ok(now) => now,
-            Err(reason) => {
-                set_unknown_state(&reason, &mut assessment);
+            Err(unknown) => {
+                set_unknown_state(unknown, &mut assessment);
                 return assessment;
             }
         };

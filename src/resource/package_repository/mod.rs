@@ -195,16 +195,22 @@ impl<'a> DesiredRepository<'a> {
     }
 }
 
+/// What the host answers of the lists where it does not have the wish's package manager.
+const NO_MANAGER: &str = "no manager";
+
+fn has_no_manager(wanted: &DesiredRepository, answers: &ReadResults) -> bool {
+    matches!(answers.output(&wanted.lists()), Ok((0, out)) if out.trim() == NO_MANAGER)
+}
+
 fn lists_reading(wanted: &DesiredRepository, answers: &ReadResults) -> Reading {
     match answers.output(&wanted.lists()) {
         Ok((0, out)) if out.trim() == "fetched" => Reading::is("fetched"),
         Ok((0, out)) if out.trim() == "absent" => Reading::Absent,
-        Ok((0, out)) if out.trim() == "no manager" => Reading::Unknown(format!(
-            "{} is not on this host",
-            wanted_word(wanted.manager)
-        )),
+        Ok((0, out)) if out.trim() == NO_MANAGER => {
+            Reading::Unknown(format!("{} is not on this host", wanted_word(wanted.manager)).into())
+        }
         Ok((code, _)) => {
-            Reading::Unknown(format!("the package lists could not be read (exit {code})"))
+            Reading::Unknown(format!("the package lists could not be read (exit {code})").into())
         }
         Err(reason) => Reading::Unknown(reason),
     }
@@ -362,7 +368,7 @@ impl ResourceKind for PackageRepository {
         if lists != Reading::is("fetched") || !assessment.actions.is_empty() {
             assessment.actions.push(wanted.refresh());
         }
-        if matches!(&lists, Reading::Unknown(reason) if reason.ends_with("is not on this host")) {
+        if has_no_manager(&wanted, answers) {
             assessment.refusal = Some(format!(
                 "{} does not keep the packages of this host",
                 wanted_word(wanted.manager)

@@ -96,7 +96,7 @@ fn select_bridges(
     let facts = host::decode_host_facts(answers).map_err(Reading::Unknown)?;
     if !matches!(facts.virtualization.as_str(), "" | "none") {
         let reason = "a virtual machine needs ACS, and the switches are its host's".to_owned();
-        return Err(Reading::NotApplicable(reason));
+        return Err(Reading::NotApplicable(reason.into()));
     }
     let netdevs = parse_name_list(wish, "netdevs");
     match tree.lacks(&netdevs) {
@@ -118,7 +118,7 @@ pub(super) fn diff_acs(wish: &DesiredResource, answers: &ReadResults) -> Assessm
             let mut assessment = build_uniform_diff("acs", &wanted, &Reading::Absent);
             wait_or_refuse(
                 wish,
-                format!("there is {}", absent.as_str().unwrap_or_default()),
+                format!("there is {}", absent.as_str().unwrap_or_default()).into(),
                 &mut assessment,
             );
             return assessment;
@@ -129,7 +129,7 @@ pub(super) fn diff_acs(wish: &DesiredResource, answers: &ReadResults) -> Assessm
         Err(reason) => return build_uniform_diff("acs", &wanted, &Reading::Unknown(reason)),
         Ok(words) if words.is_empty() => {
             let reason = "no bridge above the GPUs and NICs has ACS".to_owned();
-            return build_uniform_diff("acs", &wanted, &Reading::NotApplicable(reason));
+            return build_uniform_diff("acs", &wanted, &Reading::NotApplicable(reason.into()));
         }
         Ok(words) => words,
     };

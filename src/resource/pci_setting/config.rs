@@ -5,6 +5,8 @@
 //! Numbers: the Linux kernel, `include/uapi/linux/pci_regs.h` (PCI_CAP_ID_EXP, PCI_EXP_DEVCTL,
 //! PCI_EXP_DEVCTL_READRQ, PCI_EXT_CAP_ID_ACS, PCI_ACS_CAP, PCI_ACS_CTRL and the bits of ACS).
 
+use railwright_base::Reason;
+
 /// The whole space of a PCI Express function.
 const SPACE_BYTES: usize = 4096;
 /// What anybody may read; the rest is root's (`pci_read_config` asks for CAP_SYS_ADMIN).
@@ -37,16 +39,15 @@ pub struct PciConfigSpace(Vec<u8>);
 impl PciConfigSpace {
     /// From the lines of `od -A x -t x1`, where a `*` stands for more lines like the one before.
     /// The error fits after "unknown:".
-    pub fn of_dump(lines: &[&str]) -> Result<Self, String> {
+    pub fn of_dump(lines: &[&str]) -> Result<Self, Reason> {
         let bytes = parse_dump(lines).filter(|bytes| bytes.len() >= OPEN_BYTES);
         let bytes = bytes.ok_or("its configuration space could not be read")?;
         match bytes.len() {
             OPEN_BYTES => Err(
-                "only root reads more than the first 64 bytes of its configuration space"
-                    .to_owned(),
+                "only root reads more than the first 64 bytes of its configuration space".into(),
             ),
             _ if bytes.iter().take(4).all(|byte| *byte == 0xff) => {
-                Err("the device does not answer".to_owned())
+                Err("the device does not answer".into())
             }
             _ => Ok(PciConfigSpace(bytes)),
         }
@@ -290,9 +291,14 @@ mod tests {
             told(&PciConfigSpace::dump(
                 &build_simulated_config_space(0, None)[..64]
             ))
+            .as_words()
             .contains("only root")
         );
-        assert!(told(&PciConfigSpace::dump(&[0xff; 256])).contains("does not answer"));
+        assert!(
+            told(&PciConfigSpace::dump(&[0xff; 256]))
+                .as_words()
+                .contains("does not answer")
+        );
         for text in [
             "",
             "000000 zz",

@@ -3,6 +3,7 @@
 use super::config::{PciConfigSpace, is_address};
 use crate::sections::{Section, parse_sections};
 use crate::{Read, ReadResults};
+use railwright_base::Reason;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How a wish names a PCI function.
@@ -72,14 +73,14 @@ pub enum FoundDevice {
         /// A virtual function of another one.
         is_virtual_function: bool,
         /// The maximum read request in bytes; none without PCI Express.
-        max_read_request: Result<Option<u32>, String>,
+        max_read_request: Result<Option<u32>, Reason>,
         /// What writing takes.
         means: Means,
     },
 }
 
 /// The function that a wish names; the error fits after "unknown:".
-pub fn read_pci_device(answers: &ReadResults, device: &str) -> Result<FoundDevice, String> {
+pub fn read_pci_device(answers: &ReadResults, device: &str) -> Result<FoundDevice, Reason> {
     let (code, out) = answers.output(&Read::PciDevice {
         device: device.to_owned(),
     })?;
@@ -104,7 +105,7 @@ pub fn read_pci_device(answers: &ReadResults, device: &str) -> Result<FoundDevic
     })
 }
 
-fn find_config_space(sections: &[Section<'_>], address: &str) -> Result<PciConfigSpace, String> {
+fn find_config_space(sections: &[Section<'_>], address: &str) -> Result<PciConfigSpace, Reason> {
     let section = sections
         .iter()
         .find(|section| section.word == "config" && section.rest == address);
@@ -119,7 +120,7 @@ fn find_config_space(sections: &[Section<'_>], address: &str) -> Result<PciConfi
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PciBridgeTree {
     /// The ACS control word of each bridge; none without the capability.
-    bridges: BTreeMap<String, Result<Option<u16>, String>>,
+    bridges: BTreeMap<String, Result<Option<u16>, Reason>>,
     /// The way from the root to each GPU of NVIDIA, and to each NIC: addresses, the device itself
     /// last.
     gpus: Vec<Vec<String>>,
@@ -133,10 +134,10 @@ pub struct PciBridgeTree {
 }
 
 /// The tree; the error fits after "unknown:".
-pub fn read_bridge_tree(answers: &ReadResults) -> Result<PciBridgeTree, String> {
+pub fn read_bridge_tree(answers: &ReadResults) -> Result<PciBridgeTree, Reason> {
     let (code, out) = answers.output(&Read::PciBridges)?;
     if code != 0 {
-        return Err(format!("the PCI devices could not be read (status {code})"));
+        return Err(format!("the PCI devices could not be read (status {code})").into());
     }
     let mut tree = PciBridgeTree {
         bridges: BTreeMap::new(),
@@ -207,12 +208,12 @@ impl PciBridgeTree {
 
     /// The ACS words of these bridges; those without the capability are left out. An error where
     /// one could not be read.
-    pub fn acs(&self, bridges: &BTreeSet<String>) -> Result<BTreeMap<String, u16>, String> {
+    pub fn acs(&self, bridges: &BTreeSet<String>) -> Result<BTreeMap<String, u16>, Reason> {
         let mut words = BTreeMap::new();
         for bridge in bridges {
             match self.bridges.get(bridge) {
                 Some(Ok(Some(word))) => drop(words.insert(bridge.clone(), *word)),
-                Some(Err(reason)) => return Err(format!("{bridge}: {reason}")),
+                Some(Err(reason)) => return Err(format!("{bridge}: {reason}").into()),
                 Some(Ok(None)) | None => {}
             }
         }

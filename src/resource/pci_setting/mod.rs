@@ -20,6 +20,7 @@ use super::{
 };
 use config::{READ_REQUEST_MASK, is_address, read_request_field};
 use found::{FoundDevice, Means, PciFunctionSelector};
+use railwright_base::Reason;
 use script::{PciRegister, PciWrite};
 use serde_json::{Value, json};
 
@@ -241,7 +242,7 @@ fn read_persisted_value(
     name: &str,
     wanted: &Reading,
     keeper: &PersistenceUnit,
-    kept: &Result<PersistenceUnitFiles, String>,
+    kept: &Result<PersistenceUnitFiles, Reason>,
 ) -> Reading {
     keeper.persisted(kept, wanted.clone(), |text| {
         let value = text
@@ -274,10 +275,10 @@ fn build_uniform_diff(name: &str, wanted: &Reading, found: &Reading) -> Assessme
 }
 
 /// What is not there comes with the step that the wish names, or something is wrong.
-fn wait_or_refuse(wish: &DesiredResource, reason: String, assessment: &mut Assessment) {
+fn wait_or_refuse(wish: &DesiredResource, reason: Reason, assessment: &mut Assessment) {
     assessment.actions = Vec::new();
     assessment.wait_or_refuse(wish, &["reload_systemd", "set_pci", "write_file"], || {
-        reason
+        reason.to_string()
     });
 }
 
@@ -317,7 +318,7 @@ fn refuse_if_unwritable(
     } else if !means.setpci {
         wait_or_refuse(
             wish,
-            "the host has no `setpci`: install pciutils".to_owned(),
+            "the host has no `setpci`: install pciutils".into(),
             assessment,
         );
     }
@@ -342,7 +343,9 @@ fn find_running_read_request(
         Err(reason) => return Err(Reading::Unknown(reason)),
         Ok(FoundDevice::Missing) => return Err(Reading::Absent),
         Ok(FoundDevice::NotPci) => {
-            return Err(Reading::NotApplicable(format!("{name} is on no PCI bus")));
+            return Err(Reading::NotApplicable(
+                format!("{name} is on no PCI bus").into(),
+            ));
         }
         Ok(FoundDevice::There {
             address,
@@ -354,16 +357,16 @@ fn find_running_read_request(
     // the kernel, drivers/pci/probe.c (pci_configure_mps): the field of a virtual function is
     // reserved
     if is_virtual_function {
-        return Err(Reading::NotApplicable(format!(
-            "{name} is a virtual function: its physical function decides"
-        )));
+        return Err(Reading::NotApplicable(
+            format!("{name} is a virtual function: its physical function decides").into(),
+        ));
     }
     let size = match size {
         Ok(Some(bytes)) => Reading::is(bytes),
         Ok(None) => {
-            return Err(Reading::NotApplicable(format!(
-                "{name} has no PCI Express capability"
-            )));
+            return Err(Reading::NotApplicable(
+                format!("{name} has no PCI Express capability").into(),
+            ));
         }
         Err(reason) => Reading::Unknown(reason),
     };
@@ -383,7 +386,7 @@ fn diff_read_request(wish: &DesiredResource, answers: &ReadResults) -> Assessmen
             let mut assessment = build_uniform_diff(NAME, &wanted, &reading);
             if reading == Reading::Absent {
                 let reason = format!("there is no {}", extract_device_name(wish));
-                wait_or_refuse(wish, reason, &mut assessment);
+                wait_or_refuse(wish, reason.into(), &mut assessment);
             }
             return assessment;
         }
@@ -420,7 +423,7 @@ fn build_kept_setting_diff(
     wanted: &Reading,
     running: &Reading,
     keeper: &PersistenceUnit,
-    kept: &Result<PersistenceUnitFiles, String>,
+    kept: &Result<PersistenceUnitFiles, Reason>,
 ) -> Assessment {
     let on_disk = read_persisted_value(name, wanted, keeper, kept);
     let attribute = Attribute::in_plane(Plane::Persisted, wanted.clone(), on_disk).and(

@@ -1,6 +1,7 @@
 //! Decodes what a host tells of the virtual functions of a NIC.
 
 use crate::{Read, ReadResults, sections};
+use railwright_base::Reason;
 
 /// Whether the virtual functions of a NIC have memory of the PCI bus.
 #[derive(Debug, PartialEq, Eq)]
@@ -21,7 +22,7 @@ pub enum VirtualFunctions {
 /// A BAR that got no place begins at 0. The kernel makes virtual functions only where each of their
 /// BARs has one (Source: Linux, drivers/pci/iov.c, `sriov_enable`: "not enough MMIO resources for
 /// SR-IOV").
-pub fn virtual_functions(netdev: &str, answers: &ReadResults) -> Result<VirtualFunctions, String> {
+pub fn virtual_functions(netdev: &str, answers: &ReadResults) -> Result<VirtualFunctions, Reason> {
     let (code, out) = answers.output(&Read::VirtualFunctions {
         netdev: netdev.to_owned(),
     })?;
@@ -31,7 +32,7 @@ pub fn virtual_functions(netdev: &str, answers: &ReadResults) -> Result<VirtualF
     let sections = sections::parse_sections(out);
     let (Some(functions), Some("end")) = (sections.first(), sections.last().map(|last| last.word))
     else {
-        return Err("the answer of the host is not complete".to_owned());
+        return Err("the answer of the host is not complete".into());
     };
     if functions
         .value("total")
@@ -49,7 +50,8 @@ pub fn virtual_functions(netdev: &str, answers: &ReadResults) -> Result<VirtualF
     if bars.is_empty() {
         return Err(format!(
             "the kernel does not tell where the memory of the virtual functions of {netdev} is"
-        ));
+        )
+        .into());
     }
     let mut used = bars
         .iter()

@@ -16,6 +16,7 @@ use super::{
     ResourceKind, host,
 };
 use found::{VirtualFunctions, virtual_functions};
+use railwright_base::Reason;
 use railwright_base::text::one_line;
 use serde_json::Value;
 
@@ -158,7 +159,7 @@ impl ResourceKind for PlatformFeature {
 
 /// The word of systemd-detect-virt for a machine that somebody else's setup program decides about.
 /// A container shows the machine below it.
-fn find_virtualization_type(answers: &ReadResults) -> Result<Option<String>, String> {
+fn find_virtualization_type(answers: &ReadResults) -> Result<Option<String>, Reason> {
     let facts = host::decode_host_facts(answers)?;
     Ok(Some(facts.virtualization).filter(|word| !["", "none"].contains(&word.as_str())))
 }
@@ -170,7 +171,7 @@ fn build_iommu_reading(answers: &ReadResults) -> Reading {
         Ok(iommu) => not_seen(answers, || match iommu {
             IommuState::NoTable => Reading::Absent,
             _ => Reading::Unknown(
-                "the kernel shows neither ACPI tables nor groups of an IOMMU".to_owned(),
+                "the kernel shows neither ACPI tables nor groups of an IOMMU".into(),
             ),
         }),
     }
@@ -180,10 +181,13 @@ fn build_vf_space_reading(wish: &DesiredResource, answers: &ReadResults) -> Read
     let netdev = wish.text("netdev").unwrap_or_default();
     match virtual_functions(netdev, answers) {
         Err(reason) => Reading::Unknown(reason),
-        Ok(VirtualFunctions::NoNetdev) => Reading::Unknown(format!("there is no netdev {netdev}")),
-        Ok(VirtualFunctions::None) => Reading::NotApplicable(format!(
-            "{netdev} offers no virtual functions: the firmware of the NIC comes first"
-        )),
+        Ok(VirtualFunctions::NoNetdev) => {
+            Reading::Unknown(format!("there is no netdev {netdev}").into())
+        }
+        Ok(VirtualFunctions::None) => Reading::NotApplicable(
+            format!("{netdev} offers no virtual functions: the firmware of the NIC comes first")
+                .into(),
+        ),
         Ok(VirtualFunctions::Room) => Reading::is(true),
         Ok(VirtualFunctions::NoRoom) => not_seen(answers, || Reading::Absent),
     }
@@ -193,10 +197,13 @@ fn build_vf_space_reading(wish: &DesiredResource, answers: &ReadResults) -> Read
 fn not_seen(answers: &ReadResults, on_bare_metal: impl FnOnce() -> Reading) -> Reading {
     match find_virtualization_type(answers) {
         Err(reason) => Reading::Unknown(reason),
-        Ok(Some(word)) => Reading::NotApplicable(format!(
-            "the host of this guest decides it (systemd-detect-virt says {})",
-            one_line(&word, 40)
-        )),
+        Ok(Some(word)) => Reading::NotApplicable(
+            format!(
+                "the host of this guest decides it (systemd-detect-virt says {})",
+                one_line(&word, 40)
+            )
+            .into(),
+        ),
         Ok(None) => on_bare_metal(),
     }
 }

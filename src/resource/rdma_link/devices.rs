@@ -4,6 +4,7 @@
 
 use crate::sections::{self, SHELL};
 use crate::{Read, ReadResults};
+use railwright_base::Reason;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -80,11 +81,11 @@ exit 0
 }
 
 /// Every RDMA device; none where the host has no RDMA at all.
-pub fn rdma_devices(answers: &ReadResults) -> Result<Vec<RdmaDevice>, String> {
+pub fn rdma_devices(answers: &ReadResults) -> Result<Vec<RdmaDevice>, Reason> {
     match answers.output(&Read::RdmaLinks)? {
         (0, out) => Ok(parse_rdma_devices(out)),
         (1, _) => Ok(Vec::new()),
-        (code, _) => Err(format!("the read of RDMA devices ended with status {code}")),
+        (code, _) => Err(format!("the read of RDMA devices ended with status {code}").into()),
     }
 }
 

@@ -5,6 +5,7 @@
 pub mod devices;
 
 pub use devices::{GidTableEntry, RdmaDevice, RdmaPort, device_on, rdma_devices};
+use railwright_base::Reason;
 
 use super::fields::Fields;
 use super::keeper::{PersistenceUnit, PersistenceUnitFiles, Trigger};
@@ -146,7 +147,7 @@ fn build_soft_roce_unit(wish: &DesiredResource) -> PersistenceUnit {
     )
 }
 
-fn build_presence_reading(device: &Result<Option<&RdmaDevice>, String>) -> Reading {
+fn build_presence_reading(device: &Result<Option<&RdmaDevice>, Reason>) -> Reading {
     match device {
         Ok(Some(_)) => Reading::is("present"),
         Ok(None) => Reading::Absent,
@@ -157,7 +158,7 @@ fn build_presence_reading(device: &Result<Option<&RdmaDevice>, String>) -> Readi
 fn assess_soft(
     wish: &DesiredResource,
     answers: &ReadResults,
-    device: &Result<Option<&RdmaDevice>, String>,
+    device: &Result<Option<&RdmaDevice>, Reason>,
     assessment: &mut Assessment,
 ) {
     let keeper = build_soft_roce_unit(wish);

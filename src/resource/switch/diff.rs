@@ -10,6 +10,7 @@ use super::{SwitchRead, SwitchSystem};
 use crate::{
     Action, Assessment, Attribute, DesiredResource, Disruption, Plane, Read, ReadResults, Reading,
 };
+use railwright_base::Reason;
 use railwright_base::nodeset;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -23,27 +24,29 @@ const SAVE: &str = "save_switch";
 
 /// Both configurations of a switch, which all its desired resources share.
 pub struct SwitchConfigurations {
-    running: Result<Arc<Box<dyn SwitchConfiguration>>, String>,
+    running: Result<Arc<Box<dyn SwitchConfiguration>>, Reason>,
     saved: Saved,
 }
 
 /// The configuration that is saved; nothing where nothing that makes sense is.
-type Saved = Result<Arc<Option<Arc<Box<dyn SwitchConfiguration>>>>, String>;
+type Saved = Result<Arc<Option<Arc<Box<dyn SwitchConfiguration>>>>, Reason>;
 
 /// The configuration that runs; the error fits after "unknown:".
 pub fn decode_running_configuration(
     system: SwitchSystem,
     answers: &ReadResults,
-) -> Result<Arc<Box<dyn SwitchConfiguration>>, String> {
+) -> Result<Arc<Box<dyn SwitchConfiguration>>, Reason> {
     answers.decoded(
         &Read::Switch {
             system,
             of: SwitchRead::Running,
         },
         |code, out| match code {
-            0 => system.configuration(out).map_err(|error| error.to_string()),
-            69 => Err(system.is_not_there()),
-            code => Err(format!("{} ended with status {code}", system.asked())),
+            0 => system
+                .configuration(out)
+                .map_err(|error| error.to_string().into()),
+            69 => Err(system.is_not_there().into()),
+            code => Err(format!("{} ended with status {code}", system.asked()).into()),
         },
     )
 }
@@ -63,10 +66,10 @@ fn decode_saved_configuration(system: SwitchSystem, answers: &ReadResults) -> Sa
             0 if running == Ok((0, out)) => decode_running_configuration(system, answers).map(Some),
             0 => match system.configuration(out) {
                 Ok(saved) => Ok(Some(Arc::new(saved))),
-                Err(error) => Err(error.to_string()),
+                Err(error) => Err(error.to_string().into()),
             },
             1 => Ok(None),
-            code => Err(format!("reading it ended with status {code}")),
+            code => Err(format!("reading it ended with status {code}").into()),
         },
     )
 }

@@ -72,7 +72,7 @@ mod tests {
         let refused = heard_by(&said("% LLDP is not enabled"));
         assert_eq!(
             refused,
-            Err(Silence::NoAnswer("% LLDP is not enabled".to_owned()))
+            Err(Silence::NoAnswer("% LLDP is not enabled".into()))
         );
         assert!(
             read.script()

@@ -11,6 +11,7 @@ use super::test_support::wish;
 use crate::test_support::answered;
 use crate::{Action, Assessment, DesiredResource, Disruption, ReadResults, ResourceKind};
 use proptest::prelude::*;
+use railwright_base::Reason;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -394,7 +395,7 @@ fn a_configuration_is_read_once_for_all_wishes() {
     let answers = answers(&SwitchQos, &wish, &config, Some(&config));
     let read = &SwitchQos.reads(&wish)[0];
     let first = answers
-        .decoded(read, |_, out| Ok::<_, String>(out.len()))
+        .decoded(read, |_, out| Ok::<_, Reason>(out.len()))
         .unwrap();
     let again: Arc<usize> = answers
         .decoded(read, |_, _| panic!("decoded again"))

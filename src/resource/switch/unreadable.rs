@@ -26,7 +26,7 @@ const SHOWN: usize = 80;
 
 /// Nobody knows: what it is of, and what stands there.
 pub fn build_unreadable_fact<T>(what: impl Display, raw: &str) -> Fact<T> {
-    Fact::Unknown(format!("{what} makes no sense: `{}`", one_line(raw, SHOWN)))
+    Fact::Unknown(format!("{what} makes no sense: `{}`", one_line(raw, SHOWN)).into())
 }
 
 /// A whole number in digits alone, within its bounds.
@@ -74,7 +74,7 @@ mod tests {
         let why = |raw: &str| {
             parse_bounded_number("`mtu`", Some(raw), MTUS)
                 .why_unknown()
-                .map(str::to_owned)
+                .map(ToString::to_string)
         };
         assert_eq!(
             parse_bounded_number("`mtu`", Some("9216"), MTUS),

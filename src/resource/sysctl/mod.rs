@@ -13,6 +13,7 @@ use super::{
     Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading,
     ResourceKind, rights,
 };
+use railwright_base::Reason;
 use serde_json::{Value, json};
 use settings::{SettingFiles, key_name, key_path, normal_value};
 
@@ -44,7 +45,7 @@ struct Values {
 }
 
 impl Values {
-    fn unknown(reason: String) -> Self {
+    fn unknown(reason: Reason) -> Self {
         Values {
             running: Reading::Unknown(reason.clone()),
             persisted: Reading::Unknown(reason),
@@ -60,7 +61,7 @@ fn decode_sysctl_values(key: &str, answers: &ReadResults) -> Values {
     let out = match answers.output(&key_read) {
         Ok((0, out)) => out,
         Ok((code, _)) => {
-            return Values::unknown(format!("the settings could not be read (exit {code})"));
+            return Values::unknown(format!("the settings could not be read (exit {code})").into());
         }
         Err(reason) => return Values::unknown(reason),
     };
@@ -69,9 +70,9 @@ fn decode_sysctl_values(key: &str, answers: &ReadResults) -> Values {
         Some(value) => Reading::is(normal_value(value)),
         None if first == "none" => Reading::Absent,
         None if first.starts_with("denied\t") => {
-            Reading::Unknown(rights::describe_denied_access(&first["denied\t".len()..]))
+            Reading::Unknown(rights::describe_denied_access(&first["denied\t".len()..]).into())
         }
-        None => Reading::Unknown("the setting cannot be read".to_owned()),
+        None => Reading::Unknown("the setting cannot be read".into()),
     };
     let files = SettingFiles::decode(out);
     let persisted = files

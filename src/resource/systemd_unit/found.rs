@@ -3,6 +3,7 @@
 use crate::{Read, ReadResults, Reading};
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
+use railwright_base::Reason;
 use std::collections::BTreeMap;
 
 /// How a unit stands.
@@ -13,15 +14,13 @@ pub struct FoundUnit {
 
 impl FoundUnit {
     /// The unit by the answers; the error fits after "unknown:".
-    pub fn of(name: &str, answers: &ReadResults) -> Result<Self, String> {
+    pub fn of(name: &str, answers: &ReadResults) -> Result<Self, Reason> {
         match answers.output(&Read::Unit {
             name: name.to_owned(),
         })? {
-            (0, out) => {
-                Self::decode(out).ok_or_else(|| "systemd's answer makes no sense".to_owned())
-            }
-            (69, _) => Err("systemd does not run on this host".to_owned()),
-            (code, _) => Err(format!("systemctl ended with status {code}")),
+            (0, out) => Self::decode(out).ok_or_else(|| "systemd's answer makes no sense".into()),
+            (69, _) => Err("systemd does not run on this host".into()),
+            (code, _) => Err(format!("systemctl ended with status {code}").into()),
         }
     }
 
@@ -68,13 +67,16 @@ impl FoundUnit {
             // no unit file of its own, or one without [Install]: something else decides when it
             // starts
             word @ ("static" | "generated" | "transient" | "indirect") => Reading::NotApplicable(
-                format!("the unit is {word}; it cannot be enabled by itself"),
+                format!("the unit is {word}; it cannot be enabled by itself").into(),
             ),
             "" => Reading::Absent,
-            other => Reading::Unknown(format!(
-                "its state is `{}`",
-                railwright_base::text::one_line(other, 40)
-            )),
+            other => Reading::Unknown(
+                format!(
+                    "its state is `{}`",
+                    railwright_base::text::one_line(other, 40)
+                )
+                .into(),
+            ),
         }
     }
 
@@ -122,7 +124,7 @@ impl FoundUnit {
 pub fn decode_modification_times(
     paths: &[String],
     answers: &ReadResults,
-) -> Result<BTreeMap<String, i64>, String> {
+) -> Result<BTreeMap<String, i64>, Reason> {
     let (_, out) = answers.output(&Read::Modified {
         paths: paths.to_vec(),
     })?;

@@ -19,6 +19,7 @@ use super::{
     ReadResults, Reading, ResourceKind,
 };
 use found::{FoundUnit, decode_modification_times};
+use railwright_base::Reason;
 use serde_json::{Map, Value, json};
 
 /// The kind.
@@ -88,7 +89,7 @@ fn new_unit_action(wish: &DesiredResource, verb: UnitVerb) -> Action {
 }
 
 /// The state of the unit as far as undoing needs it.
-fn build_unit_snapshot(unit: &Result<FoundUnit, String>) -> Value {
+fn build_unit_snapshot(unit: &Result<FoundUnit, Reason>) -> Value {
     match unit {
         Ok(unit) => json!({
             "there": !unit.is_missing(),
@@ -103,8 +104,8 @@ fn build_unit_snapshot(unit: &Result<FoundUnit, String>) -> Value {
 /// What is judged of the unit itself, beside its files.
 struct UnitComparison<'a> {
     wish: &'a DesiredResource,
-    unit: Result<FoundUnit, String>,
-    newer: Result<Vec<String>, String>,
+    unit: Result<FoundUnit, Reason>,
+    newer: Result<Vec<String>, Reason>,
 }
 
 impl<'a> UnitComparison<'a> {
@@ -152,7 +153,7 @@ impl<'a> UnitComparison<'a> {
             insert_flag(assessment, "active", Plane::Running, active, found);
         }
         let loaded = self.reading(|unit| match unit.is_missing() {
-            true => Reading::NotApplicable("systemd does not know the unit yet".to_owned()),
+            true => Reading::NotApplicable("systemd does not know the unit yet".into()),
             false => Reading::is(!unit.is_stale()),
         });
         insert_flag(assessment, "loaded", Plane::Running, true, loaded);

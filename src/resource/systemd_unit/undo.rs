@@ -9,6 +9,7 @@ use crate::file::found::FileState;
 use crate::{
     Action, Assessment, Attribute, DesiredResource, Disruption, Plane, ReadResults, Reading,
 };
+use railwright_base::Reason;
 use serde_json::Value;
 
 /// What is to be done for that, and what cannot be.
@@ -130,7 +131,7 @@ fn order_undo(
 fn undo_unit(
     wish: &DesiredResource,
     earlier: &Value,
-    unit: &Result<FoundUnit, String>,
+    unit: &Result<FoundUnit, Reason>,
     assessment: &mut Assessment,
 ) {
     let Ok(unit) = unit else {

@@ -8,6 +8,7 @@ use crate::link::{Owner, link_state};
 use crate::{
     Action, Assessment, Attribute, DesiredResource, Disruption, Plane, ReadResults, Reading,
 };
+use railwright_base::Reason;
 use railwright_base::quote::quote_for_shell;
 use serde_json::Value;
 
@@ -36,13 +37,13 @@ type BootFile = (String, &'static str, String);
 
 /// The files of ours that make it at boot, with their modes: systemd.netdev(5) and
 /// systemd.network(5), netplan(5), interfaces(5). A reason where the manager takes none.
-fn render_vlan_boot_files(body: &VlanBody, on_disk: &OnDisk) -> Result<Vec<BootFile>, String> {
+fn render_vlan_boot_files(body: &VlanBody, on_disk: &OnDisk) -> Result<Vec<BootFile>, Reason> {
     match on_disk.manager {
         Some(NetworkManagerKind::Networkd) => render_networkd_files(body, on_disk),
         Some(NetworkManagerKind::Netplan) => {
             let VlanBody { netdev, id, .. } = body;
             let Some(link) = &on_disk.netplan_id else {
-                return Err(by_hand(body));
+                return Err(by_hand(body).into());
             };
             let (name, link) = (Value::from(netdev.as_str()), Value::from(link.as_str()));
             let text = format!(
@@ -51,11 +52,11 @@ fn render_vlan_boot_files(body: &VlanBody, on_disk: &OnDisk) -> Result<Vec<BootF
             Ok(vec![(netplan_file(netdev), "0600", text)])
         }
         Some(NetworkManagerKind::Ifupdown) => render_interfaces_file(body, on_disk),
-        Some(NetworkManagerKind::NetworkManager) | None => Err(by_hand(body)),
+        Some(NetworkManagerKind::NetworkManager) | None => Err(by_hand(body).into()),
     }
 }
 
-fn render_networkd_files(body: &VlanBody, on_disk: &OnDisk) -> Result<Vec<BootFile>, String> {
+fn render_networkd_files(body: &VlanBody, on_disk: &OnDisk) -> Result<Vec<BootFile>, Reason> {
     let VlanBody { netdev, parent, id } = body;
     if let Owner::Managed(view) = &on_disk.below
         && let Handle::Networkd {
@@ -63,12 +64,13 @@ fn render_networkd_files(body: &VlanBody, on_disk: &OnDisk) -> Result<Vec<BootFi
             ..
         } = &view.handle
     {
-        return Err(reason.clone());
+        return Err(reason.clone().into());
     }
     let Some(file) = &on_disk.network_file else {
         return Err(format!(
             "systemd-networkd applies no file to {parent} that the VLAN could be added to"
-        ));
+        )
+        .into());
     };
     let made = format!("{HEAD}[NetDev]\nName={netdev}\nKind=vlan\n[VLAN]\nId={id}\n");
     let added = format!("{HEAD}[Network]\nVLAN={netdev}\n");
@@ -78,18 +80,18 @@ fn render_networkd_files(body: &VlanBody, on_disk: &OnDisk) -> Result<Vec<BootFi
     ])
 }
 
-fn render_interfaces_file(body: &VlanBody, on_disk: &OnDisk) -> Result<Vec<BootFile>, String> {
+fn render_interfaces_file(body: &VlanBody, on_disk: &OnDisk) -> Result<Vec<BootFile>, Reason> {
     let VlanBody { netdev, parent, id } = body;
     let Owner::Managed(view) = &on_disk.below else {
-        return Err(by_hand(body));
+        return Err(by_hand(body).into());
     };
     let Handle::Ifupdown(stanzas) = &view.handle else {
-        return Err(by_hand(body));
+        return Err(by_hand(body).into());
     };
     if !stanzas.reads_folder {
         let missing = "/etc/network/interfaces does not read /etc/network/interfaces.d; add the \
                        line `source /etc/network/interfaces.d/*`";
-        return Err(missing.to_owned());
+        return Err(missing.to_owned().into());
     }
     let (n, p) = (quote_for_shell(netdev), quote_for_shell(parent));
     let text = format!(
@@ -139,7 +141,7 @@ pub(super) fn plan_vlan_creation(
     disk: bool,
     now: bool,
     on_disk: &OnDisk,
-) -> Result<Made, String> {
+) -> Result<Made, Reason> {
     let mut actions = Vec::new();
     let mut reload = None;
     if disk {

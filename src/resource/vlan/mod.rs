@@ -14,6 +14,7 @@ use super::{
 };
 use crate::body::read_text_field;
 use crate::link::Owner;
+use railwright_base::Reason;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -131,7 +132,7 @@ impl ResourceKind for Vlan {
 fn decode_vlan_state(
     body: &VlanBody,
     answers: &ReadResults,
-) -> Result<(Option<RunningLinkLayers>, OnDisk), String> {
+) -> Result<(Option<RunningLinkLayers>, OnDisk), Reason> {
     let running = layers::decode_running_layers(answers, &body.netdev)?;
     Ok((
         running,
@@ -144,7 +145,7 @@ fn decode_vlan_state(
     ))
 }
 
-fn build_unknown_vlan_diff(body: &VlanBody, reason: String) -> Assessment {
+fn build_unknown_vlan_diff(body: &VlanBody, reason: Reason) -> Assessment {
     layers::diff_layer_settings(&body.wanted(), |_, _| Reading::Unknown(reason.clone()))
 }
 
@@ -159,7 +160,7 @@ fn diff_vlan(
         let value = match (plane, running) {
             (Plane::Persisted, _) => on_disk.settings.get(word),
             (_, Some(running)) if !running.is_told => {
-                return Reading::Unknown("`ip -d` gave no details of it".to_owned());
+                return Reading::Unknown("`ip -d` gave no details of it".into());
             }
             (_, Some(running)) => running.settings.get(word),
             (_, None) => None,
@@ -215,7 +216,7 @@ fn plan_vlan_fix(
                 )
             });
         }
-        Err(reason) => return assessment.refusal = Some(reason),
+        Err(reason) => return assessment.refusal = Some(reason.to_string()),
     }
     let waits = wish
         .after
@@ -227,7 +228,7 @@ fn plan_vlan_fix(
         return;
     }
     match change::plan_vlan_creation(body, disk, now, on_disk) {
-        Err(reason) => assessment.refusal = Some(reason),
+        Err(reason) => assessment.refusal = Some(reason.to_string()),
         Ok((actions, reload)) => {
             assessment.actions = actions;
             change::record_vlan_disruption(body, reload, answers, assessment);

@@ -19,7 +19,7 @@ pub fn diagnose_api_error(error: &TransportError) -> Option<Diagnostic> {
             refused_certificate(error.new_diagnostic("RW0418"), address, pin)
         }
         TransportError::LoginRefused { user, reason, .. } => {
-            refused_login(error.new_diagnostic("RW0419"), user, reason)
+            refused_login(error.new_diagnostic("RW0419"), user, reason.as_words())
         }
         TransportError::NoApi { address, api, .. } => error
             .new_diagnostic("RW0420")

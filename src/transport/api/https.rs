@@ -12,10 +12,10 @@ use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
-use railwright_base::Redaction;
 use railwright_base::mutex::lock_ignoring_poison;
 use railwright_base::redaction::ROOM_BYTES;
 use railwright_base::text::one_line;
+use railwright_base::{Reason, Redaction};
 use railwright_resource::file::base64;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
@@ -84,7 +84,7 @@ pub(super) enum SwitchApiFailure {
 
 fn new_local_error(switch: &str, reason: &str) -> TransportError {
     TransportError::Local {
-        reason: format!("{switch}: {reason}"),
+        reason: format!("{switch}: {reason}").into(),
     }
 }
 
@@ -126,7 +126,7 @@ impl SwitchApiServer {
     }
 
     /// Why it cannot be reached.
-    pub fn unreachable(&self, reason: String) -> TransportError {
+    pub fn unreachable(&self, reason: Reason) -> TransportError {
         TransportError::Unreachable {
             host: self.switch.clone(),
             address: self.address.clone(),
@@ -140,7 +140,7 @@ impl SwitchApiServer {
             switch: self.switch.clone(),
             address: self.address.clone(),
             api,
-            reason: reason.to_owned(),
+            reason: reason.to_owned().into(),
         }
     }
 
@@ -149,26 +149,27 @@ impl SwitchApiServer {
         match tokio::time::timeout(self.timeout, self.meet(api)).await {
             Ok(session) => session,
             Err(_) => {
-                Err(self.unreachable(format!("no answer within {} s", self.timeout.as_secs())))
+                Err(self
+                    .unreachable(format!("no answer within {} s", self.timeout.as_secs()).into()))
             }
         }
     }
 
     async fn meet(&self, api: &'static str) -> Result<HttpsSession, TransportError> {
         let name = ServerName::try_from(self.to.clone())
-            .map_err(|_| self.unreachable("its address is no name of a host".to_owned()))?;
+            .map_err(|_| self.unreachable("its address is no name of a host".into()))?;
         let socket = TcpStream::connect((self.to.as_str(), self.port))
             .await
             .map_err(|error| match error.kind() {
                 ErrorKind::ConnectionRefused => {
                     self.new_missing_api_error(api, "nobody listens there")
                 }
-                _ => self.unreachable(one_line(&error.to_string(), 200)),
+                _ => self.unreachable(one_line(&error.to_string(), 200).into()),
             })?;
         // A small exchange waits for nothing.
         socket
             .set_nodelay(true)
-            .map_err(|error| self.unreachable(error.to_string()))?;
+            .map_err(|error| self.unreachable(error.to_string().into()))?;
         let stream = TlsConnector::from(self.tls.clone())
             .connect(name, socket)
             .await
@@ -181,14 +182,13 @@ impl SwitchApiServer {
                     (None, Some(rustls::Error::InvalidMessage(_))) => {
                         self.new_missing_api_error(api, "what answers there does not speak TLS")
                     }
-                    (None, _) => {
-                        self.unreachable(format!("TLS: {}", one_line(&error.to_string(), 200)))
-                    }
+                    (None, _) => self
+                        .unreachable(format!("TLS: {}", one_line(&error.to_string(), 200)).into()),
                 }
             })?;
         let (sender, connection) = http1::handshake(TokioIo::new(stream))
             .await
-            .map_err(|error| self.unreachable(one_line(&error.to_string(), 200)))?;
+            .map_err(|error| self.unreachable(one_line(&error.to_string(), 200).into()))?;
         // It ends with the sender.
         tokio::spawn(async move {
             let _ = connection.await;
@@ -218,11 +218,11 @@ impl SwitchApiServer {
         path: &str,
         body: String,
     ) -> Result<SwitchApiReply, SwitchApiFailure> {
-        let request = self
-            .request(method, path, body)
-            .map_err(|error| SwitchApiFailure::NotTaken(self.unreachable(error.to_string())))?;
+        let request = self.request(method, path, body).map_err(|error| {
+            SwitchApiFailure::NotTaken(self.unreachable(error.to_string().into()))
+        })?;
         session.0.ready().await.map_err(|error| {
-            SwitchApiFailure::NotTaken(self.unreachable(describe_http_error(&error)))
+            SwitchApiFailure::NotTaken(self.unreachable(describe_http_error(&error).into()))
         })?;
         let response =
             session
@@ -230,9 +230,9 @@ impl SwitchApiServer {
                 .send_request(request)
                 .await
                 .map_err(|error| match error.is_canceled() {
-                    true => {
-                        SwitchApiFailure::NotTaken(self.unreachable(describe_http_error(&error)))
-                    }
+                    true => SwitchApiFailure::NotTaken(
+                        self.unreachable(describe_http_error(&error).into()),
+                    ),
                     false => SwitchApiFailure::Lost(describe_http_error(&error)),
                 })?;
         let status = response.status().as_u16();
@@ -292,7 +292,7 @@ impl SwitchApiClient {
             401 | 403 => Err(SwitchApiFailure::NotTaken(TransportError::LoginRefused {
                 switch: self.server.switch.clone(),
                 user: self.server.user.clone(),
-                reason: reply.said(),
+                reason: reply.said().into(),
             })),
             // Of a server before the API, which gave up waiting for it.
             502 | 504 => Err(SwitchApiFailure::Lost(format!(
@@ -311,7 +311,7 @@ impl SwitchApiClient {
     }
 
     /// That there is no such API.
-    pub fn none_here(&self, reason: String) -> TransportError {
+    pub fn none_here(&self, reason: Reason) -> TransportError {
         let (switch, address) = (self.server.switch.clone(), self.server.address.clone());
         TransportError::NoApi {
             switch,

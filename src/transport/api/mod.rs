@@ -15,7 +15,7 @@ pub use diagnose::diagnose_api_error;
 pub use pin::CertificatePin;
 
 use super::{HostLink, TransportError};
-use railwright_base::secret;
+use railwright_base::secret::{self, UnknownSecret};
 use railwright_knowledge::spec::model::ApiKind;
 use std::fmt;
 use std::sync::Arc;
@@ -51,7 +51,7 @@ impl Password {
     }
 
     /// Filled in; the name of the secret that is missing as the error.
-    pub fn filled(&self, find: impl Fn(&str) -> Option<String>) -> Result<Self, String> {
+    pub fn filled(&self, find: impl Fn(&str) -> Option<String>) -> Result<Self, UnknownSecret> {
         secret::fill_secrets(&self.0, find).map(Password)
     }
 }

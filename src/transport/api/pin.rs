@@ -176,7 +176,7 @@ fn load_certificate_pins(
 
 fn new_unusable_pin_error(switch: &str, file: &Path, why: &str) -> TransportError {
     TransportError::Local {
-        reason: format!("{switch}: the certificate {} {why}", file.display()),
+        reason: format!("{switch}: the certificate {} {why}", file.display()).into(),
     }
 }
 

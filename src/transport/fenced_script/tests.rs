@@ -204,7 +204,7 @@ fn only_where_nothing_is_in_its_place_is_there_no_record() {
         host.sh(&format!("cd '{}' && rm -r aside", host.state().display()));
     }
     let unknown = RecordReading::parse(ExecutionOutcome::Unknown {
-        reason: "gone".to_owned(),
+        reason: "gone".into(),
     });
     assert_eq!(
         unknown,

@@ -8,6 +8,7 @@ use super::kinds::{ApiResource, NotKnown};
 use super::server::{KubernetesReply, KubernetesRequest, WriteRequestOutcome};
 use super::{KubernetesLink, NOT_HERE, performed_from_exit};
 use crate::{ExecutionOutcome, TransportError};
+use railwright_base::Reason;
 use railwright_base::text::one_line;
 use railwright_resource::kubernetes_object::request::{MOVED, ObjectName};
 use railwright_resource::{Action, AnswerStatus};
@@ -45,8 +46,8 @@ pub(super) struct Doubt {
 
 impl Doubt {
     /// Of a try whose outcome is not known.
-    pub fn add(&mut self, reason: String, may_come: bool) {
-        self.reason = Some(reason);
+    pub fn add(&mut self, reason: Reason, may_come: bool) {
+        self.reason = Some(reason.to_string());
         self.may_come |= may_come;
     }
 
@@ -224,7 +225,7 @@ impl KubernetesLink {
                     may_come,
                     again_after,
                 } => {
-                    doubt.add(reason, may_come);
+                    doubt.add(reason.into(), may_come);
                     clock::sleep_for(again_after).await;
                 }
             }
@@ -241,7 +242,7 @@ pub(super) fn format_error_line(sentence: &str) -> String {
 /// Nobody knows whether it was done.
 pub(super) fn stop_with_unknown_outcome(reason: &str) -> KubernetesActionStop {
     KubernetesActionStop::Ended(ExecutionOutcome::Unknown {
-        reason: one_line(reason, 300),
+        reason: one_line(reason, 300).into(),
     })
 }
 

@@ -6,11 +6,13 @@ use super::kubeconfig;
 use super::proxy;
 use crate::ClusterAccess;
 use kube::config::{Cluster, Config, Context, Kubeconfig};
+use railwright_base::Reason;
 use railwright_base::text::one_line;
 use railwright_resource::file::base64;
 use railwright_system::environment;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
+use std::fmt::Display;
 use std::path::Path;
 
 /// A kubeconfig as it is used.
@@ -22,7 +24,7 @@ pub(super) struct SelectedConfig {
 }
 
 /// What counts of the kubeconfig of a spec's cluster.
-pub(super) fn select_cluster_config(cluster: &ClusterAccess) -> Result<SelectedConfig, String> {
+pub(super) fn select_cluster_config(cluster: &ClusterAccess) -> Result<SelectedConfig, Reason> {
     let Some((found, file)) = kubeconfig::find_kubeconfig(cluster) else {
         return within_cluster(cluster);
     };
@@ -60,7 +62,7 @@ fn select_context<'a>(
     cluster: &'a ClusterAccess,
     kubeconfig: &'a Kubeconfig,
     file: &str,
-) -> Result<(&'a str, &'a Context), String> {
+) -> Result<(&'a str, &'a Context), Reason> {
     let name = cluster
         .context
         .as_ref()
@@ -70,7 +72,8 @@ fn select_context<'a>(
         return Err(format!(
             "{file} has no current context; name one of: {}",
             join_context_names(kubeconfig)
-        ));
+        )
+        .into());
     };
     let named = kubeconfig.contexts.iter().find(|named| named.name == *name);
     let Some(context) = named.and_then(|named| named.context.as_ref()) else {
@@ -78,7 +81,8 @@ fn select_context<'a>(
             "{file} has no context {}; it has: {}",
             one_line(name, 60),
             join_context_names(kubeconfig)
-        ));
+        )
+        .into());
     };
     Ok((name.as_str(), context))
 }
@@ -97,7 +101,7 @@ fn read_cluster_entry(
     kubeconfig: &Kubeconfig,
     context: &Context,
     file: &str,
-) -> Result<Cluster, String> {
+) -> Result<Cluster, Reason> {
     let named = kubeconfig
         .clusters
         .iter()
@@ -106,7 +110,8 @@ fn read_cluster_entry(
         return Err(format!(
             "{file} does not say where the cluster {} is",
             one_line(&context.cluster, 60)
-        ));
+        )
+        .into());
     };
     let mut found = found.clone();
     if let Some(path) = found
@@ -115,7 +120,7 @@ fn read_cluster_entry(
         .filter(|path| !path.is_empty() && !is_stated(&found.certificate_authority_data))
     {
         let pem = read_credential_file(Path::new(&path))
-            .map_err(|reason| unknown_authority(file, &reason))?;
+            .map_err(|reason| unknown_authority(file, reason))?;
         found.certificate_authority_data = Some(base64::encode_base64_text(&pem));
     }
     Ok(found)
@@ -123,7 +128,7 @@ fn read_cluster_entry(
 
 /// How the server is reached and known. The library would take this from the file as well, but with
 /// proxies of its own mind, and not at all where NO_PROXY ends in a comma.
-fn build_connection_config(cluster: &Cluster, file: &str) -> Result<Config, String> {
+fn build_connection_config(cluster: &Cluster, file: &str) -> Result<Config, Reason> {
     let url = cluster
         .server
         .as_deref()
@@ -147,7 +152,7 @@ fn build_connection_config(cluster: &Cluster, file: &str) -> Result<Config, Stri
             return Err(
                 "the address of the proxy cannot be read: see HTTPS_PROXY, and proxy-url in the \
                  kubeconfig"
-                    .to_owned(),
+                    .into(),
             );
         }
         Some(Ok(proxy)) => Some(proxy),
@@ -182,7 +187,7 @@ fn decode_certificate_authority(cluster: &Cluster) -> Result<Option<Vec<Vec<u8>>
     }
 }
 
-fn unknown_authority(file: &str, reason: &str) -> String {
+fn unknown_authority(file: &str, reason: impl Display) -> String {
     format!("the certificate authority that {file} names: {reason}")
 }
 
@@ -191,12 +196,12 @@ fn is_stated(text: &Option<String>) -> bool {
 }
 
 /// As a pod of the cluster itself.
-fn within_cluster(cluster: &ClusterAccess) -> Result<SelectedConfig, String> {
+fn within_cluster(cluster: &ClusterAccess) -> Result<SelectedConfig, Reason> {
     let nowhere = "there is no kubeconfig: name one as `kubernetes: { kubeconfig: FILE }`, or set \
                    KUBECONFIG, or write ~/.kube/config";
     if cluster.context.is_some() || environment::read_variable("KUBERNETES_SERVICE_HOST").is_none()
     {
-        return Err(nowhere.to_owned());
+        return Err(nowhere.to_owned().into());
     }
     let config = Config::incluster()
         .map_err(|error| format!("the service account of this pod cannot be used: {error}"))?;

@@ -5,6 +5,7 @@ use super::act::{Doubt, KubernetesActionStop, LOOK, TRIES, format_error_line, st
 use super::kinds;
 use super::read::{create_path, no_kind};
 use super::server::{KubernetesRequest, WriteRequestOutcome};
+use super::unmarked::refuse_unmarked;
 use super::write_target::WriteTarget;
 use super::{KubernetesLink, performed_from_exit};
 use crate::ExecutionOutcome;
@@ -25,8 +26,8 @@ impl KubernetesLink {
             let line = format_error_line(&no_kind(object));
             return Ok(performed_from_exit(NO_KIND, "", &line));
         };
-        let collection =
-            kinds::list_path(object, &resource).map_err(|reason| stop_with_failure(&reason))?;
+        let collection = kinds::list_path(object, &resource)
+            .map_err(|reason| stop_with_failure(reason.as_words()))?;
         let place = WriteTarget::new(object, resource)?;
         let call = KubernetesRequest::with(
             Method::POST,
@@ -48,7 +49,7 @@ impl KubernetesLink {
                     may_come,
                     again_after,
                 } => {
-                    doubt.add(reason, may_come);
+                    doubt.add(reason.into(), may_come);
                     (None, again_after)
                 }
             };
@@ -58,6 +59,7 @@ impl KubernetesLink {
             let looked = self.find(&place).await;
             match looked.map_err(|stop| doubt.over(stop))? {
                 Some(found) if is_of_same_submission(&found, manifest) => {
+                    refuse_unmarked(&place, manifest, found)?;
                     return Ok(performed_from_exit(0, "", ""));
                 }
                 Some(found) => return Ok(new_taken_outcome(object, &found)),

@@ -7,9 +7,9 @@ use http::header::AUTHORIZATION;
 use kube::Client;
 use kube::client::{AuthError, Body, ClientBuilder, ConfigExt as _};
 use kube::config::{AuthInfo, Config};
-use railwright_base::Redaction;
 use railwright_base::mutex::lock_ignoring_poison;
 use railwright_base::redaction::SHORTEST_BYTES;
+use railwright_base::{Reason, Redaction};
 use railwright_resource::file::base64;
 use railwright_system::clock::Deadline;
 use railwright_system::files;
@@ -57,7 +57,7 @@ impl Credentials {
     }
 
     /// Before it is sent; the error says why it cannot be.
-    fn learn(&self, header: &HeaderValue) -> Result<(), String> {
+    fn learn(&self, header: &HeaderValue) -> Result<(), Reason> {
         let mut known = lock_ignoring_poison(&self.0);
         if known.sent.contains(header) {
             return Ok(());
@@ -69,7 +69,8 @@ impl Credentials {
             return Err(format!(
                 "the {name} is shorter than {SHORTEST_BYTES} characters: it could not be told from \
                  other text and kept off screens, so it is not sent"
-            ));
+            )
+            .into());
         }
         known.sent.push_back(header.clone());
         if known.sent.len() > MOST_KNOWN {
@@ -112,7 +113,7 @@ struct TokenFile {
 }
 
 impl TokenFile {
-    fn open(path: PathBuf) -> Result<Self, String> {
+    fn open(path: PathBuf) -> Result<Self, Reason> {
         let header = header_of(&path)?;
         Ok(TokenFile {
             path,
@@ -132,12 +133,12 @@ impl TokenFile {
     }
 }
 
-fn header_of(path: &Path) -> Result<HeaderValue, String> {
+fn header_of(path: &Path) -> Result<HeaderValue, Reason> {
     let token = String::from_utf8(read_credential_file(path)?).ok();
     let header =
         token.and_then(|token| HeaderValue::try_from(format!("Bearer {}", token.trim())).ok());
     let Some(mut header) = header else {
-        return Err(format!("{} holds no token", path.display()));
+        return Err(format!("{} holds no token", path.display()).into());
     };
     header.set_sensitive(true);
     Ok(header)
@@ -145,19 +146,22 @@ fn header_of(path: &Path) -> Result<HeaderValue, String> {
 
 /// A file that a kubeconfig names, or one itself. What is no file may give nothing for ever, or
 /// never end.
-pub fn read_credential_file(path: &Path) -> Result<Vec<u8>, String> {
-    files::read_ordinary(path, LONGEST_BYTES).map_err(|error| match error.kind() {
-        std::io::ErrorKind::FileTooLarge => {
-            format!(
-                "{} has more than {} MiB, which no kubeconfig, certificate or token has",
-                path.display(),
-                LONGEST_BYTES >> 20
-            )
-        }
-        std::io::ErrorKind::InvalidInput if error.raw_os_error().is_none() => {
-            format!("{} is no file", path.display())
-        }
-        _ => format!("{}: {error}", path.display()),
+pub fn read_credential_file(path: &Path) -> Result<Vec<u8>, Reason> {
+    files::read_ordinary(path, LONGEST_BYTES).map_err(|error| {
+        let file = path.display();
+        let why = match error.kind() {
+            std::io::ErrorKind::FileTooLarge => {
+                format!(
+                    "{file} has more than {} MiB, which no kubeconfig, certificate or token has",
+                    LONGEST_BYTES >> 20
+                )
+            }
+            std::io::ErrorKind::InvalidInput if error.raw_os_error().is_none() => {
+                format!("{file} is no file")
+            }
+            _ => format!("{file}: {error}"),
+        };
+        why.into()
     })
 }
 
@@ -174,7 +178,7 @@ pub fn build_kube_client(
     mut config: Config,
     source: CredentialSource,
     known: Arc<Credentials>,
-) -> Result<kube::Result<Client>, String> {
+) -> Result<kube::Result<Client>, Reason> {
     let file = match source {
         CredentialSource::File(path) => Some(Arc::new(Mutex::new(
             TokenFile::open(path).map_err(|error| format!("the token file {error}"))?,
@@ -199,7 +203,7 @@ pub fn build_kube_client(
                 if let Some(header) = request.headers().get(AUTHORIZATION) {
                     known
                         .learn(header)
-                        .map_err(|why| kube::Error::Auth(AuthError::AuthExec(why)))?;
+                        .map_err(|why| kube::Error::Auth(AuthError::AuthExec(why.to_string())))?;
                 }
                 inner.send(request).await.map_err(BoxError::from)
             }

@@ -66,7 +66,7 @@ impl KubernetesLink {
             let metadata = json!({ "resourceVersion": version, "annotations": { CORDONED: mark } });
             let patch = json!({ "metadata": metadata, "spec": { "unschedulable": unschedulable } });
             if let Some(reply) = self.patch(&place, &patch, (turn, &mut doubt)).await? {
-                return match Unmarked::of(&place, &patch, &reply) {
+                return match Unmarked::of(&place, &patch, reply.json()) {
                     None => Ok(performed_from_exit(0, &reply.warnings.join("\n"), "")),
                     Some(unmarked) => {
                         Err(unmarked.stop(self.take_back(&place, uncordon_unmarked).await))

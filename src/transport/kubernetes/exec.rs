@@ -13,6 +13,7 @@ use super::nodes::new_pod_reference;
 use super::server::{KubernetesServer, Upgrade};
 use crate::ExecutionOutcome;
 use futures_util::{Stream, StreamExt as _};
+use railwright_base::Reason;
 use railwright_base::text::one_line;
 use railwright_resource::body::list_items_at;
 use railwright_resource::kubernetes_object::exec::PodExecResult;
@@ -91,7 +92,7 @@ pub async fn in_pod(server: &KubernetesServer, asked: &InPod<'_>) -> ExecutionOu
         _ => answer.out,
     };
     ExecutionOutcome::Unknown {
-        reason: one_line(&reason, 300),
+        reason: one_line(&reason, 300).into(),
     }
 }
 
@@ -186,7 +187,7 @@ fn build_exec_query(argv: &[String], container: Option<&str>) -> String {
 
 /// Reads both streams to their end.
 async fn read_exec_streams(
-    mut stream: impl Stream<Item = Result<Vec<u8>, String>> + Unpin,
+    mut stream: impl Stream<Item = Result<Vec<u8>, Reason>> + Unpin,
 ) -> ReadResult {
     let (mut out, mut err) = (Vec::new(), Vec::new());
     while let Some(message) = stream.next().await {
@@ -276,9 +277,9 @@ mod tests {
             panic!("nobody knows what it says")
         };
         assert!(
-            reason.contains("length limit exceeded"),
+            reason.as_words().contains("length limit exceeded"),
             "{}",
-            &reason[..200.min(reason.len())]
+            &reason.as_words()[..200.min(reason.as_words().len())]
         );
     }
 
@@ -306,7 +307,7 @@ mod tests {
         };
         assert_eq!(
             reason,
-            "not allowed: verb create, resource pods/exec, API group \"\", namespace ml"
+            "not allowed: verb create, resource pods/exec, API group \"\", namespace ml".into()
         );
         let words = "command=timeout&command=15&command=sh&command=-c&command=ls%3B%20id&container=ray&stdout=true&stderr=true";
         assert_eq!(

@@ -6,6 +6,7 @@ use super::server::KubernetesServer;
 use crate::{ExecutionOutcome, TransportError};
 use hyper_util::client::legacy::Error as ClientError;
 use kube::client::AuthError;
+use railwright_base::Reason;
 use railwright_base::text::one_line;
 use std::error::Error;
 
@@ -15,7 +16,7 @@ pub enum KubernetesRequestError {
     /// The server has certainly not taken the request.
     NotSent(TransportError),
     /// The connection ended before the answer.
-    Lost(String),
+    Lost(Reason),
     /// No answer in time.
     TimedOut { limit_s: u64 },
 }
@@ -26,7 +27,7 @@ impl KubernetesRequestError {
         match self {
             KubernetesRequestError::NotSent(error) => error,
             KubernetesRequestError::Lost(_) | KubernetesRequestError::TimedOut { .. } => {
-                server.unreachable(self.reason())
+                server.unreachable(self.reason().into())
             }
         }
     }
@@ -37,7 +38,7 @@ impl KubernetesRequestError {
             KubernetesRequestError::NotSent(error) => Err(error),
             KubernetesRequestError::Lost(_) | KubernetesRequestError::TimedOut { .. } => {
                 Ok(ExecutionOutcome::Unknown {
-                    reason: self.reason(),
+                    reason: self.reason().into(),
                 })
             }
         }
@@ -58,7 +59,7 @@ pub fn of_request(error: &kube::Error, server: &KubernetesServer) -> KubernetesR
     if let Some(error) = list_error_sources(error).find_map(|link| link.downcast_ref::<AuthError>())
     {
         return KubernetesRequestError::NotSent(TransportError::Local {
-            reason: describe_auth_error(error, &server.words),
+            reason: describe_auth_error(error, &server.words).into(),
         });
     }
     let reason = describe_root_cause(error);
@@ -66,7 +67,7 @@ pub fn of_request(error: &kube::Error, server: &KubernetesServer) -> KubernetesR
         .filter_map(|link| link.downcast_ref::<ClientError>())
         .any(ClientError::is_connect);
     if !never_sent {
-        return KubernetesRequestError::Lost(reason);
+        return KubernetesRequestError::Lost(reason.into());
     }
     // As rustls words it; its own type comes wrapped in an `io::Error`, which hides it.
     match reason.split_once("invalid peer certificate: ") {
@@ -75,10 +76,10 @@ pub fn of_request(error: &kube::Error, server: &KubernetesServer) -> KubernetesR
             KubernetesRequestError::NotSent(TransportError::ServerNotTrusted {
                 cluster,
                 address,
-                reason: describe_certificate_error(what),
+                reason: describe_certificate_error(what).into(),
             })
         }
-        None => KubernetesRequestError::NotSent(server.unreachable(reason)),
+        None => KubernetesRequestError::NotSent(server.unreachable(reason.into())),
     }
 }
 

@@ -7,7 +7,7 @@ use super::chart::digest_of;
 use super::credentials::Credentials;
 use crate::{ClusterAccess, resolve_spec_path};
 use railwright_base::text::one_line;
-use railwright_base::{Digest, Redaction};
+use railwright_base::{Digest, Reason, Redaction};
 use railwright_resource::helm_release::request::Release;
 use railwright_system::fed::{self, Bounds};
 use railwright_system::process::{self, Program};
@@ -81,20 +81,20 @@ pub struct HelmOutput {
 #[derive(Debug)]
 pub enum HelmCallError {
     /// There is no program that can be used.
-    NoHelm(String),
+    NoHelm(Reason),
     /// Something on this machine.
-    Local(String),
+    Local(Reason),
     /// It may still be running.
     TimedOut(Duration),
 }
 
 impl HelmCallError {
     /// In words.
-    pub fn reason(&self) -> String {
+    pub fn reason(&self) -> Reason {
         match self {
             HelmCallError::NoHelm(reason) | HelmCallError::Local(reason) => reason.clone(),
             HelmCallError::TimedOut(limit) => {
-                format!("helm did not end within {} s", limit.as_secs())
+                format!("helm did not end within {} s", limit.as_secs()).into()
             }
         }
     }
@@ -130,18 +130,21 @@ impl Helm {
             .filter(|driver| !["", "secret", "secrets"].contains(&driver.as_str()))
         {
             let driver = one_line(&driver, 40);
-            return Err(HelmCallError::NoHelm(format!(
-                "HELM_DRIVER is {driver}, and releases are known by their Secrets alone: unset \
+            return Err(HelmCallError::NoHelm(
+                format!(
+                    "HELM_DRIVER is {driver}, and releases are known by their Secrets alone: unset \
                  HELM_DRIVER"
-            )));
+                )
+                .into(),
+            ));
         }
         let named = environment::read_variable(VARIABLE).map(PathBuf::from);
         let Some(path) = named.or_else(|| process::find_program("helm")) else {
             let install = "install v3.14.1 or newer (helm.sh/docs/intro/install), or name it: \
                            export RAILWRIGHT_HELM=/path/to/helm";
-            return Err(HelmCallError::NoHelm(format!(
-                "there is no helm on this machine; {install}"
-            )));
+            return Err(HelmCallError::NoHelm(
+                format!("there is no helm on this machine; {install}").into(),
+            ));
         };
         let program = Program::new(path.display().to_string()).arguments([
             "version",
@@ -151,9 +154,9 @@ impl Helm {
         let said = run_helm_program(&program, b"", QUESTION, &Redaction::default())
             .await
             .map_err(|failed| match failed {
-                HelmCallError::Local(reason) => {
-                    HelmCallError::NoHelm(format!("{} does not start: {reason}", path.display()))
-                }
+                HelmCallError::Local(reason) => HelmCallError::NoHelm(
+                    format!("{} does not start: {reason}", path.display()).into(),
+                ),
                 other => other,
             })?;
         let version = one_line(said.out.trim(), 40);
@@ -162,13 +165,16 @@ impl Helm {
                 path,
                 major: found.0,
             }),
-            _ => Err(HelmCallError::NoHelm(format!(
-                "{} is {version}; v{}.{}.{} or newer is needed",
-                path.display(),
-                OLDEST.0,
-                OLDEST.1,
-                OLDEST.2
-            ))),
+            _ => Err(HelmCallError::NoHelm(
+                format!(
+                    "{} is {version}; v{}.{}.{} or newer is needed",
+                    path.display(),
+                    OLDEST.0,
+                    OLDEST.1,
+                    OLDEST.2
+                )
+                .into(),
+            )),
         }
     }
 
@@ -218,8 +224,9 @@ impl Helm {
     /// The folder of our own, made when it is first needed.
     pub fn home(&self) -> Result<&Path, HelmCallError> {
         if self.home.get().is_none() {
-            let made = files::temporary_folder("railwright-helm")
-                .map_err(|error| HelmCallError::Local(format!("a folder for helm: {error}")))?;
+            let made = files::temporary_folder("railwright-helm").map_err(|error| {
+                HelmCallError::Local(format!("a folder for helm: {error}").into())
+            })?;
             if let Err(second) = self.home.set(made) {
                 let _ = files::remove_path(&second);
             }
@@ -227,7 +234,7 @@ impl Helm {
         self.home
             .get()
             .map(PathBuf::as_path)
-            .ok_or_else(|| HelmCallError::Local("no folder for helm".to_owned()))
+            .ok_or_else(|| HelmCallError::Local("no folder for helm".into()))
     }
 
     /// The chart of a release on this machine, fetched where it has to be. The bytes that were
@@ -240,7 +247,7 @@ impl Helm {
         let path = match release.is_fetched() {
             true => match self.pulled(program, release).await? {
                 Ok(path) => path,
-                Err(reason) => return Ok(Chart::Unknown(reason)),
+                Err(reason) => return Ok(Chart::Unknown(reason.to_string())),
             },
             false => PathBuf::from(resolve_spec_path(
                 &release.chart,
@@ -288,13 +295,13 @@ impl Helm {
         &self,
         program: &HelmProgram,
         release: &Release,
-    ) -> Result<Result<PathBuf, String>, HelmCallError> {
+    ) -> Result<Result<PathBuf, Reason>, HelmCallError> {
         let into = self
             .home()?
             .join(format!("chart-{}", Digest::of(release).short()));
         files::remove_path(&into)
             .and_then(|()| files::make_private_folder(&into))
-            .map_err(|error| HelmCallError::Local(error.to_string()))?;
+            .map_err(|error| HelmCallError::Local(error.to_string().into()))?;
         let mut call = self
             .quiet(program)?
             .arguments(["pull", &release.chart])
@@ -311,7 +318,8 @@ impl Helm {
                 "the chart {} could not be fetched: {}",
                 one_line(&release.chart, 200),
                 said.complaint
-            )));
+            )
+            .into()));
         }
         let names = files::names_in(&into).unwrap_or_default();
         match names.iter().find(|name| name.ends_with(".tgz")) {
@@ -319,7 +327,8 @@ impl Helm {
             None => Ok(Err(format!(
                 "`helm pull {}` brought no archive",
                 one_line(&release.chart, 200)
-            ))),
+            )
+            .into())),
         }
     }
 }
@@ -346,10 +355,10 @@ async fn run_helm_program(
         limit,
     };
     match fed::run_program(program, input, bounds).await {
-        Err(error) => Err(HelmCallError::Local(error.to_string())),
+        Err(error) => Err(HelmCallError::Local(error.to_string().into())),
         Ok((fed::FedProgramEnding::TimedOut, ..)) => Err(HelmCallError::TimedOut(limit)),
         Ok((fed::FedProgramEnding::TooMuch, ..)) => Err(HelmCallError::Local(
-            "helm said more than is taken of it".to_owned(),
+            "helm said more than is taken of it".into(),
         )),
         Ok((fed::FedProgramEnding::Ended(status), out, error)) => {
             // Before any of it is cut off.

@@ -9,6 +9,7 @@ use super::server::KubernetesServer;
 use crate::access::CONNECT_TIMEOUT_S;
 use crate::{ClusterAccess, TransportError};
 use kube::config::{AuthInfo, ExecInteractiveMode};
+use railwright_base::Reason;
 use railwright_base::mutex::lock_ignoring_poison;
 use railwright_base::text::one_line;
 use railwright_resource::file::base64;
@@ -49,12 +50,13 @@ pub async fn open_kubernetes_server(
     let reason = match clock::await_with_timeout(PLUGIN_LIMIT, receiver).await {
         Some(Ok(Ok(server))) => return Ok(server),
         Some(Ok(Err(reason))) => reason,
-        Some(Err(_)) => "the kubeconfig could not be read".to_owned(),
+        Some(Err(_)) => "the kubeconfig could not be read".into(),
         None => format!(
             "{} was waited for in vain for {} s",
             lock_ignoring_poison(&waits_for),
             PLUGIN_LIMIT.as_secs()
-        ),
+        )
+        .into(),
     };
     Err(TransportError::NoIdentity {
         cluster: name.to_owned(),
@@ -66,7 +68,7 @@ fn prepare_server(
     name: String,
     cluster: &ClusterAccess,
     waits_for: &Mutex<String>,
-) -> Result<KubernetesServer, String> {
+) -> Result<KubernetesServer, Reason> {
     let SelectedConfig { mut config, place } = select_cluster_config(cluster)?;
     config.connect_timeout = Some(Duration::from_secs(CONNECT_TIMEOUT_S.into()));
     // Tries are counted where it is known what is asked.
@@ -103,7 +105,7 @@ fn prepare_server(
 
 /// Puts the certificate and the key of files in their place, so that nobody reads those again, and
 /// tells where the token comes from.
-fn take_in(auth: &mut AuthInfo, place: &str) -> Result<CredentialSource, String> {
+fn take_in(auth: &mut AuthInfo, place: &str) -> Result<CredentialSource, Reason> {
     if let Some(path) = auth.client_certificate.take()
         && auth.client_certificate_data.is_none()
     {
@@ -128,10 +130,10 @@ fn take_in(auth: &mut AuthInfo, place: &str) -> Result<CredentialSource, String>
 }
 
 /// The certificate or the key that a kubeconfig names by its file, in base64.
-fn read_client_pem(what: &str, path: &str, place: &str) -> Result<String, String> {
+fn read_client_pem(what: &str, path: &str, place: &str) -> Result<String, Reason> {
     match read_credential_file(Path::new(path)) {
         Ok(pem) => Ok(base64::encode_base64_text(&pem)),
-        Err(why) => Err(format!("the client {what} that {place} names: {why}")),
+        Err(why) => Err(format!("the client {what} that {place} names: {why}").into()),
     }
 }
 
@@ -260,7 +262,7 @@ mod tests {
     }
 
     /// As the server of this kubeconfig is asked, and all that it says.
-    async fn asked(config: &Path) -> Result<(KubernetesServer, String), String> {
+    async fn asked(config: &Path) -> Result<(KubernetesServer, String), Reason> {
         let cluster = ClusterAccess {
             kubeconfig: Some(config.display().to_string()),
             ..ClusterAccess::default()
@@ -272,7 +274,7 @@ mod tests {
         Ok((server, said))
     }
 
-    async fn quoted(server: &KubernetesServer) -> Result<String, String> {
+    async fn quoted(server: &KubernetesServer) -> Result<String, Reason> {
         let reply = server
             .ask(&KubernetesRequest::get("/api/v1/nodes".to_owned()))
             .await
@@ -423,8 +425,9 @@ mod tests {
             std::fs::write(&config, kubeconfig(&quoting("403 Forbidden"), user)).unwrap();
             let said = asked(&config).await.err().unwrap();
             assert!(
-                said.contains(&format!("the {what} is shorter than 6 characters"))
-                    && !said.contains("S3cr"),
+                said.as_words()
+                    .contains(&format!("the {what} is shorter than 6 characters"))
+                    && !said.as_words().contains("S3cr"),
                 "{said}"
             );
         }

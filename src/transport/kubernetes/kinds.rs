@@ -7,6 +7,7 @@ use super::answer;
 use super::fault::KubernetesRequestError;
 use super::server::{KubernetesRequest, KubernetesServer};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use railwright_base::Reason;
 use railwright_base::mutex::lock_ignoring_poison;
 use railwright_base::text::one_line;
 use railwright_resource::ReadResult;
@@ -195,7 +196,7 @@ fn build_group_path(api_version: &str) -> Option<String> {
 }
 
 /// The path of one object, or why it has none.
-pub fn build_object_path(object: &ObjectName, resource: &ApiResource) -> Result<String, String> {
+pub fn build_object_path(object: &ObjectName, resource: &ApiResource) -> Result<String, Reason> {
     let root = build_group_path(&object.api_version)
         .ok_or_else(|| format!("{:?} is no group and version", object.api_version))?;
     let (name, plural) = (encode_object_name(&object.name)?, &resource.plural);
@@ -207,17 +208,19 @@ pub fn build_object_path(object: &ObjectName, resource: &ApiResource) -> Result<
         (None, true) => Err(format!(
             "objects of the kind {} are in a namespace, and none is named",
             object.kind
-        )),
+        )
+        .into()),
         (Some(_), false) => Err(format!(
             "objects of the kind {} are of the whole cluster: `metadata.namespace` has to go",
             object.kind
-        )),
+        )
+        .into()),
         (None, false) => Ok(format!("{root}/{plural}/{name}")),
     }
 }
 
 /// The path of all objects of a kind, in the namespace that the name has.
-pub fn list_path(object: &ObjectName, resource: &ApiResource) -> Result<String, String> {
+pub fn list_path(object: &ObjectName, resource: &ApiResource) -> Result<String, Reason> {
     let one = ObjectName {
         name: "all".to_owned(),
         ..object.clone()
@@ -241,10 +244,10 @@ pub fn query_value(text: &str) -> String {
     utf8_percent_encode(text, &UNRESERVED).to_string()
 }
 
-fn encode_object_name(text: &str) -> Result<String, String> {
+fn encode_object_name(text: &str) -> Result<String, Reason> {
     encode_path_segment(text).ok_or_else(|| {
         let shown = one_line(&format!("{text:?}"), 80);
-        format!("{shown} is no name of an object")
+        format!("{shown} is no name of an object").into()
     })
 }
 
@@ -337,10 +340,11 @@ mod tests {
                 "{name}"
             );
         }
-        assert!(of("a", None).unwrap_err().contains("namespace"));
+        assert!(of("a", None).unwrap_err().as_words().contains("namespace"));
         assert!(
             build_object_path(&object("a", Some("n")), &resource(false))
                 .unwrap_err()
+                .as_words()
                 .contains("whole cluster")
         );
     }

@@ -3,13 +3,14 @@
 use super::credentials::read_credential_file;
 use crate::ClusterAccess;
 use kube::config::{Kubeconfig, KubeconfigError};
+use railwright_base::Reason;
 use railwright_resource::helm_release::ambiguous_yaml::has_ambiguous_line_break;
 use railwright_system::environment;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
 /// The kubeconfig that is named, or the usual ones, with its name; nothing where there is none.
-pub fn find_kubeconfig(cluster: &ClusterAccess) -> Option<(Result<Kubeconfig, String>, String)> {
+pub fn find_kubeconfig(cluster: &ClusterAccess) -> Option<(Result<Kubeconfig, Reason>, String)> {
     if let Some(path) = &cluster.kubeconfig {
         return Some((read_file(Path::new(path)), path.clone()));
     }
@@ -24,7 +25,7 @@ pub fn find_kubeconfig(cluster: &ClusterAccess) -> Option<(Result<Kubeconfig, St
 
 /// What the files of a list hold together. kubectl passes over those that are not there, and over
 /// no others (kubernetes/client-go: clientcmd/loader.go, Load).
-fn read_list(paths: &str) -> Result<Kubeconfig, String> {
+fn read_list(paths: &str) -> Result<Kubeconfig, Reason> {
     let named: Vec<PathBuf> = std::env::split_paths(paths)
         .filter(|path| !path.as_os_str().is_empty())
         .collect();
@@ -46,7 +47,7 @@ fn is_missing(path: &Path) -> bool {
 
 /// What one file holds. The library would read it without end, and again; paths in it are relative
 /// to its folder.
-fn read_file(path: &Path) -> Result<Kubeconfig, String> {
+fn read_file(path: &Path) -> Result<Kubeconfig, Reason> {
     let file = path.display().to_string();
     let text = decode_text(&read_credential_file(path)?)
         .ok_or_else(|| format!("{file} is no kubeconfig: it is no text"))?;
@@ -81,12 +82,13 @@ fn read_file(path: &Path) -> Result<Kubeconfig, String> {
 /// `helm` reads the file by itself, and could find another cluster in it: Go applies a merge key
 /// where it stands, over the keys before it (sigs.k8s.io/yaml: goyaml.v2/decode.go, `mapping`),
 /// takes the first document alone, and ends lines where YAML 1.2 does not.
-fn refuse_two_readings(text: &str, file: &str) -> Result<(), String> {
+fn refuse_two_readings(text: &str, file: &str) -> Result<(), Reason> {
     if has_ambiguous_line_break(text) {
         return Err(format!(
             "{file} holds a line break that is none to every reader of YAML (a carriage return \
              alone, U+0085, U+2028 or U+2029): end lines with a line feed"
-        ));
+        )
+        .into());
     }
     let options = serde_yaml::options! { merge_keys: serde_yaml::MergeKeyPolicy::Error };
     match serde_yaml::from_multiple_with_options::<Value>(text, options) {
@@ -94,13 +96,15 @@ fn refuse_two_readings(text: &str, file: &str) -> Result<(), String> {
         Ok(_) => Err(format!(
             "{file} holds several documents, of which kubectl and helm read the first alone: \
              write one"
-        )),
+        )
+        .into()),
         Err(error) => {
             let line = error.location().map(|at| format!(": line {}", at.line()));
             Err(format!(
                 "{file} is not read alike by all readers of YAML{}; write it without `<<`",
                 line.unwrap_or_default()
-            ))
+            )
+            .into())
         }
     }
 }
@@ -187,16 +191,20 @@ mod tests {
         assert_eq!(read(&format!("---\n{lab}---\n")), Ok(1));
         assert_eq!(read(""), Ok(0));
         let merged = read(&format!("{lab}    <<: {{ server: https://other }}\n"));
-        assert!(merged.is_err_and(|why| why.contains("line 5") && why.contains("`<<`")));
+        assert!(
+            merged.is_err_and(
+                |why| why.as_words().contains("line 5") && why.as_words().contains("`<<`")
+            )
+        );
         assert_eq!(read(&lab.replace('\n', "\r\n")), Ok(1));
         for end in ["\r", "\u{85}", "\u{2028}", "\u{2029}"] {
             let broken = read(&format!("{lab}    # x{end}    # server: https://other\n"));
             assert!(
-                broken.is_err_and(|why| why.contains("line break")),
+                broken.is_err_and(|why| why.as_words().contains("line break")),
                 "{end:?}"
             );
         }
         let second = read(&format!("kind: Config\n---\n{lab}"));
-        assert!(second.is_err_and(|why| why.contains("several documents")));
+        assert!(second.is_err_and(|why| why.as_words().contains("several documents")));
     }
 }

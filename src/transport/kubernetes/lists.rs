@@ -6,6 +6,7 @@ use super::fault::KubernetesRequestError;
 use super::kinds::{self, ApiResource};
 use super::label_selector::selects_labels;
 use super::server::{KubernetesReply, KubernetesRequest, KubernetesServer};
+use railwright_base::Reason;
 use railwright_base::text::one_line;
 use railwright_resource::body::{list_items_at, read_text_at};
 use railwright_resource::kubernetes_object::conditions::find_condition;
@@ -141,7 +142,7 @@ pub(super) async fn list_all_pages<T>(
             return Ok(Err(new_no_list_answer(kind, "")));
         };
         if let Err(why) = page.check_items(&selection, &mut known) {
-            return Ok(Err(new_no_list_answer(kind, &why)));
+            return Ok(Err(new_no_list_answer(kind, why.as_words())));
         }
         if known.len() > PAGE * PAGES {
             break;
@@ -200,18 +201,18 @@ impl<'a> ObjectListPage<'a> {
         &self,
         selection: &ObjectSelection<'_>,
         known: &mut BTreeSet<(String, String)>,
-    ) -> Result<(), String> {
+    ) -> Result<(), Reason> {
         for item in self.items {
             let namespace = find_json_text(item, "/metadata/namespace").to_owned();
             let name = find_json_text(item, "/metadata/name").to_owned();
             if !known.insert((namespace, name)) {
-                return Err(": its pages repeat".to_owned());
+                return Err(": its pages repeat".into());
             }
         }
         match self.items.iter().find(|item| !selection.includes(item)) {
             Some(other) => {
                 let name = one_line(find_json_text(other, "/metadata/name"), 80);
-                Err(format!(": {name} is among them, which was not asked for"))
+                Err(format!(": {name} is among them, which was not asked for").into())
             }
             None => Ok(()),
         }

@@ -61,7 +61,7 @@ struct Unsure {
 impl Unsure {
     fn performed(&self) -> ExecutionOutcome {
         ExecutionOutcome::Unknown {
-            reason: self.reason.clone(),
+            reason: self.reason.clone().into(),
         }
     }
 }

@@ -108,7 +108,7 @@ impl KubernetesLink {
             }
             let patch = field.patch(&live, change.new.as_deref(), change.mark.as_ref());
             if let Some(reply) = self.patch(&place, &patch, (turn, &mut doubt)).await? {
-                return match Unmarked::of(&place, &patch, &reply) {
+                return match Unmarked::of(&place, &patch, reply.json()) {
                     None => Ok(NodeEditOutcome::Well),
                     Some(unmarked) => {
                         // What was ours before would be nobody's then.

@@ -218,6 +218,7 @@ mod tests {
     use super::*;
     use crate::HostLink as _;
     use crate::kubernetes::tests::link;
+    use railwright_base::Reason;
     use railwright_resource::kubernetes_object::nodes::CORDONED;
     use railwright_resource::kubernetes_object::request::NOT_SAID;
 
@@ -320,7 +321,7 @@ mod tests {
         pods: Value,
         ready: Value,
         now: &'static str,
-    ) -> Result<Vec<PodNow>, String> {
+    ) -> Result<Vec<PodNow>, Reason> {
         let node = json!({ "kind": "Node", "metadata": { "name": "gpu-1" }, "status": { "conditions": [ready] } });
         let (link, _) = link(move |_, path, _| {
             let body = if path.starts_with("/api/v1/nodes/") {
@@ -334,7 +335,7 @@ mod tests {
         let answers = link.read(std::slice::from_ref(&read)).await.unwrap();
         match answers.output(&read).unwrap() {
             (0, out) => Ok(serde_json::from_str(out).unwrap()),
-            (_, why) => Err(why.to_owned()),
+            (_, why) => Err(why.to_owned().into()),
         }
     }
 
@@ -424,7 +425,7 @@ mod tests {
         let said = pods_told(of("gpu-2"), json!({}), NOW).await.unwrap_err();
         assert_eq!(
             said,
-            "what came is no list of pods: train-0 is among them, which was not asked for"
+            "what came is no list of pods: train-0 is among them, which was not asked for".into()
         );
         let (link, _) = link(|_, _, _| {
             let pod = |name: &str, labels: Value| json!({ "metadata": { "name": name, "labels": labels } });

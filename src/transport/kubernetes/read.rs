@@ -196,7 +196,9 @@ impl KubernetesLink {
         let path = match kinds::build_object_path(object, resource) {
             Ok(path) => path,
             Err(reason) if matches!(read, KubernetesRead::Preview { .. }) => {
-                return Ok(answer::new_refused_answer(&Refusal::of_words(reason)));
+                return Ok(answer::new_refused_answer(&Refusal::of_words(
+                    reason.into(),
+                )));
             }
             Err(reason) => return Ok(new_exit_answer(NOT_SAID, reason)),
         };

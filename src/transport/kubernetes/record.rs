@@ -18,7 +18,7 @@ use crate::target_lock::RECORD_MOVED;
 use crate::{ExecutionOutcome, Fence, NO_RECORD, TransportError};
 use flate2::Compression;
 use flate2::read::{GzDecoder, GzEncoder};
-use railwright_base::{Digest, bounded_json};
+use railwright_base::{Digest, Reason, bounded_json};
 use railwright_resource::ReadResult;
 use railwright_resource::file::base64;
 use railwright_resource::file::found::answer_of_private;
@@ -157,25 +157,28 @@ impl KubernetesLink {
                 json: Some(json), ..
             }) => new_exit_answer(0, answer_of_private(&json)),
             ClusterRecordLookup::Kept(_) => {
-                return Err(self.record_unread("the Secret holds none".to_owned()));
+                return Err(self.record_unread("the Secret holds none".into()));
             }
             ClusterRecordLookup::Refused(reply) => match answer::find_denied_verb(&reply) {
                 Some(verb) => {
                     answer::new_denied_answer(&build_secret_name(&self.keeps), &verb, "secrets")
                 }
                 None => {
-                    return Err(self.record_unread(format!(
-                        "the API server answers {}: {}",
-                        reply.status,
-                        reply.message()
-                    )));
+                    return Err(self.record_unread(
+                        format!(
+                            "the API server answers {}: {}",
+                            reply.status,
+                            reply.message()
+                        )
+                        .into(),
+                    ));
                 }
             },
         })
     }
 
     /// Whoever took it for absent would forget what is to be rolled back, and write that down.
-    fn record_unread(&self, reason: String) -> KubernetesRequestError {
+    fn record_unread(&self, reason: Reason) -> KubernetesRequestError {
         let (cluster, secret) = (self.server.cluster.clone(), self.keeps.clone());
         KubernetesRequestError::NotSent(TransportError::RecordUnread {
             cluster,
@@ -235,7 +238,7 @@ impl KubernetesLink {
     ) -> Result<ExecutionOutcome, TransportError> {
         let manifest = match self.manifest(fence, record) {
             Ok(manifest) => manifest,
-            Err(why) => return Ok(performed_from_exit(NOT_KEPT, "", &why)),
+            Err(why) => return Ok(performed_from_exit(NOT_KEPT, "", why.as_words())),
         };
         let own = Digest::of_bytes(format!("{}\n", record.json).as_bytes());
         let mut last = None;
@@ -288,7 +291,9 @@ impl KubernetesLink {
         match (self.record().await, last) {
             (Ok(ClusterRecordLookup::Refused(_)) | Err(_), Some(reason)) => {
                 let reason = reason.to_owned();
-                Ok(Err(ExecutionOutcome::Unknown { reason }))
+                Ok(Err(ExecutionOutcome::Unknown {
+                    reason: reason.into(),
+                }))
             }
             (Ok(ClusterRecordLookup::Refused(reply)), None) => Ok(Err(performed_from_exit(
                 NOT_KEPT,
@@ -332,7 +337,7 @@ impl KubernetesLink {
         }
     }
 
-    fn manifest(&self, fence: &Fence, record: &NewRecord<'_>) -> Result<Value, String> {
+    fn manifest(&self, fence: &Fence, record: &NewRecord<'_>) -> Result<Value, Reason> {
         if record.json.len() as u64 > UNPACKED_LIMIT_BYTES
             || !bounded_json::is_of_record(record.json)
         {
@@ -341,7 +346,8 @@ impl KubernetesLink {
                 bounded_json::RECORD_VALUES,
                 bounded_json::RECORD_LEVELS,
                 UNPACKED_LIMIT_BYTES >> 20
-            ));
+            )
+            .into());
         }
         let packed = compress_record(record.json)
             .map_err(|error| format!("the record cannot be packed: {error}"))?;
@@ -350,7 +356,8 @@ impl KubernetesLink {
             return Err(format!(
                 "the record has {size} KiB in gzip, and a Secret takes {} KiB",
                 RECORD_LIMIT_BYTES >> 10
-            ));
+            )
+            .into());
         }
         let (labels, mut annotations) = ApplySetMembers::of(record.members).of_parent(&self.keeps);
         annotations[FENCE] = fence.number.to_string().into();
@@ -363,7 +370,9 @@ impl KubernetesLink {
 
 fn given_up(last: Option<String>) -> ExecutionOutcome {
     match last {
-        Some(reason) => ExecutionOutcome::Unknown { reason },
+        Some(reason) => ExecutionOutcome::Unknown {
+            reason: reason.into(),
+        },
         None => performed_from_exit(
             NOT_KEPT,
             "",

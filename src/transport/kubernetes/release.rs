@@ -12,7 +12,7 @@ use super::kinds::ApiResource;
 use super::lists::find_json_text;
 use super::lists::{self, ObjectSelection};
 use super::read::Groups;
-use railwright_base::{Digest, bounded_json};
+use railwright_base::{Digest, Reason, bounded_json};
 use railwright_resource::body::list_items_at;
 use railwright_resource::helm_release::compare::{self, HelmReleaseChange, HelmReleaseObject};
 use railwright_resource::helm_release::rendered_objects;
@@ -193,7 +193,7 @@ impl KubernetesLink {
             .ask(program, &["get", "manifest", name, &place, &revision])
             .await?;
         if !said.well {
-            return Err(HelmCallError::Local(said.complaint));
+            return Err(HelmCallError::Local(said.complaint.into()));
         }
         let older = rendered_objects::parse_manifest_objects(&said.out);
         let mut older = self
@@ -235,14 +235,14 @@ impl KubernetesLink {
             |one| Some(ReleaseRecord::of(one)),
         )
         .await;
-        let answer = match asked
-            .map_err(|trouble| HelmCallError::Local(trouble.error(&self.server).to_string()))?
-        {
+        let answer = match asked.map_err(|trouble| {
+            HelmCallError::Local(trouble.error(&self.server).to_string().into())
+        })? {
             Ok(records) => {
                 let records: Option<Vec<ReleaseRecord>> = records.into_iter().collect();
                 let records = records.ok_or_else(|| {
                     HelmCallError::Local(
-                        "a record of Helm without a revision is among its Secrets".to_owned(),
+                        "a record of Helm without a revision is among its Secrets".into(),
                     )
                 })?;
                 return Ok(records.into_iter().max_by_key(|record| record.revision));
@@ -250,9 +250,9 @@ impl KubernetesLink {
             Err(answer) => answer,
         };
         Err(HelmCallError::Local(match answer.status {
-            AnswerStatus::Denied => rights::of_role(&answer.out),
-            AnswerStatus::Exit(_) => answer.out,
-            _ => "the records of Helm are too long to be read".to_owned(),
+            AnswerStatus::Denied => rights::of_role(&answer.out).into(),
+            AnswerStatus::Exit(_) => answer.out.into(),
+            _ => "the records of Helm are too long to be read".into(),
         }))
     }
 
@@ -339,7 +339,7 @@ impl KubernetesLink {
 
     /// Objects of the release as they are, and as they would be if they were as the release has
     /// them.
-    async fn live_objects(&self, objects: &[Value]) -> Result<Vec<HelmReleaseObject>, String> {
+    async fn live_objects(&self, objects: &[Value]) -> Result<Vec<HelmReleaseObject>, Reason> {
         let groups = self.groups(objects).await;
         let mut out = Vec::new();
         for manifest in objects.iter().cloned() {
@@ -369,7 +369,7 @@ impl KubernetesLink {
         object: &ObjectName,
         read: KubernetesRead,
         groups: &Groups,
-    ) -> Result<Option<Value>, String> {
+    ) -> Result<Option<Value>, Reason> {
         let answer = self
             .object(&read, object, groups)
             .await
@@ -377,8 +377,8 @@ impl KubernetesLink {
         match answer.status {
             AnswerStatus::Exit(0) => Ok(serde_json::from_str(&answer.out).ok()),
             AnswerStatus::Exit(_) => Ok(None),
-            AnswerStatus::Denied => Err(rights::of_role(&answer.out)),
-            _ => Err(format!("{object} is too long to be read")),
+            AnswerStatus::Denied => Err(rights::of_role(&answer.out).into()),
+            _ => Err(format!("{object} is too long to be read").into()),
         }
     }
 }
@@ -439,10 +439,10 @@ pub fn label(digest: &Digest) -> String {
 
 fn parse_helm_json(said: &HelmOutput) -> Result<Value, HelmCallError> {
     if !said.well {
-        return Err(HelmCallError::Local(said.complaint.clone()));
+        return Err(HelmCallError::Local(said.complaint.clone().into()));
     }
     bounded_json::parse_bounded_json(said.out.as_bytes()).ok_or_else(|| {
-        HelmCallError::Local("helm printed no JSON, or more of it than is read".to_owned())
+        HelmCallError::Local("helm printed no JSON, or more of it than is read".into())
     })
 }
 

@@ -138,7 +138,7 @@ impl KubernetesLink {
         let now = self
             .newest_record(name, namespace)
             .await
-            .map_err(|why| stop_with_failure(&why.reason()))?;
+            .map_err(|why| stop_with_failure(why.reason().as_words()))?;
         match (looked_at, &now) {
             (Some(before), Some(now)) if before.revision != now.revision => {
                 Err(stop_with_stale_precondition(&format!(
@@ -209,7 +209,9 @@ fn performed_from_helm(said: HelmOutput) -> ExecutionOutcome {
 /// Why a call has no end; one that takes too long may still be at work.
 pub(super) fn not_done(why: HelmCallError) -> KubernetesActionStop {
     match why {
-        HelmCallError::TimedOut(_) => stop_with_unknown_outcome(&why.reason()),
-        HelmCallError::NoHelm(reason) | HelmCallError::Local(reason) => stop_with_failure(&reason),
+        HelmCallError::TimedOut(_) => stop_with_unknown_outcome(why.reason().as_words()),
+        HelmCallError::NoHelm(reason) | HelmCallError::Local(reason) => {
+            stop_with_failure(reason.as_words())
+        }
     }
 }

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use kube::client::Body;
 use railwright_base::redaction::ROOM_BYTES;
 use railwright_base::text::one_line;
-use railwright_base::{Redaction, bounded_json};
+use railwright_base::{Reason, Redaction, bounded_json};
 use railwright_system::clock;
 use serde_json::Value;
 use std::pin::Pin;
@@ -66,7 +66,7 @@ pub struct KubernetesRequest {
 }
 
 /// Messages of a WebSocket; an error ends them. The library holds each to 64 MiB.
-pub type Messages = Pin<Box<dyn Stream<Item = Result<Vec<u8>, String>> + Send>>;
+pub type Messages = Pin<Box<dyn Stream<Item = Result<Vec<u8>, Reason>> + Send>>;
 
 /// What came of a request that changes something.
 #[derive(Debug)]
@@ -128,7 +128,7 @@ impl KubernetesRequest {
         }
     }
 
-    fn request(&self) -> Result<Request<Body>, String> {
+    fn request(&self) -> Result<Request<Body>, Reason> {
         let mut builder = Request::builder()
             .method(&self.method)
             .uri(&self.path)
@@ -141,7 +141,7 @@ impl KubernetesRequest {
         });
         builder
             .body(body)
-            .map_err(|error| format!("{}: {error}", one_line(&self.path, 200)))
+            .map_err(|error| format!("{}: {error}", one_line(&self.path, 200)).into())
     }
 }
 
@@ -175,11 +175,12 @@ impl KubernetesServer {
             // A hardened server keeps its version to itself, from somebody whom it knows.
             200 | 403 => Ok(()),
             status if status >= 500 => {
-                Err(self.unreachable(format!("it answers {status}: {}", reply.message())))
+                Err(self.unreachable(format!("it answers {status}: {}", reply.message()).into()))
             }
-            status => Err(self.unreachable(format!(
-                "what answers there is no API server (status {status} for /version)"
-            ))),
+            status => Err(self.unreachable(
+                format!("what answers there is no API server (status {status} for /version)")
+                    .into(),
+            )),
         }
     }
 
@@ -302,7 +303,7 @@ impl KubernetesServer {
             TransportError::IdentityRefused {
                 cluster: self.cluster.clone(),
                 address: self.address.clone(),
-                reason,
+                reason: reason.into(),
             },
         ))
     }
@@ -358,7 +359,9 @@ impl KubernetesServer {
     pub async fn upgrade(&self, path: String) -> Result<Upgrade, KubernetesRequestError> {
         let request = Request::get(&path).body(Vec::new()).map_err(|error| {
             let reason = format!("{}: {error}", one_line(&path, 200));
-            KubernetesRequestError::NotSent(TransportError::Local { reason })
+            KubernetesRequestError::NotSent(TransportError::Local {
+                reason: reason.into(),
+            })
         })?;
         let client = self.client.clone();
         // The library takes all that a refusal says.
@@ -383,9 +386,10 @@ impl KubernetesServer {
                         }
                         Ok(_) if others > MOST_OTHER_MESSAGES => Some(Err(format!(
                             "more than {MOST_OTHER_MESSAGES} messages that say nothing"
-                        ))),
+                        )
+                        .into())),
                         Ok(_) => None,
-                        Err(error) => Some(Err(fault::describe_root_cause(&error))),
+                        Err(error) => Some(Err(fault::describe_root_cause(&error).into())),
                     })
                 });
                 Ok(Upgrade::Done(Box::pin(messages)))
@@ -395,12 +399,13 @@ impl KubernetesServer {
                 let reply = self.build_upgrade_refusal(status.code, &document);
                 self.known(reply).map(Upgrade::Refused)
             }
-            Err(kube::Error::UpgradeConnection(error)) => {
-                Err(KubernetesRequestError::Lost(format!(
+            Err(kube::Error::UpgradeConnection(error)) => Err(KubernetesRequestError::Lost(
+                format!(
                     "no WebSocket came about: {}",
                     fault::describe_root_cause(&error)
-                )))
-            }
+                )
+                .into(),
+            )),
             Err(error) => Err(fault::of_request(&error, self)),
         }
     }
@@ -421,7 +426,7 @@ impl KubernetesServer {
     }
 
     /// It could not be asked.
-    pub fn unreachable(&self, reason: String) -> TransportError {
+    pub fn unreachable(&self, reason: Reason) -> TransportError {
         TransportError::ServerUnreachable {
             cluster: self.cluster.clone(),
             address: self.address.clone(),
@@ -508,7 +513,7 @@ impl KubernetesReply {
 }
 
 /// The body up to a limit, and whether there was more.
-async fn read_limited_body(mut body: Body, limit: usize) -> Result<(Vec<u8>, bool), String> {
+async fn read_limited_body(mut body: Body, limit: usize) -> Result<(Vec<u8>, bool), Reason> {
     let mut bytes = Vec::new();
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| {
@@ -530,7 +535,7 @@ async fn read_limited_body(mut body: Body, limit: usize) -> Result<(Vec<u8>, boo
 }
 
 /// What is kept of the body of a refusal, without secrets, and whether there was more.
-async fn take_refusal(body: Body, redaction: &Redaction) -> Result<(Vec<u8>, bool), String> {
+async fn take_refusal(body: Body, redaction: &Redaction) -> Result<(Vec<u8>, bool), Reason> {
     let (body, _) = read_limited_body(body, REFUSAL_LIMIT_BYTES + ROOM_BYTES).await?;
     Ok((
         without_secrets(&body, redaction),

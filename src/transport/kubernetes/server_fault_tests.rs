@@ -46,7 +46,7 @@ async fn a_busy_server_is_asked_again_when_it_says() {
 #[tokio::test]
 async fn a_server_that_does_not_know_us_did_nothing() {
     let (link, _) = link(|_, _, _| says(401, "Unauthorized"));
-    let refused = |error| matches!(error, TransportError::IdentityRefused { cluster, reason, .. } if cluster == "prod" && reason == "the token");
+    let refused = |error| matches!(error, TransportError::IdentityRefused { cluster, reason, .. } if cluster == "prod" && reason == "the token".into());
     assert!(refused(
         link.read(&[Read::Host, object()]).await.unwrap_err()
     ));
@@ -76,7 +76,7 @@ async fn no_answer_is_no_failure() {
         } else {
             "the connection ended: reset by peer"
         };
-        let unreachable = |error| matches!(error, TransportError::ServerUnreachable { reason, .. } if reason == wanted);
+        let unreachable = |error| matches!(error, TransportError::ServerUnreachable { reason, .. } if reason == wanted.into());
         assert!(unreachable(
             link.read(&[Read::Host, object()]).await.unwrap_err()
         ));
@@ -86,7 +86,7 @@ async fn no_answer_is_no_failure() {
         assert_eq!(
             link.perform(&apply(), "t", None).await.unwrap(),
             ExecutionOutcome::Unknown {
-                reason: wanted.to_owned()
+                reason: wanted.to_owned().into()
             }
         );
     }

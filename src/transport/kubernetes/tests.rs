@@ -399,7 +399,7 @@ pub(super) fn told(performed: ExecutionOutcome) -> (i32, String, String) {
             stdout,
             stderr,
         } => (code, stdout, stderr),
-        ExecutionOutcome::Unknown { reason } => (-1, String::new(), reason),
+        ExecutionOutcome::Unknown { reason } => (-1, String::new(), reason.to_string()),
     }
 }
 

@@ -52,9 +52,9 @@ pub(super) struct Unmarked {
 }
 
 impl Unmarked {
-    /// What an answer shows as stored, where it lacks a mark that was sent.
-    pub fn of(place: &WriteTarget<'_>, sent: &Value, reply: &KubernetesReply) -> Option<Self> {
-        let stored = reply.json()?;
+    /// What is stored, where it lacks a mark that was sent.
+    pub fn of(place: &WriteTarget<'_>, sent: &Value, stored: Option<Value>) -> Option<Self> {
+        let stored = stored?;
         let mark =
             find_lost_mark(sent, &stored).filter(|_| answer::is_of(place.object, &stored))?;
         Some(Unmarked {
@@ -81,6 +81,19 @@ impl Unmarked {
     }
 }
 
+/// An error for what was made, whose answer got lost, and that a look finds without a mark. Others
+/// may have taken it over by then, so it stands.
+pub(super) fn refuse_unmarked(
+    place: &WriteTarget<'_>,
+    sent: &Value,
+    found: Value,
+) -> Result<(), KubernetesActionStop> {
+    match Unmarked::of(place, sent, Some(found)) {
+        Some(unmarked) => Err(unmarked.stop(UnmarkedFate::Stands)),
+        None => Ok(()),
+    }
+}
+
 impl KubernetesLink {
     /// Deletes what was made by the request with this answer where it was stored without a mark; an
     /// error then.
@@ -90,7 +103,7 @@ impl KubernetesLink {
         sent: &Value,
         reply: &KubernetesReply,
     ) -> Result<(), KubernetesActionStop> {
-        match Unmarked::of(place, sent, reply) {
+        match Unmarked::of(place, sent, reply.json()) {
             Some(unmarked) => Err(unmarked.stop(self.delete_made(place, &unmarked.stored).await)),
             None => Ok(()),
         }
@@ -113,8 +126,8 @@ impl KubernetesLink {
         };
         let made = ObjectPrecondition::of(made);
         match self.wait_until_gone(place, &made, limit).await {
-            Ok(()) => UnmarkedFate::TakenBack,
-            Err(_) => otherwise,
+            Some(Ok(())) => UnmarkedFate::TakenBack,
+            Some(Err(_)) | None => otherwise,
         }
     }
 
@@ -151,10 +164,12 @@ mod tests {
     use super::*;
     use crate::{ExecutionOutcome, HostLink as _};
     use http::Method;
+    use railwright_base::mutex::lock_ignoring_poison;
     use railwright_resource::Action;
     use railwright_resource::kubernetes_object::ownership::MEMBERSHIP;
     use railwright_resource::kubernetes_object::precondition::ObjectPrecondition;
     use railwright_resource::kubernetes_object::request::{ObjectName, SUBMISSION};
+    use std::sync::{Arc, Mutex};
 
     /// An admission webhook takes our marks away: nobody would know whose it is.
     #[tokio::test(start_paused = true)]
@@ -222,6 +237,62 @@ mod tests {
                 );
                 assert!(stderr.contains(MEMBERSHIP), "{stderr}");
             }
+        }
+    }
+
+    /// What an answer or a look shows without its marks, where nobody says that it is gone.
+    #[tokio::test(start_paused = true)]
+    async fn what_is_not_said_to_be_gone_again_stands() {
+        for is_answered in [true, false] {
+            let name = ObjectName {
+                api_version: "v1".to_owned(),
+                kind: "ConfigMap".to_owned(),
+                namespace: None,
+                name: "a".to_owned(),
+            };
+            let manifest = json!({ "apiVersion": "v1", "kind": "ConfigMap",
+                                   "metadata": { "name": "a", "labels": { MEMBERSHIP: "train" } } });
+            let stored = Arc::new(Mutex::new(None));
+            let (link, asked) = link(move |method, path, body| match *method {
+                Method::GET if path == "/api/v1" => {
+                    let kinds =
+                        json!([{ "name": "configmaps", "kind": "ConfigMap", "namespaced": false }]);
+                    (200, Vec::new(), kinds_of("v1", &kinds))
+                }
+                Method::GET => match lock_ignoring_poison(&stored).clone() {
+                    None => says(404, "not found"),
+                    Some(_) if is_answered => (502, Vec::new(), "bad gateway".to_owned()),
+                    Some(object) => (200, Vec::new(), object),
+                },
+                Method::DELETE => (502, Vec::new(), "bad gateway".to_owned()),
+                _ => {
+                    let mut made: Value = serde_json::from_str(body).unwrap();
+                    made["metadata"]["labels"] = json!({});
+                    made["metadata"]["uid"] = "u1".into();
+                    *lock_ignoring_poison(&stored) = Some(made.to_string());
+                    match is_answered {
+                        true => (201, Vec::new(), made.to_string()),
+                        false => says(504, "timeout"),
+                    }
+                }
+            });
+            let apply = Action::ApplyObject {
+                object: name,
+                manifest,
+                precondition: ObjectPrecondition::Absent,
+            };
+            let performed = link.perform(&apply, "t", None).await.unwrap();
+            let ExecutionOutcome::Ended { code, stderr, .. } = &performed else {
+                panic!("{performed:?}");
+            };
+            let is_told = stderr.contains("it stands as it was written");
+            let bodies = asked.bodies();
+            let is_deleted = bodies.iter().any(|body| body.contains("DeleteOptions"));
+            assert_eq!(
+                (*code, is_told, is_deleted),
+                (UNMARKED, true, is_answered),
+                "{stderr}"
+            );
         }
     }
 

@@ -10,7 +10,7 @@ use super::act::{
 use super::edit::{build_version_precondition, new_merge_patch_request};
 use super::read::{APPLY, apply_path, no_kind};
 use super::server::{KubernetesReply, KubernetesRequest, WriteRequestOutcome};
-use super::unmarked::{Unmarked, UnmarkedFate};
+use super::unmarked::{Unmarked, UnmarkedFate, refuse_unmarked};
 use super::write_target::WriteTarget;
 use super::{KubernetesLink, performed_from_exit};
 use crate::ExecutionOutcome;
@@ -116,21 +116,19 @@ impl KubernetesLink {
                     may_come,
                     again_after,
                 } => {
-                    doubt.add(reason, may_come);
+                    doubt.add(reason.into(), may_come);
                     again_after
                 }
             };
-            match self.look(place, &doubt).await? {
-                Some(found) if is_of_attempt(&found, token) => {
-                    return Ok(performed_from_exit(0, "", ""));
+            if let Some(found) = self.look(place, &doubt).await? {
+                if !is_of_attempt(&found, token) {
+                    let violated = ObjectPrecondition::Absent.violated_by(place.object, &found);
+                    return Err(stop_with_stale_precondition(&violated));
                 }
-                Some(found) => {
-                    return Err(stop_with_stale_precondition(
-                        &ObjectPrecondition::Absent.violated_by(place.object, &found),
-                    ));
-                }
-                None => clock::sleep_for(pause).await,
+                refuse_unmarked(place, manifest, found)?;
+                return Ok(performed_from_exit(0, "", ""));
             }
+            clock::sleep_for(pause).await;
         }
         Err(doubt.given_up(stop_with_failure(
             &conflict.unwrap_or_else(|| describe_changing_object(place)),
@@ -151,7 +149,7 @@ impl KubernetesLink {
         );
         match written.await? {
             ObjectWriteOutcome::Answered(reply) if reply.status == 200 => {
-                match Unmarked::of(place, manifest, &reply) {
+                match Unmarked::of(place, manifest, reply.json()) {
                     Some(unmarked) => Err(unmarked.stop(UnmarkedFate::Stands)),
                     None => Ok(performed_from_exit(0, &reply.warnings.join("\n"), "")),
                 }
@@ -196,40 +194,41 @@ impl KubernetesLink {
             ObjectWriteOutcome::Landed => String::new(),
         };
         if let Some(limit) = limit {
-            self.wait_until_gone(&place, precondition, limit).await?;
+            // Whether it is gone is read again in any case.
+            if let Some(stands) = self.wait_until_gone(&place, precondition, limit).await {
+                stands?;
+            }
         }
         Ok(performed_from_exit(0, &warnings, ""))
     }
 
-    /// Looks until the object is gone, or another one has taken its place.
+    /// Looks until the object is gone, or another one has taken its place; why it is still there
+    /// after the limit. Nothing where the server does not say.
     pub(super) async fn wait_until_gone(
         &self,
         place: &WriteTarget<'_>,
         precondition: &ObjectPrecondition,
         limit: Duration,
-    ) -> Result<(), KubernetesActionStop> {
+    ) -> Option<Result<(), KubernetesActionStop>> {
         let deadline = Deadline::after(limit);
         let mut pause = FIRST_LOOK;
         loop {
-            let now = self
-                .server
-                .ask(&KubernetesRequest::get(place.path.clone()))
-                .await;
-            // That it goes was taken; whether it is gone is read again in any case.
-            let Ok(now) = now else {
-                return Ok(());
-            };
-            let found = now.json().unwrap_or_default();
-            if now.status != 200 || !is_same(precondition, &found) {
-                return Ok(());
+            let call = KubernetesRequest::get(place.path.clone());
+            let now = self.server.ask(&call).await.ok()?;
+            if now.is_not_found() {
+                return Some(Ok(()));
+            }
+            let found = now.json().filter(|_| now.status == 200)?;
+            if !is_same(precondition, &found) {
+                return Some(Ok(()));
             }
             if deadline.left().is_zero() {
-                return Err(stop_with_failure(&format!(
+                return Some(Err(stop_with_failure(&format!(
                     "after {} s {} is still {}",
                     limit.as_secs(),
                     place.object,
                     finalizers::describe_deletion(&found)
-                )));
+                ))));
             }
             clock::sleep_for(pause).await;
             pause = (pause * 2).min(LOOK);
@@ -343,7 +342,7 @@ impl KubernetesLink {
                     may_come,
                     again_after,
                 } => {
-                    doubt.add(reason, may_come);
+                    doubt.add(reason.into(), may_come);
                     clock::sleep_for(again_after).await;
                 }
             }

@@ -28,7 +28,7 @@ impl<'a> WriteTarget<'a> {
         resource: ApiResource,
     ) -> Result<Self, KubernetesActionStop> {
         let path = kinds::build_object_path(object, &resource)
-            .map_err(|reason| stop_with_failure(&reason))?;
+            .map_err(|reason| stop_with_failure(reason.as_words()))?;
         Ok(WriteTarget {
             object,
             resource,
@@ -126,7 +126,7 @@ impl KubernetesLink {
                 may_come,
                 again_after,
             } => {
-                doubt.add(reason, may_come);
+                doubt.add(reason.into(), may_come);
                 again_after
             }
         };

@@ -214,7 +214,7 @@ impl Fleet {
 fn new_lost_error(host: &str, reason: &str) -> TransportError {
     TransportError::Lost {
         host: host.to_owned(),
-        reason: reason.to_owned(),
+        reason: reason.to_owned().into(),
     }
 }
 
@@ -341,7 +341,7 @@ impl HostLink for SimulatedHostLink {
             }
             match begun {
                 SimulatedStepStart::Lost => Ok(ExecutionOutcome::Unknown {
-                    reason: "the connection ended: reset by the peer".to_owned(),
+                    reason: "the connection ended: reset by the peer".into(),
                 }),
                 SimulatedStepStart::Over(performed) => Ok(performed),
                 SimulatedStepStart::Until(until) => self.wait_for(until, token, lost_after).await,
@@ -355,7 +355,7 @@ impl HostLink for SimulatedHostLink {
     ) -> BoxFuture<'a, Result<ExecutionOutcome, TransportError>> {
         Box::pin(async {
             Ok(ExecutionOutcome::Unknown {
-                reason: "a simulated host carries no traffic".to_owned(),
+                reason: "a simulated host carries no traffic".into(),
             })
         })
     }
@@ -417,7 +417,7 @@ impl Connector for Fleet {
                     Err(TransportError::Unreachable {
                         host,
                         address,
-                        reason: "no route to it".to_owned(),
+                        reason: "no route to it".into(),
                     })
                 }
             }

@@ -51,7 +51,7 @@ pub enum SimulatedStepStart {
 
 fn new_lost_outcome() -> ExecutionOutcome {
     ExecutionOutcome::Unknown {
-        reason: "the connection ended: reset by the peer".to_owned(),
+        reason: "the connection ended: reset by the peer".into(),
     }
 }
 
@@ -147,7 +147,9 @@ impl SimulatedHost {
                 Some(None) => {
                     self.ended.remove(token);
                     let reason = "it was ended without an exit status".to_owned();
-                    let ended = ExecutionOutcome::Unknown { reason };
+                    let ended = ExecutionOutcome::Unknown {
+                        reason: reason.into(),
+                    };
                     return Some(SimulatedStepStart::Over(ended));
                 }
                 None => {}

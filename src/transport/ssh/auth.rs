@@ -9,6 +9,7 @@ use super::destination::Destination;
 use super::identity::{self, Identity, Secret};
 use super::signer::KeySigner;
 use crate::TransportError;
+use railwright_base::Reason;
 use railwright_base::text::one_line;
 use railwright_system::{descriptors, environment};
 use russh::client::{AuthResult, Handle};
@@ -232,7 +233,10 @@ impl Login<'_> {
                 PrivateKeyWithHashAlg::new(key, hash),
             )
             .await;
-        self.record_offer_result(path, offer.map_err(|error| describe_ssh_error(&error)))
+        self.record_offer_result(
+            path,
+            offer.map_err(|error| describe_ssh_error(&error).into()),
+        )
     }
 
     async fn offer_certificate(
@@ -253,7 +257,7 @@ impl Login<'_> {
             .await;
         self.record_offer_result(
             what,
-            offer.map_err(|error| one_line(&error.to_string(), 100)),
+            offer.map_err(|error| one_line(&error.to_string(), 100).into()),
         )
     }
 
@@ -286,7 +290,7 @@ impl Login<'_> {
         };
         self.record_offer_result(
             what,
-            offer.map_err(|error| one_line(&error.to_string(), 100)),
+            offer.map_err(|error| one_line(&error.to_string(), 100).into()),
         )
     }
 
@@ -308,7 +312,7 @@ impl Login<'_> {
         best
     }
 
-    fn record_offer_result(&mut self, what: String, offer: Result<AuthResult, String>) -> bool {
+    fn record_offer_result(&mut self, what: String, offer: Result<AuthResult, Reason>) -> bool {
         self.offers += 1;
         match offer {
             Ok(AuthResult::Success) => return true,

@@ -72,7 +72,8 @@ async fn query_ssh_config(
                 "{:?} with the user {:?} is no host that ssh may be asked about",
                 one_line(host, 80),
                 one_line(user, 40)
-            ),
+            )
+            .into(),
         });
     }
     let file = file.map(|file| file.display().to_string());
@@ -102,7 +103,7 @@ async fn query_ssh_config(
         Err(error) => error.to_string(),
     };
     Err(TransportError::Local {
-        reason: format!("ssh -G {host} failed: {reason}"),
+        reason: format!("ssh -G {host} failed: {reason}").into(),
     })
 }
 

@@ -6,6 +6,7 @@ use super::known_hosts::{Files, KnownHostNames};
 use super::pins::{HostKeyPins, HostKeyVerdict};
 use crate::TransportError;
 use crate::access::format_endpoint;
+use railwright_base::Reason;
 use railwright_base::text::one_line;
 use railwright_system::descriptors;
 use russh::client::{self, Handler, Msg, Session};
@@ -52,7 +53,7 @@ pub(super) async fn open_ssh_connection(
     let mut handle = match tokio::time::timeout(destination.timeout, meet).await {
         Err(_) => {
             let reason = format!("no answer within {} s", destination.timeout.as_secs());
-            return Err(new_unreachable_error(destination, reason));
+            return Err(new_unreachable_error(destination, reason.into()));
         }
         Ok(Err(failure)) => return Err(error_from_failure(failure, destination)),
         Ok(Ok(handle)) => handle,
@@ -62,7 +63,7 @@ pub(super) async fn open_ssh_connection(
         Err(_) => {
             let limit_s = destination.timeout.as_secs();
             let reason = format!("the login did not end within {limit_s} s");
-            return Err(new_unreachable_error(destination, reason));
+            return Err(new_unreachable_error(destination, reason.into()));
         }
     }
     Ok(SshConnection {
@@ -102,12 +103,12 @@ fn error_from_failure(failure: SshConnectFailure, destination: &Destination) -> 
             }
         }
         SshConnectFailure::Ssh(error) => {
-            new_unreachable_error(destination, describe_ssh_error(&error))
+            new_unreachable_error(destination, describe_ssh_error(&error).into())
         }
     }
 }
 
-fn new_unreachable_error(destination: &Destination, reason: String) -> TransportError {
+fn new_unreachable_error(destination: &Destination, reason: Reason) -> TransportError {
     TransportError::Unreachable {
         host: destination.name.clone(),
         address: format_endpoint(&destination.address, destination.port),
@@ -130,7 +131,7 @@ impl SshConnection {
                     "{}:{} through the jump host {}",
                     to.address, to.port, self.destination.name
                 ),
-                reason: describe_ssh_error(&error),
+                reason: describe_ssh_error(&error).into(),
             })),
         }
     }
@@ -267,7 +268,7 @@ impl HostKeyChecker {
                     host,
                     fingerprint,
                     known_hosts,
-                    reason,
+                    reason: reason.into(),
                 })
             }
         }

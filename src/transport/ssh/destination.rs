@@ -55,7 +55,9 @@ pub(super) async fn resolve_ssh_route(
              railwright does not run; write the jump host as `ssh: {{ jump: [HOST] }}`",
             name, access.address
         );
-        return Err(TransportError::Local { reason });
+        return Err(TransportError::Local {
+            reason: reason.into(),
+        });
     }
     let jump = if access.jump.is_empty() {
         &config.proxy_jump
@@ -65,7 +67,7 @@ pub(super) async fn resolve_ssh_route(
     let mut hops = Vec::new();
     for text in jump {
         let (user, host, port) = jump_parts(text).ok_or_else(|| TransportError::Local {
-            reason: format!("{name}: {text:?} is no jump host; write [user@]host[:port]"),
+            reason: format!("{name}: {text:?} is no jump host; write [user@]host[:port]").into(),
         })?;
         let hop = SshAccess {
             address: host.clone(),

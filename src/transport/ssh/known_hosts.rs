@@ -76,7 +76,8 @@ impl Files {
                     reason: format!(
                         "the known_hosts file {} cannot be read: {error}",
                         path.display()
-                    ),
+                    )
+                    .into(),
                 });
             }
         };
@@ -210,7 +211,9 @@ impl KnownHosts {
                         "{}:{number}: the key of this @revoked line cannot be read",
                         self.path
                     );
-                    return Err(TransportError::Local { reason });
+                    return Err(TransportError::Local {
+                        reason: reason.into(),
+                    });
                 }
                 None => {}
             }

@@ -7,6 +7,7 @@ use crate::shell::{
 };
 use crate::{BoxFuture, TransportError};
 use memchr::memmem;
+use railwright_base::Reason;
 use railwright_system::fed::Capture;
 use russh::{
     Channel, ChannelMsg, ChannelOpenFailure, ChannelReadHalf, ChannelWriteHalf, client::Msg,
@@ -55,7 +56,7 @@ impl Shell for SshConnection {
 }
 
 impl SshConnection {
-    fn new_lost_error(&self, reason: String) -> TransportError {
+    fn new_lost_error(&self, reason: Reason) -> TransportError {
         TransportError::Lost {
             host: self.destination.name.clone(),
             reason,
@@ -72,14 +73,14 @@ impl SshConnection {
             .sessions
             .acquire()
             .await
-            .map_err(|error| self.new_lost_error(error.to_string()))?;
+            .map_err(|error| self.new_lost_error(error.to_string().into()))?;
         let channel = match tokio::time::timeout(OPEN_LIMIT, self.open_session()).await {
             Err(_) => {
                 let host = self.destination.name.clone();
                 return Err(TransportError::TimedOut { host, limit_s: 30 });
             }
             Ok(opened) => {
-                opened.map_err(|error| self.new_lost_error(describe_ssh_error(&error)))?
+                opened.map_err(|error| self.new_lost_error(describe_ssh_error(&error).into()))?
             }
         };
         // `$SSH_CONNECTION` is expanded by the login shell, before sudo drops it.
@@ -97,12 +98,12 @@ impl SshConnection {
         let talk = async {
             to.exec(true, command)
                 .await
-                .map_err(|error| self.new_lost_error(describe_ssh_error(&error)))?;
+                .map_err(|error| self.new_lost_error(describe_ssh_error(&error).into()))?;
             let end = tokio::select! {
                 end = collect_channel_output(&mut from, &mut ran, &script.end) => end,
                 never = feed_channel(&to, &script.input) => match never {},
             };
-            end.ok_or_else(|| self.new_lost_error("the server refused to run a command".to_owned()))
+            end.ok_or_else(|| self.new_lost_error("the server refused to run a command".into()))
         };
         let end = match tokio::time::timeout(limit, talk).await {
             Ok(end) => end?,

@@ -3,6 +3,7 @@
 use super::names::{CablingNames, Spot};
 use super::plugs::Plugs;
 use super::view::{DeviceLldpView, PortLldpState, Silent, Views};
+use railwright_base::Reason;
 use railwright_base::nodeset::{expand_node_set, expand_ports};
 use railwright_knowledge::spec::cabling::CableEnd;
 use std::collections::BTreeSet;
@@ -104,9 +105,9 @@ fn discover_nic_cables(nics: &[CableEnd], names: &CablingNames, views: &Views) -
             continue;
         };
         let resolved = match view.ports.get(&nic.port) {
-            None => Err("is not there".to_owned()),
-            Some(PortLldpState::NoLink) => Err("has no link".to_owned()),
-            Some(PortLldpState::Down) => Err("is down".to_owned()),
+            None => Err("is not there".into()),
+            Some(PortLldpState::NoLink) => Err("has no link".into()),
+            Some(PortLldpState::Down) => Err("is down".into()),
             Some(PortLldpState::Neighbours(neighbours)) => {
                 let mut spots: Vec<Spot> = neighbours
                     .iter()
@@ -124,7 +125,7 @@ fn discover_nic_cables(nics: &[CableEnd], names: &CablingNames, views: &Views) -
                 }
                 discovered.cables.push((nic.clone(), end));
             }
-            Err(why) => discovered.unseen.push((nic.clone(), why)),
+            Err(why) => discovered.unseen.push((nic.clone(), why.to_string())),
         }
     }
     discovered
@@ -135,28 +136,28 @@ fn is_nic_spot(spot: &Spot, nic: &CableEnd) -> bool {
 }
 
 /// The one port that these are about, and whether the spec has its device.
-fn resolve_single_spot(spots: &[Spot]) -> Result<(CableEnd, bool), String> {
+fn resolve_single_spot(spots: &[Spot]) -> Result<(CableEnd, bool), Reason> {
     let (end, is_known) = match spots {
         [Spot::At(end)] => (end, true),
         [Spot::Stranger(end)] => (end, false),
-        [] => return Err("hears nobody".to_owned()),
+        [] => return Err("hears nobody".into()),
         [Spot::Unclear { device, .. }] => {
             return Err(format!(
                 "hears {device}, which names its port in no way that a file could"
-            ));
+            )
+            .into());
         }
         [Spot::Nameless(chassis)] => {
-            return Err(format!(
-                "hears somebody who says no name (chassis {chassis})"
-            ));
+            return Err(format!("hears somebody who says no name (chassis {chassis})").into());
         }
-        several => return Err(format!("hears {} neighbours on one port", several.len())),
+        several => return Err(format!("hears {} neighbours on one port", several.len()).into()),
     };
     match is_writable(end) {
         true => Ok((end.clone(), is_known)),
         false => Err(format!(
             "hears {} `{}`, which is no name that a file could have",
             end.device, end.port
-        )),
+        )
+        .into()),
     }
 }

@@ -54,8 +54,8 @@ impl Silent {
     pub fn of_switch(silence: lldp::Silence, system: SwitchSystem) -> Silent {
         let said = match silence {
             lldp::Silence::Absent => "the program is not there".to_owned(),
-            lldp::Silence::NoAnswer(words) => words,
-            lldp::Silence::Unread(why) => return Silent::Unread(why),
+            lldp::Silence::NoAnswer(words) => words.to_string(),
+            lldp::Silence::Unread(why) => return Silent::Unread(why.to_string()),
         };
         Silent::OfSwitch {
             said,
@@ -97,8 +97,8 @@ impl From<lldp::Silence> for Silent {
     fn from(silence: lldp::Silence) -> Self {
         match silence {
             lldp::Silence::Absent => Silent::NoLldp,
-            lldp::Silence::NoAnswer(words) => Silent::NoAnswer(words),
-            lldp::Silence::Unread(why) => Silent::Unread(why),
+            lldp::Silence::NoAnswer(words) => Silent::NoAnswer(words.to_string()),
+            lldp::Silence::Unread(why) => Silent::Unread(why.to_string()),
         }
     }
 }

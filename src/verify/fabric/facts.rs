@@ -2,6 +2,7 @@
 
 use super::DesiredFabricSettings;
 use super::topology::EndPoint;
+use railwright_base::Reason;
 use railwright_base::text::one_line;
 use railwright_resource::counters::{
     self, CounterSampleOrdinal, Movement, PortCounterIncrease, names,
@@ -111,7 +112,7 @@ impl EndCounterChanges {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct EndFacts {
     /// Why nothing at all is known of it.
-    pub silent: Option<String>,
+    pub silent: Option<Reason>,
     /// Whether it is up; of a NIC, with somebody at the other end.
     pub up: Fact<bool>,
     /// Bytes of an IP packet.
@@ -131,7 +132,7 @@ impl EndFacts {
     pub fn silent(why: &str) -> Self {
         let why = one_line(why, WHY_MAX);
         EndFacts {
-            silent: Some(why.clone()),
+            silent: Some(why.clone().into()),
             ..Self::all(&why)
         }
     }
@@ -175,13 +176,13 @@ pub enum DecodedDevice<'d> {
     /// A host.
     Host(&'d ReadResults, Counters),
     /// A switch, with what runs on it.
-    Switch(Result<Arc<Box<dyn SwitchConfiguration>>, String>, Counters),
+    Switch(Result<Arc<Box<dyn SwitchConfiguration>>, Reason>, Counters),
     /// Nothing.
     Silent(&'d str),
 }
 
 /// The counters of a device; nothing where they are not looked at.
-type Counters = Option<Result<Movement, String>>;
+type Counters = Option<Result<Movement, Reason>>;
 
 impl<'d> DecodedDevice<'d> {
     /// Decodes it.
@@ -220,7 +221,7 @@ impl<'d> DecodedDevice<'d> {
                 counted: summarize_port_counters(counters, &end.port),
                 ..host_end(answers, &end.port)
             },
-            DecodedDevice::Switch(Err(why), _) => EndFacts::silent(why),
+            DecodedDevice::Switch(Err(why), _) => EndFacts::silent(why.as_words()),
             DecodedDevice::Switch(Ok(configuration), counters) => switch_end(
                 configuration.as_ref().as_ref(),
                 &end.port,
@@ -252,21 +253,21 @@ fn find_counter_movement(
     answers: &ReadResults,
     rows: &[names::VendorCounter],
     read: impl Fn(CounterSampleOrdinal) -> Read,
-) -> Result<Movement, String> {
+) -> Result<Movement, Reason> {
     for sample in [CounterSampleOrdinal::First, CounterSampleOrdinal::Second] {
         if answers.by_key(&read(sample).key()).is_some() {
             return counters::diff_counter_samples(answers, rows, read);
         }
     }
-    Err(NO_COUNTERS.to_owned())
+    Err(NO_COUNTERS.into())
 }
 
 fn summarize_port_counters(counters: &Counters, port: &str) -> Fact<EndCounterChanges> {
     match counters {
-        None => Fact::NotApplicable("counters were not looked at".to_owned()),
-        Some(Err(why)) => Fact::Unknown(one_line(why, WHY_MAX)),
+        None => Fact::NotApplicable("counters were not looked at".into()),
+        Some(Err(why)) => Fact::Unknown(one_line(why.as_words(), WHY_MAX).into()),
         Some(Ok(movement)) => match movement.ports.get(port) {
-            None => Fact::Unknown("its counters were not told".to_owned()),
+            None => Fact::Unknown("its counters were not told".into()),
             Some(moved) => moved.clone().map(|moved| EndCounterChanges::of(&moved)),
         },
     }
@@ -276,13 +277,13 @@ fn summarize_port_counters(counters: &Counters, port: &str) -> Fact<EndCounterCh
 fn known_or<T>(value: Option<T>, why: &str) -> Fact<T> {
     match value {
         Some(value) => Fact::Is(value),
-        None => Fact::Unknown(why.to_owned()),
+        None => Fact::Unknown(why.to_owned().into()),
     }
 }
 
 fn host_end(answers: &ReadResults, netdev: &str) -> EndFacts {
     let state = match link_state(answers, netdev) {
-        Err(why) => return EndFacts::silent(&why),
+        Err(why) => return EndFacts::silent(why.as_words()),
         Ok(None) => return EndFacts::absent(),
         Ok(Some(state)) => state,
     };
@@ -306,7 +307,7 @@ fn host_end(answers: &ReadResults, netdev: &str) -> EndFacts {
                 "the program that tells PFC did not tell its priorities",
             )
         }),
-        marking: Fact::NotApplicable("a NIC marks nothing".to_owned()),
+        marking: Fact::NotApplicable("a NIC marks nothing".into()),
         counted: Fact::Absent,
     }
 }
@@ -357,7 +358,7 @@ fn switch_end(
             .pfc()
             .map(|pfc| pfc.into_iter().filter_map(priority_from_number).collect()),
         marking: match wanted.lossless {
-            None => Fact::NotApplicable("the spec has no lossless class".to_owned()),
+            None => Fact::NotApplicable("the spec has no lossless class".into()),
             Some(priority) => port
                 .queue(priority.into())
                 .and_then(|queue| port.marking(queue))

@@ -3,6 +3,7 @@
 use super::facts::{EndFacts, Rise};
 use super::topology::Tier;
 use super::{DesiredFabricSettings, LinkProblemKind};
+use railwright_base::Reason;
 use railwright_resource::Fact;
 use railwright_resource::counters::names::Meter;
 use serde::Serialize;
@@ -51,7 +52,7 @@ fn new_link_problem(kind: LinkProblemKind, said: impl Into<String>) -> LinkProbl
 }
 
 /// What nobody can tell of the end with this word.
-fn new_unknown_problem(word: &str, why: &str) -> LinkProblem {
+fn new_unknown_problem(word: &str, why: &Reason) -> LinkProblem {
     new_link_problem(LinkProblemKind::Unknown, format!("{word}: {why}"))
 }
 
@@ -317,7 +318,10 @@ fn check_end_counters(end: &CheckedLinkEnd, wanted: &DesiredFabricSettings) -> V
     let has_pfc = end.facts.pfc.value().is_some_and(|pfc| !pfc.is_empty());
     let pauses = wanted.lossless.is_some() && has_pfc;
     if pauses && counted.of_meter(Meter::PauseReceived).next().is_none() {
-        problems.push(new_unknown_problem(word, "it counts no pause frames"));
+        problems.push(new_unknown_problem(
+            word,
+            &"it counts no pause frames".into(),
+        ));
     }
     problems
 }

@@ -8,6 +8,7 @@ use super::{
 };
 use crate::CheckVerdict;
 use proptest::prelude::*;
+use railwright_base::Reason;
 use railwright_knowledge::spec::{self, SourceFile};
 use railwright_resource::Fact;
 use railwright_resource::counters::names::Meter;
@@ -347,8 +348,8 @@ fn fact<T: Clone + std::fmt::Debug + 'static>(
     prop_oneof![
         4 => value.prop_map(Fact::Is),
         1 => Just(Fact::Absent),
-        1 => Just(Fact::NotApplicable("no".to_owned())),
-        1 => Just(Fact::Unknown("why".to_owned())),
+        1 => Just(Fact::NotApplicable("no".into())),
+        1 => Just(Fact::Unknown("why".into())),
     ]
     .boxed()
 }
@@ -389,7 +390,7 @@ fn end() -> impl Strategy<Value = (Tier, EndFacts, bool)> {
     )
         .prop_map(|(rises, stormed)| EndCounterChanges { rises, stormed });
     let tier = proptest::sample::select(vec![Tier::Host, Tier::Leaf, Tier::Spine]);
-    let silent = prop_oneof![9 => Just(None), 1 => Just(Some("why".to_owned()))];
+    let silent = prop_oneof![9 => Just(None), 1 => Just(Some(Reason::from("why")))];
     let facts = (
         silent,
         fact(any::<bool>()),

@@ -8,6 +8,7 @@
 use super::ImageRequirements;
 use super::machine::{self, FIRST};
 use super::seen::{DRIVERS, ImageContents, LIBC, NAME, PROGRAMS, PodSeen, VERBS, folder_of};
+use railwright_base::Reason;
 use railwright_base::quote::{quote_for_shell, sh_words};
 use std::collections::BTreeSet;
 
@@ -110,16 +111,13 @@ fn build_cache_patterns(wanted: &ImageRequirements) -> String {
 }
 
 /// What it said, or why that is no answer.
-pub fn parse_inspection_output(out: &str) -> Result<ImageContents, String> {
+pub fn parse_inspection_output(out: &str) -> Result<ImageContents, Reason> {
     let mut seen = ImageContents::default();
     let (mut pod, mut begun, mut ended) = (PodSeen::default(), false, false);
     for (n, line) in out.lines().enumerate() {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         if ended || n >= LINES_MAX || (n == 0) != (word == "begin") {
-            return Err(format!(
-                "line {} of its output is none of the program's",
-                n + 1
-            ));
+            return Err(format!("line {} of its output is none of the program's", n + 1).into());
         }
         let recorded = match word {
             "begin" => {
@@ -134,7 +132,7 @@ pub fn parse_inspection_output(out: &str) -> Result<ImageContents, String> {
             _ => record_image_line(&mut seen, word, rest),
         };
         if recorded.is_none() {
-            return Err(format!("line {} of its output makes no sense", n + 1));
+            return Err(format!("line {} of its output makes no sense", n + 1).into());
         }
     }
     match begun && ended {
@@ -142,7 +140,7 @@ pub fn parse_inspection_output(out: &str) -> Result<ImageContents, String> {
             pod: Some(pod),
             ..seen
         }),
-        false => Err("its output has no end".to_owned()),
+        false => Err("its output has no end".into()),
     }
 }
 

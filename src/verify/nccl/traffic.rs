@@ -77,7 +77,7 @@ mod tests {
                     received: Rate::GigabitsPerSecond(*received),
                     sent: Rate::GigabitsPerSecond(*sent),
                 }),
-                None => Fact::Unknown("no answer".to_owned()),
+                None => Fact::Unknown("no answer".into()),
             };
             let rail = |place: usize| [("gpu1".to_owned(), fact(&rails[place]))].into();
             flow.take(&Look::from([

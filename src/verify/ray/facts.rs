@@ -1,6 +1,7 @@
 //! What is known of the pods of a cluster of Ray, and how they say what they have.
 
 use crate::perftest::TrafficFault;
+use railwright_base::Reason;
 use railwright_base::text::one_line;
 use railwright_resource::kubernetes_job::{JobPod, Room};
 
@@ -28,7 +29,7 @@ pub struct InspectedRayPod {
     /// It.
     pub pod: JobPod,
     /// What it has.
-    pub inside: Result<RayPodFacts, String>,
+    pub inside: Result<RayPodFacts, Reason>,
 }
 
 /// Traffic of one device to one of another pod.
@@ -64,7 +65,7 @@ pub struct RayClusterFacts {
     /// The pods.
     pub pods: Vec<InspectedRayPod>,
     /// What nodes give.
-    pub room: Result<Room, String>,
+    pub room: Result<Room, Reason>,
     /// Workers that its operator wants.
     pub wanted: Option<u64>,
     /// Traffic.

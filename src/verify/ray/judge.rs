@@ -221,7 +221,7 @@ fn check_pod_devices(found: &RayClusterFacts) -> CheckOutcome {
                 few.push((&looked.pod, inside.devices.len()));
             }
             Ok(inside) => devices.extend(inside.devices.iter().map(String::as_str)),
-            Err(why) => silent.push((&looked.pod, why.as_str())),
+            Err(why) => silent.push((&looked.pod, why.as_words())),
         }
     }
     if let Some(outcome) = report_missing_devices(&few, found.pods.len()) {
@@ -360,8 +360,9 @@ mod tests {
     use super::super::facts::{InspectedRayPod, RayPodFacts};
     use super::*;
     use crate::result::CheckVerdict;
+    use railwright_base::Reason;
 
-    fn found(pools: &[&str], inside: Result<RayPodFacts, String>) -> RayClusterFacts {
+    fn found(pools: &[&str], inside: Result<RayPodFacts, Reason>) -> RayClusterFacts {
         let pod = JobPod {
             name: "ray-worker-1".to_owned(),
             phase: "Running".to_owned(),
@@ -416,8 +417,8 @@ mod tests {
         ];
         assert_eq!(codes(&lost), (Proven::Disproven, all));
         let unread = RayClusterFacts {
-            room: Err("not allowed".to_owned()),
-            ..found(&["rdma/a"], Err("not allowed".to_owned()))
+            room: Err("not allowed".into()),
+            ..found(&["rdma/a"], Err("not allowed".into()))
         };
         let all = vec![
             topic("pods", None),

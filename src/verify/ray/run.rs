@@ -8,6 +8,7 @@ use super::facts::{
 use crate::perftest::bandwidth_gbps;
 use crate::session::{ProbeOutput, run_probe};
 use futures_util::{StreamExt as _, stream};
+use railwright_base::Reason;
 use railwright_base::quote;
 use railwright_base::text::one_line;
 use railwright_resource::Read;
@@ -88,7 +89,7 @@ impl RayProofRequest<'_> {
         })
     }
 
-    fn report_unread_pods(&self, why: String, room: Result<Room, String>) -> RayClusterFacts {
+    fn report_unread_pods(&self, why: String, room: Result<Room, Reason>) -> RayClusterFacts {
         RayClusterFacts {
             pools: self.pools.clone(),
             pods: Vec::new(),
@@ -109,20 +110,20 @@ impl RayProofRequest<'_> {
     async fn inspect_pod(&self, pod: JobPod) -> InspectedRayPod {
         let inside = match pod.phase.as_str() {
             "Running" => self.read_pod_facts(&pod).await,
-            phase => Err(format!("it is {}", one_line(&phase.to_lowercase(), 20))),
+            phase => Err(format!("it is {}", one_line(&phase.to_lowercase(), 20)).into()),
         };
         InspectedRayPod { pod, inside }
     }
 
-    async fn read_pod_facts(&self, pod: &JobPod) -> Result<RayPodFacts, String> {
+    async fn read_pod_facts(&self, pod: &JobPod) -> Result<RayPodFacts, Reason> {
         let said = self.ask(pod, LOOK.to_owned(), LOOK_S).await?;
         match said.code {
             0 => Ok(parse_pod_facts(&said.out)),
-            code => Err(format!("exit status {code}: {}", one_line(&said.err, 100))),
+            code => Err(format!("exit status {code}: {}", one_line(&said.err, 100)).into()),
         }
     }
 
-    async fn ask(&self, pod: &JobPod, script: String, lease_s: u32) -> Result<ProbeOutput, String> {
+    async fn ask(&self, pod: &JobPod, script: String, lease_s: u32) -> Result<ProbeOutput, Reason> {
         let (namespace, container) = (self.namespace.to_owned(), pod.container.clone());
         run_probe(
             self.prober,
@@ -141,7 +142,7 @@ impl RayProofRequest<'_> {
     async fn try_traffic(&self, pods: &[InspectedRayPod]) -> Crossing {
         let (from, to) = match select_traffic_pods(pods) {
             Ok(ends) => ends,
-            Err(why) => return Crossing::Not(why),
+            Err(why) => return Crossing::Not(why.to_string()),
         };
         let mut passed = Vec::new();
         for devices in from.1.devices.iter().zip(&to.1.devices).take(DEVICES_MAX) {
@@ -157,7 +158,7 @@ impl RayProofRequest<'_> {
                     return Crossing::Not(format!(
                         "{} could not be asked: {}",
                         format_pod_name(from.0),
-                        one_line(&why, 100)
+                        one_line(why.as_words(), 100)
                     ));
                 }
             }
@@ -170,7 +171,7 @@ impl RayProofRequest<'_> {
     }
 
     /// From the first pod to the second. The one that listens ends with its one client.
-    async fn send(&self, pods: [&JobPod; 2], devices: [&String; 2]) -> Result<ProbeOutput, String> {
+    async fn send(&self, pods: [&JobPod; 2], devices: [&String; 2]) -> Result<ProbeOutput, Reason> {
         let address = match pods[1].address {
             Some(address) => address.to_string(),
             None => String::new(),
@@ -206,7 +207,7 @@ fn format_node_name(pod: &JobPod) -> String {
 type End<'a> = (&'a JobPod, &'a RayPodFacts);
 
 /// Two pods on two nodes that have devices and perftest, workers first; or why there are none.
-fn select_traffic_pods(pods: &[InspectedRayPod]) -> Result<(End<'_>, End<'_>), String> {
+fn select_traffic_pods(pods: &[InspectedRayPod]) -> Result<(End<'_>, End<'_>), Reason> {
     let mut able: Vec<End<'_>> = Vec::new();
     for InspectedRayPod { pod, inside } in pods {
         if let Ok(inside) = inside
@@ -218,21 +219,20 @@ fn select_traffic_pods(pods: &[InspectedRayPod]) -> Result<(End<'_>, End<'_>), S
     }
     able.sort_by_key(|(pod, _)| pod.role.as_deref() != Some("worker"));
     let Some(first) = able.first() else {
-        return Err("no pod with an RDMA device can be asked".to_owned());
+        return Err("no pod with an RDMA device can be asked".into());
     };
     if able.iter().all(|(pod, _)| pod.node == first.0.node) {
         return Err(
-            "the pods that have RDMA devices are on one node: nothing crosses the network"
-                .to_owned(),
+            "the pods that have RDMA devices are on one node: nothing crosses the network".into(),
         );
     }
     able.retain(|(_, inside)| inside.has_perftest);
     let Some(first) = able.first() else {
-        return Err("`ib_write_bw` is not in the image".to_owned());
+        return Err("`ib_write_bw` is not in the image".into());
     };
     match able.iter().find(|(pod, _)| pod.node != first.0.node) {
         Some(second) => Ok((*first, *second)),
-        None => Err("`ib_write_bw` is in the pods of one node only".to_owned()),
+        None => Err("`ib_write_bw` is in the pods of one node only".into()),
     }
 }
 
@@ -257,13 +257,11 @@ fn select_expected_pools(of_spec: &[Pool], pods: &[InspectedRayPod]) -> Vec<Pool
 }
 
 fn parse_json_output<T: DeserializeOwned>(
-    output: Result<(i32, &str), String>,
-) -> Result<T, String> {
+    output: Result<(i32, &str), Reason>,
+) -> Result<T, Reason> {
     match output {
-        Ok((0, out)) => {
-            serde_json::from_str(out).map_err(|_| "the answer makes no sense".to_owned())
-        }
-        Ok((_, why)) => Err(one_line(why, 300)),
+        Ok((0, out)) => serde_json::from_str(out).map_err(|_| "the answer makes no sense".into()),
+        Ok((_, why)) => Err(one_line(why, 300).into()),
         Err(reason) => Err(reason),
     }
 }

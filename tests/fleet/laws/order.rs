@@ -8,7 +8,9 @@ use super::settled::{come_to_rest, ensure_same_world};
 use super::{Held, ensure, law};
 use railwright_apply::apply_plan;
 use railwright_base::{Address, Target};
-use railwright_plan::{LastApplied, Member, NodeKind, Plan, PlanNode, PlanSelection, Reason, file};
+use railwright_plan::{
+    ChangeReason, LastApplied, Member, NodeKind, Plan, PlanNode, PlanSelection, file,
+};
 use railwright_resource::{DesiredResource, Observation, kind_named};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -95,7 +97,7 @@ fn resources(plan: &Plan) -> BTreeSet<Address> {
 
 /// What a plan is about by itself, and not because another step of it comes before.
 fn own_resources(plan: &Plan) -> BTreeSet<Address> {
-    let follows = |member: &&Member| matches!(member.reason, Reason::Disturbed { .. });
+    let follows = |member: &&Member| matches!(member.reason, ChangeReason::Disturbed { .. });
     let members = plan
         .nodes
         .iter()

@@ -12,7 +12,7 @@ use crate::room::Room;
 use railwright_apply::{ApplyOutcome, Decisions, RunExitClass, apply_plan, resume_run};
 use railwright_base::{Address, Target};
 use railwright_plan::by_hand::release_power_cycles;
-use railwright_plan::{Member, NodeKind, Plan, PlanNode, Reason};
+use railwright_plan::{ChangeReason, Member, NodeKind, Plan, PlanNode};
 use railwright_resource::Action;
 use railwright_state::NodeOutcome;
 use railwright_transport::sim::SimulatedTrouble;
@@ -303,7 +303,7 @@ fn law_1_after_a_run_that_is_done_there_is_nothing_to_do() {
                 let address = &member.wish.address;
                 let follows = matches!(
                     member.reason,
-                    Reason::Disturbed { .. } | Reason::KnownAfter { .. }
+                    ChangeReason::Disturbed { .. } | ChangeReason::KnownAfter { .. }
                 );
                 is_down(&address.target.name) || follows || witness.is_touched_unseen(case, address)
             };

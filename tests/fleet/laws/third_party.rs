@@ -8,7 +8,7 @@ use crate::room::Room;
 use railwright_apply::{EventSink, RunEvent};
 use railwright_base::{Address, Digest};
 use railwright_plan::by_hand::is_by_hand;
-use railwright_plan::{Member, NodeKind, Plan, PlanNode, Reason};
+use railwright_plan::{ChangeReason, Member, NodeKind, Plan, PlanNode};
 use railwright_resource::action::{PackageManager, PackageVersion, UnitVerb};
 use railwright_resource::interrupt_affinity::script::InterruptBinding;
 use railwright_resource::probe::Probe;
@@ -379,7 +379,7 @@ fn is_judged_later(member: &Member) -> bool {
     member.removal
         || matches!(
             member.reason,
-            Reason::Disturbed { .. } | Reason::KnownAfter { .. }
+            ChangeReason::Disturbed { .. } | ChangeReason::KnownAfter { .. }
         )
 }
 

@@ -198,7 +198,7 @@ fn a_case_has_few_hosts() {
     };
     assert_eq!(
         (case("b[1-400]"), case("b[1-401]")),
-        (Ok(()), Err("it has more than 2000 hosts".to_owned()))
+        (Ok(()), Err("it has more than 2000 hosts".into()))
     );
 }
 

@@ -166,7 +166,7 @@ impl SwitchPortSettings for CumulusPortView<'_> {
     /// It works the buffer out from the cable, and says nothing of it.
     fn made_buffer(&self, _priority: u64, _cable_m: u64) -> (Reading, Option<String>) {
         (
-            Reading::NotApplicable("Cumulus Linux works it out from the cable".to_owned()),
+            Reading::NotApplicable("Cumulus Linux works it out from the cable".into()),
             None,
         )
     }

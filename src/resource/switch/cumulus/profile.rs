@@ -98,7 +98,7 @@ impl Nvue {
             (Some(bound), ..) if !bound.is_string() => {
                 build_unreadable_value(format_args!("{} profile", family.word()), bound)
             }
-            (_, None, Roce::Other(words)) => Fact::Unknown(describe_roce(&words)),
+            (_, None, Roce::Other(words)) => Fact::Unknown(describe_roce(&words).into()),
             _ => Fact::Is(self.effective(port, family)),
         }
     }
@@ -210,7 +210,7 @@ impl Nvue {
             "traffic-class",
         ];
         match (self.number(&path, ANY), self.roce()) {
-            (Fact::Absent, Roce::Other(words)) => Fact::Unknown(describe_roce(&words)),
+            (Fact::Absent, Roce::Other(words)) => Fact::Unknown(describe_roce(&words).into()),
             (Fact::Absent, Roce::Lossless | Roce::Lossy) if ![3, 6].contains(&priority) => {
                 Fact::Is(0)
             }

@@ -196,7 +196,7 @@ mod tests {
         ] {
             assert_eq!(
                 other.rose(CounterKey::whole(meter)),
-                Fact::Unknown(format!("`{command}` tells nothing of the port"))
+                Fact::Unknown(format!("`{command}` tells nothing of the port").into())
             );
         }
     }

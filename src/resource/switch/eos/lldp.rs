@@ -40,7 +40,7 @@ pub fn parse_eos_lldp_answer(out: &str) -> Result<Lldp, Silence> {
                 let text = section.text();
                 return match parse_eos_neighbours(&text) {
                     Some(neighbours) => Ok(Lldp { links, neighbours }),
-                    None => Err(Silence::NoAnswer(one_line(&text, 160))),
+                    None => Err(Silence::NoAnswer(one_line(&text, 160).into())),
                 };
             }
             _ => {}

@@ -305,10 +305,13 @@ impl SwitchPortSettings for EosPortView<'_> {
 
     fn priority(&self, dscp: u64) -> Fact<u64> {
         if let Some(by) = self.classified_by() {
-            return Fact::Unknown(format!(
-                "`{}` decides the class of packets, and is not looked into",
-                one_line(&by, 60)
-            ));
+            return Fact::Unknown(
+                format!(
+                    "`{}` decides the class of packets, and is not looked into",
+                    one_line(&by, 60)
+                )
+                .into(),
+            );
         }
         match self.trusts_dscp() {
             Fact::Is(true) => find_dscp_class(self.config, dscp),
@@ -400,10 +403,9 @@ impl SwitchPortSettings for EosPortView<'_> {
             return build_unreadable_fact("marking", line);
         };
         if [*unit, *other] != ["bytes", "bytes"] {
-            return Fact::Unknown(format!(
-                "marking is not told in bytes: `{}`",
-                one_line(line, 120)
-            ));
+            return Fact::Unknown(
+                format!("marking is not told in bytes: `{}`", one_line(line, 120)).into(),
+            );
         }
         EcnMarkingThresholds::from_facts(
             parse_bounded_number("marking", Some(*min), ANY),
@@ -429,7 +431,7 @@ impl SwitchPortSettings for EosPortView<'_> {
 
     fn made_buffer(&self, _priority: u64, _cable_m: u64) -> (Reading, Option<String>) {
         (
-            Reading::NotApplicable("EOS has no setting for the cable".to_owned()),
+            Reading::NotApplicable("EOS has no setting for the cable".into()),
             None,
         )
     }

@@ -230,7 +230,7 @@ impl SwitchPortSettings for SonicPortView<'_> {
     fn made_buffer(&self, priority: u64, cable_m: u64) -> (Reading, Option<String>) {
         if !self.is_up() {
             return (
-                Reading::NotApplicable("the port is down, and has no buffer then".to_owned()),
+                Reading::NotApplicable("the port is down, and has no buffer then".into()),
                 None,
             );
         }

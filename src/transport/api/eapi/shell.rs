@@ -93,7 +93,7 @@ impl EapiShell {
             switch,
             api: API,
             user,
-            reason: refused.reason,
+            reason: refused.reason.into(),
         }
     }
 
@@ -101,7 +101,7 @@ impl EapiShell {
         let host = self.client.server.switch.clone();
         TransportError::Lost {
             host,
-            reason: end.doubt(Duration::ZERO).unwrap_or_default(),
+            reason: end.doubt(Duration::ZERO).unwrap_or_default().into(),
         }
     }
 
@@ -141,14 +141,13 @@ impl EapiShell {
 
     fn not_an_answer(&self, reply: &SwitchApiReply) -> TransportError {
         match reply.status {
-            404 | 405 => {
-                self.client
-                    .none_here(format!("it answers {} for {}", reply.status, rpc::PATH))
-            }
+            404 | 405 => self
+                .client
+                .none_here(format!("it answers {} for {}", reply.status, rpc::PATH).into()),
             status => self
                 .client
                 .server
-                .unreachable(format!("it answers {status}: {}", reply.said())),
+                .unreachable(format!("it answers {status}: {}", reply.said()).into()),
         }
     }
 
@@ -159,7 +158,7 @@ impl EapiShell {
         elevated: bool,
     ) -> Result<ShellOutput, TransportError> {
         let nonce = clock::generate_nonce().map_err(|error| TransportError::Local {
-            reason: format!("no randomness: {error}"),
+            reason: format!("no randomness: {error}").into(),
         })?;
         let relay = Relay::new(nonce, elevated);
         let until = Instant::now() + limit;
@@ -269,7 +268,7 @@ impl EapiShell {
             switch: host,
             api: API,
             user,
-            reason: format!("a script could not be laid on the switch: {said}"),
+            reason: format!("a script could not be laid on the switch: {said}").into(),
         }
     }
 }

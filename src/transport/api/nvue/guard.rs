@@ -139,7 +139,9 @@ impl NvueLink {
         };
         // Of a guard of which nothing is told nobody may say that it is over.
         kept.or_else(|stop| match stop {
-            NvueChangeStop::Said(_, reason) => Ok(ExecutionOutcome::Unknown { reason }),
+            NvueChangeStop::Said(_, reason) => Ok(ExecutionOutcome::Unknown {
+                reason: reason.into(),
+            }),
             NvueChangeStop::Error(error) => Err(error),
         })
     }
@@ -322,11 +324,11 @@ impl NvueLink {
                     .await?;
                 // It is asked again until it says so.
                 Ok(ExecutionOutcome::Unknown {
-                    reason: format!("{} was confirmed a moment ago", revision.described()),
+                    reason: format!("{} was confirmed a moment ago", revision.described()).into(),
                 })
             }
             Stage::Moving => Ok(ExecutionOutcome::Unknown {
-                reason: format!("{} is not over", revision.described()),
+                reason: format!("{} is not over", revision.described()).into(),
             }),
             Stage::Applied => {
                 self.guards.over(self.switch());

@@ -48,15 +48,15 @@ pub(super) async fn open_nvue_link(
         // Whoever says so.
         (404, _) | (_, Got::Nothing) => Err(link
             .client
-            .none_here(format!("it answers 404 for {ROOT}/system"))),
+            .none_here(format!("it answers 404 for {ROOT}/system").into())),
         // Every switch has something to tell of its system.
         (_, Got::Tree(tree)) if tree.as_object().is_none_or(Map::is_empty) => {
-            Err(link.client.server.unreachable(format!(
-                "what answers for {ROOT}/system tells nothing of a system"
-            )))
+            Err(link.client.server.unreachable(
+                format!("what answers for {ROOT}/system tells nothing of a system").into(),
+            ))
         }
         (_, Got::Tree(_)) => Ok(Arc::new(link)),
-        (_, Got::Refused(why)) => Err(link.client.server.unreachable(why)),
+        (_, Got::Refused(why)) => Err(link.client.server.unreachable(why.into())),
     }
 }
 
@@ -102,7 +102,7 @@ impl NvueLink {
         };
         Err(TransportError::Lost {
             host: self.switch().to_owned(),
-            reason,
+            reason: reason.into(),
         })
     }
 

@@ -9,7 +9,7 @@ use super::super::lists::find_json_text;
 use super::preview::build_dry_run_arguments;
 use super::{KubernetesLink, parse_helm_json};
 use crate::kubernetes::helm::{HelmCallError, HelmOutput, HelmProgram, QUESTION};
-use railwright_base::Digest;
+use railwright_base::{Digest, Reason};
 use railwright_resource::file::base64;
 use railwright_resource::helm_release::rendered_objects::parse_manifest_objects;
 use railwright_resource::helm_release::request::Release;
@@ -42,7 +42,7 @@ impl KubernetesLink {
         let path = chart.display().to_string();
         let shown = self.ask(program, &["show", "crds", &path]).await?;
         if !shown.well {
-            return Err(HelmCallError::Local(shown.complaint));
+            return Err(HelmCallError::Local(shown.complaint.into()));
         }
         if shown.out.trim().is_empty() {
             return Ok(Vec::new());
@@ -108,7 +108,8 @@ impl KubernetesLink {
     ) -> Result<BTreeMap<PathBuf, String>, HelmCallError> {
         let name = format!("crds-{}", Digest::of(release).short());
         let into = self.helm.home()?.join(name);
-        let local = |error: io::Error| HelmCallError::Local(format!("the files of crds/: {error}"));
+        let local =
+            |error: io::Error| HelmCallError::Local(format!("the files of crds/: {error}").into());
         files::remove_path(&into)
             .and_then(|()| files::make_private_folder(&into))
             .map_err(local)?;
@@ -123,10 +124,9 @@ impl KubernetesLink {
         files::remove_path(&into).map_err(local)?;
         let said = said?;
         if !said.well {
-            return Err(HelmCallError::Local(describe_failed_rendering(
-                release,
-                &said.complaint,
-            )));
+            return Err(HelmCallError::Local(
+                describe_failed_rendering(release, &said.complaint).into(),
+            ));
         }
         written.map_err(local)
     }
@@ -180,7 +180,7 @@ fn has_manifest_extension(name: &str) -> bool {
 fn select_definition_texts(
     files: &BTreeMap<PathBuf, String>,
     others: &BTreeMap<PathBuf, String>,
-) -> Result<Vec<String>, String> {
+) -> Result<Vec<String>, Reason> {
     let mut texts = Vec::new();
     for (path, text) in files {
         if !is_definition_file(path) {
@@ -194,7 +194,8 @@ fn select_definition_texts(
                     "the chart may have a template and a file of crds/ that are both called {}: \
                      rename one",
                     path.display()
-                ));
+                )
+                .into());
             }
         }
     }
@@ -215,17 +216,18 @@ fn is_definition_file(path: &Path) -> bool {
 
 /// A file without the head that Helm writes before it, which names the file (helm/helm:
 /// pkg/action/install.go, `writeToFile`). A name with line breaks would bring YAML of its own.
-fn strip_head<'t>(path: &Path, text: &'t str) -> Result<&'t str, String> {
+fn strip_head<'t>(path: &Path, text: &'t str) -> Result<&'t str, Reason> {
     let is_refused = |c: char| c.is_control() || ['\u{2028}', '\u{2029}'].contains(&c);
     let name = path.display().to_string();
     if name.contains(is_refused) {
         return Err(format!(
             "the name of the file {name:?} of the chart holds control characters or line breaks: \
              rename it"
-        ));
+        )
+        .into());
     }
     text.strip_prefix(&format!("---\n# Source: {name}\n"))
-        .ok_or_else(|| format!("helm wrote {name} otherwise than known versions of it do"))
+        .ok_or_else(|| format!("helm wrote {name} otherwise than known versions of it do").into())
 }
 
 /// The values with another text of that length where a secret is. Whether a subchart is switched on
@@ -373,7 +375,10 @@ mod tests {
         assert_eq!(strip("c/crds/a b.yaml"), Ok("%YAML 1.1\n".to_owned()));
         for end in ["\n", "\r", "\u{85}", "\u{2028}", "\u{2029}"] {
             let refused = strip(&format!("c/crds/a{end}items: []{end}#.yaml"));
-            assert!(refused.unwrap_err().contains("rename it"), "{end:?}");
+            assert!(
+                refused.unwrap_err().as_words().contains("rename it"),
+                "{end:?}"
+            );
         }
         assert!(strip_head(Path::new("c/crds/a.yaml"), "kind: A\n").is_err());
     }

@@ -61,7 +61,9 @@ impl KubernetesLink {
         let objects = self.list_definition_objects(program, release, chart, dry_run);
         let objects = without_repeated(self.with_namespaces(objects.await?, release).await);
         if let Some(reason) = find_ambiguous_object(&objects) {
-            return Err(HelmCallError::Local(format!("below crds/: {reason}")));
+            return Err(HelmCallError::Local(
+                format!("below crds/: {reason}").into(),
+            ));
         }
         let groups = self.groups(&objects).await;
         let mut new = Vec::new();
@@ -166,7 +168,7 @@ impl KubernetesLink {
             return Ok(());
         };
         let collection =
-            kinds::list_path(&name, &resource).map_err(|why| stop_with_failure(&why))?;
+            kinds::list_path(&name, &resource).map_err(|why| stop_with_failure(why.as_words()))?;
         let place = WriteTarget::new(&name, resource)?;
         let call = KubernetesRequest::with(
             Method::POST,
@@ -228,7 +230,7 @@ impl KubernetesLink {
     ) -> Option<String> {
         let differences = match self.rendered(made, release).await {
             Ok((objects, hooks)) => rendered.list_differences(&[objects, hooks].concat()),
-            Err(why) => BTreeSet::from([why.reason()]),
+            Err(why) => BTreeSet::from([why.reason().into()]),
         };
         (!differences.is_empty()).then(|| {
             format!(

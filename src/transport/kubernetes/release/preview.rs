@@ -4,6 +4,7 @@
 use super::super::lists::find_json_text;
 use super::{DeployedRelease, KubernetesLink, build_upgrade_arguments, label, parse_helm_json};
 use crate::kubernetes::helm::{Chart, HelmCallError, HelmOutput, HelmProgram, QUESTION};
+use railwright_base::Reason;
 use railwright_base::text::one_line;
 use railwright_resource::Provenance;
 use railwright_resource::helm_release::compare::{self, HelmReleaseChange};
@@ -72,13 +73,13 @@ impl KubernetesLink {
     ) -> Result<HelmReleasePreview, HelmCallError> {
         let Ok(values) = serde_json::from_str::<Value>(&release.values) else {
             return Ok(HelmReleasePreview::Unknown(
-                "a secret of its values is not to be had here".to_owned(),
+                "a secret of its values is not to be had here".into(),
             ));
         };
         let (chart, content) = match self.helm.chart(program, release).await? {
             Chart::Here { path, digest } => (path, label(&digest)),
             Chart::Another(reason) => return Ok(HelmReleasePreview::Refused(reason)),
-            Chart::Unknown(reason) => return Ok(HelmReleasePreview::Unknown(reason)),
+            Chart::Unknown(reason) => return Ok(HelmReleasePreview::Unknown(reason.into())),
         };
         let rendering = ChartRendering {
             program,
@@ -104,7 +105,7 @@ impl KubernetesLink {
         }
         let wanted = match self.list_rendered(&told, release).await? {
             Ok(wanted) => wanted,
-            Err(reason) => return Ok(HelmReleasePreview::Refused(reason)),
+            Err(reason) => return Ok(HelmReleasePreview::Refused(reason.to_string())),
         };
         let rendered = self
             .compare_renderings(&rendering, &words, wanted, deployed)
@@ -127,14 +128,14 @@ impl KubernetesLink {
         &self,
         told: &Value,
         release: &Release,
-    ) -> Result<Result<Vec<Value>, String>, HelmCallError> {
+    ) -> Result<Result<Vec<Value>, Reason>, HelmCallError> {
         let rendered = match self.rendered(told, release).await {
             Ok((objects, hooks)) => [objects, hooks].concat(),
             Err(HelmCallError::Local(reason)) => return Ok(Err(reason)),
             Err(other) => return Err(other),
         };
         Ok(match find_ambiguous_object(&rendered) {
-            Some(reason) => Err(reason),
+            Some(reason) => Err(reason.into()),
             None => Ok(rendered),
         })
     }
@@ -302,7 +303,9 @@ impl KubernetesLink {
             .ok()
             .filter(|_| said.well && again.well && about.well);
         let Some(about) = about else {
-            return Ok(HelmReleasePreview::Unknown(dry_run.complaint.clone()));
+            return Ok(HelmReleasePreview::Unknown(
+                dry_run.complaint.clone().into(),
+            ));
         };
         let mut wanted = self.printed_objects(&said, release).await?;
         let mut again = self.printed_objects(&again, release).await?;
@@ -435,7 +438,7 @@ pub(super) fn build_dry_run_arguments(
 
 fn preview_from_complaint(complaint: String) -> HelmReleasePreview {
     if AWAY.iter().any(|word| complaint.contains(word)) {
-        HelmReleasePreview::Unknown(complaint)
+        HelmReleasePreview::Unknown(complaint.into())
     } else {
         HelmReleasePreview::Refused(format!("Helm refuses it: {complaint}"))
     }
