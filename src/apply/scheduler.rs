@@ -62,6 +62,9 @@ pub struct Scheduler {
     outside: BTreeMap<Target, OutageCertainty>,
     /// Hosts that count as out of service by what runs did, and may be in service all the same.
     in_doubt: BTreeMap<Target, OutageCertainty>,
+    /// Hosts that an earlier run, or an earlier part of this one, left out of service, and that this
+    /// part has not disturbed. Somebody may have given them back since.
+    out_before: BTreeSet<Target>,
     look: OutageCheckState,
     /// Hosts lost in this run, which stops further waves.
     lost_in_run: BTreeSet<Target>,
@@ -113,6 +116,7 @@ impl Scheduler {
             begun,
             disturbed: disturbed.map(|host| (host.clone(), None)).collect(),
             in_doubt: history.in_doubt.clone(),
+            out_before: history.out_of_service.clone(),
             look: if limits.looks {
                 OutageCheckState::Due
             } else {
@@ -153,7 +157,7 @@ impl Scheduler {
                 self.look_again();
                 self.finished(step, outcome);
             }
-            Signal::Looked { out } => self.looked(out),
+            Signal::Looked { out, may_serve } => self.looked(out, &may_serve),
             // Nobody asked the budget: what fits in is asked of what we do ourselves. Only a gate
             // brings it back.
             Signal::WentOut { step } => self.went_out(step),
@@ -343,6 +347,7 @@ impl Scheduler {
     fn went_out(&mut self, step: usize) {
         if let Some(host) = self.steps[step].host() {
             self.in_doubt.remove(host);
+            self.out_before.remove(host);
             self.disturbed.insert(host.clone(), None);
         }
     }

@@ -10,7 +10,7 @@ use super::steps::{OnNode, ScheduledStep, StepRole};
 use railwright_base::Target;
 use railwright_plan::OutageCertainty;
 use railwright_state::{NodeOutcome, Skip};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A step: `id host wave after,after flags` where flags are `d` disruptive, `w` only in a window,
 /// `h` held, `p` a power cycle by hand, `D` empties the host's node, `U` gives it back, `W` only
@@ -132,7 +132,10 @@ impl Driven {
             .iter()
             .map(|host| (Target::host(*host), certainty(host)))
             .collect();
-        self.send(Signal::Looked { out })
+        self.send(Signal::Looked {
+            out,
+            may_serve: BTreeSet::new(),
+        })
     }
 
     fn went_out(&mut self, id: &str) -> &mut Self {

@@ -37,6 +37,9 @@ pub enum Signal {
     Looked {
         /// Hosts that are, whoever caused it, and how sure that is.
         out: BTreeMap<Target, OutageCertainty>,
+        /// Hosts that may carry jobs by what they and their cluster say, whatever earlier runs and
+        /// parts of this one did.
+        may_serve: BTreeSet<Target>,
     },
     /// A gate was checked for these hosts.
     GateAnswered {

@@ -152,7 +152,8 @@ impl Turn {
         }
         let out = self.seen_out().into_iter();
         let out = out.map(|(host, why)| (host, why.certainty())).collect();
-        self.signal(Signal::Looked { out }).await
+        let may_serve = self.lookout.may_serve(&self.shared);
+        self.signal(Signal::Looked { out, may_serve }).await
     }
 
     async fn finish_step(&mut self, step: usize, finish: Finish) -> Signal {
@@ -344,8 +345,7 @@ impl Turn {
         let mut asked = BTreeMap::new();
         for (name, access) in &shared.context.hosts {
             let target = access.target();
-            if target.kind == TargetKind::Host && !self.scheduler.is_out_for_certain_by_run(&target)
-            {
+            if target.kind == TargetKind::Host && self.scheduler.has_to_be_looked_at(&target) {
                 asked.insert(name.clone(), target);
             }
         }

@@ -1353,3 +1353,32 @@ async fn a_node_that_somebody_cordons_while_the_run_goes_on_counts_from_then_on(
         .count();
     assert_eq!(seen, 1);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_host_that_another_folders_run_gave_back_is_disturbed_again_only_within_the_budget() {
+    for is_given_back in [true, false] {
+        let room = room(&["a", "b"]);
+        room.fault("a", "reboot", SimulatedTrouble::OldKernel);
+        assert_ne!(
+            narrowed(&room, &["host/a"], &[]).await.ending,
+            RunExitClass::Done
+        );
+        if is_given_back {
+            let mut other = Room::beside(room.fleet.clone(), room.cluster);
+            (other.wishes, other.rollout) = (room.wishes.clone(), room.rollout.clone());
+            copy_folder(room.context.folder.path(), other.context.folder.path());
+            assert_eq!(
+                narrowed(&other, &["host/a"], &[]).await.ending,
+                RunExitClass::Done
+            );
+        }
+        goes_down(&room, "b");
+        let outcome = resume_run(&room.context, Decisions::default(), room.sink()).await;
+        assert_eq!(
+            codes(&outcome).contains(&"RW0620"),
+            is_given_back,
+            "{:?}",
+            outcome.problems
+        );
+    }
+}

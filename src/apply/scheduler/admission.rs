@@ -60,6 +60,7 @@ impl Scheduler {
         if let (true, Some(host)) = (self.steps[n].disruptive, self.steps[n].host()) {
             self.disturbed.entry(host.clone()).or_insert(Some(n));
             self.in_doubt.remove(host);
+            self.out_before.remove(host);
         }
         self.begun.insert(target.clone());
         self.busy.insert(target);
@@ -85,7 +86,7 @@ impl Scheduler {
         let Some(host) = self.steps[n].host().filter(|_| self.steps[n].disruptive) else {
             return true;
         };
-        if self.is_out_for_certain_by_run(host) {
+        if self.is_out_for_certain_by_run(host) && !self.out_before.contains(host) {
             return true;
         }
         if self.look == OutageCheckState::Due {

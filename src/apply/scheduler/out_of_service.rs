@@ -65,8 +65,13 @@ impl Scheduler {
         self.in_doubt.contains_key(host) && self.is_out_by_run(host)
     }
 
-    /// True while this host counts by what runs did, and cannot be in service: nobody has to look
-    /// at it.
+    /// True where it has to be looked whether this host is in service: it does not count for certain,
+    /// or somebody may have given it back since.
+    pub fn has_to_be_looked_at(&self, host: &Target) -> bool {
+        !self.is_out_for_certain_by_run(host) || self.out_before.contains(host)
+    }
+
+    /// True while this host counts by what runs did, and cannot be in service.
     pub fn is_out_for_certain_by_run(&self, host: &Target) -> bool {
         self.is_out_by_run(host) && !self.in_doubt.contains_key(host)
     }
@@ -106,8 +111,18 @@ impl Scheduler {
         };
     }
 
-    /// It was looked at who is out of service by nobody's doing here.
-    pub(super) fn looked(&mut self, out: BTreeMap<Target, OutageCertainty>) {
+    /// It was looked at who is out of service by nobody's doing here, and who may be back.
+    pub(super) fn looked(
+        &mut self,
+        out: BTreeMap<Target, OutageCertainty>,
+        may_serve: &BTreeSet<Target>,
+    ) {
+        let back: Vec<Target> = self.out_before.intersection(may_serve).cloned().collect();
+        for host in back {
+            self.in_doubt
+                .entry(host)
+                .or_insert(OutageCertainty::Unknown);
+        }
         self.outside = out;
         self.look = if self.look == OutageCheckState::Overtaken {
             OutageCheckState::Due

@@ -259,7 +259,7 @@ proptest! {
                 let certainties = [OutageCertainty::Cordoned, OutageCertainty::Unknown, OutageCertainty::Certain, OutageCertainty::NotReady, OutageCertainty::LeftInDoubt];
                 let some = some.enumerate().map(|(n, host)| ((*host).clone(), certainties[(n + usize::from(luck)) % 5]));
                 (account.looking, account.outside) = (false, some.collect());
-                let looked = Signal::Looked { out: account.outside.clone() };
+                let looked = Signal::Looked { out: account.outside.clone(), may_serve: BTreeSet::new() };
                 let (next, commands) = scheduler.step(looked);
                 (scheduler, queue) = (next, commands);
                 continue;

@@ -324,3 +324,55 @@ fn what_an_earlier_run_left_out_of_service_is_proven_first_though_it_has_no_step
         "nobody proves z in this run"
     );
 }
+
+/// Another run, or somebody by hand, may have given it back since.
+#[test]
+fn a_host_that_an_earlier_part_disturbed_and_that_serves_again_needs_room() {
+    let begun = |looks: bool| {
+        let history = History {
+            out_of_service: [Target::host("a")].into(),
+            ..History::default()
+        };
+        let limits = Limits {
+            parallel: 8,
+            max_unavailable: 1,
+            failure_budget: 1,
+            looks,
+        };
+        let (scheduler, last) =
+            Scheduler::new(plan(&["a1 a 0 - d", "a2 a 0 a1 d"]), limits, &history).step(
+                Signal::Begin {
+                    unreachable: BTreeMap::new(),
+                },
+            );
+        Driven { scheduler, last }
+    };
+    let looked = |may_serve: &[&str], out: &[&str]| {
+        let hosts = |names: &[&str]| -> BTreeSet<Target> {
+            names.iter().map(|name| Target::host(*name)).collect()
+        };
+        let mut run = begun(true);
+        assert_eq!(
+            run.asked(),
+            "look",
+            "who is out is not known by the past alone"
+        );
+        let out = hosts(out).into_iter();
+        run.send(Signal::Looked {
+            out: out.map(|host| (host, OutageCertainty::Certain)).collect(),
+            may_serve: hosts(may_serve),
+        });
+        run
+    };
+    assert_eq!(looked(&[], &["z"]).asked(), "a1", "it is out for certain");
+    assert_eq!(looked(&["a"], &[]).asked(), "a1", "there is room");
+    let run = looked(&["a"], &["z"]);
+    assert_eq!(run.asked(), "end");
+    assert_eq!(run.outcome("a1"), skipped(Skip::Budget));
+    let mut run = looked(&["a"], &[]);
+    assert_eq!(
+        run.done("a1").asked(),
+        "a2",
+        "this part has disturbed it, and nobody gives it back meanwhile"
+    );
+}
