@@ -124,6 +124,7 @@ pub(super) fn build_history(
                 false => OutageCertainty::LeftInDoubt,
             };
             leaves_service(&mut history, host.clone(), certainty);
+            history.switched_by_hand.insert(host.clone());
         }
         let is_whole = step.role == StepRole::Work
             || step.after.iter().all(|before| {

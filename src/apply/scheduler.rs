@@ -116,7 +116,7 @@ impl Scheduler {
             begun,
             disturbed: disturbed.map(|host| (host.clone(), None)).collect(),
             in_doubt: history.in_doubt.clone(),
-            out_before: history.out_of_service.clone(),
+            out_before: &history.out_of_service - &history.switched_by_hand,
             look: if limits.looks {
                 OutageCheckState::Due
             } else {

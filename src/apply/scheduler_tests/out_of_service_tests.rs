@@ -215,12 +215,12 @@ fn hosts_that_may_be_in_service_all_the_same_are_disturbed_within_the_budget() {
     };
     let looked = |in_doubt: &[&str], unreachable: &[&str], looks: bool| {
         let history = History {
-            done: BTreeSet::new(),
             out_of_service: left.clone(),
             in_doubt: hosts(in_doubt)
                 .into_iter()
                 .map(|host| (host, OutageCertainty::LeftInDoubt))
                 .collect(),
+            ..History::default()
         };
         let unreachable = unreachable
             .iter()
@@ -375,4 +375,25 @@ fn a_host_that_an_earlier_part_disturbed_and_that_serves_again_needs_room() {
         "a2",
         "this part has disturbed it, and nobody gives it back meanwhile"
     );
+}
+
+#[test]
+fn whoever_was_switched_off_by_hand_needs_no_room_though_there_are_more_than_may_be_out() {
+    let all: BTreeSet<Target> = ["a", "b"].map(Target::host).into();
+    let history = History {
+        out_of_service: all.clone(),
+        switched_by_hand: all.clone(),
+        ..History::default()
+    };
+    let limits = Limits {
+        parallel: 8,
+        max_unavailable: 1,
+        failure_budget: 1,
+        looks: true,
+    };
+    let (scheduler, last) = Scheduler::new(plan(&["a1 a 0 - d", "b1 b 0 - d"]), limits, &history)
+        .step(Signal::Begin {
+            unreachable: BTreeMap::new(),
+        });
+    assert_eq!(Driven { scheduler, last }.asked(), "a1 b1");
 }

@@ -321,15 +321,13 @@ async fn take_back(
 /// (kubernetes.io/docs/concepts/workloads/controllers/replicaset, "Non-Template Pod acquisitions"),
 /// and a Service without a selector has endpoints that somebody wrote by hand.
 fn takes_only_its_own_along(manifest: &Value) -> bool {
-    let is_set = |pointer: &str| {
-        manifest
-            .pointer(pointer)
-            .is_some_and(|value| *value != false)
-    };
+    let spec = manifest.get("spec").unwrap_or(&Value::Null);
     match manifest.get("kind").and_then(Value::as_str) {
         Some("ConfigMap" | "Pod") => true,
-        Some("Service") => is_set("/spec/selector"),
-        Some("Job") => !is_set("/spec/manualSelector"),
+        Some("Service") => spec["selector"]
+            .as_object()
+            .is_some_and(|selector| !selector.is_empty()),
+        Some("Job") => matches!(spec["manualSelector"], Value::Null | Value::Bool(false)),
         _ => false,
     }
 }
@@ -338,6 +336,27 @@ fn takes_only_its_own_along(manifest: &Value) -> bool {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn whoever_has_no_selector_of_its_own_may_have_taken_something() {
+        for (kind, spec, is_alone) in [
+            ("Service", json!({ "selector": { "app": "a" } }), true),
+            ("Service", json!({ "selector": {} }), false),
+            ("Service", json!({ "selector": null }), false),
+            ("Service", json!(null), false),
+            ("Job", json!({}), true),
+            ("Job", json!({ "manualSelector": false }), true),
+            ("Job", json!({ "manualSelector": true }), false),
+            (
+                "Deployment",
+                json!({ "selector": { "matchLabels": { "app": "a" } } }),
+                false,
+            ),
+        ] {
+            let manifest = json!({ "kind": kind, "spec": spec });
+            assert_eq!(takes_only_its_own_along(&manifest), is_alone, "{manifest}");
+        }
+    }
 
     #[test]
     fn what_may_have_adopted_is_made_last() {
