@@ -48,7 +48,8 @@ pub fn list_secret_names(text: &str) -> Vec<&str> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownSecret(pub String);
 
-/// The text with every mark filled in; the first secret that `find` does not have as the error. The result is secret: it goes to the target and nowhere else.
+/// The text with every mark filled in; the first secret that `find` does not have as the error. The
+/// result is secret: it goes to the target and nowhere else.
 pub fn fill_secrets(
     text: &str,
     find: impl Fn(&str) -> Option<String>,

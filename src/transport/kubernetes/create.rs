@@ -59,7 +59,7 @@ impl KubernetesLink {
             let looked = self.find(&place).await;
             match looked.map_err(|stop| doubt.over(stop))? {
                 Some(found) if is_of_same_submission(&found, manifest) => {
-                    refuse_unmarked(&place, manifest, found)?;
+                    refuse_unmarked(&place, manifest, Some(found))?;
                     return Ok(performed_from_exit(0, "", ""));
                 }
                 Some(found) => return Ok(new_taken_outcome(object, &found)),

@@ -81,14 +81,14 @@ impl Unmarked {
     }
 }
 
-/// An error for what was made, whose answer got lost, and that a look finds without a mark. Others
-/// may have taken it over by then, so it stands.
+/// An error for what is stored without a mark and stands: it was there before, or a look found it
+/// where the answer got lost, and others may have taken it over by then.
 pub(super) fn refuse_unmarked(
     place: &WriteTarget<'_>,
     sent: &Value,
-    found: Value,
+    stored: Option<Value>,
 ) -> Result<(), KubernetesActionStop> {
-    match Unmarked::of(place, sent, Some(found)) {
+    match Unmarked::of(place, sent, stored) {
         Some(unmarked) => Err(unmarked.stop(UnmarkedFate::Stands)),
         None => Ok(()),
     }

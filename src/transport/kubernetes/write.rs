@@ -10,7 +10,7 @@ use super::act::{
 use super::edit::{build_version_precondition, new_merge_patch_request};
 use super::read::{APPLY, apply_path, no_kind};
 use super::server::{KubernetesReply, KubernetesRequest, WriteRequestOutcome};
-use super::unmarked::{Unmarked, UnmarkedFate, refuse_unmarked};
+use super::unmarked::refuse_unmarked;
 use super::write_target::WriteTarget;
 use super::{KubernetesLink, performed_from_exit};
 use crate::ExecutionOutcome;
@@ -125,7 +125,7 @@ impl KubernetesLink {
                     let violated = ObjectPrecondition::Absent.violated_by(place.object, &found);
                     return Err(stop_with_stale_precondition(&violated));
                 }
-                refuse_unmarked(place, manifest, found)?;
+                refuse_unmarked(place, manifest, Some(found))?;
                 return Ok(performed_from_exit(0, "", ""));
             }
             clock::sleep_for(pause).await;
@@ -149,10 +149,8 @@ impl KubernetesLink {
         );
         match written.await? {
             ObjectWriteOutcome::Answered(reply) if reply.status == 200 => {
-                match Unmarked::of(place, manifest, reply.json()) {
-                    Some(unmarked) => Err(unmarked.stop(UnmarkedFate::Stands)),
-                    None => Ok(performed_from_exit(0, &reply.warnings.join("\n"), "")),
-                }
+                refuse_unmarked(place, manifest, reply.json())?;
+                Ok(performed_from_exit(0, &reply.warnings.join("\n"), ""))
             }
             ObjectWriteOutcome::Answered(reply) => Err(place.refused(&reply)),
             ObjectWriteOutcome::Gone | ObjectWriteOutcome::Landed => Err(
