@@ -45,7 +45,7 @@ pub async fn run(arguments: &Submit) -> Result<Exit, CommandFailure> {
     let inventory = quote::quote_path(&arguments.place.inventory);
     let place = format!("-i {inventory} -n {}", submission.namespace);
     let (writer, mut interrupts) = (cluster.writer(), signals::watch_interrupts());
-    // Whoever asks once is let go when all its objects are there, or none.
+    // Whoever asks once is let go when all its objects are there, or what was made is taken back.
     let submitted = tokio::select! {
         () = wait_for_interrupts(&mut interrupts, 2) => {
             return Err(report_abandoned_submission(&submission, &place).into());

@@ -39,7 +39,7 @@ impl From<KubernetesRequestError> for KubernetesActionStop {
 #[derive(Default)]
 pub(super) struct Doubt {
     /// Why, of the last such try.
-    reason: Option<String>,
+    reason: Option<Reason>,
     /// Some try may still be done.
     may_come: bool,
 }
@@ -47,7 +47,7 @@ pub(super) struct Doubt {
 impl Doubt {
     /// Of a try whose outcome is not known.
     pub fn add(&mut self, reason: Reason, may_come: bool) {
-        self.reason = Some(reason.to_string());
+        self.reason = Some(reason);
         self.may_come |= may_come;
     }
 
@@ -61,7 +61,7 @@ impl Doubt {
     pub fn over(&self, stop: KubernetesActionStop) -> KubernetesActionStop {
         match (&self.reason, stop) {
             (_, lost @ KubernetesActionStop::Failed(TransportError::LockLost { .. })) => lost,
-            (Some(reason), _) => stop_with_unknown_outcome(reason),
+            (Some(reason), _) => stop_with_unknown_outcome(reason.as_words()),
             (None, stop) => stop,
         }
     }
@@ -69,7 +69,7 @@ impl Doubt {
     /// What tries that came to nothing are told as, where a look has found nothing of them.
     pub fn given_up(&self, otherwise: KubernetesActionStop) -> KubernetesActionStop {
         match &self.reason {
-            Some(reason) if !self.may_come => stop_with_failure(reason),
+            Some(reason) if !self.may_come => stop_with_failure(reason.as_words()),
             _ => self.over(otherwise),
         }
     }
@@ -225,7 +225,7 @@ impl KubernetesLink {
                     may_come,
                     again_after,
                 } => {
-                    doubt.add(reason.into(), may_come);
+                    doubt.add(reason, may_come);
                     clock::sleep_for(again_after).await;
                 }
             }

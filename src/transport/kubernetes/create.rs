@@ -49,7 +49,7 @@ impl KubernetesLink {
                     may_come,
                     again_after,
                 } => {
-                    doubt.add(reason.into(), may_come);
+                    doubt.add(reason, may_come);
                     (None, again_after)
                 }
             };

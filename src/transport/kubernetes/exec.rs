@@ -120,7 +120,7 @@ async fn run_pod_command(
                 }
                 None => new_exit_answer(NOT_SAID, not_run(&reply.message())),
             },
-            Err(trouble) => new_exit_answer(NOT_SAID, not_run(&trouble.reason())),
+            Err(trouble) => new_exit_answer(NOT_SAID, not_run(trouble.reason().as_words())),
         }
     };
     let answer = match clock::await_with_timeout(limit, ran).await {

@@ -27,7 +27,7 @@ impl KubernetesRequestError {
         match self {
             KubernetesRequestError::NotSent(error) => error,
             KubernetesRequestError::Lost(_) | KubernetesRequestError::TimedOut { .. } => {
-                server.unreachable(self.reason().into())
+                server.unreachable(self.reason())
             }
         }
     }
@@ -38,18 +38,22 @@ impl KubernetesRequestError {
             KubernetesRequestError::NotSent(error) => Err(error),
             KubernetesRequestError::Lost(_) | KubernetesRequestError::TimedOut { .. } => {
                 Ok(ExecutionOutcome::Unknown {
-                    reason: self.reason().into(),
+                    reason: self.reason(),
                 })
             }
         }
     }
 
     /// In words.
-    pub fn reason(&self) -> String {
+    pub fn reason(&self) -> Reason {
         match self {
-            KubernetesRequestError::NotSent(error) => error.one_line(),
-            KubernetesRequestError::Lost(reason) => format!("the connection ended: {reason}"),
-            KubernetesRequestError::TimedOut { limit_s } => format!("no answer within {limit_s} s"),
+            KubernetesRequestError::NotSent(error) => error.one_line().into(),
+            KubernetesRequestError::Lost(reason) => {
+                format!("the connection ended: {reason}").into()
+            }
+            KubernetesRequestError::TimedOut { limit_s } => {
+                format!("no answer within {limit_s} s").into()
+            }
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::target_lock::lock_lost;
 use crate::{ExecutionOutcome, Fence, Grounds, TransportError};
 use http::Method;
 use jiff::Timestamp;
+use railwright_base::Reason;
 use railwright_base::text::one_line;
 use railwright_resource::kubernetes_object::request::ObjectName;
 use railwright_system::clock::{self, Deadline};
@@ -53,7 +54,7 @@ struct DesiredLease {
 
 /// A write whose answer got lost.
 struct Unsure {
-    reason: String,
+    reason: Reason,
     /// It took the holder out.
     let_go: bool,
 }
@@ -61,7 +62,7 @@ struct Unsure {
 impl Unsure {
     fn performed(&self) -> ExecutionOutcome {
         ExecutionOutcome::Unknown {
-            reason: self.reason.clone().into(),
+            reason: self.reason.clone(),
         }
     }
 }

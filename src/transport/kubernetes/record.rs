@@ -196,7 +196,7 @@ impl KubernetesLink {
     ) -> Result<ExecutionOutcome, TransportError> {
         let mut last = None;
         for n in 0..TRIES {
-            let found = match self.record_after(last.as_deref()).await? {
+            let found = match self.record_after(last.as_ref()).await? {
                 Ok(found) => found,
                 Err(over) => return Ok(over),
             };
@@ -243,7 +243,7 @@ impl KubernetesLink {
         let own = Digest::of_bytes(format!("{}\n", record.json).as_bytes());
         let mut last = None;
         for n in 0..TRIES {
-            let found = match self.record_after(last.as_deref()).await? {
+            let found = match self.record_after(last.as_ref()).await? {
                 Ok(found) => found,
                 Err(over) => return Ok(over),
             };
@@ -286,14 +286,12 @@ impl KubernetesLink {
     /// whose answer got lost, nobody knows.
     async fn record_after(
         &self,
-        last: Option<&str>,
+        last: Option<&Reason>,
     ) -> Result<Result<ClusterRecordLookup, ExecutionOutcome>, TransportError> {
         match (self.record().await, last) {
             (Ok(ClusterRecordLookup::Refused(_)) | Err(_), Some(reason)) => {
-                let reason = reason.to_owned();
-                Ok(Err(ExecutionOutcome::Unknown {
-                    reason: reason.into(),
-                }))
+                let reason = reason.clone();
+                Ok(Err(ExecutionOutcome::Unknown { reason }))
             }
             (Ok(ClusterRecordLookup::Refused(reply)), None) => Ok(Err(performed_from_exit(
                 NOT_KEPT,
@@ -311,7 +309,7 @@ impl KubernetesLink {
         &self,
         call: &KubernetesRequest,
         n: u32,
-        last: &mut Option<String>,
+        last: &mut Option<Reason>,
     ) -> Result<Option<KubernetesReply>, TransportError> {
         match self.server.send(call).await {
             Ok(WriteRequestOutcome::Answered(reply))
@@ -368,11 +366,9 @@ impl KubernetesLink {
     }
 }
 
-fn given_up(last: Option<String>) -> ExecutionOutcome {
+fn given_up(last: Option<Reason>) -> ExecutionOutcome {
     match last {
-        Some(reason) => ExecutionOutcome::Unknown {
-            reason: reason.into(),
-        },
+        Some(reason) => ExecutionOutcome::Unknown { reason },
         None => performed_from_exit(
             NOT_KEPT,
             "",

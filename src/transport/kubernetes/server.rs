@@ -75,7 +75,7 @@ pub enum WriteRequestOutcome {
     Answered(KubernetesReply),
     /// Whether it was done is not known.
     Unsure {
-        reason: String,
+        reason: Reason,
         /// It may still be done: the server has not given it up.
         may_come: bool,
         /// When to ask again.
@@ -246,7 +246,7 @@ impl KubernetesServer {
                 }
                 500.. if !reply.is_about_schema() => {
                     return Ok(WriteRequestOutcome::Unsure {
-                        reason: reply.message(),
+                        reason: reply.message().into(),
                         may_come: reply.status == 504,
                         again_after,
                     });
@@ -259,7 +259,8 @@ impl KubernetesServer {
                 }
                 _ => {
                     return Ok(WriteRequestOutcome::Unsure {
-                        reason: format!("what answers there is no API server: {}", reply.message()),
+                        reason: format!("what answers there is no API server: {}", reply.message())
+                            .into(),
                         may_come: false,
                         again_after,
                     });
@@ -268,7 +269,7 @@ impl KubernetesServer {
             pause *= 2;
         }
         Ok(WriteRequestOutcome::Unsure {
-            reason: "the server is too busy".to_owned(),
+            reason: "the server is too busy".into(),
             may_come: false,
             again_after: pause,
         })

@@ -116,7 +116,7 @@ impl KubernetesLink {
                     may_come,
                     again_after,
                 } => {
-                    doubt.add(reason.into(), may_come);
+                    doubt.add(reason, may_come);
                     again_after
                 }
             };
@@ -340,7 +340,7 @@ impl KubernetesLink {
                     may_come,
                     again_after,
                 } => {
-                    doubt.add(reason.into(), may_come);
+                    doubt.add(reason, may_come);
                     clock::sleep_for(again_after).await;
                 }
             }

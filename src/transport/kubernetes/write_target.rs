@@ -126,7 +126,7 @@ impl KubernetesLink {
                 may_come,
                 again_after,
             } => {
-                doubt.add(reason.into(), may_come);
+                doubt.add(reason, may_come);
                 again_after
             }
         };
