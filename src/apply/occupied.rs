@@ -11,7 +11,6 @@ use super::shared::RunContext;
 use super::trouble;
 use railwright_base::text::one_line;
 use railwright_base::{Diagnostic, Target};
-use railwright_plan::by_hand::is_by_hand;
 use railwright_plan::{NodeKind, NotEmptied};
 use railwright_resource::Read;
 use railwright_resource::kubernetes_object::nodes::PodNow;
@@ -87,8 +86,8 @@ async fn pods_on(shared: &RunContext, cluster: &Target, node: &str) -> Option<St
 
 /// Whether a step disturbs so much that its host's node has to be empty.
 fn needs_empty_node(shared: &RunContext, n: usize) -> bool {
-    let (node, policy) = (&shared.plan.nodes[n], shared.plan.rollout.drain.as_ref());
-    policy.is_some_and(|policy| node.disruption >= policy.from) && !is_by_hand(node)
+    let policy = shared.plan.rollout.drain.as_ref();
+    policy.is_some_and(|policy| policy.is_needed_for(&shared.plan.nodes[n]))
 }
 
 /// The node that was emptied for this step, with its cluster.

@@ -111,20 +111,14 @@ pub(super) fn build_history(
     // A ring was refused before.
     for n in sort_steps(steps).unwrap_or_default() {
         let step = &steps[n];
-        // Whoever was switched off and on is out of service until a gate says otherwise, whatever
-        // the budget says. One that booted anew before that was due, by nobody's doing here, may
-        // carry jobs again.
+        // Whoever was switched off and on is out of service until a gate says otherwise, however many
+        // there are, and may carry jobs again.
         if step.by_hand
             && step.held.is_none()
             && let Some(host) = step.host()
             && status.rebooted_unproven(&host.name, find_boot_id(ready, host))
         {
-            let certainty = match is_due(steps, step, status) {
-                true => OutageCertainty::Certain,
-                false => OutageCertainty::LeftInDoubt,
-            };
-            leaves_service(&mut history, host.clone(), certainty);
-            history.switched_by_hand.insert(host.clone());
+            leaves_service(&mut history, host.clone(), OutageCertainty::LeftInDoubt);
         }
         let is_whole = step.role == StepRole::Work
             || step.after.iter().all(|before| {

@@ -116,7 +116,7 @@ impl Scheduler {
             begun,
             disturbed: disturbed.map(|host| (host.clone(), None)).collect(),
             in_doubt: history.in_doubt.clone(),
-            out_before: &history.out_of_service - &history.switched_by_hand,
+            out_before: history.out_of_service.clone(),
             look: if limits.looks {
                 OutageCheckState::Due
             } else {
@@ -158,8 +158,8 @@ impl Scheduler {
                 self.finished(step, outcome);
             }
             Signal::Looked { out, may_serve } => self.looked(out, &may_serve),
-            // Nobody asked the budget: what fits in is asked of what we do ourselves. Only a gate
-            // brings it back.
+            // Nobody asked the budget, and it may carry jobs by now: what fits in is asked of what we
+            // do ourselves. Only a gate brings it back.
             Signal::WentOut { step } => self.went_out(step),
             Signal::Spare { step, hosts } => drop(self.spared.insert(step, hosts)),
             Signal::GateAnswered {
@@ -345,9 +345,10 @@ impl Scheduler {
     }
 
     fn went_out(&mut self, step: usize) {
-        if let Some(host) = self.steps[step].host() {
-            self.in_doubt.remove(host);
-            self.out_before.remove(host);
+        let host = self.steps[step].host();
+        if let Some(host) = host.filter(|host| !self.is_out_by_run(host)) {
+            self.in_doubt
+                .insert(host.clone(), OutageCertainty::LeftInDoubt);
             self.disturbed.insert(host.clone(), None);
         }
     }

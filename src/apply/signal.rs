@@ -116,8 +116,6 @@ pub struct History {
     pub done: BTreeSet<String>,
     /// Hosts that are out of service still: begun, and no gate passed since.
     pub out_of_service: BTreeSet<Target>,
-    /// Those of them that were switched off and on by hand, of which there may be any number.
-    pub switched_by_hand: BTreeSet<Target>,
     /// Those of them that may be in service all the same, and how sure that is: nothing that
     /// disturbs them was begun but emptying their nodes, and no gate found anything.
     pub in_doubt: BTreeMap<Target, OutageCertainty>,

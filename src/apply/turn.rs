@@ -22,6 +22,7 @@ use railwright_plan::by_hand::is_by_hand;
 use railwright_plan::{NodeKind, Unavailability};
 use railwright_state::journal_writer::JournalError;
 use railwright_state::{JournalEntry, NodeOutcome, OrderKind, RunOrder, Skip};
+use railwright_system::identity;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tokio::task::JoinSet;
@@ -102,6 +103,7 @@ impl Turn {
                 changed = interrupts.changed(), if listening => {
                     listening = changed.is_ok();
                     let count = *interrupts.borrow();
+                    self.commit_own_abort(count).await;
                     self.interrupted(count).await
                 }
                 notices = self.watch.next() => {
@@ -251,6 +253,19 @@ impl Turn {
             });
         }
         over
+    }
+
+    /// A signal counts as an order to abort: whoever orders something after it hears that.
+    async fn commit_own_abort(&self, count: u32) {
+        if count > 0 && self.interrupts == 0 {
+            let order = JournalEntry::Ordered {
+                order: OrderKind::Abort,
+                who: identity::find_user_name(),
+                machine: identity::read_machine_name(),
+            };
+            // A journal that broke ends the run at its next step, and says so.
+            let _ = self.shared.journal.commit(order).await;
+        }
     }
 
     async fn interrupted(&mut self, count: u32) -> bool {

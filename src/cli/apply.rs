@@ -18,7 +18,7 @@ use railwright_session::{Inventory, Session, SessionRequest};
 use railwright_system::clock::Clock;
 use railwright_system::{signals, terminal};
 use railwright_transport::{Secrets, TargetContact, new_connector};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -167,13 +167,16 @@ pub fn build_apply_context(
         connector: connector.clone(),
         secrets,
         hosts,
-        nodes: session
-            .inventory
-            .loaded
-            .hosts
-            .iter()
-            .map(|host| (host.node.clone(), Target::host(&host.name)))
-            .collect(),
+        nodes: match session.inventory.loaded.kubernetes_name() {
+            Some(_) => session
+                .inventory
+                .loaded
+                .hosts
+                .iter()
+                .map(|host| (host.node.clone(), Target::host(&host.name)))
+                .collect(),
+            None => BTreeMap::new(),
+        },
         gatekeeper: Arc::new(Gate::new(
             verification::build_verify_request(session),
             connector,

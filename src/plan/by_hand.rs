@@ -3,9 +3,10 @@
 //! on: in waves of their own, after all others and by the same rules, each with its gate.
 //!
 //! What needs something else that is held stays held, and so does what waits for the power cycle of
-//! another host.
+//! another host, and what needs an empty node: whoever switched the host off has emptied its node,
+//! and pods may be on it again by the time that it is on. A plan that is made then empties it.
 
-use super::make::number_nodes;
+use super::make::{node_graph, number_nodes};
 use super::model::{NodeKind, Plan, PlanNode};
 use super::part::describe_blocking_cause;
 use super::waves::{build_gate_node, gate_id, split_into_waves};
@@ -80,16 +81,20 @@ pub fn changes_before_power_cycles(nodes: &[PlanNode]) -> BTreeMap<usize, Vec<&P
 /// nothing where it has none. The nodes keep their places; the gates of the further waves come
 /// last.
 pub fn release_power_cycles(plan: &Plan) -> Option<Plan> {
-    let waits = find_nodes_awaiting_power_cycle(&plan.nodes);
+    let mut waits = find_nodes_awaiting_power_cycle(&plan.nodes);
     if waits.is_empty() {
         return None;
     }
+    let occupied = withhold_from_nodes(plan, &mut waits);
     let mut hosts = list_gated_hosts(&plan.nodes);
     hosts.retain(|host| waits.contains_key(host));
     if hosts.is_empty() {
         return None;
     }
     let mut plan = plan.clone();
+    for n in occupied {
+        plan.nodes[n].held = Some(NEEDS_EMPTY_NODE.to_owned());
+    }
     // Every wave has a gate, so there are no more waves than nodes; a plan file may say otherwise.
     let last = plan.nodes.iter().map(|node| node.wave).max().unwrap_or(0);
     let first = last.min(plan.nodes.len()) + 1;
@@ -105,6 +110,39 @@ pub fn release_power_cycles(plan: &Plan) -> Option<Plan> {
         gate_before = Some(gate_id(wave));
     }
     Some(plan)
+}
+
+/// Why what follows a power cycle, and needs an empty node, is not taken up with it.
+const NEEDS_EMPTY_NODE: &str = "it needs an empty node, and pods may be back on it: once its power cycle is proven, a new \
+     plan empties it";
+
+/// Whether a step follows a power cycle and is left to a plan that empties its host's node.
+pub fn is_left_to_new_plan(node: &PlanNode) -> bool {
+    node.held.as_deref() == Some(NEEDS_EMPTY_NODE)
+}
+
+/// Takes out of what waits for power cycles the steps that need an empty node, and what needs
+/// these. A host that was no node when the plan was made is looked at before each of its steps.
+fn withhold_from_nodes(
+    plan: &Plan,
+    waits: &mut BTreeMap<Target, BTreeSet<usize>>,
+) -> BTreeSet<usize> {
+    let mut occupied = BTreeSet::new();
+    let Some(policy) = &plan.rollout.drain else {
+        return occupied;
+    };
+    let graph = node_graph(&plan.nodes);
+    for (host, own) in waits {
+        if plan.not_emptied.iter().any(|one| one.host == *host) {
+            continue;
+        }
+        let needs = own.iter().copied();
+        let needs = needs.filter(|n| policy.is_needed_for(&plan.nodes[*n]));
+        let late: BTreeSet<usize> = graph.with_dependants(needs).into_iter().collect();
+        occupied.extend(own.intersection(&late));
+        own.retain(|n| !late.contains(n));
+    }
+    occupied
 }
 
 /// Takes up the nodes of one host in this wave; the ids of those for which nothing of them waits.

@@ -123,9 +123,12 @@ fn plan_drain(
     }
 }
 
-/// Whether a part has steps that need an empty node.
+/// Whether a part has steps that need an empty node, now or once its host was switched off and on.
 fn is_disrupted(part: &TargetPlan, policy: Option<&DrainPolicy>) -> bool {
-    policy.is_some_and(|policy| !find_disruptive_steps(part, policy).is_empty())
+    let waits = part.nodes.iter().any(is_by_hand);
+    let is_done = |node: &&PlanNode| node.held.is_none() || waits;
+    let mut done = part.nodes.iter().filter(is_done);
+    policy.is_some_and(|policy| done.any(|node| policy.is_needed_for(node)))
 }
 
 /// The nodes of a cluster by name, or why they are not known.
@@ -179,12 +182,11 @@ fn new_drain_step(target: &Target, word: &str, kind: NodeKind, disruption: Disru
     }
 }
 
-/// The steps of a part that need an empty node, by number. Whoever switches a host off by hand
-/// empties its node by hand.
+/// The steps of a part that need an empty node, by number.
 fn find_disruptive_steps(part: &TargetPlan, policy: &DrainPolicy) -> Vec<usize> {
     let mut steps = Vec::new();
     for (n, node) in part.nodes.iter().enumerate() {
-        if node.held.is_none() && node.disruption >= policy.from && !is_by_hand(node) {
+        if node.held.is_none() && policy.is_needed_for(node) {
             steps.push(n);
         }
     }

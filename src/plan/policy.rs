@@ -1,6 +1,8 @@
 //! The rollout's rules with every number worked out: what stands in a plan is what was reviewed,
 //! whatever becomes of the number of hosts later.
 
+use crate::by_hand::is_by_hand;
+use crate::model::PlanNode;
 use railwright_base::{TargetKind, nodeset};
 use railwright_knowledge::spec::model::{DrainPods, NodeGroup, Spec};
 use railwright_knowledge::spec::window::{Opening, Window};
@@ -75,6 +77,12 @@ pub struct DrainPolicy {
 }
 
 impl DrainPolicy {
+    /// Whether a step disturbs so much that its host's node has to be empty. Whoever switches a host
+    /// off by hand empties its node by hand.
+    pub fn is_needed_for(&self, node: &PlanNode) -> bool {
+        node.disruption >= self.from && !is_by_hand(node)
+    }
+
     /// Of a spec with a cluster whose nodes are emptied.
     fn of(spec: &Spec) -> Option<Self> {
         let drain = spec.rollout.drain().filter(|_| spec.kubernetes.is_some())?;

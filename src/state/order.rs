@@ -84,17 +84,9 @@ impl StateFolder {
         files::write_atomic(&self.run_folder(run).join("order.json"), &bytes, 0o600)
     }
 
-    /// Ordered since it was begun or resumed the last time, taken or not; an earlier order is done
-    /// with.
+    /// Ordered, or ended by a signal, since it was begun or resumed the last time, taken or not; an
+    /// earlier order is done with.
     fn has_abort_order(&self, run: &str) -> Result<bool, Diagnostic> {
-        let Some(RunOrder {
-            order: OrderKind::Abort,
-            at,
-            ..
-        }) = self.read_order(run)
-        else {
-            return Ok(false);
-        };
         let (mut begun_at, mut taken_since, mut taken_ever) = (None, false, false);
         for record in self.read_journal(run)?.records {
             match record.entry {
@@ -108,7 +100,12 @@ impl StateFolder {
                 _ => {}
             }
         }
-        let is_waiting = !taken_ever && begun_at.is_some_and(|begun_at| begun_at <= at);
+        let latest = self.read_order(run);
+        let is_waiting = latest.is_some_and(|latest| {
+            latest.order == OrderKind::Abort
+                && !taken_ever
+                && begun_at.is_some_and(|begun_at| begun_at <= latest.at)
+        });
         Ok(taken_since || is_waiting)
     }
 

@@ -114,7 +114,7 @@ const ERDMA_PACKETS: &[[&str; 2]] = &[
     ["hw_rx_packets_cnt", "hw_tx_packets_cnt"],
 ];
 
-/// How one port moved. A counter that fell was reset by somebody and says nothing.
+/// How one port moved.
 struct PortCounterDelta<'a> {
     before: &'a BTreeMap<String, u64>,
     after: &'a BTreeMap<String, u64>,
@@ -125,9 +125,9 @@ impl PortCounterDelta<'_> {
         self.after.get(name)?.checked_sub(*self.before.get(name)?)
     }
 
-    /// The errors, each with its meaning; with a lossless priority its losses, and pauses of every
-    /// other one.
-    fn errors(&self, lossless: Option<u8>) -> Vec<(String, u64, String)> {
+    /// The counters of errors that the port has, each with its meaning; with a lossless priority
+    /// its losses, and pauses of every other one.
+    fn watched(&self, lossless: Option<u8>) -> Vec<(String, String)> {
         let mut watched = Vec::new();
         for (name, why) in MUST_NOT_MOVE {
             watched.push(((*name).to_owned(), (*why).to_owned()));
@@ -148,15 +148,34 @@ impl PortCounterDelta<'_> {
                 }
             }
         }
+        watched.retain(|(name, _)| self.before.contains_key(name) || self.after.contains_key(name));
+        watched
+    }
+
+    /// Those that rose.
+    fn risen(&self, watched: &[(String, String)]) -> Vec<(String, u64, String)> {
         let mut risen = Vec::new();
         for (name, why) in watched {
-            if let Some(delta) = self.by(&name)
+            if let Some(delta) = self.by(name)
                 && delta > 0
             {
-                risen.push((name, delta, why));
+                risen.push((name.clone(), delta, why.clone()));
             }
         }
         risen
+    }
+
+    /// A counter that came, went or fell: it began anew in the meantime, and says nothing of it.
+    fn find_break(&self, watched: &[(String, String)]) -> Option<String> {
+        let mut names = watched.iter().map(|(name, _)| name);
+        names.find_map(|name| match (self.before.get(name), self.after.get(name)) {
+            (None, Some(_)) => Some(format!("{name} came during the test")),
+            (Some(_), None) => Some(format!("{name} went during the test")),
+            (Some(before), Some(after)) if after < before => Some(format!(
+                "{name} was {before} before the test and is {after} after it"
+            )),
+            _ => None,
+        })
     }
 }
 
@@ -170,6 +189,15 @@ pub fn passed_by(measured: String) -> CheckOutcome {
         .next("railwright drift {inventory}")
 }
 
+fn report_counter_break(reason: String) -> CheckOutcome {
+    CheckOutcome::unknown("RW0851", reason)
+        .effect(
+            "the port, its device or its driver was set back or went away during the test, or \
+             somebody reset its counters: what went wrong meanwhile was not counted",
+        )
+        .next("railwright verify {inventory}")
+}
+
 /// Judges one port by its counters before and after; `lossless` is the priority that may be paused
 /// and may not lose, and `measured` says that traffic was seen to run over it.
 pub fn check_port_counters(
@@ -177,10 +205,11 @@ pub fn check_port_counters(
     lossless: Option<u8>,
     measured: bool,
 ) -> CheckOutcome {
-    if after.is_empty() {
-        return CheckOutcome::not_applicable("the port has no counters");
-    }
     let moved = PortCounterDelta { before, after };
+    let watched = moved.watched(lossless);
+    if watched.is_empty() && before.is_empty() == after.is_empty() {
+        return CheckOutcome::not_applicable("the port has no counter of errors that is known");
+    }
     let mut packets = ERDMA_PACKETS.iter();
     if measured
         && let Some((rx, tx)) = packets.find_map(|[rx, tx]| Some((moved.by(rx)?, moved.by(tx)?)))
@@ -192,9 +221,12 @@ pub fn check_port_counters(
         .expected("packets both ways");
     }
     let expected = "no error counter moves";
-    let risen = moved.errors(lossless);
+    let risen = moved.risen(&watched);
     if risen.is_empty() {
-        return CheckOutcome::passed("no error counter moved").expected(expected);
+        return match moved.find_break(&watched) {
+            Some(reason) => report_counter_break(reason).expected(expected),
+            None => CheckOutcome::passed("no error counter moved").expected(expected),
+        };
     }
     let (mut words, mut meanings) = (Vec::new(), Vec::new());
     for (name, delta, why) in &risen {
@@ -229,6 +261,35 @@ mod tests {
             check_port_counters([&before, &before], None, true).verdict,
             CheckVerdict::Passed
         );
+        let set_back = check_port_counters(
+            [
+                &before,
+                &port("rcvd_seq_err 4\nlink_downed 0\nrp_cnp_ignored 7\n"),
+            ],
+            None,
+            true,
+        );
+        assert_eq!(
+            (set_back.verdict, set_back.measured.as_str()),
+            (
+                CheckVerdict::Unknown,
+                "link_downed was 1 before the test and is 0 after it"
+            )
+        );
+        let none = BTreeMap::new();
+        for pair in [[&before, &none], [&none, &after]] {
+            assert_eq!(
+                check_port_counters(pair, None, true).verdict,
+                CheckVerdict::Unknown,
+                "a port that goes or comes is not proven"
+            );
+        }
+        let strange = port("to_retransmits 0\n");
+        assert_eq!(
+            check_port_counters([&strange, &port("to_retransmits 900\n")], None, true).verdict,
+            CheckVerdict::NotApplicable,
+            "nothing is known of what it counts"
+        );
         assert_eq!(
             check_port_counters([&BTreeMap::new(), &BTreeMap::new()], None, true).verdict,
             CheckVerdict::NotApplicable
@@ -243,7 +304,8 @@ mod tests {
 
     #[test]
     fn the_lossless_priority_may_be_paused_and_may_not_lose() {
-        let zero = "rx_prio3_pause 0\n\
+        let zero = "rcvd_seq_err 0\n\
+                    rx_prio3_pause 0\n\
                     rx_prio5_pause 0\n\
                     tx_prio5_pause 0\n\
                     rx_prio3_buf_discard 0\n\

@@ -25,7 +25,7 @@ fn room(from: Disruption) -> (Room, Nodes) {
 }
 
 /// A cluster beside a room, whose nodes are emptied for what disturbs at least so much.
-fn emptied(room: &mut Room, from: Disruption) -> Nodes {
+pub fn emptied(room: &mut Room, from: Disruption) -> Nodes {
     room.rollout.drain = Some(DrainPolicy {
         from,
         evict: true,

@@ -1,6 +1,7 @@
 //! A power cycle is done by hand: the run ends as one that waits, and `resume` proves it and goes
 //! on.
 
+use crate::drains::emptied;
 use crate::out_of_service::After;
 use crate::room::{NEVER, Room, machine_id};
 use jiff::Timestamp;
@@ -803,4 +804,54 @@ async fn a_power_cycle_that_was_made_is_proven_outside_of_every_window() {
         (outcome.ending, codes(&outcome), &*through(&room)),
         (RunExitClass::Done, vec![], "a,b")
     );
+}
+
+/// The operator has emptied the node to switch its host off; pods are back once it is on.
+#[tokio::test(start_paused = true)]
+async fn what_needs_an_empty_node_after_a_power_cycle_is_done_by_a_plan_that_empties_it() {
+    let mut room = room(&["a"]);
+    let nodes = emptied(&mut room, Disruption::None);
+    room.rollout.drain.as_mut().unwrap().evict_unmanaged = true;
+    let outcome = begin(&room).await;
+    assert_eq!(
+        outcome.ending,
+        RunExitClass::Waiting,
+        "{:?}",
+        outcome.problems
+    );
+    switch_off_and_on(&room, &["a"]);
+    nodes.bind_pod("a");
+    let outcome = go_on(&room).await;
+    let held = outcome
+        .outcomes
+        .iter()
+        .find_map(|(_, outcome)| match outcome {
+            NodeOutcome::Held { reason } => Some(reason.as_str()),
+            _ => None,
+        });
+    assert_eq!(
+        (outcome.ending, &*through(&room), codes(&outcome)),
+        (RunExitClass::Incomplete, "", vec![]),
+        "{:?}",
+        outcome.problems
+    );
+    assert!(
+        held.is_some_and(|reason| reason.contains("a new plan empties it")),
+        "{:?}",
+        outcome.outcomes
+    );
+    assert_eq!(checked(&room), ["a after "], "its power cycle is proven");
+    assert!(
+        summary(&outcome).ends_with("next: fix what is said above, then railwright plan inv\n"),
+        "{}",
+        summary(&outcome)
+    );
+    let outcome = begin(&room).await;
+    assert_eq!(
+        (outcome.ending, &*through(&room)),
+        (RunExitClass::Done, "a"),
+        "{:?}",
+        outcome.problems
+    );
+    assert_eq!(nodes.cordoned(), Vec::<String>::new());
 }

@@ -8,7 +8,7 @@ use railwright_base::Address;
 use railwright_plan::{ChangeReason, NodeKind, Plan, content};
 use railwright_report::apply::{Besides, render_run_summary};
 use railwright_resource::{Action, Disruption};
-use railwright_state::{ClusterLock, NodeOutcome};
+use railwright_state::{ClusterLock, NodeOutcome, OrderKind};
 use railwright_transport::sim::steps::SimulatedRunningAction;
 use railwright_transport::sim::{SimulatedFault, SimulatedTrouble};
 use serde_json::json;
@@ -846,11 +846,16 @@ async fn a_host_whose_lock_cannot_be_taken_is_left_alone() {
 async fn the_first_interrupt_finishes_what_runs_and_resume_does_the_rest() {
     let room = full(&["a", "b"]);
     let plan = room.plan().await;
-    let interrupt = room.interrupt.clone();
-    let sink = Arc::new(move |event| {
-        if matches!(event, RunEvent::ActionStarted { .. }) {
-            interrupt.send_modify(|count| *count = 1);
+    let (interrupt, folder) = (room.interrupt.clone(), room.context.folder.clone());
+    let sink = Arc::new(move |event| match event {
+        RunEvent::ActionStarted { .. } => interrupt.send_modify(|count| *count = 1),
+        RunEvent::Interrupted { .. } => {
+            for order in [OrderKind::Pause, OrderKind::Continue] {
+                let refused = folder.order(order).unwrap_err();
+                assert_eq!(refused.code, "RW0710", "a run that ends does not go on");
+            }
         }
+        _ => {}
     });
     let outcome = apply_plan(&plan, &room.context, sink).await;
     assert_eq!(

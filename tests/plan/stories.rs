@@ -324,6 +324,28 @@ fn what_comes_after_a_power_cycle_is_taken_up_in_waves_after_all_others() {
 }
 
 #[test]
+fn what_needs_an_empty_node_is_not_taken_up_after_a_power_cycle() {
+    let mut world = power_cycled(&["n1"]).wish(
+        "host/n1/a/last",
+        None,
+        json!({"value": "1", "drain": true}),
+        &["host/n1/a/after"],
+    );
+    world.rollout.drain = Some(DrainPolicy {
+        from: Disruption::Drain,
+        evict: true,
+        timeout_s: 900,
+        evict_unmanaged: false,
+        delete_local_data: false,
+    });
+    let later = by_hand::release_power_cycles(&world.plan()).unwrap();
+    assert_eq!(node(&later, "host/n1/a/after").held, None);
+    let held = node(&later, "host/n1/a/last").held.clone().unwrap();
+    assert!(held.starts_with("it needs an empty node"), "{held}");
+    assert_eq!(by_hand::release_power_cycles(&later), None);
+}
+
+#[test]
 fn what_something_else_holds_too_is_not_taken_up_after_a_power_cycle() {
     let mut world = power_cycled(&["n1"]).wish(
         "host/n1/a/drained",

@@ -37,11 +37,20 @@ const POWER_CYCLES: &[&str] = &[
 
 /// Goes on after all was written; these hosts were found in another boot.
 fn going_on(rebooted: &[&str]) -> Driven {
+    going_on_without(rebooted, &[])
+}
+
+/// Goes on while these hosts are not reached.
+fn going_on_without(rebooted: &[&str], down: &[&str]) -> Driven {
     let done = ["aw", "g0", "bw", "cw", "g1"].map(str::to_owned).into();
+    let rebooted = rebooted.iter().map(|host| Target::host(*host));
+    let in_doubt = rebooted.clone();
     let history = History {
         done,
-        out_of_service: rebooted.iter().map(|host| Target::host(*host)).collect(),
-        ..History::default()
+        out_of_service: rebooted.collect(),
+        in_doubt: in_doubt
+            .map(|host| (host, OutageCertainty::LeftInDoubt))
+            .collect(),
     };
     let scheduler = Scheduler::new(
         plan(POWER_CYCLES),
@@ -54,7 +63,10 @@ fn going_on(rebooted: &[&str]) -> Driven {
         &history,
     );
     let (scheduler, last) = scheduler.step(Signal::Begin {
-        unreachable: BTreeMap::new(),
+        unreachable: down
+            .iter()
+            .map(|host| (Target::host(*host), "down".to_owned()))
+            .collect(),
     });
     Driven { scheduler, last }
 }
@@ -70,11 +82,19 @@ fn a_power_cycle_takes_no_slot_and_its_host_is_out_until_a_gate_has_passed() {
     assert_eq!(
         run.done("ap").asked(),
         "af",
-        "what follows on a host that is out already puts nobody else out"
+        "those that may be back in service keep nobody waiting who is so too"
     );
     assert_eq!(run.done("af").asked(), "g2(a)");
     assert_eq!(run.answer("g2", &["a"], true).asked(), "bp cp");
-    run.done("bp").done("cp").done("bf");
+    run.done("bp");
+    assert_eq!(run.asked(), "bf");
+    assert_eq!(
+        run.done("cp").asked(),
+        "",
+        "b is disturbed, and c may serve"
+    );
+    assert_eq!(run.done("bf").asked(), "g3(b)");
+    assert_eq!(run.answer("g3", &["b"], true).asked(), "cf");
     assert_eq!(run.done("cf").asked(), "g3(b,c)");
     assert_eq!(run.answer("g3", &["b", "c"], true).asked(), "end");
     assert_eq!(run.scheduler.out_of_service().len(), 0);
@@ -88,6 +108,14 @@ fn a_power_cycle_takes_no_slot_and_its_host_is_out_until_a_gate_has_passed() {
         "it went out by hand under the run"
     );
     assert_eq!(unseen.done("ap").asked(), "af");
+    let mut beside = going_on_without(&["a"], &["b"]);
+    assert_eq!(beside.asked(), "ap");
+    beside.done("ap");
+    assert_eq!(
+        beside.outcome("af"),
+        skipped(Skip::Budget),
+        "a may serve again, b is down, and one may be out"
+    );
     let mut proven = going_on(&["b"]);
     assert_eq!(
         proven.done("ap").asked(),
@@ -375,25 +403,4 @@ fn a_host_that_an_earlier_part_disturbed_and_that_serves_again_needs_room() {
         "a2",
         "this part has disturbed it, and nobody gives it back meanwhile"
     );
-}
-
-#[test]
-fn whoever_was_switched_off_by_hand_needs_no_room_though_there_are_more_than_may_be_out() {
-    let all: BTreeSet<Target> = ["a", "b"].map(Target::host).into();
-    let history = History {
-        out_of_service: all.clone(),
-        switched_by_hand: all.clone(),
-        ..History::default()
-    };
-    let limits = Limits {
-        parallel: 8,
-        max_unavailable: 1,
-        failure_budget: 1,
-        looks: true,
-    };
-    let (scheduler, last) = Scheduler::new(plan(&["a1 a 0 - d", "b1 b 0 - d"]), limits, &history)
-        .step(Signal::Begin {
-            unreachable: BTreeMap::new(),
-        });
-    assert_eq!(Driven { scheduler, last }.asked(), "a1 b1");
 }

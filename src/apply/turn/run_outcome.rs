@@ -7,7 +7,7 @@ use crate::steps::StepRole;
 use crate::trouble;
 use crate::uncordon::{may_be_cordoned, stay_cordoned};
 use railwright_base::Diagnostic;
-use railwright_plan::by_hand::is_by_hand;
+use railwright_plan::by_hand::{is_by_hand, is_left_to_new_plan};
 use railwright_plan::{Outage, Outages};
 use railwright_state::journal_writer::JournalError;
 use railwright_state::{ClusterState, JournalEntry, NodeOutcome, Skip};
@@ -86,8 +86,13 @@ impl Turn {
     /// wave. The plan of a run holds nothing of them itself.
     fn waiting(&self, outcomes: &[(String, NodeOutcome)]) -> (BTreeSet<usize>, Vec<Vec<String>>) {
         let (mut waits, mut hosts) = (BTreeSet::new(), BTreeMap::new());
-        for (n, node) in self.shared.plan.nodes.iter().enumerate() {
-            if node.held.is_some() || !matches!(outcomes[n].1, NodeOutcome::Held { .. }) {
+        let nodes = &self.shared.plan.nodes;
+        let is_held = |n: usize| matches!(outcomes[n].1, NodeOutcome::Held { .. });
+        for (n, node) in nodes.iter().enumerate() {
+            let own = self.shared.on_target(node.target.as_ref());
+            let is_off = |m: &usize| is_by_hand(&nodes[*m]) && is_held(*m);
+            let may_follow = is_left_to_new_plan(node) && own.iter().any(is_off);
+            if !is_held(n) || (node.held.is_some() && !may_follow) {
                 continue;
             }
             waits.insert(n);

@@ -62,6 +62,16 @@ impl KubernetesLink {
                     refuse_unmarked(&place, manifest, Some(found))?;
                     return Ok(performed_from_exit(0, "", ""));
                 }
+                Some(found) if doubt.is_there() && bears_no_submission(&found) => {
+                    let reason = format!(
+                        "the answer got lost, and {object} is there without the mark of any \
+                         submission: whether it is this one's, and something on the way took the \
+                         mark, is not known"
+                    );
+                    return Ok(ExecutionOutcome::Unknown {
+                        reason: reason.into(),
+                    });
+                }
                 Some(found) => return Ok(new_taken_outcome(object, &found)),
                 None => match refusal {
                     Some(reply) => {
@@ -87,4 +97,8 @@ fn new_taken_outcome(object: &ObjectName, found: &Value) -> ExecutionOutcome {
 fn is_of_same_submission(found: &Value, manifest: &Value) -> bool {
     let own = find_mark_value(manifest, OF_OBJECT, SUBMISSION);
     own.is_some() && find_mark_value(found, OF_OBJECT, SUBMISSION) == own
+}
+
+fn bears_no_submission(found: &Value) -> bool {
+    find_mark_value(found, OF_OBJECT, SUBMISSION).is_none()
 }

@@ -296,6 +296,43 @@ mod tests {
         }
     }
 
+    /// Whose an object is cannot be told where the answer got lost and it bears no annotation.
+    #[tokio::test(start_paused = true)]
+    async fn an_object_without_the_mark_of_any_submission_may_be_ours_where_the_answer_got_lost() {
+        for (answer, is_unknown) in [(504, true), (409, false)] {
+            let name = ObjectName {
+                api_version: "v1".to_owned(),
+                kind: "ConfigMap".to_owned(),
+                namespace: None,
+                name: "a".to_owned(),
+            };
+            let named = |annotations: Value| {
+                json!({ "apiVersion": "v1", "kind": "ConfigMap",
+                        "metadata": { "name": "a", "annotations": annotations } })
+            };
+            let stored = named(json!({})).to_string();
+            let (link, _) = link(move |method, path, _| match *method {
+                Method::GET if path == "/api/v1" => {
+                    let kinds =
+                        json!([{ "name": "configmaps", "kind": "ConfigMap", "namespaced": false }]);
+                    (200, Vec::new(), kinds_of("v1", &kinds))
+                }
+                Method::GET => (200, Vec::new(), stored.clone()),
+                _ => says(answer, "no"),
+            });
+            let create = Action::CreateObject {
+                object: name,
+                manifest: named(json!({ SUBMISSION: "w" })),
+            };
+            let performed = link.perform(&create, "t", None).await.unwrap();
+            assert_eq!(
+                matches!(performed, ExecutionOutcome::Unknown { .. }),
+                is_unknown,
+                "{performed:?}"
+            );
+        }
+    }
+
     #[test]
     fn a_mark_that_is_not_stored_is_named() {
         let sent = json!({ "metadata": {
