@@ -66,7 +66,7 @@ pub(super) fn note_boot(shared: &RunContext, n: usize, host: &str, now: &str) ->
     });
     shared.note_outage(
         host,
-        OutageCause::Unproven {
+        OutageCause::SwitchedOffAndOn {
             node: shared.plan.nodes[n].id.clone(),
         },
     );

@@ -52,15 +52,17 @@ struct ExternalOutageState {
 
 impl Lookout {
     /// What the cluster said in an earlier part of the run, or else when the plan was made, until
-    /// it says something else.
+    /// it says something else; and what the records of the hosts said when they were locked.
     pub fn new(shared: &RunContext) -> Self {
         let of_nodes = shared.earlier.nodes_seen.clone().unwrap_or_else(|| {
             let unavailable = shared.plan.unavailable.iter();
             let of_nodes = unavailable.filter(|hosts| hosts.why.is_of_node());
             of_nodes.cloned().collect()
         });
+        let left_out = shared.recorded_out().into_iter();
         Lookout(Mutex::new(ExternalOutageState {
             of_nodes,
+            left_out: left_out.map(|host| Target::host(&host)).collect(),
             ..ExternalOutageState::default()
         }))
     }
@@ -82,19 +84,18 @@ impl Lookout {
     }
 
     /// Hosts that may carry jobs, whatever runs did to them: their records say of no outage, or their
-    /// nodes of no cordon of a run.
+    /// nodes, which this run cordons, of no cordon of a run.
     pub fn may_serve(&self, shared: &RunContext) -> BTreeSet<Target> {
         let seen = lock_ignoring_poison(&self.0);
         let by_runs = |some: &&Unavailable| matches!(some.why, Unavailability::LeftCordoned { .. });
         let cordoned: BTreeSet<String> = (seen.of_nodes.iter().filter(by_runs))
             .flat_map(Unavailable::names)
             .collect();
-        let nodes: BTreeSet<&Target> = shared.context.nodes.values().collect();
         let hosts = shared.context.hosts.values().map(|access| access.target());
         let hosts = hosts.filter(|host| host.kind == TargetKind::Host);
         hosts
             .filter(|host| {
-                let is_given_back = nodes.contains(host) && !cordoned.contains(&*host.name);
+                let is_given_back = shared.cordons(host) && !cordoned.contains(&*host.name);
                 is_given_back || !seen.left_out.contains(host)
             })
             .collect()
@@ -162,15 +163,22 @@ impl Lookout {
         }
     }
 
-    /// What a host that answers says of itself: whether a run left it out of service.
-    fn note_own_word(&self, name: &str, identity: &TargetIdentity) {
-        let record = identity.record.read();
-        let is_left_out = record.is_some_and(|record| record.outage.is_some());
+    /// What a host that answers says of itself: whether a run left it out of service, for certain.
+    /// What this run has it say is no word of its own: that stays as it was before.
+    fn note_own_word(&self, run: &str, name: &str, identity: &TargetIdentity) {
+        let outage = identity
+            .record
+            .read()
+            .and_then(|record| record.outage.as_ref());
         let mut seen = lock_ignoring_poison(&self.0);
-        if is_left_out {
-            seen.left_out.insert(Target::host(name));
-        } else {
-            seen.left_out.remove(&Target::host(name));
+        match outage {
+            Some(outage) if outage.run == run && !outage.cause.is_in_doubt() => {}
+            Some(outage) if !outage.cause.is_in_doubt() => {
+                seen.left_out.insert(Target::host(name));
+            }
+            _ => {
+                seen.left_out.remove(&Target::host(name));
+            }
         }
     }
 
@@ -196,7 +204,7 @@ impl Lookout {
                 by: held.describe(),
             });
         }
-        self.note_own_word(name, &identity);
+        self.note_own_word(&shared.run, name, &identity);
         if let (Some(n), Some(boot)) = (awaited_power_cycle(shared, name), &identity.boot_id)
             && note_boot(shared, n, name, boot)
         {

@@ -37,6 +37,8 @@ pub struct HostNow {
     pub record: Option<String>,
     /// Its record says that it is out of service, as far as that is known to stand there.
     pub is_recorded_out: bool,
+    /// Its record said so for certain when it was locked.
+    pub was_left_out: bool,
 }
 
 impl HostNow {
@@ -325,7 +327,9 @@ async fn lock_and_read_host(
             return Err(HostReadiness::Unready(error.into()));
         }
     };
-    now.is_recorded_out = record.read().is_some_and(|record| record.outage.is_some());
+    let outage = record.read().and_then(|record| record.outage.as_ref());
+    now.is_recorded_out = outage.is_some();
+    now.was_left_out = outage.is_some_and(|outage| !outage.cause.is_in_doubt());
     Ok(ReadyHost {
         now,
         record,

@@ -415,7 +415,7 @@ fn note_power_cycles(shared: &RunContext, steps: impl Iterator<Item = usize>) ->
             continue;
         };
         let node = shared.plan.nodes[n].id.clone();
-        shared.note_outage(&host, OutageCause::Unproven { node });
+        shared.note_outage(&host, OutageCause::SwitchedOffAndOn { node });
         hosts.push(host);
     }
     hosts

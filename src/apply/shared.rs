@@ -201,6 +201,23 @@ impl RunContext {
         }
     }
 
+    /// Whether the run empties the node of a host, or gives it back.
+    pub fn cordons(&self, host: &Target) -> bool {
+        self.on_target(Some(host)).iter().any(|n| {
+            matches!(
+                self.plan.nodes[*n].kind,
+                NodeKind::Drain { .. } | NodeKind::Uncordon { .. }
+            )
+        })
+    }
+
+    /// The hosts whose records said for certain that they are out of service when they were locked.
+    pub fn recorded_out(&self) -> Vec<String> {
+        let hosts = lock_ignoring_poison(&self.hosts);
+        let out = hosts.iter().filter(|(_, now)| now.was_left_out);
+        out.map(|(host, _)| host.clone()).collect()
+    }
+
     /// Somebody ordered the run to end.
     pub fn order_to_end(&self) {
         self.ordered_to_end.store(true, Ordering::Relaxed);

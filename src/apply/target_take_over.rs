@@ -6,7 +6,8 @@ use super::context::Context;
 use super::host_locks::lock_one;
 use super::preflight::{connect_target, host_now, read_record};
 use super::records::{list_record_members, too_large};
-use super::trouble::{NextCommands, not_workable, record_not_written};
+use super::trouble::{NextCommands, not_workable};
+use railwright_base::text::one_line;
 use railwright_base::{Diagnostic, MachineId, Target, TargetKind};
 use railwright_resource::Read;
 use railwright_state::lineage::RunPart;
@@ -253,12 +254,26 @@ async fn write_take_over_record(
                 .note(by, record.serial);
             return record
                 .taken_over
-                .ok_or_else(|| record_not_written(target, "it names no take-over"));
+                .ok_or_else(|| report_not_taken_over(target, "it names no take-over"));
         }
         Ok(RecordOutcome::NotKept) => "it keeps no record".to_owned(),
         Ok(RecordOutcome::Moved) => "meanwhile another record stands there".to_owned(),
         Ok(RecordOutcome::Failed(reason) | RecordOutcome::Unknown(reason)) => reason,
         Err(error) => error.to_string(),
     };
-    Err(record_not_written(target, &reason))
+    Err(report_not_taken_over(target, &reason))
+}
+
+fn report_not_taken_over(target: &Target, reason: &str) -> Diagnostic {
+    Diagnostic::error(
+        "RW0622",
+        format!(
+            "{target} was not taken over: its record could not be written: {}",
+            one_line(reason, 200)
+        ),
+    )
+    .on(target.to_string())
+    .effect("its record names the other cluster still: no plan of this one touches it")
+    .state("nothing was changed there; this side remembers that it was to be taken over")
+    .next("make room or fix what is in the way there, then the same command once more")
 }

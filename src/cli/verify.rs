@@ -120,7 +120,8 @@ async fn run_nccl(
         Some(_) => {
             progress.end();
             report::out::print_note(
-                "NCCL's tests were ended on all hosts, and nothing of them stays there",
+                "NCCL's tests were ended on all hosts that answer, and on others their lease ends \
+                 them; nothing of them stays there",
             );
         }
         None => {

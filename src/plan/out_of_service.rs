@@ -38,6 +38,11 @@ pub enum OutageCause {
         /// The step's id in the run.
         node: String,
     },
+    /// Somebody switched it off and on, as the run asked: it may be in service again.
+    SwitchedOffAndOn {
+        /// The id in the run of the power cycle that it waited for.
+        node: String,
+    },
     /// A step that disturbs nobody failed, or nobody knows how it ended: it may be in service all
     /// the same.
     InDoubt {
@@ -63,7 +68,9 @@ impl OutageCause {
     /// How sure it is that the host is out of service.
     pub fn certainty(&self) -> OutageCertainty {
         match self {
-            OutageCause::InDoubt { .. } => OutageCertainty::LeftInDoubt,
+            OutageCause::InDoubt { .. } | OutageCause::SwitchedOffAndOn { .. } => {
+                OutageCertainty::LeftInDoubt
+            }
             OutageCause::Emptying { .. } => OutageCertainty::Unknown,
             _ => OutageCertainty::Certain,
         }
@@ -128,6 +135,9 @@ impl Outage {
             OutageCause::Unproven { .. } => {
                 format!("run {run} disturbed it, and no gate has passed it since")
             }
+            OutageCause::SwitchedOffAndOn { .. } => {
+                format!("it was switched off and on for run {run}, and no gate has passed it since")
+            }
             OutageCause::InDoubt { .. } => format!(
                 "run {run}: a step that disturbs nobody failed, and no gate has passed it since"
             ),
@@ -143,6 +153,7 @@ impl Outage {
             OutageCause::GateFailed { .. } => self.words(),
             OutageCause::StepFailed { node }
             | OutageCause::Unproven { node }
+            | OutageCause::SwitchedOffAndOn { node }
             | OutageCause::InDoubt { node }
             | OutageCause::Emptying { node } => {
                 format!("{} ({node}, {})", self.words(), self.since)
@@ -171,6 +182,9 @@ impl Outage {
                 node: cut_line(&node),
             },
             OutageCause::Unproven { node } => OutageCause::Unproven {
+                node: cut_line(&node),
+            },
+            OutageCause::SwitchedOffAndOn { node } => OutageCause::SwitchedOffAndOn {
                 node: cut_line(&node),
             },
             OutageCause::InDoubt { node } => OutageCause::InDoubt {

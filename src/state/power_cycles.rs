@@ -191,7 +191,7 @@ impl ClusterState {
         }
         let node = format!("{}/reboot", Target::host(host));
         Some(Outage {
-            cause: OutageCause::Unproven { node },
+            cause: OutageCause::SwitchedOffAndOn { node },
             since: awaited.since.clone(),
             run: awaited.run.clone(),
         })

@@ -179,7 +179,7 @@ mod tests {
                 OutageCause::GateFailed { .. } => "gate",
                 OutageCause::StepFailed { .. } => "failed",
                 OutageCause::Unproven { .. } => "unproven",
-                OutageCause::InDoubt { .. } => "in doubt",
+                OutageCause::InDoubt { .. } | OutageCause::SwitchedOffAndOn { .. } => "in doubt",
                 OutageCause::Emptying { .. } => "emptying",
             };
             fold_of(entries.to_vec())

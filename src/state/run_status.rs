@@ -510,7 +510,7 @@ fn apply_host_entry(status: &mut RunStatus, record: &Record, entry: JournalEntry
         JournalEntry::Rebooted { host, to: boot, .. } => {
             let mark = OutageMark::new(
                 record,
-                OutageCause::Unproven {
+                OutageCause::SwitchedOffAndOn {
                     node: format!("{}/reboot", Target::host(&host)),
                 },
             );

@@ -104,6 +104,7 @@ fn unavailable(plan: &Plan) -> Vec<(&str, &str)> {
             OutageCause::GateFailed { .. } => "gate failed",
             OutageCause::StepFailed { .. } => "step failed",
             OutageCause::Unproven { .. } => "unproven",
+            OutageCause::SwitchedOffAndOn { .. } => "switched off and on",
             OutageCause::InDoubt { .. } => "in doubt",
             OutageCause::Emptying { .. } => "emptying",
         },

@@ -243,7 +243,7 @@ async fn what_follows_waits_for_the_canary_whoever_was_switched_off_first() {
     );
     let writes_it_down = |host: &&str| {
         room.host(host, |host| {
-            host.record.clone().unwrap().contains("unproven")
+            host.record.clone().unwrap().contains("switched_off_and_on")
         })
     };
     assert_eq!(
@@ -289,7 +289,7 @@ async fn who_was_switched_off_and_on_is_out_of_service_for_every_later_plan() {
         .collect();
     assert_eq!((out, saved.unavailable.len()), (vec!["b"], 0));
     assert!(
-        matches!(&plan.unavailable[0].why, Unavailability::LeftByRun(outage) if matches!(outage.cause, OutageCause::Unproven { .. }))
+        matches!(&plan.unavailable[0].why, Unavailability::LeftByRun(outage) if matches!(outage.cause, OutageCause::SwitchedOffAndOn { .. }))
     );
     assert_eq!(
         begin(&again).await.ending,
@@ -514,7 +514,7 @@ async fn who_is_switched_off_and_on_while_the_run_goes_on_counts_in_it() {
     );
     assert!(
         room.host("a", |host| host.record.clone().unwrap())
-            .contains("unproven"),
+            .contains("switched_off_and_on"),
         "who has no such folder sees it"
     );
     room.context.gatekeeper = calm;

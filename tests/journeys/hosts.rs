@@ -55,8 +55,8 @@ fn a_package_manager_that_another_holds() {
     let Some(machine) = without_sources("package manager locked") else {
         return;
     };
-    // Of one without a version it would be told first that nobody has it.
-    machine.wish("  - id: tool\n    package: { name: no-such-thing, version: \"1\" }\n");
+    // Of one that is not there it would be told first that nobody has it.
+    machine.wish("  - id: tool\n    package: { name: hostname, state: absent }\n");
     // one second instead of a minute: of two settings apt takes the later
     machine.host.must(
         "mv /usr/bin/apt-get /usr/bin/apt-get.real; printf '#!/bin/sh\\nexec apt-get.real \"$@\" \
@@ -86,10 +86,11 @@ fn a_package_manager_that_another_holds() {
     spec     DIGEST (not under version control)
 
     LIVE: what runs goes on; new files and packages, values, first starts of services ---------------
-     + n1             package
-           no-such-thing
-           because  new: module story
+     ~ n1             package hostname
+           state (persisted)      installed -> absent
+           because  not managed yet, and differs from the spec: module story/tool
 
+    planes   persisted: written to disk; running: in effect now; next boot: waits for a boot
     waves    n1   at most 1 out of service   then a gate with nothing to check (no rails, no checks)
     time     no estimate yet (no completed run)
     summary  1 resource changes, 0 in sync
@@ -97,7 +98,7 @@ fn a_package_manager_that_another_holds() {
     CLOCK  n1  reached and locked
     CLOCK  run RUN: 1 step
     CLOCK  n1  packages  FAILED
-    error RW0612: install packages ended with exit status 75 (another program holds the lock); the
+    error RW0612: remove packages ended with exit status 75 (another program holds the lock); the
               package manager is locked by pid PROCESS (perl); nothing was changed
       on:     host/n1/transaction/packages
       effect: the host counts as out of service until a later run fixes it

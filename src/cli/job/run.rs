@@ -326,7 +326,10 @@ async fn run_rendered_job(
         .kept
         .map_err(|error| report_unwritten_output(common, &error))?;
     if ended == HostJobOutcome::Stopped {
-        out::print_note("it was ended on all hosts, and nothing of it stays there");
+        out::print_note(
+            "it was ended on all hosts that answer, and on others the lease ends it; nothing of it \
+             stays there",
+        );
         return Ok(Exit::Interrupted);
     }
     // How it ended is reported before what its output says: that is of a job that broke.

@@ -52,7 +52,10 @@ pub fn failure_from_refusal(refused: HostJobStartError) -> CommandFailure {
         .into(),
         HostJobStartError::NotStarted { host, why } => {
             Diagnostic::error("RW1267", format!("the job did not start on {host}: {why}"))
-                .state("what was started on other hosts was ended")
+                .state(
+                    "what was started was ended on all other hosts that answer; on the rest the \
+                     lease ends it",
+                )
                 .next(format!(
                     "railwright verify INVENTORY, and `systemctl --failed` on {host}"
                 ))

@@ -12,7 +12,7 @@ use railwright_base::quote::{quote_for_shell, sh_words};
 
 /// Shell functions: `apt WORDS` runs apt-get and keeps its stderr; `verdict` turns its failure into
 /// a sentence; `taken WORDS` names what apt-get would take away, and `going NAMES` what it would
-/// with these.
+/// with these. What it does not say it fails for: its caches are replaced by every update beside it.
 fn render_apt_functions() -> String {
     format!(
         r#"{SAY}set -u
@@ -31,7 +31,13 @@ apt() {{
  done
 }}
 taken() {{
- LC_ALL=C apt-get -s -q -o APT::Cmd::Pattern-Only=true -o APT::Install-Recommends=false -o APT::Get::AutomaticRemove=false "$@" </dev/null 2>/dev/null | sed -n -e 's/^Remv \([^ ]*\).*/\1/p' -e 's/^Purg \([^ ]*\).*/\1/p'
+ n=0
+ until t=$(LC_ALL=C apt-get -s -q -o APT::Cmd::Pattern-Only=true -o APT::Install-Recommends=false -o APT::Get::AutomaticRemove=false "$@" </dev/null 2>"$e"); do
+  rc=$?
+  [ "$n" -lt 5 ] && ! grep -q -e 'Unable to locate' -e 'was not found' -e 'no installation candidate' "$e" || return "$rc"
+  n=$((n+1)); sleep 1
+ done
+ printf '%s\n' "$t" | sed -n -e 's/^Remv \([^ ]*\).*/\1/p' -e 's/^Purg \([^ ]*\).*/\1/p'
 }}
 going() {{ taken remove "$@"; }}
 verdict() {{
@@ -82,7 +88,7 @@ i() {{
   '(none)') unknown "Package '$p' has no installation candidate"; return 100 ;;
   esac
  done
- spare; apt install --allow-downgrades {words}
+ spare || return 100; apt install --allow-downgrades {words}
 }}
 i || {{ grep -q -e 'Unable to locate' -e 'was not found' -e 'no installation candidate' -e '404 ' "$e" && apt update && i; }} || verdict
 "#,

@@ -25,8 +25,10 @@ going() {{
  # rpm looks at no dependency where one of the names is not installed
  for t; do shift; ! rpm -q "$t" >/dev/null 2>&1 || set -- "$@" "$t"; done
  while [ "$#" -gt 0 ]; do
-  t=$(LC_ALL=C rpm -e --test --allmatches "$@" 2>&1 | sed -n 's/.* is needed by (installed) \(.*\)/\1/p' | sort -u)
-  [ -n "$t" ] || return 0
+  t=$(LC_ALL=C rpm -e --test --allmatches "$@" 2>&1) && return 0
+  printf 'Error: %s\n' "$t" >"$e"
+  t=$(printf '%s\n' "$t" | sed -n 's/.* is needed by (installed) \(.*\)/\1/p' | sort -u)
+  [ -n "$t" ] || return 1
   for t in $t; do set -- "$@" "$t"; rpm -q --qf '%{{NAME}}\n' "$t"; done
  done
 }}
@@ -65,12 +67,14 @@ pub fn install_script(packages: &[PackageVersion]) -> String {
     let names = packages.iter().map(|package| package.name.as_str());
     format!(
         r#"{}{}n=0
-until plan=$(LC_ALL=C dnf --assumeno --setopt=install_weak_deps=False --setopt=exit_on_lock=True install {words} </dev/null 2>/dev/null); [ "$?" != 200 ] || [ "$n" = 12 ]; do n=$((n+1)); sleep 5; done
+until plan=$(LC_ALL=C dnf --assumeno --setopt=install_weak_deps=False --setopt=exit_on_lock=True install {words} </dev/null 2>"$e"); rc=$?; [ "$rc" != 200 ] || [ "$n" = 12 ]; do n=$((n+1)); sleep 5; done
 line() {{ printf '%s\n' "$plan" | grep -q "$1"; }}
+# what is not to be done ends with 1 as well
+[ "$rc" = 0 ] || line '^Transaction Summary' || verdict
 for p in {}; do
  ! line '^Install' || rpm -q "$p" >/dev/null 2>&1 || line "^ $p\( \|\$\)" || say {MISSING} "no package $p in the repositories of this host, but one that provides or replaces it; nothing was changed (wish for that one by its name)"
 done
-{}spare
+{}spare || verdict
 d install {words} || verdict
 "#,
         render_dnf_functions(),

@@ -63,6 +63,11 @@ impl FoundPackage {
         let left = out
             .lines()
             .any(|line| line.strip_prefix("left\t") == Some(name));
+        if let Some(why) = out.lines().find_map(|line| line.strip_prefix("unread\t")) {
+            return Err(Reason::from(format!(
+                "its packages could not be read: {why}"
+            )))?;
+        }
         match out.lines().find_map(|line| line.strip_prefix("manager\t")) {
             Some("apt") => Ok(FoundPackage {
                 left,
@@ -229,6 +234,19 @@ fn is_versionlock_of(pattern: &str, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_the_database_does_not_say_is_unknown() {
+        let read = Read::Packages {
+            names: vec!["x".to_owned()],
+        };
+        let out = "manager\tapt\nunread\tdpkg-query ended with status 2\n";
+        let answers = crate::test_support::answered(&[(&read, 0, out)]);
+        assert!(matches!(
+            FoundPackage::of("x", None, &answers),
+            Err(UnknownPackage::Unread(_))
+        ));
+    }
 
     #[test]
     fn the_states_of_dpkg() {

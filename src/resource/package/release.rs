@@ -15,11 +15,13 @@ pub fn left_path() -> String {
     format!("{OWN_FOLDER}/left_packages")
 }
 
-/// `beside NAMES...` names what would go with these and is not in `$names`. Its caller brings the
-/// shell function `going NAMES...`, which names all that would go. apt leaves the architecture of
-/// the host, `native`, out of names.
-const BESIDE: &str = r#"beside() {
- for t in $(going "$@"); do case " $names " in *" $t "* | *" $t:${native:-} "* | *" ${t%%:*} "*) ;; *) printf ' %s' "$t" ;; esac; done
+/// `look NAMES...` sets `$b` to what would go with these and is not in `$names`. Its caller brings
+/// the shell functions `going NAMES...`, which names all that would go, or fails, and `verdict`. apt
+/// leaves the architecture of the host, `native`, out of names.
+const BESIDE: &str = r#"look() { b=$(beside "$@") || { rc=$?; verdict; }; }
+beside() {
+ g=$(going "$@") || return "$?"
+ for t in $g; do case " $names " in *" $t "* | *" $t:${native:-} "* | *" ${t%%:*} "*) ;; *) printf ' %s' "$t" ;; esac; done
 }
 "#;
 
@@ -36,9 +38,9 @@ pub fn sort_out_script(names: &[String]) -> String {
  printf '%s stays, because other packages need it; it goes with them\n' "$1"
 }}
 set -- {words}
-while names=$*; [ "$#" -gt 0 ] && [ -n "$(beside "$@")" ]; do
+while names=$*; [ "$#" -gt 0 ] && look "$@" && [ -n "$b" ]; do
  before=$#
- for p; do shift; if [ -n "$(beside "$p")" ]; then leave "$p"; else set -- "$@" "$p"; fi; done
+ for p; do shift; look "$p"; if [ -n "$b" ]; then leave "$p"; else set -- "$@" "$p"; fi; done
  [ "$#" -lt "$before" ] || {{ for p; do leave "$p"; done; set --; }}
 done
 "#,
@@ -52,7 +54,7 @@ done
 /// NAMES...`.
 pub fn remove_alone(manager: &str, names: &[String]) -> String {
     format!(
-        r#"{BESIDE}names={names}; b=$(beside {words})
+        r#"{BESIDE}names={names}; look {words}
 [ -z "$b" ] || say {OF_OTHERS} "{manager} would take away$b with it; nothing was changed (wish for the absence of$b as well, or leave the absent package out of the spec)"
 "#,
         names = quote_for_shell(&names.join(" ")),
@@ -62,7 +64,7 @@ pub fn remove_alone(manager: &str, names: &[String]) -> String {
 
 /// Leaves before anything is done where a package would go that we did not bring, or that was there
 /// before us, by the record of the host. `taken` is a command of the shell that names what would
-/// go.
+/// go; `spare` fails as it does.
 pub fn replace_only_ours(manager: &str, taken: &str) -> String {
     format!(
         r#"brought() {{
@@ -72,7 +74,8 @@ pub fn replace_only_ours(manager: &str, taken: &str) -> String {
 }}
 spare() {{
  others=
- for p in $({taken}); do brought "${{p%%:*}}" || others="$others $p"; done
+ t=$({taken}) || {{ rc=$?; return "$rc"; }}
+ for p in $t; do brought "${{p%%:*}}" || others="$others $p"; done
  [ -z "$others" ] || say {OF_OTHERS} "{manager} would take away$others, which was not brought by us; nothing was changed (where it is not needed, wish for its absence)"
 }}
 "#
@@ -132,6 +135,7 @@ mod tests {
     fn fake_manager(dependencies: &str, not_together: &str) -> String {
         format!(
             r#"say() {{ exit 1; }}
+verdict() {{ exit 1; }}
 going() {{
  [ "$*" != '{not_together}' ] || echo of-both
  for f_p; do for f_d in {dependencies}; do case $f_d in *":$f_p") echo "${{f_d%:*}}" ;; esac; done; done
@@ -139,6 +143,23 @@ going() {{
 mark() {{ :; }}
 "#
         )
+    }
+
+    /// A trial that fails says nothing of what would go: apt's own caches are replaced beside it.
+    #[test]
+    fn nothing_goes_where_the_manager_does_not_say_what_would_go_with_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let names = ["a".to_owned()];
+        let failing = "say() { echo \"$2\"; exit 0; }\nverdict() { echo refused; exit 0; }\n\
+                       going() { return 100; }\nmark() { :; }\n";
+        for script in [
+            sort_out_script(&names),
+            remove_alone("apt", &names),
+            format!("{}spare || verdict\n", replace_only_ours("apt", "going a")),
+        ] {
+            let script = format!("{failing}{script}echo gone\n");
+            assert_eq!(printed(folder.path(), &script), "refused\n", "{script}");
+        }
     }
 
     #[test]

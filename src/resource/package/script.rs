@@ -39,26 +39,30 @@ fn dpkg_script(names: &str) -> String {
 pub fn shared_script(names: &[&str]) -> String {
     let names = sh_words(names.iter().copied());
     format!(
-        "! command -v dpkg-query >/dev/null || dpkg_said=$({} 2>/dev/null)\n",
+        "! command -v dpkg-query >/dev/null || {{ dpkg_said=$({} 2>/dev/null); dpkg_rc=$?; }}\n",
         dpkg_script(&names)
     )
 }
 
 /// `manager apt|dnf|none`, a line for each version that is known of each package, and one for each
-/// that was left as a dependency.
+/// that was left as a dependency; `unread` where the database does not say. dpkg-query ends with 1
+/// where it knows one of the names not at all.
 pub fn read_script(names: &[String]) -> String {
     let names = sh_words(names.iter().map(String::as_str));
     format!(
         "{OPEN}if [ -d \"$R/var/lib/dpkg\" ] && command -v dpkg-query >/dev/null; then printf \
          'manager\\tapt\\n'\n\
-         if [ -z \"${{dpkg_said+x}}\" ]; then {dpkg}\n\
+         if [ -z \"${{dpkg_said+x}}\" ]; then {dpkg}; dpkg_rc=$?\n\
          else set -f; IFS='\n\
          '; for p in {names}; do for l in $dpkg_said; do case $l in *\"\t$p\t\"*) printf '%s\\n' \
          \"$l\" ;; esac; done; done; fi\n\
+         [ \"$dpkg_rc\" -le 1 ] || printf 'unread\\tdpkg-query ended with status %s\\n' \"$dpkg_rc\"\n\
          elif command -v rpm >/dev/null && {{ command -v dnf || command -v yum; }} >/dev/null; \
          then printf 'manager\\tdnf\\n'\n\
-         rpm ${{R:+--root}} ${{R:+\"$R\"}} -q --qf \
-         'rpm\\t%{{NAME}}\\t%{{EPOCH}}:%{{VERSION}}-%{{RELEASE}}\\n' {names} | grep '^rpm\t'\n\
+         s=$(rpm ${{R:+--root}} ${{R:+\"$R\"}} -q --qf \
+         'rpm\\t%{{NAME}}\\t%{{EPOCH}}:%{{VERSION}}-%{{RELEASE}}\\n' {names}); printf '%s\\n' \
+         \"$s\" | grep '^rpm\t'\n\
+         [ -n \"$s\" ] || printf 'unread\\trpm said nothing\\n'\n\
          for f in \"$R/etc/dnf/plugins/versionlock.list\" \
          \"$R/etc/yum/pluginconf.d/versionlock.list\"; do\n\
          ! has \"$f\" || get \"$f\" | sed -n 's/^\\([^#!]..*\\)$/lock\\t\\1/p'\n\

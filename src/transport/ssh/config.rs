@@ -25,6 +25,7 @@ pub(super) struct SshConfig {
     pub key_alias: Option<String>,
     pub proxy_jump: Vec<String>,
     pub proxy_command: Option<String>,
+    pub revoked_keys: Option<String>,
 }
 
 /// A host, and the user that the inventory names (empty when open).
@@ -144,6 +145,7 @@ fn parse_ssh_config(text: &str, home: Option<&Path>) -> SshConfig {
                     .map(|hop| hop.trim_start_matches("ssh://").to_owned())
                     .collect()
             }
+            "revokedhostkeys" => config.revoked_keys = Some(value.to_owned()),
             "proxycommand" => config.proxy_command = Some(value.to_owned()),
             _ => {}
         }
@@ -188,6 +190,7 @@ mod tests {
                     proxyjump ops@b1:22,b2\n\
                     userknownhostsfile ~/.ssh/known_hosts /x/known\n\
                     globalknownhostsfile /etc/ssh/ssh_known_hosts\n\
+                    revokedhostkeys /etc/ssh/revoked\n\
                     hostkeyalias gpu-one\n";
         let config = parse_ssh_config(text, Some(std::path::Path::new("/home/a")));
         assert_eq!(
@@ -206,6 +209,7 @@ mod tests {
             (config.proxy_jump, config.proxy_command, config.agent),
             (vec!["ops@b1:22".to_owned(), "b2".to_owned()], None, None)
         );
+        assert_eq!(config.revoked_keys.as_deref(), Some("/etc/ssh/revoked"));
         assert_eq!(config.known_hosts.len(), 3);
         assert_eq!(
             (config.key_alias.as_deref(), config.identities_only),

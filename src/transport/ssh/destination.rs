@@ -59,6 +59,15 @@ pub(super) async fn resolve_ssh_route(
             reason: reason.into(),
         });
     }
+    if let Some(file) = &config.revoked_keys {
+        let reason = format!(
+            "{name}: the ssh configuration names revoked keys in {file:?}, which railwright does \
+             not read; write them into the known_hosts file, as `@revoked * KEY`"
+        );
+        return Err(TransportError::Local {
+            reason: reason.into(),
+        });
+    }
     let jump = if access.jump.is_empty() {
         &config.proxy_jump
     } else {
