@@ -29,6 +29,7 @@ use std::collections::BTreeMap;
     PartialOrd,
     Ord,
     Hash,
+    Default,
     Serialize,
     Deserialize,
     schemars::JsonSchema,
@@ -36,6 +37,7 @@ use std::collections::BTreeMap;
 #[serde(rename_all = "snake_case")]
 pub enum PackageManager {
     /// Debian and its family.
+    #[default]
     Apt,
     /// Red Hat's family.
     Dnf,

@@ -2,20 +2,51 @@
 //! managed cluster. It is proven by an object that it makes, never done, and work for a person
 //! where that is missing: the plan holds it and says what to do, and a plan after that proves it.
 
-use super::fields::Fields;
 use super::kubernetes_object::looks::{LiveObject, looked_at};
 use super::kubernetes_object::manifest;
-use super::kubernetes_object::request::{KubernetesRead, ObjectName};
+use super::kubernetes_object::request::KubernetesRead;
 use super::{
     Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading,
     ResourceKind,
 };
-use crate::body::read_text_field;
+use crate::body::{Body, BodyErrors, check_body, read_body};
+use crate::json_fields::read_text_field;
 use railwright_base::TargetKind;
-use serde_json::Value;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value};
 
 /// The kind.
 pub struct ConsoleStep;
+
+/// What is to be installed, and the object that proves it.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ConsoleStepBody {
+    name: String,
+    /// What a person has to do.
+    says: String,
+    #[serde(default)]
+    settings: Map<String, Value>,
+    /// An object that the step makes: { apiVersion, kind, metadata: { name } }.
+    proof: Value,
+    /// What stays when it is uninstalled, in words.
+    #[serde(default)]
+    keeps: Vec<String>,
+}
+
+impl Body for ConsoleStepBody {
+    fn find_errors(&self, errors: &mut BodyErrors) {
+        errors.check_not_empty("name", &self.name);
+        errors.check_not_empty("says", &self.says);
+        errors.require(
+            self.build_proof_read().is_some(),
+            "",
+            "`proof` is missing, or names no object",
+            "an object that the step makes: { apiVersion, kind, metadata: { name } }",
+        );
+    }
+}
 
 impl ResourceKind for ConsoleStep {
     fn name(&self) -> &'static str {
@@ -31,35 +62,12 @@ impl ResourceKind for ConsoleStep {
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
-        let mut fields = Fields::of(body, &["name", "says", "settings", "proof", "keeps"]);
-        fields.text("name", true);
-        fields.text("says", true);
-        if parse_proof_object(body).is_none() {
-            let help = "an object that the step makes: { apiVersion, kind, metadata: { name } }";
-            fields.error(
-                "",
-                "`proof` is missing, or names no object",
-                Some(help.to_owned()),
-            );
-        }
-        if fields
-            .get("settings")
-            .is_some_and(|settings| !settings.is_object())
-        {
-            fields.error("/settings", "`settings` must be a map", None);
-        }
-        if fields.get("keeps").is_some_and(|keeps| {
-            !keeps
-                .as_array()
-                .is_some_and(|all| all.iter().all(Value::is_string))
-        }) {
-            fields.error("/keeps", "`keeps` is a list of texts", None);
-        }
-        fields.finish()
+        check_body::<ConsoleStepBody>(body)
     }
 
     fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
-        build_proof_read(wish).into_iter().collect()
+        let body = read_body::<ConsoleStepBody>(&wish.body);
+        body.build_proof_read().into_iter().collect()
     }
 
     /// What is done by hand is an add-on as a rule, with kinds and a namespace of its own.
@@ -69,9 +77,10 @@ impl ResourceKind for ConsoleStep {
 
     fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
         let mut assessment = Assessment::default();
-        let found = decode_step_presence(wish, answers);
+        let body = read_body::<ConsoleStepBody>(&wish.body);
+        let found = body.decode_step_presence(answers);
         if found == Reading::Absent {
-            assessment.refusal = Some(by_hand(wish));
+            assessment.refusal = Some(body.by_hand());
         }
         insert_step_attribute(&mut assessment, Reading::is("installed"), found);
         assessment
@@ -87,7 +96,8 @@ impl ResourceKind for ConsoleStep {
             before: before.clone(),
             ..Assessment::default()
         };
-        match decode_step_presence(last_applied, answers) {
+        let body = read_body::<ConsoleStepBody>(&last_applied.body);
+        match body.decode_step_presence(answers) {
             Reading::Absent => {
                 insert_step_attribute(&mut assessment, Reading::Absent, Reading::Absent)
             }
@@ -95,46 +105,50 @@ impl ResourceKind for ConsoleStep {
                 insert_step_attribute(&mut assessment, Reading::Absent, unknown)
             }
             _ => {
-                let name = last_applied.text("name").unwrap_or_default();
                 assessment.residue.push(format!(
-                    "{name} stays: what was installed in a console is uninstalled there"
+                    "{} stays: what was installed in a console is uninstalled there",
+                    body.name
                 ));
-                assessment
-                    .residue
-                    .extend(list_declared_residue(&last_applied.body));
+                assessment.residue.extend(body.keeps);
             }
         }
         assessment
     }
 }
 
-fn parse_proof_object(body: &Value) -> Option<ObjectName> {
-    manifest::parse_object_name(body.get("proof")?)
-}
+impl ConsoleStepBody {
+    fn build_proof_read(&self) -> Option<Read> {
+        let object = manifest::parse_object_name(&self.proof)?;
+        Some(Read::Kubernetes(KubernetesRead::Object(object)))
+    }
 
-fn list_declared_residue(body: &Value) -> impl Iterator<Item = String> {
-    body.get("keeps")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-        .map(str::to_owned)
-}
+    fn decode_step_presence(&self, answers: &ReadResults) -> Reading {
+        let Some(read) = self.build_proof_read() else {
+            return Reading::Unknown("no object proves it".into());
+        };
+        match looked_at(&read, answers) {
+            LiveObject::Is(_) => Reading::is("installed"),
+            LiveObject::Absent => Reading::Absent,
+            LiveObject::Unknown(reason) => Reading::Unknown(reason),
+        }
+    }
 
-fn build_proof_read(wish: &DesiredResource) -> Option<Read> {
-    Some(Read::Kubernetes(KubernetesRead::Object(
-        parse_proof_object(&wish.body)?,
-    )))
-}
-
-fn decode_step_presence(wish: &DesiredResource, answers: &ReadResults) -> Reading {
-    let Some(read) = build_proof_read(wish) else {
-        return Reading::Unknown("no object proves it".into());
-    };
-    match looked_at(&read, answers) {
-        LiveObject::Is(_) => Reading::is("installed"),
-        LiveObject::Absent => Reading::Absent,
-        LiveObject::Unknown(reason) => Reading::Unknown(reason),
+    /// What a person has to do, with every setting as the spec has it.
+    fn by_hand(&self) -> String {
+        let mut settings = Vec::new();
+        for (name, value) in &self.settings {
+            settings.push(match value {
+                Value::String(text) => format!("{name} = {text}"),
+                value => format!("{name} = {value}"),
+            });
+        }
+        let with = if settings.is_empty() {
+            String::new()
+        } else {
+            format!(", with {}", settings.join(", "))
+        };
+        let says = &self.says;
+        format!("it is done by hand: {says}{with}; a plan after it proves it and goes on")
     }
 }
 
@@ -143,26 +157,6 @@ fn insert_step_attribute(assessment: &mut Assessment, wanted: Reading, found: Re
         "step".to_owned(),
         Attribute::in_plane(Plane::Persisted, wanted, found),
     );
-}
-
-/// What a person has to do, with every setting as the spec has it.
-fn by_hand(wish: &DesiredResource) -> String {
-    let says = wish.text("says").unwrap_or_default();
-    let mut settings = Vec::new();
-    if let Some(Value::Object(map)) = wish.body.get("settings") {
-        for (name, value) in map {
-            settings.push(match value {
-                Value::String(text) => format!("{name} = {text}"),
-                value => format!("{name} = {value}"),
-            });
-        }
-    }
-    let with = if settings.is_empty() {
-        String::new()
-    } else {
-        format!(", with {}", settings.join(", "))
-    };
-    format!("it is done by hand: {says}{with}; a plan after it proves it and goes on")
 }
 
 #[cfg(test)]
@@ -187,7 +181,7 @@ mod tests {
     fn answers(status: AnswerStatus) -> ReadResults {
         let mut answers = ReadResults::default();
         answers.insert(
-            build_proof_read(&wish()).unwrap().key(),
+            ConsoleStep.reads(&wish())[0].key(),
             ReadResult {
                 status,
                 out: "{}".to_owned(),
@@ -254,10 +248,12 @@ mod tests {
             [""]
         );
         assert_eq!(
-            errors(
-                json!({ "name": "a", "says": "b", "proof": proof, "settings": [], "keeps": [1] })
-            ),
-            ["/settings", "/keeps"]
+            errors(json!({ "name": "a", "says": "b", "proof": proof, "settings": [] })),
+            ["/settings"]
+        );
+        assert_eq!(
+            errors(json!({ "name": "a", "says": "b", "proof": proof, "keeps": [1] })),
+            ["/keeps/0"]
         );
     }
 }

@@ -99,6 +99,12 @@ pub trait ResourceKind: Sync {
         self.convergent()
     }
 
+    /// True where the wish itself asks that its change is taken back unless the host answers after
+    /// it.
+    fn is_guarded(&self, _wish: &DesiredResource) -> bool {
+        false
+    }
+
     /// Fields of the body that may be left out, which leaves what they stand for as it is.
     fn open_fields(&self) -> &'static [&'static str] {
         &[]

@@ -1,6 +1,6 @@
 //! One typed wish on one target, as a module made it from the spec.
 
-use crate::body::read_text_field;
+use crate::json_fields::read_text_field;
 use railwright_base::{Address, Digest, SourceLocation};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -7,8 +7,8 @@ use super::request::{Devices, JobRequest, NcclTest, Perftest, Pods, Ray};
 use railwright_base::Diagnostic;
 use railwright_base::text::one_line;
 use railwright_knowledge::spec::nccl::{self, NcclProgramOptions};
-use railwright_resource::fields::is_netdev;
 use railwright_resource::kubernetes_object::manifest::{is_label, is_subdomain};
+use railwright_resource::names::is_netdev;
 
 /// The longest name of a pod (RFC 1123: a label of DNS).
 const NAME_MAX: usize = 63;

@@ -8,7 +8,7 @@ use railwright_base::nodeset;
 use railwright_base::text::{clean_line, format_count};
 use railwright_plan::{Member, PlanNode};
 use railwright_resource::Action;
-use railwright_resource::body::read_text_field;
+use railwright_resource::json_fields::read_text_field;
 use railwright_resource::switch::edit::SwitchEdit;
 use railwright_resource::switch::sonic::edit::build_json_patch;
 use railwright_resource::switch::{SwitchSystem, cumulus, eos};

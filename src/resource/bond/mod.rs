@@ -8,29 +8,21 @@
 
 mod by_hand;
 
-use super::fields::{Fields, is_netdev};
 use super::link::layers::{self, MODES, OnDisk, RunningLinkLayers, Settings};
+use super::names::is_netdev;
 use super::{
     Assessment, BodyError, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind,
 };
-use crate::body::read_text_field;
+use crate::body::{Body, BodyErrors, check_body, read_body};
+use crate::json_fields::read_text_field;
 use railwright_base::units::Milliseconds;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 /// The kind.
 pub struct Bond;
-
-const FIELDS: [&str; 8] = [
-    "netdev",
-    "members",
-    "mode",
-    "miimon",
-    "lacp_rate",
-    "xmit_hash_policy",
-    "primary",
-    "known_after",
-];
 
 /// Hash policies (the Linux kernel: Documentation/networking/bonding.rst).
 pub const HASH_POLICIES: [&str; 6] = [
@@ -42,22 +34,73 @@ pub const HASH_POLICIES: [&str; 6] = [
     "vlan+srcmac",
 ];
 
-/// A checked body.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+/// What is wished of a bond.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct BondBody {
     netdev: String,
+    /// Netdevs, such as [eno1, eno2].
     members: Vec<String>,
     mode: String,
     miimon: Option<Milliseconds>,
     lacp_rate: Option<String>,
     xmit_hash_policy: Option<String>,
     primary: Option<String>,
+    known_after: Option<String>,
+}
+
+impl Body for BondBody {
+    fn find_errors(&self, errors: &mut BodyErrors) {
+        errors.check_netdev("/netdev", &self.netdev);
+        let once: BTreeSet<_> = self.members.iter().collect();
+        errors.require(
+            !once.is_empty()
+                && once.len() == self.members.len()
+                && once
+                    .iter()
+                    .all(|name| is_netdev(name) && **name != self.netdev),
+            "/members",
+            "`members` must be a list of netdevs, each once",
+            "such as [eno1, eno2]",
+        );
+        check_word(errors, "mode", Some(&self.mode), &MODES);
+        check_word(
+            errors,
+            "lacp_rate",
+            self.lacp_rate.as_ref(),
+            &["slow", "fast"],
+        );
+        check_word(
+            errors,
+            "xmit_hash_policy",
+            self.xmit_hash_policy.as_ref(),
+            &HASH_POLICIES,
+        );
+        errors.check_range("miimon", self.miimon.map(|miimon| miimon.0), 0..=60_000);
+        errors.require(
+            self.primary.as_ref().is_none_or(|name| once.contains(name)),
+            "/primary",
+            "`primary` must be one of `members`",
+            "",
+        );
+        errors.check_known_after(self.known_after.as_deref());
+    }
+}
+
+/// Notes a word that the kernel does not know for a setting of bonds.
+fn check_word(errors: &mut BodyErrors, field: &str, word: Option<&String>, all: &[&str]) {
+    if let Some(word) = word.filter(|word| !all.contains(&word.as_str())) {
+        errors.add(
+            &format!("/{field}"),
+            format!("`{word}` is no {field} of a bond"),
+            &format!("one of {}", all.join(", ")),
+        );
+    }
 }
 
 impl BondBody {
     fn of(wish: &DesiredResource) -> Self {
-        let mut body: BondBody = serde_json::from_value(wish.body.clone()).unwrap_or_default();
+        let mut body: BondBody = read_body(&wish.body);
         body.members.sort();
         body
     }
@@ -94,19 +137,7 @@ impl ResourceKind for Bond {
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
-        let mut fields = Fields::of(body, &FIELDS);
-        let netdev = fields.netdev(true);
-        let members = check_members(&mut fields, netdev);
-        check_words(&mut fields);
-        fields.number("miimon", 0..=60_000);
-        if fields
-            .text("primary", false)
-            .is_some_and(|primary| !members.contains(&primary))
-        {
-            fields.error("/primary", "`primary` must be one of `members`", None);
-        }
-        fields.resource("known_after");
-        fields.finish()
+        check_body::<BondBody>(body)
     }
 
     fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
@@ -128,11 +159,7 @@ impl ResourceKind for Bond {
                 layers::diff_layer_settings(&body.wanted(), |_, _| Reading::Unknown(reason.clone()))
             }
         };
-        if assessment.refusal.is_some()
-            && wish
-                .text("known_after")
-                .is_some_and(|_| assessment.is_absent())
-        {
+        if assessment.refusal.is_some() && body.known_after.is_some() && assessment.is_absent() {
             assessment.refusal = None;
             assessment.wait_or_refuse(wish, &[], String::new);
         }
@@ -150,52 +177,6 @@ impl ResourceKind for Bond {
 
     fn after_kinds(&self) -> &'static [&'static str] {
         &["kernel_module", "kernel_module_build"]
-    }
-}
-
-/// Checks the members of a bond of this name, and returns those that are texts.
-fn check_members<'a>(fields: &mut Fields<'a>, netdev: Option<&str>) -> Vec<&'a str> {
-    let listed = fields.get("members").and_then(Value::as_array);
-    let members: Vec<&str> = listed
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-        .collect();
-    let mut once = members.clone();
-    once.sort_unstable();
-    once.dedup();
-    if members.is_empty()
-        || listed.map_or(0, Vec::len) != once.len()
-        || members
-            .iter()
-            .any(|name| !is_netdev(name) || Some(*name) == netdev)
-    {
-        fields.error(
-            "/members",
-            "`members` must be a list of netdevs, each once",
-            Some("such as [eno1, eno2]".to_owned()),
-        );
-    }
-    members
-}
-
-/// Checks the fields that take one word of a list.
-fn check_words(fields: &mut Fields<'_>) {
-    let mode = fields.text("mode", true);
-    let lacp_rate = fields.text("lacp_rate", false);
-    let hash_policy = fields.text("xmit_hash_policy", false);
-    for (field, text, all) in [
-        ("mode", mode, &MODES[..]),
-        ("lacp_rate", lacp_rate, &["slow", "fast"][..]),
-        ("xmit_hash_policy", hash_policy, &HASH_POLICIES[..]),
-    ] {
-        if let Some(text) = text.filter(|text| !all.contains(text)) {
-            fields.error(
-                &format!("/{field}"),
-                format!("`{text}` is no {field} of a bond"),
-                Some(format!("one of {}", all.join(", "))),
-            );
-        }
     }
 }
 

@@ -6,35 +6,21 @@
 
 pub mod script;
 
-use super::body::{
-    FieldShape, check_fields, is_clean_path, is_word, new_body_error, new_optional_field,
-    new_required_field, read_flag_field, read_scalar_field, read_text_field, require_condition,
-    scalar_text,
-};
+use super::json_fields::read_text_field;
+use super::names::{is_clean_path, is_word};
 use super::{
     Action, Assessment, Attribute, BodyError, DesiredResource, Disruption, Plane, Read,
     ReadResults, Reading, ResourceKind,
 };
+use crate::body::{Body, BodyErrors, Scalar, check_body, read_body};
 use railwright_base::secret;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// The kind.
 pub struct CommandResource;
-
-const FIELDS: &[super::body::BodyField] = &[
-    new_required_field("name", FieldShape::Text),
-    new_optional_field("run", FieldShape::Text),
-    new_required_field("read", FieldShape::Fields),
-    new_optional_field("reboot", FieldShape::Flag),
-    new_optional_field("limit_s", FieldShape::Number),
-    new_optional_field("creates", FieldShape::Text),
-    new_optional_field("convergent", FieldShape::Flag),
-    new_optional_field("environment", FieldShape::Map),
-    new_optional_field("input", FieldShape::Text),
-    new_optional_field("disruption", FieldShape::Text),
-    new_optional_field("by_hand", FieldShape::Text),
-];
 
 /// What a command may disturb. A reboot is a step of its own.
 const DISRUPTIONS: [Disruption; 5] = [
@@ -45,37 +31,162 @@ const DISRUPTIONS: [Disruption; 5] = [
     Disruption::Drain,
 ];
 
-const READ_FIELDS: &[super::body::BodyField] = &[
-    new_required_field("probe", FieldShape::Text),
-    new_optional_field("expect", FieldShape::Scalar),
-];
-
 /// The longest time that a command may take, in seconds.
-const LONGEST_S: u64 = 7200;
+const LONGEST_S: u32 = 7200;
 
 /// The longest that one with a secret may take: a longer one outlives the connection, for which its
 /// script has to lie on the host's disk while it runs.
-const LONGEST_WITH_SECRET_S: u64 = 600;
+const LONGEST_WITH_SECRET_S: u32 = 600;
 
-fn build_probe_read(wish: &DesiredResource) -> Read {
-    Read::Command {
-        script: wish.body["read"]["probe"]
-            .as_str()
-            .unwrap_or_default()
-            .to_owned(),
+/// What is wished of a command.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct CommandBody {
+    name: String,
+    run: Option<String>,
+    /// A command that only reads, so that the step can be planned.
+    read: ProbeBody,
+    reboot: Option<bool>,
+    /// Seconds, 1 to 7200.
+    limit_s: Option<u32>,
+    creates: Option<String>,
+    convergent: Option<bool>,
+    #[serde(default)]
+    environment: BTreeMap<String, Scalar>,
+    input: Option<String>,
+    disruption: Option<Disruption>,
+    by_hand: Option<String>,
+}
+
+/// What says whether the command is needed.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ProbeBody {
+    probe: String,
+    expect: Option<Scalar>,
+}
+
+impl CommandBody {
+    fn build_probe_read(&self) -> Read {
+        Read::Command {
+            script: self.read.probe.clone(),
+        }
+    }
+
+    fn build_created_path_read(&self) -> Option<Read> {
+        let paths = vec![self.creates.clone()?];
+        Some(Read::Modified { paths })
+    }
+
+    /// True where a reboot or somebody does it.
+    fn runs_nothing(&self) -> bool {
+        self.reboot == Some(true) || self.by_hand.is_some()
+    }
+
+    /// A command runs something, or waits for a reboot, which is a step of its own, or for
+    /// somebody: then it runs nothing.
+    fn check_means(&self, errors: &mut BodyErrors) {
+        errors.require(
+            self.run.is_some() || self.runs_nothing(),
+            "",
+            "`run` is missing",
+            "a script, or `reboot: true` where a reboot fixes it, or `by_hand`: what somebody has \
+             to do",
+        );
+        let (how, field) = match self.by_hand {
+            Some(_) => ("somebody does it by hand", "by_hand"),
+            None => ("a reboot fixes it", "reboot"),
+        };
+        for (name, is_given) in [
+            ("run", self.run.is_some()),
+            ("creates", self.creates.is_some()),
+            ("environment", !self.environment.is_empty()),
+            ("input", self.input.is_some()),
+            ("limit_s", self.limit_s.is_some()),
+            ("disruption", self.disruption.is_some()),
+        ] {
+            errors.require(
+                !is_given || !self.runs_nothing(),
+                &format!("/{name}"),
+                &format!("nothing is run where {how}"),
+                &format!("leave it out, or leave out `{field}`"),
+            );
+        }
+        errors.require(
+            self.reboot != Some(true) || self.by_hand.is_none(),
+            "/by_hand",
+            "either a reboot fixes it or somebody",
+            "leave one of the two out",
+        );
+    }
+
+    fn check_environment(&self, errors: &mut BodyErrors) {
+        for name in self.environment.keys() {
+            let first = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+            errors.require(
+                first && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'),
+                "/environment",
+                "a variable's name is letters, digits and `_`",
+                "for example TOKEN",
+            );
+        }
+        let texts = self.environment.values().map(|value| &value.0);
+        let holds_secret = texts
+            .chain(&self.input)
+            .any(|text| !secret::list_secret_names(text).is_empty());
+        errors.require(
+            !holds_secret || self.limit_s.unwrap_or_default() <= LONGEST_WITH_SECRET_S,
+            "/limit_s",
+            "a command with a secret may not take so long: its script would lie on the host's \
+             disk while it runs",
+            "at most 600 seconds",
+        );
     }
 }
 
-fn build_created_path_read(wish: &DesiredResource) -> Option<Read> {
-    wish.text("creates").map(|path| Read::Modified {
-        paths: vec![path.to_owned()],
-    })
+impl Body for CommandBody {
+    fn find_errors(&self, errors: &mut BodyErrors) {
+        errors.require(
+            is_word(&self.name, "._-"),
+            "/name",
+            "the name is one word",
+            "for example subnet-manager",
+        );
+        errors.require(
+            !self.read.probe.trim().is_empty(),
+            "/read/probe",
+            "the probe is empty",
+            "a command that only reads, so that the step can be planned",
+        );
+        errors.require(
+            self.limit_s
+                .is_none_or(|limit| (1..=LONGEST_S).contains(&limit)),
+            "/limit_s",
+            "the limit is out of range",
+            "1 to 7200 seconds",
+        );
+        errors.require(
+            self.creates.as_deref().is_none_or(is_clean_path),
+            "/creates",
+            "this is no absolute path",
+            "for example /opt/tool/done",
+        );
+        let known = DISRUPTIONS.map(Disruption::word).join(", ");
+        errors.require(
+            self.disruption.is_none_or(|how| DISRUPTIONS.contains(&how)),
+            "/disruption",
+            "it disturbs in no known way",
+            &format!("one of: {known}"),
+        );
+        self.check_means(errors);
+        self.check_environment(errors);
+    }
 }
 
 /// The path that the command creates; none where it names none.
-fn diff_created_path(wish: &DesiredResource, answers: &ReadResults) -> Option<Attribute> {
-    let path = wish.text("creates")?;
-    let found = match answers.output(&build_created_path_read(wish)?) {
+fn diff_created_path(body: &CommandBody, answers: &ReadResults) -> Option<Attribute> {
+    let path = body.creates.as_deref()?;
+    let found = match answers.output(&body.build_created_path_read()?) {
         Err(reason) => Reading::Unknown(reason),
         Ok((_, out)) => {
             let mut paths = out.lines().filter_map(|line| line.split_once(' '));
@@ -91,12 +202,10 @@ fn diff_created_path(wish: &DesiredResource, answers: &ReadResults) -> Option<At
 
 /// What the probe says: its output without white space around it; without `expect`, whether it
 /// ended with 0.
-fn probe_reading(wish: &DesiredResource, answers: &ReadResults) -> (Reading, Reading) {
-    let expect = read_scalar_field(&wish.body["read"], "expect");
-    let wanted = expect
-        .as_ref()
-        .map_or(Reading::is("exit 0"), |text| Reading::is(text.trim()));
-    let found = match answers.output(&build_probe_read(wish)) {
+fn probe_reading(body: &CommandBody, answers: &ReadResults) -> (Reading, Reading) {
+    let expect = body.read.expect.as_ref();
+    let wanted = expect.map_or(Reading::is("exit 0"), |text| Reading::is(text.0.trim()));
+    let found = match answers.output(&body.build_probe_read()) {
         Err(reason) => Reading::Unknown(reason),
         Ok((code, _)) if expect.is_none() => Reading::is(format!("exit {code}")),
         Ok((0, out)) if out.trim().is_empty() && wanted != Reading::is("") => Reading::Absent,
@@ -112,117 +221,10 @@ fn probe_reading(wish: &DesiredResource, answers: &ReadResults) -> (Reading, Rea
     (wanted, found)
 }
 
-fn parse_environment(body: &Value) -> BTreeMap<String, String> {
-    let fields = body.get("environment").and_then(Value::as_object);
-    fields
-        .into_iter()
-        .flatten()
-        .filter_map(|(name, value)| Some((name.clone(), scalar_text(value)?)))
-        .collect()
-}
-
-fn parse_disruption(body: &Value) -> Option<Disruption> {
-    let Some(word) = read_text_field(body, "disruption") else {
-        return Some(Disruption::None);
-    };
-    DISRUPTIONS
-        .into_iter()
-        .find(|disruption| disruption.word() == word)
-}
-
-fn needs_reboot(wish: &DesiredResource) -> bool {
-    read_flag_field(&wish.body, "reboot") == Some(true)
-}
-
-fn by_hand(wish: &DesiredResource) -> Option<&str> {
-    wish.text("by_hand")
-}
-
-/// A command runs something, or waits for a reboot, which is a step of its own, or for somebody:
-/// then it runs nothing.
-fn check_means(body: &Value, errors: &mut Vec<BodyError>) {
-    let (runs, reboots) = (
-        body.get("run").is_some(),
-        read_flag_field(body, "reboot") == Some(true),
-    );
-    let by_hand = body.get("by_hand").is_some();
-    let help = "a script, or `reboot: true` where a reboot fixes it, or `by_hand`: what somebody \
-                has to do";
-    require_condition(
-        errors,
-        runs || reboots || by_hand || !body.is_object(),
-        "",
-        "`run` is missing",
-        help,
-    );
-    let idle = [
-        "run",
-        "creates",
-        "environment",
-        "input",
-        "limit_s",
-        "disruption",
-    ]
-    .into_iter()
-    .filter(|field| body.get(*field).is_some());
-    for field in idle.filter(|_| reboots || by_hand) {
-        let how = if by_hand {
-            ("somebody does it by hand", "by_hand")
-        } else {
-            ("a reboot fixes it", "reboot")
-        };
-        let help = format!("leave it out, or leave out `{}`", how.1);
-        errors.push(new_body_error(
-            &format!("/{field}"),
-            &format!("nothing is run where {}", how.0),
-            Some(&help),
-        ));
-    }
-    require_condition(
-        errors,
-        !(reboots && by_hand),
-        "/by_hand",
-        "either a reboot fixes it or somebody",
-        "leave one of the two out",
-    );
-}
-
-fn check_environment(body: &Value, errors: &mut Vec<BodyError>) {
-    let environment = parse_environment(body);
-    for name in environment.keys() {
-        let first = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-        let fine = first && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-        require_condition(
-            errors,
-            fine,
-            "/environment",
-            "a variable's name is letters, digits and `_`",
-            "for example TOKEN",
-        );
-    }
-    let input = read_text_field(body, "input");
-    let holds = environment
-        .values()
-        .map(String::as_str)
-        .chain(input)
-        .any(|text| !secret::list_secret_names(text).is_empty());
-    let limit = body
-        .get("limit_s")
-        .and_then(Value::as_u64)
-        .unwrap_or_default();
-    require_condition(
-        errors,
-        !holds || limit <= LONGEST_WITH_SECRET_S,
-        "/limit_s",
-        "a command with a secret may not take so long: its script would lie on the host's disk \
-         while it runs",
-        "at most 600 seconds",
-    );
-}
-
 impl ResourceKind for CommandResource {
     fn asks_alike(&self, applied: &DesiredResource, wish: &DesiredResource) -> bool {
-        build_probe_read(applied) == build_probe_read(wish)
+        let [applied, wish] = [applied, wish].map(|wish| read_body::<CommandBody>(&wish.body));
+        applied.read.probe == wish.read.probe
     }
 
     fn name(&self) -> &'static str {
@@ -234,60 +236,7 @@ impl ResourceKind for CommandResource {
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
-        let mut errors = check_fields(body, "", FIELDS);
-        if let Some(name) = read_text_field(body, "name") {
-            require_condition(
-                &mut errors,
-                is_word(name, "._-"),
-                "/name",
-                "the name is one word",
-                "for example subnet-manager",
-            );
-        }
-        match body.get("read") {
-            Some(read) if read.is_object() => {
-                errors.extend(check_fields(read, "/read", READ_FIELDS));
-                let empty =
-                    read_text_field(read, "probe").is_some_and(|probe| probe.trim().is_empty());
-                require_condition(
-                    &mut errors,
-                    !empty,
-                    "/read/probe",
-                    "the probe is empty",
-                    "a command that only reads, so that the step can be planned",
-                );
-            }
-            _ => {}
-        }
-        if let Some(limit) = body.get("limit_s").and_then(Value::as_u64) {
-            require_condition(
-                &mut errors,
-                (1..=LONGEST_S).contains(&limit),
-                "/limit_s",
-                "the limit is out of range",
-                "1 to 7200 seconds",
-            );
-        }
-        if let Some(path) = read_text_field(body, "creates") {
-            require_condition(
-                &mut errors,
-                is_clean_path(path),
-                "/creates",
-                "this is no absolute path",
-                "for example /opt/tool/done",
-            );
-        }
-        let known = DISRUPTIONS.map(Disruption::word).join(", ");
-        require_condition(
-            &mut errors,
-            parse_disruption(body).is_some(),
-            "/disruption",
-            "it disturbs in no known way",
-            &format!("one of: {known}"),
-        );
-        check_means(body, &mut errors);
-        check_environment(body, &mut errors);
-        errors
+        check_body::<CommandBody>(body)
     }
 
     fn may_hold_secret(&self, pointer: &str) -> bool {
@@ -295,42 +244,46 @@ impl ResourceKind for CommandResource {
     }
 
     fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
-        std::iter::once(build_probe_read(wish))
-            .chain(build_created_path_read(wish))
+        let body: CommandBody = read_body(&wish.body);
+        std::iter::once(body.build_probe_read())
+            .chain(body.build_created_path_read())
             .collect()
     }
 
     fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
         let mut assessment = Assessment::default();
-        let (wanted, found) = probe_reading(wish, answers);
+        let body: CommandBody = read_body(&wish.body);
+        let (wanted, found) = probe_reading(&body, answers);
         assessment.attributes.insert(
             "probe".to_owned(),
             Attribute::in_plane(Plane::Running, wanted, found),
         );
-        if let Some(attribute) = diff_created_path(wish, answers) {
+        if let Some(attribute) = diff_created_path(&body, answers) {
             assessment
                 .attributes
                 .insert("creates".to_owned(), attribute);
         }
-        if needs_reboot(wish) {
+        if body.reboot == Some(true) {
             assessment.needs_reboot = !assessment.is_met() && !assessment.has_unknown();
             return assessment;
         }
-        if let Some(what) = by_hand(wish) {
+        if let Some(what) = body.by_hand {
             let open = !assessment.is_met() && !assessment.has_unknown();
             assessment.refusal =
                 open.then(|| format!("by hand: {what}; a plan after that proves it"));
             return assessment;
         }
         if !assessment.is_met() {
-            let limit_s = wish.body.get("limit_s").and_then(Value::as_u64);
-            let limit_s = limit_s.and_then(|limit| u32::try_from(limit).ok());
-            assessment.disruption = parse_disruption(&wish.body).unwrap_or_default();
+            assessment.disruption = body.disruption.unwrap_or_default();
             assessment.actions.push(Action::RunCommand {
-                script: wish.text("run").unwrap_or_default().to_owned(),
-                limit_s: limit_s.unwrap_or(120),
-                environment: parse_environment(&wish.body),
-                input: wish.text("input").map(str::to_owned),
+                script: body.run.unwrap_or_default(),
+                limit_s: body.limit_s.unwrap_or(120),
+                environment: body
+                    .environment
+                    .into_iter()
+                    .map(|(name, value)| (name, value.0))
+                    .collect(),
+                input: body.input,
             });
         }
         assessment.residue.push(
@@ -345,13 +298,14 @@ impl ResourceKind for CommandResource {
         _before: &Value,
         _answers: &ReadResults,
     ) -> Assessment {
-        if needs_reboot(last_applied) || by_hand(last_applied).is_some() {
+        let body: CommandBody = read_body(&last_applied.body);
+        if body.runs_nothing() {
             return Assessment::default();
         }
-        let name = last_applied.text("name").unwrap_or_default();
         Assessment {
             residue: vec![format!(
-                "what the command `{name}` did stays; take it back by hand"
+                "what the command `{}` did stays; take it back by hand",
+                body.name
             )],
             ..Assessment::default()
         }
@@ -362,9 +316,8 @@ impl ResourceKind for CommandResource {
     }
 
     fn is_convergent(&self, wish: &DesiredResource) -> bool {
-        read_flag_field(&wish.body, "convergent") == Some(true)
-            || needs_reboot(wish)
-            || by_hand(wish).is_some()
+        let body: CommandBody = read_body(&wish.body);
+        body.convergent == Some(true) || body.runs_nothing()
     }
 }
 
@@ -389,11 +342,11 @@ mod tests {
             both.iter().map(|e| e.pointer.as_str()).collect::<Vec<_>>(),
             ["/run", "/limit_s"]
         );
-        let empty = CommandResource
-            .check(&json!({ "name": "a", "run": "true", "read": { "probe": " ", "expct": 1 } }));
+        let empty =
+            CommandResource.check(&json!({ "name": "a", "run": "true", "read": { "probe": " " } }));
         assert_eq!(
             empty.iter().map(|e| e.pointer.as_str()).collect::<Vec<_>>(),
-            ["/read/expct", "/read/probe"]
+            ["/read/probe"]
         );
         let loud = CommandResource.check(
             &json!({ "name": "a", "run": "x", "read": { "probe": "x" }, "disruption": "reboot" }),

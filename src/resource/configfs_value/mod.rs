@@ -5,25 +5,91 @@
 //! forgets it with the device. Making the directory is a side effect, so a read never does: a unit
 //! of ours makes it and keeps it, and a directory that is not there is a difference like any other.
 
-use super::fields::Fields;
 use super::keeper::{PersistenceUnit, PersistenceUnitFiles, Trigger};
 use super::rdma_link::{device_on, rdma_devices};
 use super::{
     Action, Assessment, Attribute, BodyError, DesiredResource, Disruption, Plane, Read,
     ReadResults, Reading, ResourceKind,
 };
+use crate::body::{Body, BodyErrors, Scalar, check_body, read_body};
+use crate::json_fields::read_text_field;
 use crate::read::quote_rooted_path;
 use crate::rights::RootAccessNeed;
 use railwright_base::Reason;
 use railwright_base::quote::quote_for_shell;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 /// The kind.
 pub struct ConfigfsValue;
 
 const ROOT: &str = "/sys/kernel/config";
-const ATTRIBUTES: [&str; 2] = ["default_roce_tos", "default_roce_mode"];
 const MODES: [&str; 2] = ["IB/RoCE v1", "RoCE v2"];
+
+/// What is wished of a default of rdma_cm.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ConfigfsValueBody {
+    netdev: String,
+    attribute: RdmaCmDefault,
+    /// A type of service from 0 to 255, or a RoCE mode: IB/RoCE v1 or RoCE v2.
+    value: Scalar,
+    known_after: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum RdmaCmDefault {
+    #[default]
+    DefaultRoceTos,
+    DefaultRoceMode,
+}
+
+impl RdmaCmDefault {
+    fn word(self) -> &'static str {
+        match self {
+            RdmaCmDefault::DefaultRoceTos => "default_roce_tos",
+            RdmaCmDefault::DefaultRoceMode => "default_roce_mode",
+        }
+    }
+}
+
+impl Body for ConfigfsValueBody {
+    fn find_errors(&self, errors: &mut BodyErrors) {
+        errors.check_netdev("/netdev", &self.netdev);
+        errors.check_known_after(self.known_after.as_deref());
+        let Scalar(value) = &self.value;
+        match self.attribute {
+            RdmaCmDefault::DefaultRoceTos => errors.require(
+                // the kernel keeps it in a byte
+                value.parse::<u8>().is_ok(),
+                "/value",
+                "`value` must be a type of service from 0 to 255",
+                "four times the DSCP: DSCP 26 is 104; 106 also says that the sender reacts to ECN",
+            ),
+            RdmaCmDefault::DefaultRoceMode => errors.require(
+                MODES.contains(&value.as_str()),
+                "/value",
+                "`value` must be a RoCE mode",
+                &MODES.join(" or "),
+            ),
+        }
+    }
+}
+
+impl ConfigfsValueBody {
+    /// The value as the kernel shows it: a number without leading zeros.
+    fn value_text(&self) -> String {
+        let Scalar(value) = &self.value;
+        let number = value.parse::<u64>();
+        number.map_or_else(|_| value.clone(), |number| number.to_string())
+    }
+
+    fn desired_reading(&self) -> Reading {
+        parse_value_reading(&self.value_text())
+    }
+}
 
 impl ResourceKind for ConfigfsValue {
     fn name(&self) -> &'static str {
@@ -33,72 +99,34 @@ impl ResourceKind for ConfigfsValue {
     fn address_name(&self, body: &Value) -> Option<String> {
         Some(format!(
             "{}.{}",
-            body.get("netdev")?.as_str()?,
-            body.get("attribute")?.as_str()?
+            read_text_field(body, "netdev")?,
+            read_text_field(body, "attribute")?
         ))
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
-        let mut fields = Fields::of(body, &["netdev", "attribute", "value", "known_after"]);
-        fields.netdev(true);
-        fields.resource("known_after");
-        match fields.text("attribute", true) {
-            Some("default_roce_tos") => {
-                // the kernel keeps it in a byte
-                let is_byte = fields
-                    .get("value")
-                    .and_then(parse_number_value)
-                    .is_some_and(|tos| tos <= 255);
-                if !is_byte {
-                    let help = Some(
-                        "four times the DSCP: DSCP 26 is 104; 106 also says that the sender reacts \
-                         to ECN"
-                            .to_owned(),
-                    );
-                    fields.error(
-                        "/value",
-                        "`value` must be a type of service from 0 to 255",
-                        help,
-                    );
-                }
-            }
-            Some("default_roce_mode")
-                if fields
-                    .get("value")
-                    .and_then(Value::as_str)
-                    .is_none_or(|mode| !MODES.contains(&mode)) =>
-            {
-                fields.error(
-                    "/value",
-                    "`value` must be a RoCE mode",
-                    Some(MODES.join(" or ")),
-                );
-            }
-            Some("default_roce_mode") | None => {}
-            Some(other) => fields.error(
-                "/attribute",
-                format!("`{other}` is no default of rdma_cm"),
-                Some(ATTRIBUTES.join(" or ")),
-            ),
-        }
-        fields.finish()
+        check_body::<ConfigfsValueBody>(body)
     }
 
     fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
         let mut reads = vec![Read::RdmaLinks, build_rdma_cm_read()];
-        reads.extend(build_configfs_unit(wish).reads());
+        reads.extend(build_configfs_unit(&read_body(&wish.body)).reads());
         reads
     }
 
     fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
-        let keeper = build_configfs_unit(wish);
+        let body = &read_body::<ConfigfsValueBody>(&wish.body);
+        let keeper = build_configfs_unit(body);
         let kept = keeper.kept(answers);
-        let device = device_name(wish, answers);
-        let found = read_running_value(wish, &device, answers);
+        let device = device_name(body, answers);
+        let found = read_running_value(body, &device, answers);
         let mut assessment = Assessment::default();
-        let on_disk = read_persisted_value(wish, &keeper, &kept);
-        let value = Attribute::in_plane(Plane::Persisted, build_desired_reading(wish), on_disk)
-            .and(Plane::Running, build_desired_reading(wish), found.clone());
+        let on_disk = read_persisted_value(body, &keeper, &kept);
+        let value = Attribute::in_plane(Plane::Persisted, body.desired_reading(), on_disk).and(
+            Plane::Running,
+            body.desired_reading(),
+            found.clone(),
+        );
         assessment.attributes.insert("value".to_owned(), value);
         assessment
             .attributes
@@ -106,14 +134,12 @@ impl ResourceKind for ConfigfsValue {
         assessment.before = json!({ "running": found.value() });
         match (device, kept) {
             (Ok(Some(device)), Ok(kept)) if !assessment.has_unknown() => {
-                plan_write_actions(wish, &keeper, &kept, &device, &mut assessment)
+                plan_write_actions(body, &keeper, &kept, &device, &mut assessment)
             }
             (Ok(None), _) => {
-                let step = wish.text("known_after").map_or_else(
-                    || format!("rdma_link/{}", extract_netdev_name(wish)),
-                    str::to_owned,
-                );
-                assessment.known_after = Some(step);
+                let step = body.known_after.clone();
+                assessment.known_after =
+                    step.or_else(|| Some(format!("rdma_link/{}", body.netdev)));
                 assessment.announced = ["reload_systemd", "set_configfs", "write_file"]
                     .map(str::to_owned)
                     .to_vec();
@@ -129,36 +155,12 @@ impl ResourceKind for ConfigfsValue {
         before: &Value,
         answers: &ReadResults,
     ) -> Assessment {
-        plan_configfs_undo(last_applied, before, answers)
+        plan_configfs_undo(&read_body(&last_applied.body), before, answers)
     }
 
     fn after_kinds(&self) -> &'static [&'static str] {
         &["rdma_link", "kernel_module", "kernel_module_build"]
     }
-}
-
-fn extract_netdev_name(wish: &DesiredResource) -> &str {
-    wish.text("netdev").unwrap_or_default()
-}
-
-fn extract_attribute_name(wish: &DesiredResource) -> &str {
-    wish.text("attribute").unwrap_or_default()
-}
-
-fn parse_number_value(value: &Value) -> Option<u64> {
-    value.as_u64().or_else(|| value.as_str()?.parse().ok())
-}
-
-fn value_text(wish: &DesiredResource) -> String {
-    let value = wish.body.get("value").unwrap_or(&Value::Null);
-    parse_number_value(value)
-        .map(|number| number.to_string())
-        .or_else(|| value.as_str().map(str::to_owned))
-        .unwrap_or_default()
-}
-
-fn build_desired_reading(wish: &DesiredResource) -> Reading {
-    parse_value_reading(&value_text(wish))
 }
 
 fn parse_value_reading(text: &str) -> Reading {
@@ -177,23 +179,19 @@ fn build_attribute_path(device: &str, attribute: &str) -> String {
     format!("{ROOT}/rdma_cm/{device}/ports/1/{attribute}")
 }
 
-fn build_configfs_unit(wish: &DesiredResource) -> PersistenceUnit {
-    let name = format!(
-        "{}.{}",
-        extract_netdev_name(wish),
-        extract_attribute_name(wish)
-    );
+fn build_configfs_unit(body: &ConfigfsValueBody) -> PersistenceUnit {
+    let name = format!("{}.{}", body.netdev, body.attribute.word());
     PersistenceUnit::new(
         "configfs-value",
         &name,
         Trigger::RdmaDevice,
-        &render_configfs_unit_script(wish),
+        &render_configfs_unit_script(body),
     )
 }
 
 /// Finds the device by its netdev, because its name is not stable; without one there is nothing to
 /// do yet.
-fn render_configfs_unit_script(wish: &DesiredResource) -> String {
+fn render_configfs_unit_script(body: &ConfigfsValueBody) -> String {
     format!(
         "netdev={netdev}\n\
          find_device() {{ for g in /sys/class/infiniband/*/ports/1/gid_attrs/ndevs/0 \
@@ -205,20 +203,20 @@ fn render_configfs_unit_script(wish: &DesiredResource) -> String {
          modprobe -q rdma_cm; [ -d {ROOT}/rdma_cm ] || mount -t configfs none {ROOT}\n\
          mkdir -p \"{ROOT}/rdma_cm/$device\" && printf '%s\\n' {value} \
          >\"{ROOT}/rdma_cm/$device/ports/1/{attribute}\"\n",
-        netdev = quote_for_shell(extract_netdev_name(wish)),
-        value = quote_for_shell(&value_text(wish)),
-        attribute = extract_attribute_name(wish),
+        netdev = quote_for_shell(&body.netdev),
+        value = quote_for_shell(&body.value_text()),
+        attribute = body.attribute.word(),
     )
 }
 
 /// The device on the netdev, by its name now.
-fn device_name(wish: &DesiredResource, answers: &ReadResults) -> Result<Option<String>, Reason> {
+fn device_name(body: &ConfigfsValueBody, answers: &ReadResults) -> Result<Option<String>, Reason> {
     let devices = rdma_devices(answers)?;
-    Ok(device_on(&devices, extract_netdev_name(wish)).map(|device| device.name.clone()))
+    Ok(device_on(&devices, &body.netdev).map(|device| device.name.clone()))
 }
 
 fn read_running_value(
-    wish: &DesiredResource,
+    body: &ConfigfsValueBody,
     device: &Result<Option<String>, Reason>,
     answers: &ReadResults,
 ) -> Reading {
@@ -227,7 +225,7 @@ fn read_running_value(
         Ok(None) => return Reading::Absent,
         Ok(Some(device)) => device,
     };
-    let key = build_attribute_path(device, extract_attribute_name(wish));
+    let key = build_attribute_path(device, body.attribute.word());
     match answers.output(&build_rdma_cm_read()) {
         Err(reason) => Reading::Unknown(reason),
         Ok((_, out)) => out
@@ -239,11 +237,11 @@ fn read_running_value(
 
 /// The value that the script sets.
 fn read_persisted_value(
-    wish: &DesiredResource,
+    body: &ConfigfsValueBody,
     keeper: &PersistenceUnit,
     kept: &Result<PersistenceUnitFiles, Reason>,
 ) -> Reading {
-    keeper.persisted(kept, build_desired_reading(wish), |text| {
+    keeper.persisted(kept, body.desired_reading(), |text| {
         let line = text
             .lines()
             .find_map(|line| line.split_once("printf '%s\\n' '")?.1.split_once('\''))
@@ -253,7 +251,7 @@ fn read_persisted_value(
 }
 
 fn plan_write_actions(
-    wish: &DesiredResource,
+    body: &ConfigfsValueBody,
     keeper: &PersistenceUnit,
     kept: &PersistenceUnitFiles,
     device: &str,
@@ -262,35 +260,39 @@ fn plan_write_actions(
     assessment.actions = keeper.write(kept);
     if assessment.differs_in(Plane::Running) {
         assessment.actions.push(Action::SetConfigfs {
-            path: build_attribute_path(device, extract_attribute_name(wish)),
-            value: value_text(wish),
+            path: build_attribute_path(device, body.attribute.word()),
+            value: body.value_text(),
         });
         assessment.disruption = Disruption::Reload;
         assessment.interrupts = vec![format!(
             "new RDMA connections over {} use it; those that exist keep theirs",
-            extract_netdev_name(wish)
+            body.netdev
         )];
     }
 }
 
 /// What was set before comes back; what the kernel would have had without us is only known again
 /// after its reload.
-fn plan_configfs_undo(wish: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
+fn plan_configfs_undo(
+    body: &ConfigfsValueBody,
+    before: &Value,
+    answers: &ReadResults,
+) -> Assessment {
     let mut assessment = Assessment {
         before: before.clone(),
         ..Assessment::default()
     };
-    build_configfs_unit(wish).take_back(&mut assessment, answers);
-    let device = device_name(wish, answers);
-    let found = read_running_value(wish, &device, answers);
+    build_configfs_unit(body).take_back(&mut assessment, answers);
+    let device = device_name(body, answers);
+    let found = read_running_value(body, &device, answers);
     let Some(old) = before.get("running").filter(|old| !old.is_null()) else {
         if found.value().is_some() {
             assessment.residue = vec![format!(
                 "{} stays at {} on {} until its driver is reloaded: nobody had made its directory \
                  before",
-                extract_attribute_name(wish),
-                value_text(wish),
-                extract_netdev_name(wish)
+                body.attribute.word(),
+                body.value_text(),
+                body.netdev
             )];
         }
         return assessment;
@@ -302,7 +304,7 @@ fn plan_configfs_undo(wish: &DesiredResource, before: &Value, answers: &ReadResu
     if let (Ok(Some(device)), true) = (device, found != Reading::Is(old.clone())) {
         let value = old.as_str().map_or_else(|| old.to_string(), str::to_owned);
         assessment.actions.push(Action::SetConfigfs {
-            path: build_attribute_path(&device, extract_attribute_name(wish)),
+            path: build_attribute_path(&device, body.attribute.word()),
             value,
         });
         assessment.disruption = Disruption::Reload;

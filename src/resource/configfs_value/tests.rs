@@ -21,7 +21,7 @@ fn wish(body: Value) -> DesiredResource {
 /// none.
 fn answers(wish: &DesiredResource, device: &str, tree: &str, kept: bool) -> ReadResults {
     let mut answers = ReadResults::default();
-    let ours = build_configfs_unit(wish).write(&PersistenceUnitFiles::default());
+    let ours = build_configfs_unit(&read_body(&wish.body)).write(&PersistenceUnitFiles::default());
     for read in ConfigfsValue.reads(wish) {
         let file = |path: &str| {
             ours.iter().find_map(|action| match action {

@@ -9,42 +9,142 @@ pub mod found;
 pub mod script;
 pub mod sealed;
 
-use super::body::{
-    FieldShape, check_fields, is_clean_path, is_word, new_optional_field, new_required_field,
-    read_text_field, require_condition,
-};
+use super::body::{Body, BodyErrors, Presence, check_body, read_body};
+use super::json_fields::read_text_field;
+use super::names::{is_clean_path, is_word};
 use super::{
     Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading,
     ResourceKind,
 };
 use found::{FileContent, FileState, Regular, normal_mode, shown_content};
 use railwright_base::{Reason, seal, secret};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::Value;
 
 /// The kind.
 pub struct File;
 
-const FIELDS: &[super::body::BodyField] = &[
-    new_required_field("path", FieldShape::Text),
-    new_optional_field("content", FieldShape::Text),
-    new_optional_field("mode", FieldShape::Text),
-    new_optional_field("owner", FieldShape::Text),
-    new_optional_field("group", FieldShape::Text),
-    new_optional_field("state", FieldShape::Text),
-    new_optional_field("guard", FieldShape::Flag),
-];
-
 /// Where railwright keeps its record, lock and running steps on a host: a wish that changed those
 /// would undo what it is held by.
 pub const OWN_FOLDER: &str = "/var/lib/railwright";
 
+/// What is wished of a file.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct FileBody {
+    path: String,
+    content: Option<String>,
+    /// Octal digits in quotes, for example "0644".
+    mode: Option<String>,
+    owner: Option<String>,
+    group: Option<String>,
+    #[serde(default)]
+    state: Presence,
+    guard: Option<bool>,
+    /// Put in when a spec is turned into a plan ([`sealed`]).
+    #[schemars(skip)]
+    sealed: Option<Value>,
+    #[schemars(skip)]
+    sealed_before: Option<Value>,
+}
+
+impl Body for FileBody {
+    fn find_errors(&self, errors: &mut BodyErrors) {
+        for (name, value) in [
+            ("sealed", &self.sealed),
+            ("sealed_before", &self.sealed_before),
+        ] {
+            let message = format!("unknown field `{name}`");
+            errors.require(
+                value.is_none(),
+                &format!("/{name}"),
+                &message,
+                "leave it out",
+            );
+        }
+        self.check_path(errors);
+        self.check_rights(errors);
+        self.check_content(errors);
+    }
+}
+
+impl FileBody {
+    fn mode(&self) -> String {
+        normal_mode(self.mode.as_deref().unwrap_or("0644"))
+    }
+
+    fn owner(&self) -> &str {
+        self.owner.as_deref().unwrap_or("root")
+    }
+
+    fn group(&self) -> &str {
+        self.group.as_deref().unwrap_or("root")
+    }
+
+    fn check_path(&self, errors: &mut BodyErrors) {
+        errors.require(
+            is_clean_path(&self.path),
+            "/path",
+            "the path must be absolute and without `..`",
+            "write it as /etc/name.conf",
+        );
+        errors.require(
+            self.path != OWN_FOLDER && !self.path.starts_with(&format!("{OWN_FOLDER}/")),
+            "/path",
+            "railwright keeps its own record of the host there",
+            "choose a path outside of /var/lib/railwright",
+        );
+    }
+
+    /// Checks mode, owner and group.
+    fn check_rights(&self, errors: &mut BodyErrors) {
+        let octal = |mode: &String| {
+            (3..=5).contains(&mode.len()) && mode.chars().all(|c| ('0'..='7').contains(&c))
+        };
+        errors.require(
+            self.mode.as_ref().is_none_or(octal),
+            "/mode",
+            "the mode must be octal digits in quotes",
+            "for example \"0644\"",
+        );
+        for (field, name) in [("owner", self.owner()), ("group", self.group())] {
+            errors.require(
+                is_word(name, "._-"),
+                &format!("/{field}"),
+                "this is no user or group name",
+                "for example root",
+            );
+        }
+    }
+
+    /// Checks that there is a content where there is to be a file, and that it can be written.
+    fn check_content(&self, errors: &mut BodyErrors) {
+        errors.require(
+            self.state == Presence::Absent || self.content.is_some(),
+            "",
+            "`content` is missing",
+            "give the content, or `template`, or `state: absent`",
+        );
+        let content = self.content.as_deref().unwrap_or_default();
+        errors.require(
+            secret::list_secret_names(content).is_empty() || self.mode().ends_with('0'),
+            "/mode",
+            "every user of the host could read the secret in this file",
+            "give a mode without rights for others, such as \"0600\" or \"0640\"",
+        );
+        errors.require(
+            !content.contains('\0'),
+            "/content",
+            "the content holds a NUL byte",
+            "only text can be written",
+        );
+    }
+}
+
+/// The file of a wish, ready to be judged.
 struct DesiredFile<'a> {
-    path: &'a str,
-    content: &'a str,
-    mode: String,
-    owner: &'a str,
-    group: &'a str,
-    present: bool,
+    body: FileBody,
     /// The seal of the content, or why it is not known, where the content holds a secret.
     sealed: Option<Result<&'a str, Reason>>,
 }
@@ -52,18 +152,21 @@ struct DesiredFile<'a> {
 impl<'a> DesiredFile<'a> {
     fn of(wish: &'a DesiredResource) -> Self {
         DesiredFile {
-            path: wish.text("path").unwrap_or_default(),
-            content: wish.text("content").unwrap_or_default(),
-            mode: normal_mode(wish.text("mode").unwrap_or("0644")),
-            owner: wish.text("owner").unwrap_or("root"),
-            group: wish.text("group").unwrap_or("root"),
-            present: wish.text("state") != Some("absent"),
+            body: read_body(&wish.body),
             sealed: sealed::find_desired_seal(wish),
         }
     }
 
+    fn is_present(&self) -> bool {
+        self.body.state == Presence::Present
+    }
+
+    fn content(&self) -> String {
+        self.body.content.clone().unwrap_or_default()
+    }
+
     fn reading(&self, value: String) -> Reading {
-        if self.present {
+        if self.is_present() {
             Reading::is(value)
         } else {
             Reading::Absent
@@ -73,7 +176,7 @@ impl<'a> DesiredFile<'a> {
     /// The content as it is compared and shown.
     fn shown(&self) -> String {
         match &self.sealed {
-            None => shown_content(&FileContent::Text(self.content.to_owned())),
+            None => shown_content(&FileContent::Text(self.content())),
             Some(Ok(seal)) => (*seal).to_owned(),
             Some(Err(_)) => seal::VEIL.to_owned(),
         }
@@ -94,119 +197,33 @@ impl<'a> DesiredFile<'a> {
             of("content", self.shown(), content),
             of(
                 "mode",
-                self.mode.clone(),
+                self.body.mode(),
                 found.reading(|file| file.mode.clone()),
             ),
             of(
                 "owner",
-                format!("{}:{}", self.owner, self.group),
+                format!("{}:{}", self.body.owner(), self.body.group()),
                 found.reading(|file| format!("{}:{}", file.owner, file.group)),
             ),
         ]
     }
 
     fn actions(&self, found: &FileState) -> Vec<Action> {
-        let (path, mode, owner, group) = (
-            self.path.to_owned(),
-            self.mode.clone(),
-            self.owner.to_owned(),
-            self.group.to_owned(),
-        );
+        let path = self.body.path.clone();
         match found {
-            FileState::Absent { .. } if !self.present => Vec::new(),
-            _ if !self.present => vec![Action::RemoveFile { path, below: None }],
+            FileState::Absent { .. } if !self.is_present() => Vec::new(),
+            _ if !self.is_present() => vec![Action::RemoveFile { path, below: None }],
             // One of which only mode or owner differ is written anew too: whoever has it open could
             // go on writing.
             _ => vec![Action::WriteFile {
                 path,
-                content: self.content.to_owned(),
-                mode,
-                owner,
-                group,
+                content: self.content(),
+                mode: self.body.mode(),
+                owner: self.body.owner().to_owned(),
+                group: self.body.group().to_owned(),
             }],
         }
     }
-}
-
-fn check_path(path: &str, errors: &mut Vec<BodyError>) {
-    require_condition(
-        errors,
-        is_clean_path(path),
-        "/path",
-        "the path must be absolute and without `..`",
-        "write it as /etc/name.conf",
-    );
-    require_condition(
-        errors,
-        path != OWN_FOLDER && !path.starts_with(&format!("{OWN_FOLDER}/")),
-        "/path",
-        "railwright keeps its own record of the host there",
-        "choose a path outside of /var/lib/railwright",
-    );
-}
-
-/// Checks mode, owner and group.
-fn check_rights(body: &Value, errors: &mut Vec<BodyError>) {
-    if let Some(mode) = read_text_field(body, "mode") {
-        let octal = (3..=5).contains(&mode.len()) && mode.chars().all(|c| ('0'..='7').contains(&c));
-        require_condition(
-            errors,
-            octal,
-            "/mode",
-            "the mode must be octal digits in quotes",
-            "for example \"0644\"",
-        );
-    }
-    for field in ["owner", "group"] {
-        if let Some(name) = read_text_field(body, field) {
-            require_condition(
-                errors,
-                is_word(name, "._-"),
-                &format!("/{field}"),
-                "this is no user or group name",
-                "for example root",
-            );
-        }
-    }
-}
-
-/// Checks that there is a content where there is to be a file, and that it can be written.
-fn check_content(body: &Value, errors: &mut Vec<BodyError>) {
-    match read_text_field(body, "state") {
-        None | Some("present") => require_condition(
-            errors,
-            body.get("content").is_some(),
-            "",
-            "`content` is missing",
-            "give the content, or `template`, or `state: absent`",
-        ),
-        Some("absent") => {}
-        Some(_) => errors.push(super::body::new_body_error(
-            "/state",
-            "the state is `present` or `absent`",
-            None,
-        )),
-    }
-    let Some(content) = read_text_field(body, "content") else {
-        return;
-    };
-    if !secret::list_secret_names(content).is_empty() {
-        let mode = read_text_field(body, "mode").unwrap_or("0644");
-        require_condition(
-            errors,
-            normal_mode(mode).ends_with('0'),
-            "/mode",
-            "every user of the host could read the secret in this file",
-            "give a mode without rights for others, such as \"0600\" or \"0640\"",
-        );
-    }
-    require_condition(
-        errors,
-        !content.contains('\0'),
-        "/content",
-        "the content holds a NUL byte",
-        "only text can be written",
-    );
 }
 
 impl ResourceKind for File {
@@ -219,13 +236,11 @@ impl ResourceKind for File {
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
-        let mut errors = check_fields(body, "", FIELDS);
-        if let Some(path) = read_text_field(body, "path") {
-            check_path(path, &mut errors);
-        }
-        check_rights(body, &mut errors);
-        check_content(body, &mut errors);
-        errors
+        check_body::<FileBody>(body)
+    }
+
+    fn is_guarded(&self, wish: &DesiredResource) -> bool {
+        read_body::<FileBody>(&wish.body).guard == Some(true)
     }
 
     fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
@@ -251,9 +266,9 @@ impl ResourceKind for File {
         if let FileState::Other { what } = &found {
             assessment.refusal = Some(format!(
                 "there is a {what} at {}; railwright replaces only regular files",
-                wanted.path
+                wanted.body.path
             ));
-        } else if let (Some(Err(why)), true) = (&wanted.sealed, wanted.present) {
+        } else if let (Some(Err(why)), true) = (&wanted.sealed, wanted.is_present()) {
             assessment.refusal = Some(format!(
                 "its content holds a secret that cannot be had now: {why}"
             ));
@@ -267,7 +282,7 @@ impl ResourceKind for File {
         {
             assessment.residue.push(format!(
                 "the earlier content of {} ({bytes} bytes) is too large to be kept",
-                wanted.path
+                wanted.body.path
             ));
         }
         assessment
@@ -279,12 +294,12 @@ impl ResourceKind for File {
         before: &Value,
         answers: &ReadResults,
     ) -> Assessment {
-        let path = last_applied.text("path").unwrap_or_default();
+        let path = read_body::<FileBody>(&last_applied.body).path;
         let (now, earlier) = (
             FileState::by(&sealed::build_file_read(last_applied), answers),
             FileState::remembered(Some(before)),
         );
-        let (actions, residue) = earlier.restore(path, &now);
+        let (actions, residue) = earlier.restore(&path, &now);
         let mut assessment = Assessment {
             actions,
             residue: residue.into_iter().collect(),
@@ -399,12 +414,19 @@ mod tests {
 
     #[test]
     fn bodies_that_cannot_be_written_are_named() {
-        let errors = File.check(&json!({ "path": "etc/a", "mode": "rw", "owner": "a b", "state": "gone", "contents": "x" }));
-        let pointers: Vec<_> = errors.iter().map(|e| e.pointer.as_str()).collect();
+        let said = |body: Value| {
+            let errors = File.check(&body).into_iter();
+            errors.map(|error| error.pointer).collect::<Vec<_>>()
+        };
         assert_eq!(
-            pointers,
-            ["/contents", "/path", "/mode", "/owner", "/state"]
+            said(json!({ "path": "etc/a", "mode": "rw", "owner": "a b", "content": "x" })),
+            ["/path", "/mode", "/owner"]
         );
+        for field in ["state", "contents", "sealed", "sealed_before"] {
+            let mut body = json!({ "path": "/etc/a", "content": "x" });
+            body[field] = json!("gone");
+            assert_eq!(said(body), [format!("/{field}")]);
+        }
         assert_eq!(
             File.check(&json!({ "path": "/etc/a" }))[0].message,
             "`content` is missing"

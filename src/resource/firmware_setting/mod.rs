@@ -8,18 +8,21 @@
 pub mod script;
 pub mod table;
 
-use super::fields::Fields;
 use super::link::other_netdevs;
 use super::{
     Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading,
     ResourceKind,
 };
-use crate::body::{is_word, read_text_field, scalar_text};
+use crate::body::{Body, BodyErrors, Scalar, check_body, read_body};
+use crate::json_fields::read_text_field;
+use crate::names::is_word;
 use railwright_base::Reason;
 use railwright_base::json_pointer::escape_step;
 use railwright_base::text::one_line;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use table::{Cell, FirmwareQueryResult, FirmwareSettingRow};
 
 /// The kind.
@@ -27,6 +30,93 @@ pub struct FirmwareSetting;
 
 /// Until it runs, the firmware does not show what it hides, MAX_ACC_OUT_READ for one.
 const GATE: &str = "ADVANCED_PCI_SETTINGS";
+
+/// What is wished of the firmware of a NIC.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct FirmwareSettingBody {
+    netdev: String,
+    /// Settings and their values, such as { SRIOV_EN: 1 }.
+    #[schemars(with = "BTreeMap<String, Scalar>")]
+    settings: BTreeMap<String, FirmwareValue>,
+    /// Settings that a card may not have.
+    #[serde(default)]
+    may_lack: Vec<String>,
+    takes_effect: Option<TakesEffect>,
+    known_after: Option<String>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(untagged)]
+enum FirmwareValue {
+    Flag(bool),
+    Text(Scalar),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum TakesEffect {
+    Reboot,
+    PowerCycle,
+}
+
+impl Body for FirmwareSettingBody {
+    fn find_errors(&self, errors: &mut BodyErrors) {
+        errors.check_netdev("/netdev", &self.netdev);
+        errors.check_known_after(self.known_after.as_deref());
+        errors.require(
+            !self.settings.is_empty(),
+            "/settings",
+            "`settings` must be a map of settings and their values",
+            "SRIOV_EN: 1",
+        );
+        for (name, value) in &self.settings {
+            let pointer = format!("/settings/{}", escape_step(name));
+            if !is_name(name) {
+                errors.add(
+                    &pointer,
+                    format!("`{}` cannot be the name of a setting", one_line(name, 40)),
+                    "as mlxconfig prints it, such as SRIOV_EN or LINK_TYPE_P1",
+                );
+            } else if !is_word(&value.to_text(), "_.-") {
+                errors.add(
+                    &pointer,
+                    format!("the value of {name} must be a number or a word"),
+                    "the number, or the word before it in mlxconfig's table: 1, True, ETH",
+                );
+            }
+        }
+        errors.require(
+            self.may_lack.iter().all(|name| is_name(name)),
+            "/may_lack",
+            "`may_lack` must be a list of settings that a card may not have",
+            "",
+        );
+    }
+}
+
+impl FirmwareSettingBody {
+    fn desired_settings(&self) -> BTreeMap<String, String> {
+        let settings = self.settings.iter();
+        settings
+            .map(|(name, value)| (name.clone(), value.to_text()))
+            .collect()
+    }
+
+    fn needs_power_cycle(&self) -> bool {
+        self.takes_effect == Some(TakesEffect::PowerCycle)
+    }
+}
+
+impl FirmwareValue {
+    /// As the program takes it: True and False have numbers in its table, and it minds their case.
+    fn to_text(&self) -> String {
+        match self {
+            FirmwareValue::Flag(flag) => u8::from(*flag).to_string(),
+            FirmwareValue::Text(text) => text.0.clone(),
+        }
+    }
+}
 
 impl ResourceKind for FirmwareSetting {
     fn name(&self) -> &'static str {
@@ -38,113 +128,51 @@ impl ResourceKind for FirmwareSetting {
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
-        let mut fields = Fields::of(
-            body,
-            &[
-                "netdev",
-                "settings",
-                "may_lack",
-                "takes_effect",
-                "known_after",
-            ],
-        );
-        fields.netdev(true);
-        fields.resource("known_after");
-        let word = fields.text("takes_effect", false);
-        if let Some(word) = word.filter(|word| !["reboot", "power_cycle"].contains(word)) {
-            fields.error(
-                "/takes_effect",
-                format!("`{word}` is not when it takes effect"),
-                Some("reboot or power_cycle".to_owned()),
-            );
-        }
-        match fields.get("settings").map(Value::as_object) {
-            Some(Some(map)) if !map.is_empty() => map
-                .iter()
-                .for_each(|(name, value)| check_setting(&mut fields, name, value)),
-            _ => fields.error(
-                "/settings",
-                "`settings` must be a map of settings and their values",
-                Some("SRIOV_EN: 1".to_owned()),
-            ),
-        }
-        if let Some(list) = fields.get("may_lack") {
-            let names = list
-                .as_array()
-                .is_some_and(|list| list.iter().all(|name| name.as_str().is_some_and(is_name)));
-            if !names {
-                fields.error(
-                    "/may_lack",
-                    "`may_lack` must be a list of settings that a card may not have",
-                    None,
-                );
-            }
-        }
-        fields.finish()
+        check_body::<FirmwareSettingBody>(body)
     }
 
     fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
-        // The gate tells a setting that is hidden from one that does not exist.
-        let mut names: Vec<String> = parse_desired_settings(wish)
-            .into_keys()
-            .chain([GATE.to_owned()])
-            .collect();
-        names.sort_unstable();
-        names.dedup();
-        let netdev = extract_netdev_name(wish).to_owned();
-        vec![
-            Read::FirmwareSettings {
-                netdev: netdev.clone(),
-                settings: names,
-            },
-            Read::Link { netdev },
-        ]
+        let body = read_body::<FirmwareSettingBody>(&wish.body);
+        let netdev = body.netdev.clone();
+        vec![build_firmware_read(&body), Read::Link { netdev }]
     }
 
     fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
-        let mut assessment = Assessment::default();
-        let wanted = parse_desired_settings(wish);
-        match decode_firmware_settings(wish, answers) {
-            Err(reason) => {
-                assessment.attributes =
-                    build_uniform_attributes(&wanted, &Reading::Unknown(reason));
-            }
+        let body = &read_body::<FirmwareSettingBody>(&wish.body);
+        match decode_firmware_settings(body, answers) {
+            Err(reason) => Assessment {
+                attributes: build_uniform_attributes(body, &Reading::Unknown(reason)),
+                ..Assessment::default()
+            },
             Ok(FirmwareQueryResult::NoNetdev) => {
-                let others = other_netdevs(answers, extract_netdev_name(wish));
+                let others = other_netdevs(answers, &body.netdev);
                 let others = if others.is_empty() {
                     String::new()
                 } else {
                     format!("; there are {}", others.join(", "))
                 };
-                diff_missing_card(
-                    &wanted,
-                    &mut assessment,
-                    wish,
-                    format!("there is no netdev {}{others}", extract_netdev_name(wish)).into(),
-                    true,
-                );
+                let why = format!("there is no netdev {}{others}", body.netdev);
+                diff_missing_card(wish, body, why)
             }
-            Ok(FirmwareQueryResult::NotACard(why)) => diff_missing_card(
-                &wanted,
-                &mut assessment,
-                wish,
-                format!("{}: {why}", extract_netdev_name(wish)).into(),
-                false,
-            ),
+            Ok(FirmwareQueryResult::NotACard(why)) => Assessment {
+                attributes: build_uniform_attributes(body, &Reading::Absent),
+                refusal: Some(format!("{}: {why}", body.netdev)),
+                ..Assessment::default()
+            },
             Ok(FirmwareQueryResult::NoProgram) => {
-                let why =
-                    "neither mlxconfig nor mstconfig (package mstflint) is installed".to_owned();
-                diff_missing_card(&wanted, &mut assessment, wish, why.into(), true);
+                let why = "neither mlxconfig nor mstconfig (package mstflint) is installed";
+                diff_missing_card(wish, body, why.to_owned())
             }
             Ok(FirmwareQueryResult::Settings { device, rows }) => {
-                wanted.iter().for_each(|(name, value)| {
-                    diff_firmware_setting(name, value, rows.get(name), &rows, wish, &mut assessment)
-                });
+                let mut assessment = Assessment::default();
+                for (name, value) in body.desired_settings() {
+                    diff_firmware_setting(&name, &value, &rows, body, &mut assessment);
+                }
                 assessment.before = record_before_values(&rows);
-                plan_firmware_actions(wish, &device, &mut assessment);
+                plan_firmware_actions(body, &device, &mut assessment);
+                assessment
             }
         }
-        assessment
     }
 
     fn undo(
@@ -153,32 +181,11 @@ impl ResourceKind for FirmwareSetting {
         before: &Value,
         answers: &ReadResults,
     ) -> Assessment {
-        plan_firmware_undo(last_applied, before, answers)
+        plan_firmware_undo(&read_body(&last_applied.body), before, answers)
     }
 
     fn after_kinds(&self) -> &'static [&'static str] {
         &["package", "kernel_module"]
-    }
-}
-
-fn check_setting(fields: &mut Fields<'_>, name: &str, value: &Value) {
-    let pointer = format!("/settings/{}", escape_step(name));
-    if !is_name(name) {
-        let help = Some("as mlxconfig prints it, such as SRIOV_EN or LINK_TYPE_P1".to_owned());
-        return fields.error(
-            &pointer,
-            format!("`{}` cannot be the name of a setting", one_line(name, 40)),
-            help,
-        );
-    }
-    if scalar_text(value).is_none_or(|text| !is_word(&text, "_.-")) {
-        let help =
-            Some("the number, or the word before it in mlxconfig's table: 1, True, ETH".to_owned());
-        fields.error(
-            &pointer,
-            format!("the value of {name} must be a number or a word"),
-            help,
-        );
     }
 }
 
@@ -190,35 +197,25 @@ fn is_name(name: &str) -> bool {
             .all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
 }
 
-fn extract_netdev_name(wish: &DesiredResource) -> &str {
-    wish.text("netdev").unwrap_or_default()
-}
-
-fn parse_desired_settings(wish: &DesiredResource) -> BTreeMap<String, String> {
-    let map = wish.body.get("settings").and_then(Value::as_object);
-    map.into_iter()
-        .flatten()
-        .filter_map(|(name, value)| Some((name.clone(), value_text(value)?)))
-        .collect()
-}
-
-/// As the program takes it: True and False have numbers in its table, and it minds their case.
-fn value_text(value: &Value) -> Option<String> {
-    value.as_bool().map_or_else(
-        || scalar_text(value),
-        |flag| Some(u8::from(flag).to_string()),
-    )
-}
-
-fn needs_power_cycle(wish: &DesiredResource) -> bool {
-    wish.text("takes_effect") == Some("power_cycle")
+/// The gate tells a setting that is hidden from one that does not exist.
+fn build_firmware_read(body: &FirmwareSettingBody) -> Read {
+    let names: BTreeSet<&str> = body
+        .settings
+        .keys()
+        .map(String::as_str)
+        .chain([GATE])
+        .collect();
+    Read::FirmwareSettings {
+        netdev: body.netdev.clone(),
+        settings: names.into_iter().map(str::to_owned).collect(),
+    }
 }
 
 fn decode_firmware_settings(
-    wish: &DesiredResource,
+    body: &FirmwareSettingBody,
     answers: &ReadResults,
 ) -> Result<FirmwareQueryResult, Reason> {
-    let (code, text) = answers.output(&FirmwareSetting.reads(wish)[0])?;
+    let (code, text) = answers.output(&build_firmware_read(body))?;
     table::parse_firmware_answer(code, text)
 }
 
@@ -239,48 +236,44 @@ fn build_two_plane_attribute(
 
 /// One reading for all settings.
 fn build_uniform_attributes(
-    wanted: &BTreeMap<String, String>,
+    body: &FirmwareSettingBody,
     reading: &Reading,
 ) -> BTreeMap<String, Attribute> {
     let mut attributes = BTreeMap::new();
-    for (name, value) in wanted {
-        let attribute = build_two_plane_attribute(value, reading, None);
-        attributes.insert(name.clone(), attribute);
+    for (name, value) in body.desired_settings() {
+        let attribute = build_two_plane_attribute(&value, reading, None);
+        attributes.insert(name, attribute);
     }
     attributes
 }
 
 /// Nothing of it is there: it comes with the step that the wish names, or something is wrong.
 fn diff_missing_card(
-    wanted: &BTreeMap<String, String>,
-    assessment: &mut Assessment,
     wish: &DesiredResource,
-    why: Reason,
-    comes: bool,
-) {
-    assessment.attributes = build_uniform_attributes(wanted, &Reading::Absent);
-    match comes {
-        true => {
-            assessment.wait_or_refuse(wish, &["set_firmware"], || why.to_string());
-            // What it comes to will want the boot that others wait for too.
-            assessment.needs_reboot = assessment.known_after.is_some();
-            assessment.needs_power_cycle = assessment.needs_reboot && needs_power_cycle(wish);
-        }
-        false => assessment.refusal = Some(why.to_string()),
-    }
+    body: &FirmwareSettingBody,
+    why: String,
+) -> Assessment {
+    let mut assessment = Assessment {
+        attributes: build_uniform_attributes(body, &Reading::Absent),
+        ..Assessment::default()
+    };
+    assessment.wait_or_refuse(wish, &["set_firmware"], || why);
+    // What it comes to will want the boot that others wait for too.
+    assessment.needs_reboot = assessment.known_after.is_some();
+    assessment.needs_power_cycle = assessment.needs_reboot && body.needs_power_cycle();
+    assessment
 }
 
 fn diff_firmware_setting(
     name: &str,
     wanted: &str,
-    row: Option<&FirmwareSettingRow>,
     rows: &BTreeMap<String, FirmwareSettingRow>,
-    wish: &DesiredResource,
+    body: &FirmwareSettingBody,
     assessment: &mut Assessment,
 ) {
-    let attribute = match row {
+    let attribute = match rows.get(name) {
         None => {
-            let reading = build_missing_setting_reading(name, rows, wish, assessment);
+            let reading = build_missing_setting_reading(name, rows, body, assessment);
             build_two_plane_attribute(wanted, &reading, None)
         }
         Some(row) => {
@@ -323,18 +316,17 @@ fn read_cell(cell: &Option<Cell>, value: &str, shown: &str) -> Reading {
 fn build_missing_setting_reading(
     name: &str,
     rows: &BTreeMap<String, FirmwareSettingRow>,
-    wish: &DesiredResource,
+    body: &FirmwareSettingBody,
     assessment: &mut Assessment,
 ) -> Reading {
-    let may_lack = wish.body.get("may_lack").and_then(Value::as_array);
-    if may_lack.is_some_and(|list| list.iter().any(|lacked| lacked == name)) {
+    if body.may_lack.iter().any(|lacked| lacked == name) {
         return Reading::NotApplicable("this card has no such setting".into());
     }
     let hidden = rows
         .get(GATE)
         .and_then(|gate| gate.current.as_ref())
         .is_some_and(|gate| gate.is("0"));
-    if hidden && parse_desired_settings(wish).contains_key(GATE) {
+    if hidden && body.settings.contains_key(GATE) {
         return Reading::NotApplicable(
             format!("hidden until {GATE} is in effect; a plan after that sets it").into(),
         );
@@ -368,7 +360,7 @@ fn record_before_values(rows: &BTreeMap<String, FirmwareSettingRow>) -> Value {
     json!({ "default": default, "running": running, "next_boot": next_boot })
 }
 
-fn plan_firmware_actions(wish: &DesiredResource, device: &str, assessment: &mut Assessment) {
+fn plan_firmware_actions(body: &FirmwareSettingBody, device: &str, assessment: &mut Assessment) {
     if assessment.refusal.is_some() || assessment.has_unknown() {
         return;
     }
@@ -390,7 +382,7 @@ fn plan_firmware_actions(wish: &DesiredResource, device: &str, assessment: &mut 
         }];
     }
     assessment.needs_reboot = waits;
-    assessment.needs_power_cycle = waits && needs_power_cycle(wish);
+    assessment.needs_power_cycle = waits && body.needs_power_cycle();
 }
 
 /// As the program takes it.
@@ -402,12 +394,16 @@ fn value_of(reading: &Reading) -> String {
 }
 
 /// What was to come with the next boot before our first change comes with the next one again.
-fn plan_firmware_undo(wish: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
+fn plan_firmware_undo(
+    body: &FirmwareSettingBody,
+    before: &Value,
+    answers: &ReadResults,
+) -> Assessment {
     let mut assessment = Assessment {
         before: before.clone(),
         ..Assessment::default()
     };
-    let (device, rows) = match decode_firmware_settings(wish, answers) {
+    let (device, rows) = match decode_firmware_settings(body, answers) {
         Ok(FirmwareQueryResult::Settings { device, rows }) => (device, rows),
         Ok(_) => return assessment,
         Err(reason) => {
@@ -422,7 +418,7 @@ fn plan_firmware_undo(wish: &DesiredResource, before: &Value, answers: &ReadResu
             return assessment;
         }
     };
-    for name in parse_desired_settings(wish).keys() {
+    for name in body.settings.keys() {
         let old = find_before_value(before, "next_boot", name);
         let (Some(old), Some(row)) = (old, rows.get(name)) else {
             continue;
@@ -435,7 +431,7 @@ fn plan_firmware_undo(wish: &DesiredResource, before: &Value, answers: &ReadResu
         }
         assessment.attributes.insert(name.clone(), attribute);
     }
-    plan_firmware_actions(wish, &device, &mut assessment);
+    plan_firmware_actions(body, &device, &mut assessment);
     assessment.owed = false;
     assessment
 }

@@ -14,10 +14,11 @@ pub mod script;
 pub use path::find_rollback_reason;
 
 use super::action::NetworkManagerKind;
-use super::body::read_scalar_field;
+use super::body::read_body;
 use super::file::base64;
 use super::switch::SwitchSystem;
 use super::switch::edit::SwitchEdit;
+use super::sysctl::SysctlBody;
 use super::sysctl::settings::{key_path, normal_value};
 use super::{Action, DesiredResource};
 use ipnet::IpNet;
@@ -126,10 +127,10 @@ impl Guard {
                     wish.text("path").unwrap_or_default(),
                     wish.text("content").unwrap_or_default().as_bytes(),
                 ),
-                "sysctl" => guard.keep_sysctl(
-                    wish.text("key").unwrap_or_default(),
-                    &read_scalar_field(&wish.body, "value").unwrap_or_default(),
-                ),
+                "sysctl" => {
+                    let SysctlBody { key, value, .. } = read_body(&wish.body);
+                    guard.keep_sysctl(&key, &value.0);
+                }
                 "link" => {
                     let netdev = wish.text("netdev").unwrap_or_default();
                     guard.keep_link(netdev, &addresses(wish));

@@ -1,9 +1,8 @@
 //! What lies on the path of our own connection: a change of it can end in a host that nobody
 //! reaches any more.
 
-use crate::body::read_flag_field;
 use crate::sysctl::settings::key_path;
-use crate::{Action, Assessment, DesiredResource};
+use crate::{Action, Assessment, DesiredResource, kind_named};
 use std::collections::BTreeSet;
 
 const SERVER: &str = "the SSH server lets us in by it";
@@ -92,7 +91,7 @@ pub fn find_rollback_reason(
     if let Some(netdev) = interrupted.or(own) {
         return Some(format!("{netdev} carries our own connection"));
     }
-    if read_flag_field(&wish.body, "guard") == Some(true) {
+    if kind_named(&wish.kind).is_some_and(|kind| kind.is_guarded(wish)) {
         return Some("its module asks for a guard".to_owned());
     }
     let of_switch = assessment.actions.iter().find_map(|action| match action {

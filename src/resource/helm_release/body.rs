@@ -1,28 +1,19 @@
 //! The body of a wish for a release, as the module's manifest has it.
 
-use crate::fields::Fields;
+use super::request::Release;
+use crate::Disruption;
+use crate::body::{Body, BodyErrors};
 use crate::kubernetes_object::manifest;
-use crate::{BodyError, Disruption};
 use railwright_base::json_pointer::escape_step;
-use serde_json::Value;
+use railwright_base::secret;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 
-const FIELDS: [&str; 12] = [
-    "name",
-    "namespace",
-    "chart",
-    "repository",
-    "version",
-    "digest",
-    "values",
-    "create_namespace",
-    "keeps",
-    "disruptions",
-    "adopt",
-    "cluster",
-];
 /// The most characters of a release's name (helm/helm: pkg/chartutil/validate_name.go) and of its
 /// namespace's.
-const NAME_LIMITS: [(&str, usize); 2] = [("name", 53), ("namespace", 63)];
+const NAME_LIMITS: [usize; 2] = [53, 63];
 /// What a value may be said to disturb.
 const DISRUPTIONS: [Disruption; 4] = [
     Disruption::None,
@@ -31,106 +22,121 @@ const DISRUPTIONS: [Disruption; 4] = [
     Disruption::Reboot,
 ];
 
-/// All that is wrong with the body of a release.
-pub(super) fn check_helm_release_body(body: &Value) -> Vec<BodyError> {
-    let mut fields = Fields::of(body, &FIELDS);
-    check_names(&mut fields);
-    check_chart_source(&mut fields);
-    check_chart_pins(&mut fields);
-    check_values(&mut fields);
-    check_disruptions(&mut fields);
-    match fields.get("keeps") {
-        None => {}
-        Some(Value::Array(keeps)) if keeps.iter().all(Value::is_string) => {}
-        Some(_) => fields.error("/keeps", "`keeps` is a list of texts", None),
-    }
-    fields.flag("create_namespace");
-    fields.flag("adopt");
-    fields.finish()
+/// A release: its chart, and what it is installed with.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct HelmReleaseBody {
+    pub name: String,
+    pub namespace: String,
+    /// A folder or archive relative to the inventory, an `oci://` or `https://` reference, or a
+    /// name in `repository`.
+    pub chart: String,
+    repository: Option<String>,
+    version: Option<String>,
+    digest: Option<String>,
+    #[serde(default)]
+    pub values: Map<String, Value>,
+    #[serde(default)]
+    create_namespace: bool,
+    /// What the chart leaves elsewhere, in words.
+    #[serde(default)]
+    pub keeps: Vec<String>,
+    /// What a change of a value disturbs, by its path: { agent.driver: drain }.
+    #[serde(default)]
+    pub disruptions: BTreeMap<String, Disruption>,
+    #[serde(default)]
+    pub adopt: bool,
+    cluster: Option<String>,
 }
 
-fn check_names(fields: &mut Fields<'_>) {
-    for (field, most) in NAME_LIMITS {
-        let Some(name) = fields.text(field, true) else {
-            continue;
-        };
-        if name.len() <= most && manifest::is_label(name) {
-            continue;
+impl Body for HelmReleaseBody {
+    fn find_errors(&self, errors: &mut BodyErrors) {
+        let names = [("name", &self.name), ("namespace", &self.namespace)];
+        for ((field, name), most) in names.into_iter().zip(NAME_LIMITS) {
+            let message = format!("`{name}` cannot be a {field} of Helm");
+            let help = format!(
+                "small letters, digits and `-`, a letter or digit at both ends, at most {most}"
+            );
+            let is_name = name.len() <= most && manifest::is_label(name);
+            errors.require(is_name, &format!("/{field}"), &message, &help);
         }
-        let help = format!(
-            "small letters, digits and `-`, a letter or digit at both ends, at most {most}"
-        );
-        fields.error(
-            &format!("/{field}"),
-            format!("`{name}` cannot be a {field} of Helm"),
-            Some(help),
-        );
+        self.check_chart_source(errors);
+        self.check_chart_pins(errors);
+        let values = Value::Object(self.values.clone());
+        for (pointer, number) in collect_inexact_numbers(&values, "/values") {
+            let message =
+                format!("Helm reads numbers as floating point, and {number} is none of these");
+            let help = format!("in quotes it is passed on as it is: \"{number}\"");
+            errors.add(&pointer, message, &help);
+        }
+        let disruptions = self.disruptions.iter();
+        for (path, _) in disruptions.filter(|(_, word)| !DISRUPTIONS.contains(word)) {
+            let known = DISRUPTIONS.map(Disruption::word).join(", ");
+            let message = format!("`{path}` disturbs in no known way");
+            errors.add("/disruptions", message, &format!("one of: {known}"));
+        }
     }
 }
 
-fn check_chart_source(fields: &mut Fields<'_>) {
-    let chart = fields.text("chart", true).unwrap_or_default();
-    let repository = fields.text("repository", false);
-    if repository.is_some_and(|repository| !repository.starts_with("https://")) {
-        fields.error(
+impl HelmReleaseBody {
+    /// The release that the body is about.
+    pub fn to_release(&self) -> Release {
+        let values = Value::Object(self.values.clone());
+        let marked = secret::find_marked_texts(&values).into_iter();
+        Release {
+            name: self.name.clone(),
+            namespace: self.namespace.clone(),
+            chart: self.chart.clone(),
+            repository: self.repository.clone(),
+            version: self.version.clone(),
+            digest: self.digest.clone(),
+            hidden: marked.map(|(pointer, _)| pointer).collect(),
+            values: values.to_string(),
+            create_namespace: self.create_namespace,
+            cluster: self.cluster.clone().unwrap_or_default(),
+        }
+    }
+
+    fn check_chart_source(&self, errors: &mut BodyErrors) {
+        let (chart, repository) = (&self.chart, self.repository.as_ref());
+        errors.check_not_empty("chart", chart);
+        errors.require(
+            repository.is_none_or(|repository| repository.starts_with("https://")),
             "/repository",
             "a chart repository is an `https://` address",
-            None,
+            "",
         );
+        if chart.starts_with('-')
+            || chart.starts_with("http://")
+            || (repository.is_some() && chart.contains('/'))
+        {
+            let help = "a folder or archive relative to the inventory, an `oci://` or `https://` \
+                        reference, or a name in `repository`";
+            errors.add("/chart", format!("`{chart}` names no chart"), help);
+        }
     }
-    if chart.starts_with('-')
-        || chart.starts_with("http://")
-        || (repository.is_some() && chart.contains('/'))
-    {
-        let help = "a folder or archive relative to the inventory, an `oci://` or `https://` \
-                    reference, or a name in `repository`";
-        fields.error(
-            "/chart",
-            format!("`{chart}` names no chart"),
-            Some(help.to_owned()),
-        );
-    }
-}
 
-/// Checks what holds the release to one chart: its version, and the digest of its archive.
-fn check_chart_pins(fields: &mut Fields<'_>) {
-    let version = fields.text("version", false);
-    if version.is_some_and(|version| version.starts_with('-')) {
-        fields.error("/version", "a version begins with a digit or `v`", None);
-    }
-    let digest = fields.text("digest", false);
-    if digest.is_some_and(|digest| !is_sha256(digest)) {
-        fields.error(
+    /// Checks what holds the release to one chart: its version, and the digest of its archive.
+    fn check_chart_pins(&self, errors: &mut BodyErrors) {
+        let version = self.version.as_deref().unwrap_or("v");
+        errors.check_not_empty("version", version);
+        errors.require(
+            !version.starts_with('-'),
+            "/version",
+            "a version begins with a digit or `v`",
+            "",
+        );
+        errors.require(
+            self.digest.as_deref().is_none_or(is_sha256),
             "/digest",
             "`digest` is the SHA-256 of the chart archive: 64 digits of 0-9 and a-f",
-            Some("sha256sum FILE".to_owned()),
+            "sha256sum FILE",
         );
     }
 }
 
 fn is_sha256(text: &str) -> bool {
     text.len() == 64 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
-}
-
-fn check_values(fields: &mut Fields<'_>) {
-    for field in ["values", "disruptions"] {
-        if fields.get(field).is_some_and(|value| !value.is_object()) {
-            fields.error(
-                &format!("/{field}"),
-                format!("`{field}` must be a map"),
-                None,
-            );
-        }
-    }
-    let values = fields.get("values").unwrap_or(&Value::Null);
-    for (pointer, number) in collect_inexact_numbers(values, "/values") {
-        let help = format!("in quotes it is passed on as it is: \"{number}\"");
-        fields.error(
-            &pointer,
-            format!("Helm reads numbers as floating point, and {number} is none of these"),
-            Some(help),
-        );
-    }
 }
 
 /// Whole numbers that a floating point number of 64 bits does not hold, as which Helm reads them
@@ -165,27 +171,4 @@ fn collect_inexact_numbers(value: &Value, at: &str) -> Vec<(String, String)> {
         }
         _ => Vec::new(),
     }
-}
-
-fn check_disruptions(fields: &mut Fields<'_>) {
-    let Some(all) = fields.get("disruptions").and_then(Value::as_object) else {
-        return;
-    };
-    for (path, word) in all {
-        if parse_disruption_word(word).is_none() {
-            let known = DISRUPTIONS.map(Disruption::word).join(", ");
-            fields.error(
-                "/disruptions",
-                format!("`{path}` disturbs in no known way"),
-                Some(format!("one of: {known}")),
-            );
-        }
-    }
-}
-
-/// What a value is said to disturb; nothing for a word that is none of these.
-pub(super) fn parse_disruption_word(word: &Value) -> Option<Disruption> {
-    DISRUPTIONS
-        .into_iter()
-        .find(|disruption| word.as_str() == Some(disruption.word()))
 }

@@ -13,7 +13,7 @@ use super::secret_values::{
     is_secret_field, merge_hidden_change, visit_values,
 };
 use crate::Provenance;
-use crate::body::{read_text_at, read_text_field};
+use crate::json_fields::{read_text_at, read_text_field};
 use crate::kubernetes_object::fields_of_others::{ForeignField, list_foreign_fields};
 use crate::kubernetes_object::manifest::{self, without_servers_part};
 use crate::kubernetes_object::ownership::{find_field_managers, list_manager_entries};

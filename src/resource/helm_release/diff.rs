@@ -1,44 +1,42 @@
 //! What differs between a wish and what Helm says of its release, attribute by attribute, and what
 //! a new revision disturbs.
 
-use super::body::parse_disruption_word;
+use super::body::HelmReleaseBody;
 use super::compare::HelmReleaseChange;
 use super::request::{DESCRIPTION, HelmReleasePreview, HelmReleaseState, InstalledRelease};
-use super::{insert_attribute, insert_presence_attribute, parse_helm_release};
+use super::{insert_attribute, insert_presence_attribute};
 use crate::Provenance;
-use crate::body::read_flag_field;
 use crate::kubernetes_object::paths;
-use crate::{Action, Assessment, Attribute, DesiredResource, Disruption, Plane, Reading};
+use crate::{Action, Assessment, Attribute, Disruption, Plane, Reading};
 use railwright_base::secret;
 use railwright_base::text::one_line;
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// Compares a wish with what Helm said of its release, and plans the revision that fixes it.
 pub(super) fn diff_helm_release(
-    wish: &DesiredResource,
+    body: &HelmReleaseBody,
     found: HelmReleaseState,
     assessment: &mut Assessment,
 ) {
-    let adopts = read_flag_field(&wish.body, "adopt") == Some(true);
     let installed = found.installed.as_ref();
     let is_foreign = installed.is_some_and(|installed| !installed.ours);
     let there = installed.map_or(Reading::Absent, |_| Reading::is("present"));
     insert_presence_attribute(assessment, Reading::is("present"), there);
-    assessment.before = json!({ "existed": adopts || is_foreign });
+    assessment.before = json!({ "existed": body.adopt || is_foreign });
     if let Some(installed) = installed
-        && let Some(refusal) = find_unfinished_operation(wish, installed)
+        && let Some(refusal) = find_unfinished_operation(body, installed)
     {
         insert_status_attribute(installed, assessment);
         assessment.refusal = Some(refusal);
         return;
     }
-    let Some(content) = diff_release_preview(wish, installed, found.preview, assessment) else {
+    let Some(content) = diff_release_preview(body, installed, found.preview, assessment) else {
         return;
     };
     if assessment.is_met() {
         return;
     }
-    if is_foreign && !adopts && assessment.refusal.is_none() {
+    if is_foreign && !body.adopt && assessment.refusal.is_none() {
         assessment.refusal = Some(
             "somebody else installed this release; `adopt: true` beside its name takes it over"
                 .to_owned(),
@@ -47,7 +45,7 @@ pub(super) fn diff_helm_release(
     if assessment.refusal.is_none() {
         let looked_at = installed.map(|installed| installed.record.clone());
         assessment.actions = vec![Action::UpgradeRelease {
-            release: Box::new(parse_helm_release(wish)),
+            release: Box::new(body.to_release()),
             looked_at,
             content,
         }];
@@ -66,7 +64,7 @@ fn insert_status_attribute(installed: &InstalledRelease, assessment: &mut Assess
 /// Notes what the wish would come to. Returns the digest of the chart; nothing where Helm did not
 /// render it, so that nothing can be done.
 fn diff_release_preview(
-    wish: &DesiredResource,
+    body: &HelmReleaseBody,
     installed: Option<&InstalledRelease>,
     preview: HelmReleasePreview,
     assessment: &mut Assessment,
@@ -86,7 +84,7 @@ fn diff_release_preview(
             let seen = installed.map_or(Reading::Absent, |_| {
                 Reading::Unknown(one_line(&reason, 200).into())
             });
-            let wanted = Reading::is(wish.text("chart").unwrap_or_default());
+            let wanted = Reading::is(body.chart.as_str());
             insert_attribute(assessment, "chart", wanted, seen);
             assessment.refusal = Some(reason);
             None
@@ -99,7 +97,7 @@ fn diff_release_preview(
             changes,
         } => {
             let rendered = RenderedRelease {
-                wish,
+                body,
                 installed,
                 chart: (&chart, &version),
                 changes: &changes,
@@ -118,7 +116,7 @@ fn diff_release_preview(
 
 /// What Helm rendered of a wish, beside what is installed.
 struct RenderedRelease<'a> {
-    wish: &'a DesiredResource,
+    body: &'a HelmReleaseBody,
     installed: Option<&'a InstalledRelease>,
     /// Name and version of the chart.
     chart: (&'a str, &'a str),
@@ -146,7 +144,7 @@ impl RenderedRelease<'_> {
         ] {
             let found = found.map_or(Reading::Absent, Reading::is);
             let attribute = Attribute {
-                input: self.is_as_we_left_it().then(|| describe_chart(self.wish)),
+                input: self.is_as_we_left_it().then(|| self.body.describe_chart()),
                 ..Attribute::in_plane(Plane::Persisted, Reading::is(wanted), found)
             };
             assessment.attributes.insert(name.to_owned(), attribute);
@@ -155,10 +153,8 @@ impl RenderedRelease<'_> {
 
     /// Shows the values of a release that is not there, its secrets as marks.
     fn insert_desired_values(&self, assessment: &mut Assessment) {
-        let Some(values) = self.wish.body.get("values") else {
-            return;
-        };
-        for (path, value) in paths::collect_leaf_fields(values) {
+        let values = self.body.values.clone().into();
+        for (path, value) in paths::collect_leaf_fields(&values) {
             if value.as_object().is_some_and(serde_json::Map::is_empty) {
                 continue;
             }
@@ -183,7 +179,7 @@ impl RenderedRelease<'_> {
             let is_input = self.is_as_we_left_it() && change.rendered;
             let input = is_input.then(|| match is_by_value || is_value(change) {
                 true => "a value of the release".to_owned(),
-                false => describe_chart(self.wish),
+                false => self.body.describe_chart(),
             });
             let [wanted, found] =
                 [&change.wanted, &change.found].map(|value| Reading::from(value.clone()));
@@ -195,7 +191,7 @@ impl RenderedRelease<'_> {
             assessment.insert_beside(change.name.clone(), attribute);
             record_change_effects(change, assessment);
             if self.installed.is_some() {
-                add_declared_disruption(self.wish, change, assessment);
+                add_declared_disruption(self.body, change, assessment);
             }
         }
     }
@@ -243,11 +239,11 @@ fn record_change_effects(change: &HelmReleaseChange, assessment: &mut Assessment
 }
 
 fn add_declared_disruption(
-    wish: &DesiredResource,
+    body: &HelmReleaseBody,
     change: &HelmReleaseChange,
     assessment: &mut Assessment,
 ) {
-    let Some((path, word)) = find_declared_disruption(wish, change) else {
+    let Some((path, word)) = find_declared_disruption(body, change) else {
         return;
     };
     assessment.disruption = assessment.disruption.max(word);
@@ -264,12 +260,11 @@ fn is_value(change: &HelmReleaseChange) -> bool {
     change.name.starts_with("values.")
 }
 
-/// The chart, by its name in the wish.
-fn describe_chart(wish: &DesiredResource) -> String {
-    format!(
-        "the chart {}",
-        one_line(wish.text("chart").unwrap_or_default(), 200)
-    )
+impl HelmReleaseBody {
+    /// The chart, by its name in the wish.
+    fn describe_chart(&self) -> String {
+        format!("the chart {}", one_line(&self.chart, 200))
+    }
 }
 
 fn push_if_absent(all: &mut Vec<String>, one: String) {
@@ -289,7 +284,7 @@ fn describe_followup_action(word: Disruption) -> &'static str {
 
 /// The highest class that the wish gives to a value, or to one around it or within it.
 fn find_declared_disruption(
-    wish: &DesiredResource,
+    body: &HelmReleaseBody,
     change: &HelmReleaseChange,
 ) -> Option<(String, Disruption)> {
     // A path of the spec has no quotes around a key that holds a dot, and where nothing is shown it
@@ -299,13 +294,12 @@ fn find_declared_disruption(
         false => path.replace('"', ""),
     };
     let changed = plain(change.name.strip_prefix("values.")?);
-    let all = wish.body.get("disruptions").and_then(Value::as_object)?;
-    let concerned = all.iter().filter(|(path, _)| {
+    let concerned = body.disruptions.iter().filter(|(path, _)| {
         let path = plain(path);
         paths::is_at_or_below(&changed, &path) || paths::is_at_or_below(&path, &changed)
     });
     concerned
-        .filter_map(|(path, word)| Some((path.clone(), parse_disruption_word(word)?)))
+        .map(|(path, word)| (path.clone(), *word))
         .max_by_key(|(_, word)| *word)
 }
 
@@ -327,10 +321,10 @@ fn truncate_to_seconds(time: &str) -> String {
 
 /// Why nothing can be done to a release: somebody's run is under way on it, or died.
 pub(super) fn find_unfinished_operation(
-    wish: &DesiredResource,
+    body: &HelmReleaseBody,
     installed: &InstalledRelease,
 ) -> Option<String> {
-    let (name, namespace) = (wish.text("name")?, wish.text("namespace")?);
+    let (name, namespace) = (&body.name, &body.namespace);
     let unlock = match installed.status.as_str() {
         "pending-install" | "uninstalling" => "uninstall",
         "pending-upgrade" | "pending-rollback" => "rollback",

@@ -22,15 +22,17 @@ mod secret_values;
 mod undo;
 pub mod varying;
 
+use self::body::HelmReleaseBody;
 use self::request::{HelmReleaseState, NO_HELM, Release};
-use super::body::{read_flag_field, read_text_field};
 use super::{
     Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading,
     ResourceKind,
 };
+use crate::body::{check_body, read_body};
+use crate::json_fields::read_text_field;
 use railwright_base::text::one_line;
-use railwright_base::{Reason, TargetKind, secret};
-use serde_json::{Value, json};
+use railwright_base::{Reason, TargetKind};
+use serde_json::Value;
 
 /// The kind.
 pub struct HelmRelease;
@@ -65,7 +67,7 @@ impl ResourceKind for HelmRelease {
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
-        body::check_helm_release_body(body)
+        check_body::<HelmReleaseBody>(body)
     }
 
     fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
@@ -89,7 +91,7 @@ impl ResourceKind for HelmRelease {
                 Reading::is("present"),
                 Reading::Unknown(reason),
             ),
-            Ok(found) => diff::diff_helm_release(wish, found, &mut assessment),
+            Ok(found) => diff::diff_helm_release(&read_body(&wish.body), found, &mut assessment),
         }
         assessment
     }
@@ -110,26 +112,7 @@ impl ResourceKind for HelmRelease {
 
 /// The release that a wish is about.
 pub fn parse_helm_release(wish: &DesiredResource) -> Release {
-    let values = wish
-        .body
-        .get("values")
-        .cloned()
-        .unwrap_or_else(|| json!({}));
-    Release {
-        name: wish.text("name").unwrap_or_default().to_owned(),
-        namespace: wish.text("namespace").unwrap_or_default().to_owned(),
-        chart: wish.text("chart").unwrap_or_default().to_owned(),
-        repository: wish.text("repository").map(str::to_owned),
-        version: wish.text("version").map(str::to_owned),
-        digest: wish.text("digest").map(str::to_owned),
-        hidden: secret::find_marked_texts(&values)
-            .into_iter()
-            .map(|(pointer, _)| pointer)
-            .collect(),
-        values: values.to_string(),
-        create_namespace: read_flag_field(&wish.body, "create_namespace") == Some(true),
-        cluster: wish.text("cluster").unwrap_or_default().to_owned(),
-    }
+    read_body::<HelmReleaseBody>(&wish.body).to_release()
 }
 
 fn build_release_read(wish: &DesiredResource) -> Read {

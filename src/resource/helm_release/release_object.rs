@@ -1,7 +1,7 @@
 //! What an object of a release is to Helm, and whether something of it runs: by its kind and by its
 //! annotations.
 
-use crate::body::read_text_field;
+use crate::json_fields::read_text_field;
 use crate::kubernetes_object::manifest;
 use serde_json::Value;
 

@@ -3,7 +3,7 @@
 
 use super::ambiguous_yaml::{has_ambiguous_line_break, refuse_ambiguous_yaml};
 use super::release_object::{find_annotation, has_policy};
-use crate::body::{read_text_at, read_text_field, read_text_list_field};
+use crate::json_fields::{read_text_at, read_text_field, read_text_list_field};
 use crate::kubernetes_object::manifest;
 use crate::kubernetes_object::ownership::set_metadata_mark;
 use crate::kubernetes_object::request::ObjectName;

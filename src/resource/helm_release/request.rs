@@ -2,7 +2,7 @@
 //! calls of `helm`.
 
 use super::compare::HelmReleaseChange;
-use crate::body::{read_text_at, read_text_field};
+use crate::json_fields::{read_text_at, read_text_field};
 use crate::kubernetes_object::request::ObjectName;
 use railwright_base::secret::UnknownSecret;
 use railwright_base::{Digest, Reason};

@@ -2,18 +2,19 @@
 //! in which Helm keeps its revisions (helm/helm: pkg/storage/driver/secrets.go), and the objects of
 //! which a plan says that they change.
 
+use super::body::HelmReleaseBody;
 use crate::DesiredResource;
+use crate::body::read_body;
 use crate::kubernetes_object::access::{AccessLevel, ApiVerb, Right};
 use crate::kubernetes_object::request::ObjectName;
 
 /// The records of the release. Their names have the number of the revision, and a list has no name,
 /// so that no rule can hold them to one release.
 pub fn of_records(wish: &DesiredResource, level: AccessLevel) -> Vec<(Right, String)> {
-    let namespace = wish.text("namespace").unwrap_or_default();
-    let reason = format!(
-        "the revisions that Helm keeps of the release {namespace}/{}",
-        wish.text("name").unwrap_or_default()
-    );
+    let HelmReleaseBody {
+        name, namespace, ..
+    } = read_body(&wish.body);
+    let reason = format!("the revisions that Helm keeps of the release {namespace}/{name}");
     let verbs: &[ApiVerb] = match level {
         AccessLevel::Observe | AccessLevel::Preview => &[ApiVerb::Get, ApiVerb::List],
         AccessLevel::Apply => &[
@@ -27,7 +28,7 @@ pub fn of_records(wish: &DesiredResource, level: AccessLevel) -> Vec<(Right, Str
     let mut rights = Vec::new();
     for verb in verbs {
         let right = Right {
-            namespace: Some(namespace.to_owned()),
+            namespace: Some(namespace.clone()),
             group: String::new(),
             resource: "secrets".to_owned(),
             name: None,

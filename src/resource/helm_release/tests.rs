@@ -6,7 +6,8 @@ use super::*;
 use crate::kubernetes_object::access::{ApiVerb, of_action};
 use crate::kubernetes_object::request::ObjectName;
 use crate::{Action, AnswerStatus, Disruption, ReadResult};
-use railwright_base::secret::UnknownSecret;
+use railwright_base::secret::{self, UnknownSecret};
+use serde_json::json;
 
 pub(super) fn wish(more: Value) -> DesiredResource {
     let mut body = json!({ "cluster": "lab", "name": "rails", "namespace": "kube-system", "chart": "charts/rails",
@@ -456,6 +457,7 @@ fn bodies_are_checked() {
             json!({ "disruptions": { "a": "power_cycle" } }),
             "/disruptions",
         ),
+        (json!({ "disruptions": { "a": "much" } }), "/disruptions/a"),
         (json!({ "keeps": "x" }), "/keeps"),
         (json!({ "wait": true }), "/wait"),
     ] {

@@ -1,12 +1,12 @@
 //! Uninstalls a release that was not there before us.
 
+use super::body::HelmReleaseBody;
 use super::compare::HelmReleaseChange;
 use super::diff::find_unfinished_operation;
 use super::request::InstalledRelease;
-use super::{
-    decode_release_state, edits, insert_attribute, insert_presence_attribute, parse_helm_release,
-};
-use crate::body::read_flag_field;
+use super::{decode_release_state, edits, insert_attribute, insert_presence_attribute};
+use crate::body::read_body;
+use crate::json_fields::read_flag_field;
 use crate::{
     Action, Assessment, Attribute, DesiredResource, Disruption, Plane, ReadResults, Reading,
 };
@@ -35,16 +35,16 @@ pub(super) fn plan_helm_release_undo(
         insert_presence_attribute(&mut assessment, Reading::Absent, Reading::Absent);
         return assessment;
     };
-    let release = parse_helm_release(last_applied);
-    if !is_to_be_uninstalled(last_applied, before, &installed) {
+    let body = read_body::<HelmReleaseBody>(&last_applied.body);
+    if !is_to_be_uninstalled(&body, before, &installed) {
         assessment.residue.push(format!(
             "release {}/{} stays: it was there before us",
-            release.namespace, release.name
+            body.namespace, body.name
         ));
         return assessment;
     }
     insert_presence_attribute(&mut assessment, Reading::Absent, Reading::is("present"));
-    diff_release_status(last_applied, &installed, &mut assessment);
+    diff_release_status(&body, &installed, &mut assessment);
     assessment.disruption = Disruption::Restart;
     assessment.interrupts = list_interruptions(&installed);
     note_edits(&mut assessment, &installed);
@@ -55,11 +55,11 @@ pub(super) fn plan_helm_release_undo(
             assessment.refusal = Some(hindrance.clone());
         }
     }
-    assessment.residue = list_residue(last_applied, &installed);
+    assessment.residue = list_residue(body.keeps, &installed);
     if assessment.refusal.is_none() {
         assessment.actions = vec![Action::UninstallRelease {
-            name: release.name,
-            namespace: release.namespace,
+            name: body.name,
+            namespace: body.namespace,
             deletes: installed.deletes,
             looked_at: installed.record,
         }];
@@ -69,17 +69,16 @@ pub(super) fn plan_helm_release_undo(
 
 /// True for a release that we brought and that is still ours alone.
 fn is_to_be_uninstalled(
-    last_applied: &DesiredResource,
+    body: &HelmReleaseBody,
     before: &Value,
     installed: &InstalledRelease,
 ) -> bool {
     let is_brought = read_flag_field(before, "existed") == Some(false);
-    let is_adopted = read_flag_field(&last_applied.body, "adopt") == Some(true);
-    is_brought && installed.ours && !is_adopted
+    is_brought && installed.ours && !body.adopt
 }
 
 fn diff_release_status(
-    last_applied: &DesiredResource,
+    body: &HelmReleaseBody,
     installed: &InstalledRelease,
     assessment: &mut Assessment,
 ) {
@@ -91,7 +90,7 @@ fn diff_release_status(
     // Half gone: Helm goes on with it where it is asked again (helm/helm: pkg/action/uninstall.go,
     // `Uninstall.Run`).
     if status != "uninstalling" {
-        assessment.refusal = find_unfinished_operation(last_applied, installed);
+        assessment.refusal = find_unfinished_operation(body, installed);
     }
 }
 
@@ -123,7 +122,7 @@ fn list_interruptions(installed: &InstalledRelease) -> Vec<String> {
 }
 
 /// What Helm leaves on the cluster, and what the wish itself says that the chart leaves elsewhere.
-fn list_residue(last_applied: &DesiredResource, installed: &InstalledRelease) -> Vec<String> {
+fn list_residue(keeps: Vec<String>, installed: &InstalledRelease) -> Vec<String> {
     let mut out = Vec::new();
     for object in &installed.kept {
         out.push(format!("{object} stays: its chart says so"));
@@ -131,9 +130,7 @@ fn list_residue(last_applied: &DesiredResource, installed: &InstalledRelease) ->
     for hook in &installed.hooks_stay {
         out.push(format!("what {hook} made stays: Helm leaves it"));
     }
-    let keeps = last_applied.body.get("keeps").and_then(Value::as_array);
-    let keeps = keeps.into_iter().flatten().filter_map(Value::as_str);
-    out.extend(keeps.map(str::to_owned));
+    out.extend(keeps);
     out
 }
 

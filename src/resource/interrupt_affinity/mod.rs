@@ -9,18 +9,20 @@
 pub mod found;
 pub mod script;
 
-use super::fields::Fields;
 use super::keeper::{PersistenceUnit, PersistenceUnitFiles, Trigger};
 use super::systemd_unit::found::FoundUnit;
 use super::{
     Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading,
     ResourceKind,
 };
-use crate::body::read_text_field;
+use crate::body::{Body, BodyErrors, check_body, read_body};
+use crate::json_fields::read_text_field;
 use found::{InterruptFacts, Interrupts, parse_cpu_list, read_interrupts};
 use railwright_base::Reason;
 use railwright_base::text::one_line;
+use schemars::JsonSchema;
 use script::InterruptBinding;
+use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -29,6 +31,40 @@ pub struct InterruptAffinity;
 
 const BALANCER: &str = "irqbalance.service";
 const LOCAL: &str = "numa-local";
+
+/// What is wished of the interrupts of a NIC.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct InterruptAffinityBody {
+    netdev: String,
+    /// numa-local, or a list such as 0-7,16.
+    cpus: String,
+    known_after: Option<String>,
+}
+
+impl Body for InterruptAffinityBody {
+    fn find_errors(&self, errors: &mut BodyErrors) {
+        errors.check_netdev("/netdev", &self.netdev);
+        errors.check_known_after(self.known_after.as_deref());
+        if self
+            .cpu_list()
+            .is_some_and(|list| parse_cpu_list(list).is_none())
+        {
+            errors.add(
+                "/cpus",
+                format!("`{}` is no list of CPUs", self.cpus),
+                "numa-local, or a list such as 0-7,16",
+            );
+        }
+    }
+}
+
+impl InterruptAffinityBody {
+    /// The CPUs, where they are not those of the NUMA node.
+    fn cpu_list(&self) -> Option<&str> {
+        (self.cpus != LOCAL).then_some(&self.cpus)
+    }
+}
 
 impl ResourceKind for InterruptAffinity {
     fn name(&self) -> &'static str {
@@ -40,52 +76,41 @@ impl ResourceKind for InterruptAffinity {
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
-        let mut fields = Fields::of(body, &["netdev", "cpus", "known_after"]);
-        fields.netdev(true);
-        fields.resource("known_after");
-        if let Some(list) = fields
-            .text("cpus", true)
-            .filter(|list| *list != LOCAL && parse_cpu_list(list).is_none())
-        {
-            fields.error(
-                "/cpus",
-                format!("`{list}` is no list of CPUs"),
-                Some("numa-local, or a list such as 0-7,16".to_owned()),
-            );
-        }
-        fields.finish()
+        check_body::<InterruptAffinityBody>(body)
     }
 
     fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
+        let body = read_body::<InterruptAffinityBody>(&wish.body);
         let mut reads = vec![
             Read::Interrupts {
-                netdev: extract_netdev_name(wish).to_owned(),
+                netdev: body.netdev.clone(),
             },
             Read::Unit {
                 name: BALANCER.to_owned(),
             },
         ];
-        reads.extend(build_affinity_unit(wish).reads());
+        reads.extend(build_affinity_unit(&body).reads());
         reads
     }
 
     fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
-        match read_interrupts(answers, extract_netdev_name(wish)) {
-            Err(reason) => build_uniform_diff(wish, &Reading::Unknown(reason)),
+        let body = &read_body::<InterruptAffinityBody>(&wish.body);
+        let netdev = &body.netdev;
+        match read_interrupts(answers, netdev) {
+            Err(reason) => build_uniform_diff(body, &Reading::Unknown(reason)),
             Ok(InterruptFacts::NoInterrupts) => {
-                let reason = format!("{} has no interrupts of its own", extract_netdev_name(wish));
-                build_uniform_diff(wish, &Reading::NotApplicable(reason.into()))
+                let reason = format!("{netdev} has no interrupts of its own");
+                build_uniform_diff(body, &Reading::NotApplicable(reason.into()))
             }
             Ok(InterruptFacts::Missing) => {
-                let mut assessment = build_uniform_diff(wish, &Reading::Absent);
-                wait_or_refuse(
-                    wish,
-                    format!("there is no netdev {}", extract_netdev_name(wish)).into(),
-                    &mut assessment,
-                );
+                let mut assessment = build_uniform_diff(body, &Reading::Absent);
+                let reason = format!("there is no netdev {netdev}");
+                wait_or_refuse(wish, reason.into(), &mut assessment);
                 assessment
             }
-            Ok(InterruptFacts::There(interrupts)) => diff_interrupts(wish, answers, &interrupts),
+            Ok(InterruptFacts::There(interrupts)) => {
+                diff_interrupts(wish, body, answers, &interrupts)
+            }
         }
     }
 
@@ -95,7 +120,7 @@ impl ResourceKind for InterruptAffinity {
         before: &Value,
         answers: &ReadResults,
     ) -> Assessment {
-        plan_affinity_undo(last_applied, before, answers)
+        plan_affinity_undo(&read_body(&last_applied.body), before, answers)
     }
 
     fn after_kinds(&self) -> &'static [&'static str] {
@@ -109,36 +134,20 @@ impl ResourceKind for InterruptAffinity {
     }
 }
 
-fn extract_netdev_name(wish: &DesiredResource) -> &str {
-    wish.text("netdev").unwrap_or_default()
-}
-
-fn extract_cpu_list(wish: &DesiredResource) -> Option<&str> {
-    wish.text("cpus").filter(|list| *list != LOCAL)
-}
-
-fn build_affinity_unit(wish: &DesiredResource) -> PersistenceUnit {
-    let trigger = Trigger::Netdev(extract_netdev_name(wish).to_owned());
-    PersistenceUnit::new(
-        "interrupt-affinity",
-        extract_netdev_name(wish),
-        trigger,
-        &script::render_affinity_unit_script(extract_netdev_name(wish), extract_cpu_list(wish)),
-    )
-}
-
-fn build_desired_reading(wish: &DesiredResource) -> Reading {
-    Reading::is(wish.text("cpus").unwrap_or_default())
+fn build_affinity_unit(body: &InterruptAffinityBody) -> PersistenceUnit {
+    let commands = script::render_affinity_unit_script(&body.netdev, body.cpu_list());
+    let trigger = Trigger::Netdev(body.netdev.clone());
+    PersistenceUnit::new("interrupt-affinity", &body.netdev, trigger, &commands)
 }
 
 /// One that cannot be judged, or has no meaning here, in both planes.
-fn build_uniform_diff(wish: &DesiredResource, found: &Reading) -> Assessment {
-    let attribute = Attribute::in_plane(
-        Plane::Persisted,
-        build_desired_reading(wish),
+fn build_uniform_diff(body: &InterruptAffinityBody, found: &Reading) -> Assessment {
+    let wanted = Reading::is(body.cpus.as_str());
+    let attribute = Attribute::in_plane(Plane::Persisted, wanted.clone(), found.clone()).and(
+        Plane::Running,
+        wanted,
         found.clone(),
-    )
-    .and(Plane::Running, build_desired_reading(wish), found.clone());
+    );
     Assessment {
         attributes: [("cpus".to_owned(), attribute)].into(),
         ..Assessment::default()
@@ -157,37 +166,37 @@ fn wait_or_refuse(wish: &DesiredResource, reason: Reason, assessment: &mut Asses
 
 fn diff_interrupts(
     wish: &DesiredResource,
+    body: &InterruptAffinityBody,
     answers: &ReadResults,
     interrupts: &Interrupts,
 ) -> Assessment {
-    let targets = extract_cpu_list(wish)
-        .and_then(parse_cpu_list)
-        .unwrap_or_else(|| interrupts.local.clone());
+    let wanted = Reading::is(body.cpus.as_str());
+    let listed = body.cpu_list().and_then(parse_cpu_list);
+    let targets = listed.unwrap_or_else(|| interrupts.local.clone());
     if let Some(offline) = targets.iter().find(|cpu| !interrupts.online.contains(cpu)) {
         let refusal = Some(format!("CPU {offline} is not online on this host"));
         return Assessment {
             refusal,
-            ..build_uniform_diff(wish, &Reading::Absent)
+            ..build_uniform_diff(body, &Reading::Absent)
         };
     }
     let mut all = interrupts.all.values();
     if !interrupts.all.is_empty() && all.all(|interrupt| interrupt.is_managed) {
         let reason = format!(
             "the kernel manages the interrupts of {} by itself and lets nobody bind them",
-            extract_netdev_name(wish)
+            body.netdev
         );
-        return build_uniform_diff(wish, &Reading::NotApplicable(reason.into()));
+        return build_uniform_diff(body, &Reading::NotApplicable(reason.into()));
     }
     let astray = find_misplaced_interrupts(interrupts, &targets);
     let found = if astray.is_empty() {
-        build_desired_reading(wish)
+        wanted.clone()
     } else {
         Reading::is(describe_misplaced_interrupts(interrupts, &astray))
     };
-    let keeper = build_affinity_unit(wish);
+    let keeper = build_affinity_unit(body);
     let kept = keeper.kept(answers);
-    let persisted = read_persisted_cpus(wish, &keeper, &kept);
-    let wanted = build_desired_reading(wish);
+    let persisted = read_persisted_cpus(&wanted, &keeper, &kept);
     let cpus = Attribute::in_plane(Plane::Persisted, wanted.clone(), persisted).and(
         Plane::Running,
         wanted,
@@ -308,11 +317,11 @@ fn describe_misplaced_interrupts(
 }
 
 fn read_persisted_cpus(
-    wish: &DesiredResource,
+    wanted: &Reading,
     keeper: &PersistenceUnit,
     kept: &Result<PersistenceUnitFiles, Reason>,
 ) -> Reading {
-    keeper.persisted(kept, build_desired_reading(wish), |text| {
+    keeper.persisted(kept, wanted.clone(), |text| {
         let value = text
             .lines()
             .find_map(|line| line.strip_prefix("cpus='")?.strip_suffix('\''));
@@ -340,17 +349,21 @@ fn collect_current_affinity(interrupts: &Interrupts) -> BTreeMap<String, [String
 
 /// What was bound before goes back to where it was; queues that have come since stay where they
 /// are.
-fn plan_affinity_undo(wish: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
+fn plan_affinity_undo(
+    body: &InterruptAffinityBody,
+    before: &Value,
+    answers: &ReadResults,
+) -> Assessment {
     let mut assessment = Assessment {
         before: before.clone(),
         ..Assessment::default()
     };
-    build_affinity_unit(wish).take_back(&mut assessment, answers);
+    build_affinity_unit(body).take_back(&mut assessment, answers);
     let old: BTreeMap<String, [String; 2]> = before
         .get("interrupts")
         .and_then(|old| serde_json::from_value(old.clone()).ok())
         .unwrap_or_default();
-    let Ok(InterruptFacts::There(now)) = read_interrupts(answers, extract_netdev_name(wish)) else {
+    let Ok(InterruptFacts::There(now)) = read_interrupts(answers, &body.netdev) else {
         return assessment;
     };
     let mut back = BTreeMap::new();

@@ -1,29 +1,79 @@
 //! The wish for parts of a JSON text in a ConfigMap, as the module's manifest has it.
 
 use super::edit::is_below;
-use crate::BodyError;
-use crate::body::{
-    BodyField, FieldShape, check_fields, new_body_error, new_optional_field, new_required_field,
-    read_text_field, require_condition,
-};
+use crate::body::{Body, BodyErrors};
 use crate::kubernetes_object::manifest::{is_label, is_subdomain};
 use crate::kubernetes_object::request::ObjectName;
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-const FIELDS: &[BodyField] = &[
-    new_required_field("name", FieldShape::Text),
-    new_required_field("namespace", FieldShape::Text),
-    new_required_field("key", FieldShape::Text),
-    new_optional_field("restarts", FieldShape::Fields),
-    new_optional_field("known_after", FieldShape::Text),
-];
-const RESTARTS: &[BodyField] = &[
-    new_required_field("kind", FieldShape::Text),
-    new_required_field("name", FieldShape::Text),
-    new_optional_field("namespace", FieldShape::Text),
-];
 /// Workloads of `apps/v1` with a template of pods.
 const WORKLOADS: [&str; 3] = ["DaemonSet", "Deployment", "StatefulSet"];
+
+/// Parts of a text in a ConfigMap: what is wanted there, and what must not stand there.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct JsonInConfigMapBody {
+    name: String,
+    namespace: String,
+    /// The ConfigMap's key whose value is the text.
+    pub key: String,
+    /// [{ pointer: /a/b, value: 1 }]; instead of `value` also `absent: true` or `contains`.
+    #[serde(default)]
+    pub edits: Vec<DeclaredEdit>,
+    /// [{ pointer: /a/b, value: 1, says: what it would do, in words }]
+    #[serde(default)]
+    pub conflicts: Vec<JsonConflict>,
+    /// What reads the text at its start only: { kind, name, namespace }.
+    restarts: Option<ReaderWorkload>,
+    known_after: Option<String>,
+}
+
+/// One edit. Its digest is kept on the cluster, so that it is written as it was declared.
+#[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DeclaredEdit {
+    pointer: String,
+    #[serde(
+        default,
+        deserialize_with = "read_value",
+        skip_serializing_if = "Option::is_none"
+    )]
+    value: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    absent: Option<bool>,
+    #[serde(
+        default,
+        deserialize_with = "read_value",
+        skip_serializing_if = "Option::is_none"
+    )]
+    contains: Option<Value>,
+}
+
+/// A value that is there, null too.
+fn read_value<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
+}
+
+/// What must not stand in the text: beside it the edits would do harm.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct JsonConflict {
+    pub pointer: String,
+    pub value: Value,
+    /// What it would do, and what is to be decided.
+    pub says: String,
+}
+
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ReaderWorkload {
+    /// DaemonSet, Deployment or StatefulSet.
+    kind: String,
+    name: String,
+    namespace: Option<String>,
+}
 
 /// What is wanted at one pointer.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,41 +93,164 @@ pub struct DesiredJsonEdit {
     pub wanted: DesiredJsonValue,
 }
 
-/// What must not stand in the text: beside it the edits would do harm.
-#[derive(Debug, Clone, PartialEq)]
-pub struct JsonConflict {
-    pub pointer: String,
-    pub value: Value,
-    /// What it would do, and what is to be decided.
-    pub says: String,
+impl Body for JsonInConfigMapBody {
+    fn find_errors(&self, errors: &mut BodyErrors) {
+        self.check_names(errors);
+        errors.require(
+            !self.edits.is_empty() || !self.conflicts.is_empty(),
+            "",
+            "nothing is edited",
+            "`edits: [{ pointer: /a/b, value: 1 }]`",
+        );
+        self.check_edits(errors);
+        for (n, conflict) in self.conflicts.iter().enumerate() {
+            let at = format!("/conflicts/{n}");
+            check_pointer(errors, &at, &conflict.pointer);
+            errors.require(
+                !conflict.says.trim().is_empty(),
+                &at,
+                "a conflict has `value` and `says`",
+                "what it would do, in words",
+            );
+        }
+        errors.check_known_after(self.known_after.as_deref());
+    }
 }
 
-/// The edits, one for each pointer.
-pub fn parse_desired_edits(body: &Value) -> Vec<DesiredJsonEdit> {
-    let mut out: Vec<DesiredJsonEdit> = Vec::new();
-    for entry in find_list_field(body, "edits") {
-        let Some(pointer) = read_text_field(entry, "pointer") else {
-            continue;
-        };
-        let wanted = match (entry.get("value"), entry.get("contains")) {
-            (Some(value), _) => DesiredJsonValue::Value(value.clone()),
-            (None, Some(element)) => {
-                if let Some(elements) = find_edited_elements(&mut out, pointer) {
-                    if !elements.contains(element) {
-                        elements.push(element.clone());
+impl JsonInConfigMapBody {
+    /// The edits, one for each pointer.
+    pub fn list_desired_edits(&self) -> Vec<DesiredJsonEdit> {
+        let mut out: Vec<DesiredJsonEdit> = Vec::new();
+        for edit in &self.edits {
+            let wanted = match (&edit.value, &edit.contains) {
+                (Some(value), _) => DesiredJsonValue::Value(value.clone()),
+                (None, Some(element)) => {
+                    if let Some(elements) = find_edited_elements(&mut out, &edit.pointer) {
+                        if !elements.contains(element) {
+                            elements.push(element.clone());
+                        }
+                        continue;
                     }
-                    continue;
+                    DesiredJsonValue::Elements(vec![element.clone()])
                 }
-                DesiredJsonValue::Elements(vec![element.clone()])
-            }
-            (None, None) => DesiredJsonValue::Absent,
-        };
-        out.push(DesiredJsonEdit {
-            pointer: pointer.to_owned(),
-            wanted,
-        });
+                (None, None) => DesiredJsonValue::Absent,
+            };
+            out.push(DesiredJsonEdit {
+                pointer: edit.pointer.clone(),
+                wanted,
+            });
+        }
+        out
     }
-    out
+
+    /// The ConfigMap.
+    pub fn config_map(&self) -> ObjectName {
+        ObjectName {
+            api_version: "v1".to_owned(),
+            kind: "ConfigMap".to_owned(),
+            namespace: Some(self.namespace.clone()),
+            name: self.name.clone(),
+        }
+    }
+
+    /// What reads the text at its start only.
+    pub fn reader_workload(&self) -> Option<ObjectName> {
+        let restarts = self.restarts.as_ref()?;
+        let namespace = restarts.namespace.as_ref().unwrap_or(&self.namespace);
+        Some(ObjectName {
+            api_version: "apps/v1".to_owned(),
+            kind: restarts.kind.clone(),
+            namespace: Some(namespace.clone()),
+            name: restarts.name.clone(),
+        })
+    }
+
+    /// The ConfigMap, and what reads the text.
+    pub fn list_objects(&self) -> Vec<ObjectName> {
+        let mut objects = vec![self.config_map()];
+        objects.extend(self.reader_workload());
+        objects
+    }
+
+    /// Checks name, namespace and key as the API server takes them.
+    fn check_names(&self, errors: &mut BodyErrors) {
+        errors.require(
+            is_subdomain(&self.name),
+            "/name",
+            "the API server takes no ConfigMap of this name",
+            "lower-case letters, digits, `-` and `.`",
+        );
+        errors.require(
+            is_label(&self.namespace),
+            "/namespace",
+            "the API server takes no such namespace",
+            "lower-case letters, digits and `-`",
+        );
+        errors.require(
+            is_key(&self.key),
+            "/key",
+            "a ConfigMap takes no such key",
+            "letters, digits, `-`, `_` and `.`",
+        );
+        let kind = self
+            .restarts
+            .as_ref()
+            .map(|restarts| restarts.kind.as_str());
+        errors.require(
+            kind.is_none_or(|kind| WORKLOADS.contains(&kind)),
+            "/restarts/kind",
+            "this has no template of pods",
+            "DaemonSet, Deployment or StatefulSet",
+        );
+    }
+
+    fn check_edits(&self, errors: &mut BodyErrors) {
+        for (n, edit) in self.edits.iter().enumerate() {
+            let at = format!("/edits/{n}");
+            check_pointer(errors, &at, &edit.pointer);
+            let ways = [
+                edit.value.is_some(),
+                edit.absent.is_some(),
+                edit.contains.is_some(),
+            ];
+            errors.require(
+                ways.iter().filter(|is_said| **is_said).count() == 1,
+                &at,
+                "an edit says one of `value`, `absent: true` and `contains`",
+                "`value: 1`",
+            );
+            errors.require(
+                edit.absent != Some(false),
+                &format!("{at}/absent"),
+                "`absent` is true or left out",
+                "`value` says what is wanted",
+            );
+            errors.require(
+                !self.edits[..n].iter().any(|other| edit.clashes_with(other)),
+                &format!("{at}/pointer"),
+                "another edit is about the same part",
+                "make one edit of both",
+            );
+        }
+    }
+}
+
+impl DeclaredEdit {
+    /// True where two edits are about one part of the text. Elements of one list are no clash.
+    fn clashes_with(&self, other: &DeclaredEdit) -> bool {
+        let (own, theirs) = (&self.pointer, &other.pointer);
+        let both_elements = self.contains.is_some() && other.contains.is_some();
+        (is_below(own, theirs) || is_below(theirs, own)) && !(both_elements && own == theirs)
+    }
+}
+
+fn check_pointer(errors: &mut BodyErrors, at: &str, pointer: &str) {
+    errors.require(
+        is_pointer(pointer),
+        &format!("{at}/pointer"),
+        "this is no JSON pointer",
+        "`/a/b`; `~1` for `/` in a name",
+    );
 }
 
 /// The elements that the first edit of a pointer asks for, where it asks for elements.
@@ -90,204 +263,6 @@ fn find_edited_elements<'e>(
         DesiredJsonValue::Elements(elements) => Some(elements),
         _ => None,
     }
-}
-
-/// What must not stand there.
-pub fn parse_conflicts(body: &Value) -> Vec<JsonConflict> {
-    let conflicts = find_list_field(body, "conflicts");
-    conflicts.iter().filter_map(parse_conflict).collect()
-}
-
-fn parse_conflict(entry: &Value) -> Option<JsonConflict> {
-    Some(JsonConflict {
-        pointer: read_text_field(entry, "pointer")?.to_owned(),
-        value: entry.get("value")?.clone(),
-        says: read_text_field(entry, "says")?.to_owned(),
-    })
-}
-
-/// The ConfigMap.
-pub fn config_map(body: &Value) -> Option<ObjectName> {
-    Some(ObjectName {
-        api_version: "v1".to_owned(),
-        kind: "ConfigMap".to_owned(),
-        namespace: Some(read_text_field(body, "namespace")?.to_owned()),
-        name: read_text_field(body, "name")?.to_owned(),
-    })
-}
-
-/// What reads the text at its start only.
-pub fn parse_reader_workload(body: &Value) -> Option<ObjectName> {
-    let restarts = body.get("restarts")?;
-    let own = read_text_field(restarts, "namespace");
-    let namespace = own.or_else(|| read_text_field(body, "namespace"));
-    Some(ObjectName {
-        api_version: "apps/v1".to_owned(),
-        kind: read_text_field(restarts, "kind")?.to_owned(),
-        namespace: namespace.map(str::to_owned),
-        name: read_text_field(restarts, "name")?.to_owned(),
-    })
-}
-
-fn find_list_field<'b>(body: &'b Value, field: &str) -> &'b [Value] {
-    body.get(field)
-        .and_then(Value::as_array)
-        .map(Vec::as_slice)
-        .unwrap_or_default()
-}
-
-/// All that is wrong with a body.
-pub fn check_configmap_body(body: &Value) -> Vec<BodyError> {
-    let mut plain = body.clone();
-    let lists = plain
-        .as_object_mut()
-        .map(|map| [map.remove("edits"), map.remove("conflicts")])
-        .unwrap_or_default();
-    let mut errors = check_fields(&plain, "", FIELDS);
-    check_names(body, &mut errors);
-    if let Some(restarts) = body.get("restarts").filter(|restarts| restarts.is_object()) {
-        check_restarts(restarts, &mut errors);
-    }
-    for (field, value) in ["edits", "conflicts"].into_iter().zip(&lists) {
-        require_condition(
-            &mut errors,
-            value.as_ref().is_none_or(Value::is_array),
-            &format!("/{field}"),
-            &format!("`{field}` must be a list"),
-            "of maps with `pointer`",
-        );
-    }
-    let edits = find_list_field(body, "edits");
-    let conflicts = find_list_field(body, "conflicts");
-    let empty = edits.is_empty() && conflicts.is_empty();
-    require_condition(
-        &mut errors,
-        !empty || !body.is_object(),
-        "",
-        "nothing is edited",
-        "`edits: [{ pointer: /a/b, value: 1 }]`",
-    );
-    check_edits(edits, &mut errors);
-    check_conflicts(conflicts, &mut errors);
-    errors
-}
-
-/// Checks name, namespace and key as the API server takes them.
-fn check_names(body: &Value, errors: &mut Vec<BodyError>) {
-    require_condition(
-        errors,
-        read_text_field(body, "name").is_none_or(is_subdomain),
-        "/name",
-        "the API server takes no ConfigMap of this name",
-        "lower-case letters, digits, `-` and `.`",
-    );
-    require_condition(
-        errors,
-        read_text_field(body, "namespace").is_none_or(is_label),
-        "/namespace",
-        "the API server takes no such namespace",
-        "lower-case letters, digits and `-`",
-    );
-    require_condition(
-        errors,
-        read_text_field(body, "key").is_none_or(is_key),
-        "/key",
-        "a ConfigMap takes no such key",
-        "letters, digits, `-`, `_` and `.`",
-    );
-}
-
-fn check_restarts(restarts: &Value, errors: &mut Vec<BodyError>) {
-    errors.extend(check_fields(restarts, "/restarts", RESTARTS));
-    let kind = read_text_field(restarts, "kind");
-    require_condition(
-        errors,
-        kind.is_none_or(|kind| WORKLOADS.contains(&kind)),
-        "/restarts/kind",
-        "this has no template of pods",
-        "DaemonSet, Deployment or StatefulSet",
-    );
-}
-
-fn check_edits(edits: &[Value], errors: &mut Vec<BodyError>) {
-    for (n, edit) in edits.iter().enumerate() {
-        let at = format!("/edits/{n}");
-        check_entry(
-            edit,
-            &at,
-            &["pointer", "value", "absent", "contains"],
-            errors,
-        );
-        let ways = ["value", "absent", "contains"];
-        require_condition(
-            errors,
-            ways.iter().filter(|way| edit.get(way).is_some()).count() == 1,
-            &at,
-            "an edit says one of `value`, `absent: true` and `contains`",
-            "`value: 1`",
-        );
-        let absent = edit
-            .get("absent")
-            .is_none_or(|absent| *absent == Value::Bool(true));
-        require_condition(
-            errors,
-            absent,
-            &format!("{at}/absent"),
-            "`absent` is true or left out",
-            "`value` says what is wanted",
-        );
-        if edits[..n].iter().any(|other| do_edits_clash(edit, other)) {
-            errors.push(new_body_error(
-                &format!("{at}/pointer"),
-                "another edit is about the same part",
-                Some("make one edit of both"),
-            ));
-        }
-    }
-}
-
-/// True where two edits are about one part of the text. Elements of one list are no clash.
-fn do_edits_clash(edit: &Value, other: &Value) -> bool {
-    let own = read_text_field(edit, "pointer").unwrap_or_default();
-    let theirs = read_text_field(other, "pointer").unwrap_or_default();
-    let both_elements = edit.get("contains").is_some() && other.get("contains").is_some();
-    (is_below(own, theirs) || is_below(theirs, own)) && !(both_elements && own == theirs)
-}
-
-fn check_conflicts(conflicts: &[Value], errors: &mut Vec<BodyError>) {
-    for (n, conflict) in conflicts.iter().enumerate() {
-        let at = format!("/conflicts/{n}");
-        check_entry(conflict, &at, &["pointer", "value", "says"], errors);
-        let says = read_text_field(conflict, "says").is_some_and(|says| !says.trim().is_empty());
-        require_condition(
-            errors,
-            says && conflict.get("value").is_some(),
-            &at,
-            "a conflict has `value` and `says`",
-            "what it would do, in words",
-        );
-    }
-}
-
-fn check_entry(entry: &Value, at: &str, known: &[&str], errors: &mut Vec<BodyError>) {
-    for (name, _) in entry.as_object().into_iter().flatten() {
-        if known.contains(&name.as_str()) {
-            continue;
-        }
-        errors.push(new_body_error(
-            at,
-            &format!("unknown field `{name}`"),
-            Some(&format!("the fields are {}", known.join(", "))),
-        ));
-    }
-    let pointer = read_text_field(entry, "pointer");
-    require_condition(
-        errors,
-        pointer.is_some_and(is_pointer),
-        &format!("{at}/pointer"),
-        "this is no JSON pointer",
-        "`/a/b`; `~1` for `/` in a name",
-    );
 }
 
 /// RFC 6901; the whole text is not edited.
@@ -312,6 +287,7 @@ fn is_key(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::body::{check_body, read_body};
     use serde_json::json;
 
     fn with(more: Value) -> Value {
@@ -324,7 +300,7 @@ mod tests {
     }
 
     fn pointers(more: Value) -> Vec<String> {
-        check_configmap_body(&with(more))
+        check_body::<JsonInConfigMapBody>(&with(more))
             .into_iter()
             .map(|error| error.pointer)
             .collect()
@@ -356,10 +332,10 @@ mod tests {
         );
         assert_eq!(
             one(json!({ "pointer": "/a", "value": 1, "was": 2 })),
-            ["/edits/0"]
+            ["/edits/0/was"]
         );
         assert_eq!(pointers(json!({})), [""]);
-        assert_eq!(pointers(json!({ "edits": "x" })), ["/edits", ""]);
+        assert_eq!(pointers(json!({ "edits": "x" })), ["/edits"]);
         assert_eq!(
             pointers(
                 json!({ "edits": [{ "pointer": "/a", "value": {} }, { "pointer": "/a/b", "value": 1 }] })
@@ -392,7 +368,7 @@ mod tests {
             other("restarts", json!({ "kind": "DaemonSet" })),
             ["/restarts"]
         );
-        assert_eq!(check_configmap_body(&json!([])).len(), 1);
+        assert_eq!(check_body::<JsonInConfigMapBody>(&json!([])).len(), 1);
     }
 
     #[test]
@@ -400,7 +376,7 @@ mod tests {
         let body = with(
             json!({ "edits": [{ "pointer": "/a", "contains": 1 }, { "pointer": "/b", "absent": true }, { "pointer": "/a", "contains": 2 }] }),
         );
-        let asked = parse_desired_edits(&body);
+        let asked = read_body::<JsonInConfigMapBody>(&body).list_desired_edits();
         assert_eq!(
             (asked.len(), &asked[0].wanted),
             (2, &DesiredJsonValue::Elements(vec![json!(1), json!(2)]))

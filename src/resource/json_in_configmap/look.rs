@@ -1,10 +1,11 @@
 //! What the server says of the ConfigMap, and of the workload that reads it.
 
+use super::body::JsonInConfigMapBody;
 use super::edit::JsonEdit;
 use super::mark::{self, OF_OBJECT, OF_TEMPLATE, RestartMark};
 use super::text::JsonTextDocument;
-use super::{Action, Attribute, DesiredResource, Plane, Read, ReadResults, Reading, TEXT, body};
-use crate::body::{read_flag_field, read_text_at};
+use super::{Action, Attribute, Plane, Read, ReadResults, Reading, TEXT};
+use crate::json_fields::{read_flag_field, read_text_at};
 use crate::kubernetes_object::looks::{LiveObject, looked_at};
 use crate::kubernetes_object::ownership::{MANAGER, find_field_managers};
 use crate::kubernetes_object::paths::FieldPathStep;
@@ -45,9 +46,12 @@ pub struct ConfigMapTextReader {
 
 impl ConfigMapText {
     /// Everything has to be there.
-    pub fn at(wish: &DesiredResource, answers: &ReadResults) -> Result<Self, ConfigMapTextError> {
-        let look = ConfigMapText::at_text(wish, answers)?;
-        match (body::parse_reader_workload(&wish.body), &look.reader) {
+    pub fn at(
+        body: &JsonInConfigMapBody,
+        answers: &ReadResults,
+    ) -> Result<Self, ConfigMapTextError> {
+        let look = ConfigMapText::at_text(body, answers)?;
+        match (body.reader_workload(), &look.reader) {
             (Some(workload), None) => {
                 Err(new_absent_error(&workload, "nothing would read the edit"))
             }
@@ -57,14 +61,10 @@ impl ConfigMapText {
 
     /// The text has to be there; what read it may be gone.
     pub fn at_text(
-        wish: &DesiredResource,
+        body: &JsonInConfigMapBody,
         answers: &ReadResults,
     ) -> Result<Self, ConfigMapTextError> {
-        let (Some(object), Some(key)) = (body::config_map(&wish.body), wish.text("key")) else {
-            return Err(ConfigMapTextError::Unknown(
-                "the wish names no ConfigMap".into(),
-            ));
-        };
+        let (object, key) = (body.config_map(), &body.key);
         let Some(live) = read_live_object(&object, answers)? else {
             return Err(new_absent_error(&object, "there is nothing to edit"));
         };
@@ -79,7 +79,7 @@ impl ConfigMapText {
                 reason: format!("{object} has no text `{key}`").into(),
             });
         }
-        let reader = match body::parse_reader_workload(&wish.body) {
+        let reader = match body.reader_workload() {
             None => None,
             Some(workload) => {
                 read_live_object(&workload, answers)?.map(|live| ConfigMapTextReader {
@@ -90,7 +90,7 @@ impl ConfigMapText {
         };
         Ok(ConfigMapText {
             object,
-            key: key.to_owned(),
+            key: key.clone(),
             live,
             reader,
         })

@@ -18,6 +18,7 @@ mod same;
 mod text;
 mod undo;
 
+use self::body::JsonInConfigMapBody;
 use self::look::{ConfigMapText, ConfigMapTextError};
 use self::parts::JsonPartsDiff;
 use super::kubernetes_object::access::ApiVerb;
@@ -27,7 +28,8 @@ use super::{
     Action, Assessment, Attribute, BodyError, DesiredResource, Disruption, Plane, Read,
     ReadResults, Reading, ResourceKind,
 };
-use crate::body::read_text_field;
+use crate::body::{check_body, read_body};
+use crate::json_fields::read_text_field;
 use railwright_base::{Reason, TargetKind};
 use serde_json::{Value, json};
 
@@ -53,17 +55,18 @@ impl ResourceKind for JsonInConfigMap {
     }
 
     fn address_path(&self, body: &Value) -> Option<Vec<String>> {
-        let object = body::config_map(body)?;
+        let body = read_body::<JsonInConfigMapBody>(body);
+        let object = body.config_map();
         Some(vec![
             self.name().to_owned(),
             object.namespace?,
             object.name,
-            self.address_name(body)?,
+            body.key,
         ])
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
-        body::check_configmap_body(body)
+        check_body::<JsonInConfigMapBody>(body)
     }
 
     fn open_fields(&self) -> &'static [&'static str] {
@@ -71,33 +74,22 @@ impl ResourceKind for JsonInConfigMap {
     }
 
     fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
-        let objects = [
-            body::config_map(&wish.body),
-            body::parse_reader_workload(&wish.body),
-        ];
-        objects
-            .into_iter()
-            .flatten()
-            .map(|object| Read::Kubernetes(KubernetesRead::Object(object)))
-            .collect()
+        let objects = read_body::<JsonInConfigMapBody>(&wish.body).list_objects();
+        let objects = objects.into_iter().map(KubernetesRead::Object);
+        objects.map(Read::Kubernetes).collect()
     }
 
     /// Both are of others: neither is made nor deleted.
     fn changes(&self, wish: &DesiredResource, _removal: bool) -> Vec<(ObjectName, ApiVerb)> {
-        let objects = [
-            body::config_map(&wish.body),
-            body::parse_reader_workload(&wish.body),
-        ];
-        objects
-            .into_iter()
-            .flatten()
-            .map(|object| (object, ApiVerb::Patch))
-            .collect()
+        let objects = read_body::<JsonInConfigMapBody>(&wish.body).list_objects();
+        let objects = objects.into_iter();
+        objects.map(|object| (object, ApiVerb::Patch)).collect()
     }
 
     fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
-        match ConfigMapText::at(wish, answers) {
-            Ok(look) => diff_configmap_text(wish, &look)
+        let body = read_body::<JsonInConfigMapBody>(&wish.body);
+        match ConfigMapText::at(&body, answers) {
+            Ok(look) => diff_configmap_text(&body, &look)
                 .unwrap_or_else(|reason| build_refused_diff(&look, reason)),
             Err(ConfigMapTextError::Unknown(reason)) => {
                 of_one(TEXT, Reading::is("a JSON map"), Reading::Unknown(reason))
@@ -134,17 +126,14 @@ impl ResourceKind for JsonInConfigMap {
 /// The key of a ConfigMap that a `kubernetes_object` wishes for as a whole, where it is the text of
 /// this wish.
 pub fn is_wished_whole(edited: &DesiredResource, object: &DesiredResource) -> bool {
-    let (Some(named), Some(key), Ok(manifest)) = (
-        body::config_map(&edited.body),
-        edited.text("key"),
-        manifest::parse_manifest(&object.body),
-    ) else {
+    let Ok(manifest) = manifest::parse_manifest(&object.body) else {
         return false;
     };
-    manifest::parse_object_name(&manifest).is_some_and(|object| object == named)
+    let edited = read_body::<JsonInConfigMapBody>(&edited.body);
+    manifest::parse_object_name(&manifest).is_some_and(|object| object == edited.config_map())
         && manifest
             .pointer("/data")
-            .is_some_and(|data| data.get(key).is_some())
+            .is_some_and(|data| data.get(&edited.key).is_some())
 }
 
 /// Of one attribute alone.
@@ -171,10 +160,13 @@ fn build_refused_diff(look: &ConfigMapText, reason: Reason) -> Assessment {
     assessment
 }
 
-fn diff_configmap_text(wish: &DesiredResource, look: &ConfigMapText) -> Result<Assessment, Reason> {
+fn diff_configmap_text(
+    body: &JsonInConfigMapBody,
+    look: &ConfigMapText,
+) -> Result<Assessment, Reason> {
     let mut assessment = Assessment::default();
     let (document, mut walk) = (look.document()?, JsonPartsDiff::default());
-    for asked in body::parse_desired_edits(&wish.body) {
+    for asked in body.list_desired_edits() {
         let (name, wanted, found) = walk
             .judge(&document, &asked)
             .map_err(|reason| look.says(&reason))?;
@@ -183,14 +175,14 @@ fn diff_configmap_text(wish: &DesiredResource, look: &ConfigMapText) -> Result<A
             .insert(name, look.attribute(wanted, found));
     }
     assessment.before = json!({ "parts": walk.before, "uid": look.uid() });
-    plan_edit_and_restart(wish, look, &mut walk, &mut assessment);
-    for conflict in body::parse_conflicts(&wish.body) {
+    plan_edit_and_restart(body, look, &mut walk, &mut assessment);
+    for conflict in &body.conflicts {
         if parts::has_value_at_pointer(&document, &conflict.pointer, &conflict.value) {
-            let attribute = look.attribute(Reading::Absent, Reading::Is(conflict.value));
+            let attribute = look.attribute(Reading::Absent, Reading::Is(conflict.value.clone()));
             assessment
                 .attributes
                 .insert(text::format_json_pointer(&conflict.pointer), attribute);
-            assessment.refusal = Some(conflict.says);
+            assessment.refusal = Some(conflict.says.clone());
         }
     }
     if look.is_immutable() && !walk.edits.is_empty() {
@@ -207,12 +199,12 @@ fn diff_configmap_text(wish: &DesiredResource, look: &ConfigMapText) -> Result<A
 
 /// What edits the text, and what starts its readers anew.
 fn plan_edit_and_restart(
-    wish: &DesiredResource,
+    body: &JsonInConfigMapBody,
     look: &ConfigMapText,
     walk: &mut JsonPartsDiff,
     assessment: &mut Assessment,
 ) {
-    let wanted = &wish.body["edits"];
+    let wanted = &json!(body.edits);
     let next = match (&look.reader, walk.edits.is_empty()) {
         (None, _) => None,
         (Some(_), true) => Some(
@@ -230,10 +222,7 @@ fn plan_edit_and_restart(
             .actions
             .push(look.edit(walk.edits.clone(), next.clone()));
     }
-    let (Some(reader), Some(next)) = (
-        &look.reader,
-        next.filter(|_| wanted.as_array().is_some_and(|edits| !edits.is_empty())),
-    ) else {
+    let (Some(reader), Some(next)) = (&look.reader, next.filter(|_| !body.edits.is_empty())) else {
         return;
     };
     let found = look.mark_of_template();

@@ -1,14 +1,16 @@
 //! The wish was taken out: the parts are as they were before our first change, and what reads the
 //! text reads it again.
 
+use super::body::{DesiredJsonEdit, DesiredJsonValue, JsonInConfigMapBody};
 use super::edit::JsonPointerValue;
 use super::look::{ConfigMapText, ConfigMapTextError};
 use super::parts::{JsonPartsDiff, Was};
 use super::text::format_json_pointer;
 use super::{
-    Assessment, Attribute, DesiredResource, Plane, ReadResults, Reading, TEXT, body,
-    build_refused_diff, of_mark, of_one, record_reader_disruption,
+    Assessment, Attribute, DesiredResource, Plane, ReadResults, Reading, TEXT, build_refused_diff,
+    of_mark, of_one, record_reader_disruption,
 };
+use crate::body::read_body;
 use railwright_base::Reason;
 use serde_json::Value;
 
@@ -21,8 +23,9 @@ pub fn plan_configmap_undo(
     before: &Value,
     answers: &ReadResults,
 ) -> Assessment {
-    let assessment = match ConfigMapText::at_text(last_applied, answers) {
-        Ok(look) => diff_restored_parts(last_applied, before, &look)
+    let body = read_body::<JsonInConfigMapBody>(&last_applied.body);
+    let assessment = match ConfigMapText::at_text(&body, answers) {
+        Ok(look) => diff_restored_parts(&body, before, &look)
             .unwrap_or_else(|reason| build_refused_diff(&look, reason)),
         Err(ConfigMapTextError::Unknown(reason)) => {
             of_one(TEXT, Reading::is("as before us"), Reading::Unknown(reason))
@@ -45,7 +48,7 @@ pub(super) fn is_of_another(before: &Value, uid: Option<&str>) -> bool {
 }
 
 fn diff_restored_parts(
-    wish: &DesiredResource,
+    body: &JsonInConfigMapBody,
     before: &Value,
     look: &ConfigMapText,
 ) -> Result<Assessment, Reason> {
@@ -70,7 +73,7 @@ fn diff_restored_parts(
         let attribute = look.attribute(wanted, found);
         assessment.attributes.insert(name, attribute);
     }
-    let asked = body::parse_desired_edits(&wish.body);
+    let asked = body.list_desired_edits();
     for asked in &asked {
         if !was.iter().any(|was| was.pointer() == asked.pointer) {
             assessment.residue.push(format!(
@@ -111,17 +114,15 @@ fn plan_template_undo(look: &ConfigMapText, is_changed: bool, assessment: &mut A
 }
 
 /// True where we changed anything: what stood there already was never ours.
-fn is_changed(asked: &[body::DesiredJsonEdit], was: &[Was]) -> bool {
+fn is_changed(asked: &[DesiredJsonEdit], was: &[Was]) -> bool {
     asked.iter().any(
         |asked| match was.iter().find(|was| was.pointer() == asked.pointer) {
             None => true,
             Some(Was::Elements { added, .. }) => !added.is_empty(),
             Some(Was::Value { held, .. }) => match &asked.wanted {
-                body::DesiredJsonValue::Value(value) => {
-                    *held != JsonPointerValue::Is(value.clone())
-                }
-                body::DesiredJsonValue::Absent => *held != JsonPointerValue::Absent,
-                body::DesiredJsonValue::Elements(_) => true,
+                DesiredJsonValue::Value(value) => *held != JsonPointerValue::Is(value.clone()),
+                DesiredJsonValue::Absent => *held != JsonPointerValue::Absent,
+                DesiredJsonValue::Elements(_) => true,
             },
         },
     )

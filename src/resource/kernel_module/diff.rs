@@ -1,8 +1,8 @@
 //! What differs between a wish for a module and the host, and what fixes it.
 
 use super::found::{FoundModule, normal_name, same_value};
-use super::{HEAD, boot_file, modprobe_content, modprobe_file, module_name, parse_module_options};
-use crate::body::read_flag_field;
+use super::{HEAD, KernelModuleBody, boot_file, modprobe_file};
+use crate::body::read_body;
 use crate::file::found::{FileState, build_config_file_action};
 use crate::{
     Action, Assessment, Attribute, DesiredResource, Disruption, Plane, ReadResults, Reading,
@@ -24,19 +24,20 @@ fn list_disturbed_resources(name: &str, module: &FoundModule) -> Vec<String> {
 }
 
 /// A wish for a module beside what the host says of it.
-pub(super) struct KernelModuleDiffBuilder<'a> {
+pub(super) struct KernelModuleDiffBuilder {
     /// The module's name as the kernel writes it.
     pub(super) name: String,
-    wish: &'a DesiredResource,
+    pub(super) body: KernelModuleBody,
     /// What the host says, or why that is not known.
     pub(super) module: Result<FoundModule, Reason>,
 }
 
-impl<'a> KernelModuleDiffBuilder<'a> {
-    pub(super) fn new(wish: &'a DesiredResource, answers: &ReadResults) -> Self {
-        let name = module_name(wish);
+impl KernelModuleDiffBuilder {
+    pub(super) fn new(wish: &DesiredResource, answers: &ReadResults) -> Self {
+        let body: KernelModuleBody = read_body(&wish.body);
+        let name = normal_name(&body.name);
         let module = FoundModule::of(&name, answers);
-        KernelModuleDiffBuilder { name, wish, module }
+        KernelModuleDiffBuilder { name, body, module }
     }
 
     fn reading(&self, of: impl Fn(&FoundModule) -> Reading) -> Reading {
@@ -47,16 +48,16 @@ impl<'a> KernelModuleDiffBuilder<'a> {
     }
 
     pub(super) fn attributes(&self, assessment: &mut Assessment) {
-        let body = &self.wish.body;
+        let body = &self.body;
         let attributes = &mut assessment.attributes;
-        if let Some(loaded) = read_flag_field(body, "loaded") {
+        if let Some(loaded) = body.loaded {
             let found = self.reading(|module| reading_from_presence(module.is_there()));
             attributes.insert(
                 "loaded".to_owned(),
                 Attribute::in_plane(Plane::Running, reading_from_presence(loaded), found),
             );
         }
-        if let Some(at_boot) = read_flag_field(body, "at_boot") {
+        if let Some(at_boot) = body.at_boot {
             let found = self.reading(|module| {
                 reading_from_presence(!module.at_boot.is_empty() || module.builtin)
             });
@@ -65,7 +66,7 @@ impl<'a> KernelModuleDiffBuilder<'a> {
                 Attribute::in_plane(Plane::NextBoot, reading_from_presence(at_boot), found),
             );
         }
-        if let Some(blacklist) = read_flag_field(body, "blacklist") {
+        if let Some(blacklist) = body.blacklist {
             let found = self.reading(|module| {
                 reading_from_presence(module.blacklisted_by(&self.name).is_some())
             });
@@ -74,9 +75,9 @@ impl<'a> KernelModuleDiffBuilder<'a> {
                 Attribute::in_plane(Plane::Persisted, reading_from_presence(blacklist), found),
             );
         }
-        for (key, value) in parse_module_options(self.wish) {
-            let persisted = self.reading(|module| persisted_option(module, &self.name, &key));
-            let running = self.reading(|module| running_option(module, &key, &value));
+        for (key, value) in &self.body.options {
+            let persisted = self.reading(|module| persisted_option(module, &self.name, key));
+            let running = self.reading(|module| running_option(module, key, value));
             let wanted = Reading::is(value.as_str());
             attributes.insert(
                 format!("option {key}"),
@@ -125,14 +126,14 @@ impl<'a> KernelModuleDiffBuilder<'a> {
     pub(super) fn running_actions(&self, module: &FoundModule, assessment: &mut Assessment) {
         let load = Action::LoadModule {
             name: self.name.clone(),
-            parameters: parse_module_options(self.wish),
+            parameters: self.body.options.clone(),
         };
-        let option_differs = parse_module_options(self.wish)
-            .keys()
-            .any(|key| differs_in(assessment, &format!("option {key}"), Plane::Running));
+        let mut options = self.body.options.keys();
+        let option_differs =
+            options.any(|key| differs_in(assessment, &format!("option {key}"), Plane::Running));
         let owed = module.loaded && option_differs;
         let loaded_differs = differs_in(assessment, "loaded", Plane::Running);
-        match read_flag_field(&self.wish.body, "loaded") {
+        match self.body.loaded {
             Some(true) if loaded_differs => assessment.actions.push(load),
             Some(false) if module.builtin => {
                 assessment.refusal = Some(format!(
@@ -206,12 +207,12 @@ impl<'a> KernelModuleDiffBuilder<'a> {
     /// Somebody else's file that would keep our wish from coming true.
     pub(super) fn contradiction(&self, module: &FoundModule) -> Option<String> {
         let ours = [boot_file(&self.name), modprobe_file(&self.name)];
-        let body = &self.wish.body;
+        let body = &self.body;
         let loads = module
             .at_boot
             .iter()
             .find(|line| !ours.contains(&line.path));
-        if let Some(line) = loads.filter(|_| read_flag_field(body, "at_boot") == Some(false)) {
+        if let Some(line) = loads.filter(|_| body.at_boot == Some(false)) {
             return Some(format!(
                 "{} loads {} at boot; remove that line first",
                 line.path, self.name
@@ -222,17 +223,16 @@ impl<'a> KernelModuleDiffBuilder<'a> {
             .filter(|path| !ours.iter().any(|own| own == path));
         // systemd-modules-load loads nothing that is blacklisted (systemd:
         // src/modules-load/modules-load.c, KMOD_PROBE_APPLY_BLACKLIST).
-        let is_unwanted = read_flag_field(body, "blacklist") == Some(false)
-            || read_flag_field(body, "at_boot") == Some(true);
+        let is_unwanted = body.blacklist == Some(false) || body.at_boot == Some(true);
         if let Some(path) = blacklists.filter(|_| is_unwanted) {
             return Some(format!(
                 "{path} blacklists {}; remove that line first",
                 self.name
             ));
         }
-        for (key, value) in parse_module_options(self.wish) {
-            if let Some((found, path)) = module.option(&self.name, &key)
-                && found != value
+        for (key, value) in &self.body.options {
+            if let Some((found, path)) = module.option(&self.name, key)
+                && found != *value
                 && path > modprobe_file(&self.name)
                 && !ours.contains(&path)
             {
@@ -255,13 +255,13 @@ impl<'a> KernelModuleDiffBuilder<'a> {
             .module
             .as_ref()
             .is_ok_and(|m| m.builtin || m.at_boot.iter().any(|line| line.path != boot));
-        let wanted = read_flag_field(&self.wish.body, "at_boot") == Some(true) && !elsewhere;
+        let wanted = self.body.at_boot == Some(true) && !elsewhere;
         let boot_content = wanted.then(|| format!("{HEAD}{}\n", self.name));
         let boot_state = FileState::at(&boot, answers);
         let modprobe_state = FileState::at(&modprobe, answers);
         vec![
             (boot, boot_content, boot_state),
-            (modprobe, modprobe_content(self.wish), modprobe_state),
+            (modprobe, self.body.render_modprobe_file(), modprobe_state),
         ]
     }
 }

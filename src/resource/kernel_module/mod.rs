@@ -7,44 +7,103 @@ pub mod found;
 pub mod script;
 mod undo;
 
-use super::body::{
-    FieldShape, check_fields, is_word, new_body_error, new_optional_field, new_required_field,
-    read_flag_field, read_text_field, require_condition, scalar_text,
-};
+use super::json_fields::read_text_field;
+use super::names::is_word;
 use super::{Assessment, BodyError, DesiredResource, Read, ReadResults, ResourceKind};
+use crate::body::{Body, BodyErrors, Scalar, check_body, read_body};
 use diff::KernelModuleDiffBuilder;
 use found::normal_name;
+use schemars::JsonSchema;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// The kind.
 pub struct KernelModule;
 
-const FIELDS: &[super::body::BodyField] = &[
-    new_required_field("name", FieldShape::Text),
-    new_optional_field("loaded", FieldShape::Flag),
-    new_optional_field("at_boot", FieldShape::Flag),
-    new_optional_field("options", FieldShape::Map),
-    new_optional_field("blacklist", FieldShape::Flag),
-];
-
-fn module_name(wish: &DesiredResource) -> String {
-    normal_name(wish.text("name").unwrap_or_default())
+/// What is wished of a module.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct KernelModuleBody {
+    name: String,
+    loaded: Option<bool>,
+    at_boot: Option<bool>,
+    #[serde(default, deserialize_with = "read_options")]
+    #[schemars(with = "BTreeMap<String, Scalar>")]
+    options: BTreeMap<String, String>,
+    blacklist: Option<bool>,
 }
 
-fn parse_module_options(wish: &DesiredResource) -> BTreeMap<String, String> {
-    let map = wish.body.get("options").and_then(Value::as_object);
-    map.into_iter()
-        .flatten()
-        .filter_map(|(key, value)| Some((key.clone(), option_text(value)?)))
-        .collect()
+/// Options as the kernel takes them: 1 and 0 for booleans of every sort of parameter.
+fn read_options<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<BTreeMap<String, String>, D::Error> {
+    let mut options = BTreeMap::<String, Value>::deserialize(deserializer)?;
+    for value in options.values_mut() {
+        if let Value::Bool(flag) = value {
+            *value = u8::from(*flag).into();
+        }
+    }
+    let options = options.into_iter().map(|(key, value)| {
+        let Scalar(text) = serde_json::from_value(value).map_err(D::Error::custom)?;
+        Ok((key, text))
+    });
+    options.collect()
 }
 
-/// The kernel takes 1 and 0 for booleans of every sort of parameter.
-fn option_text(value: &Value) -> Option<String> {
-    match value {
-        Value::Bool(flag) => Some(u8::from(*flag).to_string()),
-        other => scalar_text(other),
+impl Body for KernelModuleBody {
+    fn find_errors(&self, errors: &mut BodyErrors) {
+        errors.require(
+            is_word(&self.name, "_-"),
+            "/name",
+            "this is no module name",
+            "for example rdma_rxe",
+        );
+        for (key, value) in &self.options {
+            let is_plain =
+                |c: char| !c.is_whitespace() && !c.is_control() && !"\"'#\\`$".contains(c);
+            errors.require(
+                is_word(key, "_-") && !value.is_empty() && value.chars().all(is_plain),
+                &format!("/options/{key}"),
+                "this is no module option",
+                "a name with a value of one word",
+            );
+        }
+        let is_loaded = self.loaded == Some(true) || self.at_boot == Some(true);
+        errors.require(
+            !is_loaded || self.blacklist != Some(true),
+            "/blacklist",
+            "the module is wished both loaded and blacklisted",
+            "leave one of the two out",
+        );
+        let flags = [self.loaded, self.at_boot, self.blacklist];
+        errors.require(
+            !self.options.is_empty() || flags.iter().any(Option::is_some),
+            "",
+            "nothing is wished of the module",
+            "give `loaded`, `at_boot`, `options` or `blacklist`",
+        );
+    }
+}
+
+impl KernelModuleBody {
+    /// What our modprobe.d file must hold; nothing when it is not needed.
+    fn render_modprobe_file(&self) -> Option<String> {
+        let name = normal_name(&self.name);
+        let mut out = String::new();
+        if !self.options.is_empty() {
+            let words: Vec<_> = self
+                .options
+                .iter()
+                .map(|(key, value)| format!(" {key}={value}"))
+                .collect();
+            out.push_str(&format!("options {name}{}\n", words.concat()));
+        }
+        if self.blacklist == Some(true) {
+            out.push_str(&format!("blacklist {name}\n"));
+        }
+        (!out.is_empty()).then(|| format!("{HEAD}{out}"))
     }
 }
 
@@ -60,56 +119,6 @@ fn modprobe_file(name: &str) -> String {
 
 const HEAD: &str = "# Written by railwright; a change by hand is drift.\n";
 
-/// What our modprobe.d file must hold; nothing when it is not needed.
-fn modprobe_content(wish: &DesiredResource) -> Option<String> {
-    let name = module_name(wish);
-    let mut out = String::new();
-    if !parse_module_options(wish).is_empty() {
-        let words: Vec<_> = parse_module_options(wish)
-            .iter()
-            .map(|(key, value)| format!(" {key}={value}"))
-            .collect();
-        out.push_str(&format!("options {name}{}\n", words.concat()));
-    }
-    if read_flag_field(&wish.body, "blacklist") == Some(true) {
-        out.push_str(&format!("blacklist {name}\n"));
-    }
-    (!out.is_empty()).then(|| format!("{HEAD}{out}"))
-}
-
-fn check_options(body: &Value, errors: &mut Vec<BodyError>) {
-    for (key, value) in body
-        .get("options")
-        .and_then(Value::as_object)
-        .into_iter()
-        .flatten()
-    {
-        let text = scalar_text(value).unwrap_or_default();
-        let clean = is_word(key, "_-")
-            && !text.is_empty()
-            && !text
-                .chars()
-                .any(|c| c.is_whitespace() || c.is_control() || "\"'#\\`$".contains(c));
-        require_condition(
-            errors,
-            clean,
-            &format!("/options/{key}"),
-            "this is no module option",
-            "a name with a value of one word",
-        );
-    }
-    let is_loaded = ["loaded", "at_boot"]
-        .iter()
-        .any(|field| read_flag_field(body, field) == Some(true));
-    if is_loaded && read_flag_field(body, "blacklist") == Some(true) {
-        errors.push(new_body_error(
-            "/blacklist",
-            "the module is wished both loaded and blacklisted",
-            Some("leave one of the two out"),
-        ));
-    }
-}
-
 impl ResourceKind for KernelModule {
     fn name(&self) -> &'static str {
         "kernel_module"
@@ -120,32 +129,11 @@ impl ResourceKind for KernelModule {
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
-        let mut errors = check_fields(body, "", FIELDS);
-        if let Some(name) = read_text_field(body, "name") {
-            require_condition(
-                &mut errors,
-                is_word(name, "_-"),
-                "/name",
-                "this is no module name",
-                "for example rdma_rxe",
-            );
-        }
-        check_options(body, &mut errors);
-        let wishes = ["loaded", "at_boot", "options", "blacklist"]
-            .iter()
-            .any(|field| body.get(*field).is_some());
-        if body.is_object() && !wishes {
-            errors.push(new_body_error(
-                "",
-                "nothing is wished of the module",
-                Some("give `loaded`, `at_boot`, `options` or `blacklist`"),
-            ));
-        }
-        errors
+        check_body::<KernelModuleBody>(body)
     }
 
     fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
-        let name = module_name(wish);
+        let name = normal_name(&read_body::<KernelModuleBody>(&wish.body).name);
         vec![
             Read::File {
                 path: boot_file(&name),
@@ -175,8 +163,8 @@ impl ResourceKind for KernelModule {
             if let Some(why) = judge.contradiction(module) {
                 assessment.refusal = Some(why);
             }
-            let parameters: BTreeMap<_, _> = parse_module_options(wish)
-                .into_keys()
+            let options = judge.body.options.keys().cloned();
+            let parameters: BTreeMap<_, _> = options
                 .filter_map(|key| Some((key.clone(), module.parameters.get(&normal_name(&key))?)))
                 .collect();
             assessment.before =

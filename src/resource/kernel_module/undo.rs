@@ -1,8 +1,8 @@
 //! Takes a kernel module back to how it stood before us: its files, and whether it is loaded.
 
 use super::diff::{KernelModuleDiffBuilder, reading_from_presence};
-use crate::body::read_flag_field;
 use crate::file::found::FileState;
+use crate::json_fields::read_flag_field;
 use crate::{Action, Assessment, Attribute, DesiredResource, Plane, ReadResults};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -30,20 +30,13 @@ pub(super) fn plan_kernel_module_undo(
     if let Ok(module) = &judge.module {
         judge.copy_to_ram_disk(module, &mut assessment);
     }
-    undo_running(&judge, last_applied, before, &mut assessment);
+    undo_running(&judge, before, &mut assessment);
     assessment
 }
 
-fn undo_running(
-    judge: &KernelModuleDiffBuilder,
-    wish: &DesiredResource,
-    before: &Value,
-    assessment: &mut Assessment,
-) {
-    let (Some(loaded), Some(earlier)) = (
-        read_flag_field(&wish.body, "loaded"),
-        read_flag_field(before, "loaded"),
-    ) else {
+fn undo_running(judge: &KernelModuleDiffBuilder, before: &Value, assessment: &mut Assessment) {
+    let (Some(loaded), Some(earlier)) = (judge.body.loaded, read_flag_field(before, "loaded"))
+    else {
         return;
     };
     let Ok(module) = &judge.module else {

@@ -5,109 +5,129 @@
 pub mod script;
 pub mod source;
 
-use super::body::{
-    FieldShape, check_fields, is_word, new_optional_field, new_required_field, read_flag_field,
-    read_text_field, require_condition,
-};
 use super::file::found::FileState;
+use super::json_fields::{read_flag_field, read_text_field};
+use super::names::is_word;
 use super::{
     Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading,
     ResourceKind,
 };
+use crate::body::{Body, BodyErrors, check_body, read_body};
 use railwright_base::{Digest, Reason};
+use schemars::JsonSchema;
 use script::{record_path, source_folder};
+use serde::Deserialize;
 use serde_json::{Value, json};
-use source::{ModuleBuildTool, ModuleSource};
+use source::{ModuleBuildTool, SourceBody};
 
 /// The kind.
 pub struct KernelModuleBuild;
 
-const FIELDS: &[super::body::BodyField] = &[
-    new_required_field("name", FieldShape::Text),
-    new_required_field("version", FieldShape::Text),
-    new_required_field("source", FieldShape::Fields),
-    new_optional_field("module", FieldShape::Text),
-    new_optional_field("dkms", FieldShape::Flag),
-    new_optional_field("dkms_conf", FieldShape::Text),
-];
-
-struct DesiredModuleBuild<'a> {
-    name: &'a str,
-    version: &'a str,
-    module: &'a str,
-    builder: ModuleBuildTool,
-    wish: &'a DesiredResource,
+/// What is wished of a module that is built on the host.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ModuleBuildBody {
+    name: String,
+    version: String,
+    /// `git` and `revision`, or `archive` and `sha256`.
+    source: SourceBody,
+    module: Option<String>,
+    dkms: Option<bool>,
+    dkms_conf: Option<String>,
 }
 
-impl<'a> DesiredModuleBuild<'a> {
-    fn of(wish: &'a DesiredResource) -> Self {
-        let name = wish.text("name").unwrap_or_default();
-        let builder = if read_flag_field(&wish.body, "dkms") == Some(false) {
-            ModuleBuildTool::Make
-        } else {
-            ModuleBuildTool::Dkms
+impl Body for ModuleBuildBody {
+    fn find_errors(&self, errors: &mut BodyErrors) {
+        for (field, word) in [
+            ("name", Some(&self.name)),
+            ("version", Some(&self.version)),
+            ("module", self.module.as_ref()),
+        ] {
+            errors.require(
+                word.is_none_or(|word| is_word(word, "._+-")),
+                &format!("/{field}"),
+                "this is not one word",
+                "letters, digits, `.`, `_`, `+` and `-`",
+            );
+        }
+        self.source.find_errors(errors);
+        errors.require(
+            self.dkms_conf.is_none() || self.dkms != Some(false),
+            "/dkms_conf",
+            "`dkms_conf` has no meaning without DKMS",
+            "leave it out, or `dkms: true`",
+        );
+    }
+}
+
+struct DesiredModuleBuild {
+    name: String,
+    version: String,
+    module: String,
+    builder: ModuleBuildTool,
+    source: SourceBody,
+    dkms_conf: Option<String>,
+    /// Of the source as it is written in the wish.
+    digest: String,
+}
+
+impl DesiredModuleBuild {
+    fn of(wish: &DesiredResource) -> Self {
+        let body: ModuleBuildBody = read_body(&wish.body);
+        let builder = match body.dkms {
+            Some(false) => ModuleBuildTool::Make,
+            _ => ModuleBuildTool::Dkms,
         };
+        let written = (wish.body.get("source"), wish.body.get("dkms_conf"));
         DesiredModuleBuild {
-            name,
-            version: wish.text("version").unwrap_or_default(),
-            module: wish.text("module").unwrap_or(name),
+            module: body.module.unwrap_or_else(|| body.name.clone()),
+            name: body.name,
+            version: body.version,
             builder,
-            wish,
+            source: body.source,
+            dkms_conf: body.dkms_conf,
+            digest: Digest::of(&written).short().to_owned(),
         }
     }
 
     fn read(&self) -> Read {
         Read::ModuleBuild {
-            name: self.name.to_owned(),
-            version: self.version.to_owned(),
-            module: self.module.to_owned(),
+            name: self.name.clone(),
+            version: self.version.clone(),
+            module: self.module.clone(),
         }
     }
 
     fn record(&self) -> Read {
         Read::File {
-            path: record_path(self.name, self.version),
+            path: record_path(&self.name, &self.version),
         }
     }
 
-    fn digest(&self) -> String {
-        Digest::of(&(
-            self.wish.body.get("source"),
-            self.wish.body.get("dkms_conf"),
-        ))
-        .short()
-        .to_owned()
-    }
-
     fn build(&self) -> Action {
-        let (name, version, module) = (
-            self.name.to_owned(),
-            self.version.to_owned(),
-            self.module.to_owned(),
-        );
         Action::BuildModule {
-            name,
-            version,
-            module,
+            name: self.name.clone(),
+            version: self.version.clone(),
+            module: self.module.clone(),
             builder: self.builder,
         }
     }
 
     fn fetch(&self) -> Option<Action> {
         Some(Action::FetchModuleSource {
-            name: self.name.to_owned(),
-            version: self.version.to_owned(),
-            source: ModuleSource::of(&self.wish.body)?,
-            dkms_conf: self.wish.text("dkms_conf").map(str::to_owned),
-            digest: self.digest(),
+            name: self.name.clone(),
+            version: self.version.clone(),
+            source: self.source.to_source()?,
+            dkms_conf: self.dkms_conf.clone(),
+            digest: self.digest.clone(),
         })
     }
 
     fn remove(&self) -> Action {
         Action::RemoveModuleBuild {
-            name: self.name.to_owned(),
-            version: self.version.to_owned(),
-            module: self.module.to_owned(),
+            name: self.name.clone(),
+            version: self.version.clone(),
+            module: self.module.clone(),
         }
     }
 }
@@ -182,7 +202,7 @@ fn installed_reading(wanted: &DesiredModuleBuild, found: &FoundBuild) -> Reading
         ModuleBuildTool::Make if found.plain => Reading::is("installed"),
         ModuleBuildTool::Make => Reading::Absent,
         ModuleBuildTool::Dkms => {
-            dkms_state(&found.dkms, wanted.name, wanted.version, &found.kernel)
+            dkms_state(&found.dkms, &wanted.name, &wanted.version, &found.kernel)
                 .map_or(Reading::Absent, Reading::is)
         }
     }
@@ -234,30 +254,7 @@ impl ResourceKind for KernelModuleBuild {
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
-        let mut errors = check_fields(body, "", FIELDS);
-        for field in ["name", "version", "module"] {
-            if let Some(text) = read_text_field(body, field) {
-                require_condition(
-                    &mut errors,
-                    is_word(text, "._+-"),
-                    &format!("/{field}"),
-                    "this is not one word",
-                    "letters, digits, `.`, `_`, `+` and `-`",
-                );
-            }
-        }
-        if let Some(source) = body.get("source").filter(|source| source.is_object()) {
-            errors.extend(ModuleSource::check(source));
-        }
-        let conf = body.get("dkms_conf").is_none() || read_flag_field(body, "dkms") != Some(false);
-        require_condition(
-            &mut errors,
-            conf,
-            "/dkms_conf",
-            "`dkms_conf` has no meaning without DKMS",
-            "leave it out, or `dkms: true`",
-        );
-        errors
+        check_body::<ModuleBuildBody>(body)
     }
 
     fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
@@ -268,13 +265,16 @@ impl ResourceKind for KernelModuleBuild {
     fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
         let wanted = DesiredModuleBuild::of(wish);
         let (record, build) = (
-            FileState::at(&record_path(wanted.name, wanted.version), answers),
+            FileState::at(&record_path(&wanted.name, &wanted.version), answers),
             decode_build_state(&wanted, answers),
         );
         let mut assessment = Assessment::default();
         diff_module_build(
             &wanted,
-            [Reading::is(wanted.digest()), Reading::is("installed")],
+            [
+                Reading::is(wanted.digest.as_str()),
+                Reading::is("installed"),
+            ],
             &build,
             &record,
             &mut assessment,
@@ -288,13 +288,13 @@ impl ResourceKind for KernelModuleBuild {
             assessment.actions.push(wanted.build());
             assessment.disturbs = vec![format!(
                 "kernel_module/{}",
-                super::kernel_module::found::normal_name(wanted.module)
+                super::kernel_module::found::normal_name(&wanted.module)
             )];
         }
         if let Ok(found) = &build {
             let strange = found.tree && matches!(record, FileState::Absent { .. });
             assessment.refusal = strange.then(|| {
-                let folder = source_folder(wanted.name, wanted.version);
+                let folder = source_folder(&wanted.name, &wanted.version);
                 format!(
                     "{folder} is there and did not come from railwright; remove it (and `dkms \
                      remove` it), or wish another version"
@@ -316,12 +316,12 @@ impl ResourceKind for KernelModuleBuild {
     ) -> Assessment {
         let wanted = DesiredModuleBuild::of(last_applied);
         let (record, build) = (
-            FileState::at(&record_path(wanted.name, wanted.version), answers),
+            FileState::at(&record_path(&wanted.name, &wanted.version), answers),
             decode_build_state(&wanted, answers),
         );
         let mut assessment = Assessment::default();
         if read_flag_field(before, "tree") != Some(false) {
-            let folder = source_folder(wanted.name, wanted.version);
+            let folder = source_folder(&wanted.name, &wanted.version);
             assessment.residue.push(format!(
                 "{folder} and its module stay: something was there before us and was not kept"
             ));
@@ -392,7 +392,7 @@ mod tests {
         let reads = KernelModuleBuild.reads(&wish);
         let record = format!(
             "644 root root 50 regular file\nsource {}\ncommit 1234\n",
-            DesiredModuleBuild::of(&wish).digest()
+            DesiredModuleBuild::of(&wish).digest
         );
         let status = |kernel: &str| {
             format!("kernel\t6.1\ntree\ndkms\tnv_peer_mem/1.0, {kernel}, x86_64: installed\n")

@@ -1,12 +1,8 @@
 //! Where the source of an out-of-tree module comes from, and what builds it.
 
-use crate::BodyError;
-use crate::body::{
-    FieldShape, check_fields, is_clean_path, is_word, new_body_error, new_required_field,
-    read_text_field, require_condition,
-};
+use crate::body::BodyErrors;
+use crate::names::{is_clean_path, is_word};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 /// Where a source comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -28,79 +24,77 @@ pub enum ModuleBuildTool {
     Make,
 }
 
-impl ModuleSource {
-    /// The source in a body that has been checked.
-    pub fn of(body: &Value) -> Option<Self> {
-        let source = body.get("source")?;
-        match read_text_field(source, "git") {
+/// What is wished of a source: `git` and `revision`, or `archive` and `sha256`.
+#[derive(Debug, Clone, Default, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SourceBody {
+    git: Option<String>,
+    revision: Option<String>,
+    archive: Option<String>,
+    sha256: Option<String>,
+}
+
+impl SourceBody {
+    /// The source, of a body that was checked.
+    pub fn to_source(&self) -> Option<ModuleSource> {
+        match &self.git {
             Some(url) => Some(ModuleSource::Git {
-                url: url.to_owned(),
-                revision: read_text_field(source, "revision")?.to_owned(),
+                url: url.clone(),
+                revision: self.revision.clone()?,
             }),
             None => Some(ModuleSource::Archive {
-                location: read_text_field(source, "archive")?.to_owned(),
-                sha256: read_text_field(source, "sha256")?.to_lowercase(),
+                location: self.archive.clone()?,
+                sha256: self.sha256.as_ref()?.to_lowercase(),
             }),
         }
     }
 
-    /// All that is wrong with `source`.
-    pub fn check(source: &Value) -> Vec<BodyError> {
-        let is_git = source.get("git").is_some();
-        let fields = if is_git {
-            [
-                new_required_field("git", FieldShape::Text),
-                new_required_field("revision", FieldShape::Text),
-            ]
-        } else {
-            [
-                new_required_field("archive", FieldShape::Text),
-                new_required_field("sha256", FieldShape::Text),
-            ]
-        };
-        if !is_git && source.get("archive").is_none() {
-            return vec![new_body_error(
-                "/source",
-                "no source is given",
-                Some("`git` and `revision`, or `archive` and `sha256`"),
-            )];
-        }
-        let mut errors = check_fields(source, "/source", &fields);
-        let url = read_text_field(source, "git");
-        if let Some(url) = url.or_else(|| read_text_field(source, "archive")) {
-            let pointer = if is_git {
-                "/source/git"
-            } else {
-                "/source/archive"
+    /// Notes what is wrong with `source`.
+    pub fn find_errors(&self, errors: &mut BodyErrors) {
+        errors.require(
+            self.git.is_some() != self.archive.is_some(),
+            "/source",
+            "no source is given, or two",
+            "`git` and `revision`, or `archive` and `sha256`",
+        );
+        for (place, proof, name) in [
+            (&self.git, &self.revision, "revision"),
+            (&self.archive, &self.sha256, "sha256"),
+        ] {
+            let message = match place {
+                Some(_) => format!("`{name}` is missing"),
+                None => format!("`{name}` is of another sort of source"),
             };
-            require_condition(
-                &mut errors,
-                is_place(url),
-                pointer,
+            let help = "`git` and `revision`, or `archive` and `sha256`";
+            errors.require(
+                place.is_some() == proof.is_some(),
+                "/source",
+                &message,
+                help,
+            );
+        }
+        for (field, place) in [("git", &self.git), ("archive", &self.archive)] {
+            errors.require(
+                place.as_deref().is_none_or(is_place),
+                &format!("/source/{field}"),
                 "this is no place that can be fetched",
                 "https://, http://, file:/// or an absolute path",
             );
         }
-        if let Some(revision) = read_text_field(source, "revision") {
-            require_condition(
-                &mut errors,
-                is_word(revision, "._/-"),
-                "/source/revision",
-                "this is no revision",
-                "a commit, tag or branch",
-            );
-        }
-        if let Some(sha256) = read_text_field(source, "sha256") {
-            let digest = sha256.len() == 64 && sha256.chars().all(|c| c.is_ascii_hexdigit());
-            require_condition(
-                &mut errors,
-                digest,
-                "/source/sha256",
-                "this is no SHA-256",
-                "64 hexadecimal digits, as sha256sum prints them",
-            );
-        }
-        errors
+        let revision = self.revision.as_deref();
+        errors.require(
+            revision.is_none_or(|revision| is_word(revision, "._/-")),
+            "/source/revision",
+            "this is no revision",
+            "a commit, tag or branch",
+        );
+        let sha256 = self.sha256.as_deref();
+        errors.require(
+            sha256.is_none_or(|sum| sum.len() == 64 && sum.chars().all(|c| c.is_ascii_hexdigit())),
+            "/source/sha256",
+            "this is no SHA-256",
+            "64 hexadecimal digits, as sha256sum prints them",
+        );
     }
 }
 

@@ -7,34 +7,61 @@ pub mod command_line;
 pub mod grub;
 pub mod script;
 
-use super::body::{
-    FieldShape, check_fields, is_word, new_optional_field, new_required_field, read_scalar_field,
-    read_text_field, require_condition,
-};
 use super::file::found::{FileContent, FileState, Regular, build_config_file_action};
+use super::json_fields::read_text_field;
+use super::names::is_word;
 use super::{
     Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading,
     ResourceKind,
 };
+use crate::body::{Body, BodyErrors, Scalar, check_body, read_body};
 use boot::{Boot, BootLoaderKind, find_parameter_reading, token_reading};
 use command_line::{CommandLineParameter, is_repeated};
 use railwright_base::{Digest, Reason};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 /// The kind.
 pub struct KernelParameter;
 
-const FIELDS: &[super::body::BodyField] = &[
-    new_required_field("parameter", FieldShape::Text),
-    new_optional_field("value", FieldShape::ScalarOrNull),
-];
+/// What is wished of the command line.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct KernelParameterBody {
+    /// The name alone.
+    parameter: String,
+    value: Option<Scalar>,
+}
+
+impl Body for KernelParameterBody {
+    fn find_errors(&self, errors: &mut BodyErrors) {
+        errors.require(
+            is_word(&self.parameter, "._-"),
+            "/parameter",
+            "this is no kernel parameter",
+            "write the name alone, the value in `value`",
+        );
+        let clean = |Scalar(value): &Scalar| {
+            !value.is_empty()
+                && !value
+                    .chars()
+                    .any(|c| c.is_control() || "\"'`$\\".contains(c))
+        };
+        errors.require(
+            self.value.as_ref().is_none_or(clean),
+            "/value",
+            "the boot loader cannot carry this value",
+            "leave out quotes, `$` and backslashes",
+        );
+    }
+}
 
 fn parse_kernel_parameter(body: &Value) -> CommandLineParameter {
+    let body: KernelParameterBody = read_body(body);
     CommandLineParameter {
-        name: read_text_field(body, "parameter")
-            .unwrap_or_default()
-            .to_owned(),
-        value: read_scalar_field(body, "value"),
+        name: body.parameter,
+        value: body.value.map(|value| value.0),
     }
 }
 
@@ -137,30 +164,7 @@ impl ResourceKind for KernelParameter {
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
-        let mut errors = check_fields(body, "", FIELDS);
-        if let Some(name) = read_text_field(body, "parameter") {
-            require_condition(
-                &mut errors,
-                is_word(name, "._-"),
-                "/parameter",
-                "this is no kernel parameter",
-                "write the name alone, the value in `value`",
-            );
-        }
-        if let Some(value) = read_scalar_field(body, "value") {
-            let clean = !value.is_empty()
-                && !value
-                    .chars()
-                    .any(|c| c.is_control() || "\"'`$\\".contains(c));
-            require_condition(
-                &mut errors,
-                clean,
-                "/value",
-                "the boot loader cannot carry this value",
-                "leave out quotes, `$` and backslashes",
-            );
-        }
-        errors
+        check_body::<KernelParameterBody>(body)
     }
 
     fn reads(&self, wish: &DesiredResource) -> Vec<Read> {

@@ -1,6 +1,6 @@
 //! An object whose pods do a job, as `KubernetesRead::Jobs` tells it.
 
-use crate::body::{list_items_at, read_text_at, read_text_field, read_text_list_field};
+use crate::json_fields::{list_items_at, read_text_at, read_text_field, read_text_list_field};
 use crate::json_in_configmap::mark::{OF_OBJECT, find_mark_value};
 use crate::kubernetes_object::request::SUBMISSION;
 use railwright_base::text::one_line;

@@ -1,7 +1,7 @@
 //! A pod of a job, as `KubernetesRead::JobPods` tells it.
 
-use crate::body::list_items_at;
-use crate::body::read_text_at;
+use crate::json_fields::list_items_at;
+use crate::json_fields::read_text_at;
 use crate::kubernetes_object::conditions::find_condition;
 use railwright_base::text::one_line;
 use serde::{Deserialize, Serialize};

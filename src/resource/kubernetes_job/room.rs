@@ -3,7 +3,7 @@
 //! says only that it is not enough.
 
 use super::pod::{compute_extended_requests, parse_extended_quantity};
-use crate::body::read_text_at;
+use crate::json_fields::read_text_at;
 use crate::kubernetes_object::nodes::{is_node_ready, list_extended_resources};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

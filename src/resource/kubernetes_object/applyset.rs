@@ -6,8 +6,10 @@
 //! makes nothing ours.
 
 use super::access::NAMESPACE;
-use crate::body::read_flag_field;
+use super::manifest::KubernetesObjectBody;
+use crate::body::read_body;
 use crate::file::base64;
+use crate::json_fields::read_flag_field;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeSet;
@@ -34,7 +36,7 @@ pub fn compute_applyset_id(parent: &str) -> String {
 /// as the wish says or, where it no longer does, what is known of the time before our first change.
 pub fn is_member(kind: &str, body: &Value, before: &Value) -> bool {
     kind == "kubernetes_object"
-        && read_flag_field(body, "adopt") != Some(true)
+        && !read_body::<KubernetesObjectBody>(body).adopt
         && read_flag_field(before, "existed") != Some(true)
 }
 

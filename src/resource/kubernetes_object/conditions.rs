@@ -1,6 +1,6 @@
 //! Conditions of objects, as their controllers write them.
 
-use crate::body::list_items_at;
+use crate::json_fields::list_items_at;
 use serde_json::Value;
 
 /// The condition of an object that has this type and this value in a field: `("status", "True")`.

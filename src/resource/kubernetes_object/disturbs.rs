@@ -1,26 +1,36 @@
 //! What the controller of an object does to nodes once the object is made or changed, as the module
 //! says: no API server tells it.
 
+use crate::body::BodyErrors;
 use crate::{Assessment, Disruption};
-use serde_json::Value;
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 /// How much, and in words.
-pub fn parse_declared_disruption(body: &Value) -> Option<(Disruption, String)> {
-    let (disturbs, says) = (
-        body.get("disturbs")?,
-        body.pointer("/disturbs/says")?.as_str()?,
-    );
-    let disruption: Disruption = serde_json::from_value(disturbs.get("as")?.clone()).ok()?;
-    let is_known = (Disruption::Restart..=Disruption::Reboot).contains(&disruption)
-        && disturbs.as_object()?.len() == 2;
-    (is_known && !says.trim().is_empty()).then(|| (disruption, says.to_owned()))
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DeclaredDisruption {
+    #[serde(rename = "as")]
+    disruption: Disruption,
+    says: String,
 }
 
-/// Adds it to what an apply does.
-pub fn add_declared_disruption(body: &Value, assessment: &mut Assessment) {
-    let Some((disruption, says)) = parse_declared_disruption(body) else {
-        return;
-    };
-    assessment.disruption = assessment.disruption.max(disruption);
-    assessment.interrupts.push(says);
+impl DeclaredDisruption {
+    /// Notes what no controller does, and what is not said.
+    pub fn find_errors(&self, errors: &mut BodyErrors) {
+        let is_known = (Disruption::Restart..=Disruption::Reboot).contains(&self.disruption);
+        errors.require(
+            is_known && !self.says.trim().is_empty(),
+            "/disturbs",
+            "what an apply disturbs is not said",
+            "`{ as: reboot, says: what it does to which nodes }`; as: restart, link_blip, drain or \
+             reboot",
+        );
+    }
+
+    /// Adds it to what an apply does.
+    pub fn add_to(self, assessment: &mut Assessment) {
+        assessment.disruption = assessment.disruption.max(self.disruption);
+        assessment.interrupts.push(self.says);
+    }
 }

@@ -5,7 +5,7 @@
 
 use super::manifest;
 use super::request::{KubernetesRead, ObjectName};
-use crate::body::read_text_at;
+use crate::json_fields::read_text_at;
 use crate::{DesiredResource, Read, ReadResults};
 use railwright_base::Reason;
 use railwright_base::text::one_line;

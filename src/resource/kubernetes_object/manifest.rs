@@ -1,14 +1,18 @@
 //! The wish for one object: as a map in the module's manifest, or as the YAML text of a template
 //! file.
 
+use super::disturbs::DeclaredDisruption;
 use super::known_kinds;
 use super::ownership::ATTEMPT;
+use super::readiness::DeclaredReadiness;
+use super::replace::{DeclaredReplacement, explain_replace_prohibition};
 use super::request::ObjectName;
 use super::yaml::Yaml;
-use crate::BodyError;
-use crate::body::{read_text_at, read_text_field};
-use crate::fields::Fields;
+use crate::body::{Body, BodyErrors, read_body};
+use crate::json_fields::{read_text_at, read_text_field};
 use railwright_base::Reason;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 /// Fields that only the server writes, as JSON pointers.
@@ -27,15 +31,105 @@ const OF_THE_SERVER: [&str; 8] = [
 const NAME_LIMIT: usize = 253;
 const LABEL_LIMIT: usize = 63;
 
+/// What is wished of an object: its manifest, and what is said beside it.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct KubernetesObjectBody {
+    manifest: Option<Map<String, Value>>,
+    content: Option<String>,
+    /// Taken over, whoever made it.
+    #[serde(default)]
+    pub adopt: bool,
+    /// Such as [spec.rayVersion, spec.workerGroupSpecs.template]; items of lists are left out.
+    pub replace: Option<DeclaredReplacement>,
+    /// { nodes, conditions: [{ type, status, reason }], fields: { path: value }, each: [{ list,
+    /// field, equals, at_least }], failed: { path: value }, within_s }
+    pub ready: Option<DeclaredReadiness>,
+    /// { as: reboot, says: what it does to which nodes }; as: restart, link_blip, drain or reboot.
+    pub disturbs: Option<DeclaredDisruption>,
+    known_after: Option<String>,
+    pub cluster: Option<String>,
+}
+
+impl Body for KubernetesObjectBody {
+    fn find_errors(&self, errors: &mut BodyErrors) {
+        errors.check_known_after(self.known_after.as_deref());
+        if let Some(replace) = &self.replace {
+            replace.find_errors(errors);
+        }
+        if let Some(disturbs) = &self.disturbs {
+            disturbs.find_errors(errors);
+        }
+        match self.clone().take_manifest() {
+            Err(reason) => errors.add("", reason.to_string(), ""),
+            Ok(manifest) => {
+                self.check_fields_for_kind(errors, &manifest);
+                self.add_manifest_errors(errors, &manifest);
+            }
+        }
+        if let Some(DeclaredReadiness::Criteria(ready)) = &self.ready {
+            ready.find_errors(errors);
+        }
+    }
+}
+
+impl KubernetesObjectBody {
+    /// Takes the manifest out of the body.
+    pub fn take_manifest(&mut self) -> Result<Value, Reason> {
+        match (self.manifest.take(), self.content.take()) {
+            (Some(manifest), None) => Ok(Value::Object(manifest)),
+            (None, Some(text)) => of_text(&text),
+            (None, None) => Err("`manifest` or `template` is missing".into()),
+            (Some(_), Some(_)) => {
+                Err("an object is wished for by `manifest` or by `template`, not by both".into())
+            }
+        }
+    }
+
+    /// Whether it may be deleted and made anew.
+    pub fn is_replaced(&self) -> bool {
+        self.replace
+            .as_ref()
+            .is_some_and(DeclaredReplacement::is_allowed)
+    }
+
+    /// Checks the fields beside the manifest that only some kinds take.
+    fn check_fields_for_kind(&self, errors: &mut BodyErrors, manifest: &Value) {
+        let kind = parse_object_name(manifest).map(|object| object.kind_and_group());
+        let nodes = match &self.ready {
+            Some(DeclaredReadiness::Criteria(ready)) => ready.nodes,
+            _ => None,
+        };
+        errors.require(
+            nodes.is_none() || kind.as_deref() == Some("DaemonSet.apps"),
+            "/ready/nodes",
+            "only a DaemonSet is ready on so many nodes",
+            "leave `nodes` out",
+        );
+        let never = kind.and_then(|kind| explain_replace_prohibition(&kind));
+        if let Some(why) = never.filter(|_| self.is_replaced()) {
+            let message = format!("an object of this kind is never deleted to be made anew: {why}");
+            errors.add("/replace", message, "");
+        }
+    }
+
+    /// Notes what is wrong with the manifest where the body has it: at its place in the map, or at
+    /// the text of a template as a whole.
+    fn add_manifest_errors(&self, errors: &mut BodyErrors, manifest: &Value) {
+        for (pointer, message, help) in check_manifest(manifest) {
+            let known = manifest.pointer(pointer).map_or("", |_| pointer);
+            let at = match self.content {
+                Some(_) => "/content".to_owned(),
+                None => format!("/manifest{known}"),
+            };
+            errors.add(&at, message, &help.unwrap_or_default());
+        }
+    }
+}
+
 /// The object that a body wishes for.
 pub fn parse_manifest(body: &Value) -> Result<Value, Reason> {
-    match (body.get("manifest"), body.get("content")) {
-        (Some(manifest @ Value::Object(_)), None) => Ok(manifest.clone()),
-        (Some(_), None) => Err("`manifest` must be a map".into()),
-        (None, Some(Value::String(text))) => of_text(text),
-        (None, None) => Err("`manifest` or `template` is missing".into()),
-        _ => Err("an object is wished for by `manifest` or by `template`, not by both".into()),
-    }
+    read_body::<KubernetesObjectBody>(body).take_manifest()
 }
 
 /// The most values that aliases in a manifest may stand for: what a template writes is counted by
@@ -86,86 +180,6 @@ pub fn parse_object_named(manifest: &Value, name: String) -> Option<ObjectName> 
         namespace: namespace.map(str::to_owned),
         name,
     })
-}
-
-const FIELDS: [&str; 8] = [
-    "manifest",
-    "content",
-    "adopt",
-    "replace",
-    "ready",
-    "disturbs",
-    "known_after",
-    "cluster",
-];
-
-/// All that is wrong with a body.
-pub fn check_object_body(body: &Value) -> Vec<BodyError> {
-    let mut fields = Fields::of(body, &FIELDS);
-    fields.flag("adopt");
-    super::replace::check_replace_field(&mut fields, body);
-    fields.resource("known_after");
-    if body.get("disturbs").is_some() && super::disturbs::parse_declared_disruption(body).is_none()
-    {
-        let help = "`{ as: reboot, says: what it does to which nodes }`; as: restart, link_blip, \
-                    drain or reboot";
-        fields.error(
-            "/disturbs",
-            "what an apply disturbs is not said",
-            Some(help.to_owned()),
-        );
-    }
-    match parse_manifest(body) {
-        Err(message) => fields.error("", message, None),
-        Ok(manifest) => {
-            check_fields_for_kind(&mut fields, body, &manifest);
-            add_manifest_errors(&mut fields, body, &manifest);
-        }
-    }
-    fields
-        .finish()
-        .into_iter()
-        .chain(super::readiness::check_ready_field(body))
-        .collect()
-}
-
-/// Checks the fields beside the manifest that only some kinds take.
-fn check_fields_for_kind(fields: &mut Fields<'_>, body: &Value, manifest: &Value) {
-    let kind = parse_object_name(manifest).map(|object| object.kind_and_group());
-    if kind.as_deref() != Some("DaemonSet.apps") && body.pointer("/ready/nodes").is_some() {
-        fields.error(
-            "/ready/nodes",
-            "only a DaemonSet is ready on so many nodes",
-            Some("leave `nodes` out".to_owned()),
-        );
-    }
-    let never = kind.and_then(|kind| super::replace::explain_replace_prohibition(&kind));
-    if let Some(why) = never.filter(|_| super::replace::is_allowed(body)) {
-        fields.error(
-            "/replace",
-            format!("an object of this kind is never deleted to be made anew: {why}"),
-            None,
-        );
-    }
-}
-
-/// Notes what is wrong with the manifest where the body has it: at its place in the map, or at the
-/// text of a template as a whole.
-fn add_manifest_errors(fields: &mut Fields<'_>, body: &Value, manifest: &Value) {
-    let is_template = body.get("content").is_some();
-    for (pointer, message, help) in check_manifest(manifest) {
-        let known = if manifest.pointer(pointer).is_some() {
-            pointer
-        } else {
-            ""
-        };
-        let at = if is_template {
-            "/content".to_owned()
-        } else {
-            format!("/manifest{known}")
-        };
-        fields.error(&at, message, help);
-    }
 }
 
 /// Where, what is wrong, and what would be right.
@@ -346,10 +360,12 @@ fn is_empty_without_notes(annotations: &mut Map<String, Value>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::BodyError;
+    use crate::body::check_body;
     use serde_json::json;
 
     fn named(api_version: &str, kind: &str, name: &str) -> Vec<BodyError> {
-        check_object_body(
+        check_body::<KubernetesObjectBody>(
             &json!({ "manifest": { "apiVersion": api_version, "kind": kind, "metadata": { "name": name, "namespace": "default" } } }),
         )
     }
@@ -357,7 +373,7 @@ mod tests {
     #[test]
     fn an_object_of_a_namespaced_kind_names_its_namespace() {
         let of = |api_version: &str, kind: &str| {
-            check_object_body(
+            check_body::<KubernetesObjectBody>(
                 &json!({ "manifest": { "apiVersion": api_version, "kind": kind, "metadata": { "name": "a" } } }),
             )
         };
@@ -443,7 +459,7 @@ mod tests {
     fn what_only_the_server_writes_is_refused() {
         let body = json!({ "manifest": {
             "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "a", "namespace": "B", "uid": "x" }, "data": { "n": 5 }, "status": {} } });
-        let mut pointers: Vec<String> = check_object_body(&body)
+        let mut pointers: Vec<String> = check_body::<KubernetesObjectBody>(&body)
             .into_iter()
             .map(|error| error.pointer)
             .collect();
@@ -493,11 +509,11 @@ mod tests {
         assert!(of_text("1: a\n\"1\": b\n").is_err(), "one key to Go");
         for text in ["- a\n", "a: [\n", "a: 1\na: 2\n", "a: 1\n---\nb: 2\n"] {
             assert_eq!(
-                check_object_body(&json!({ "content": text })).len(),
+                check_body::<KubernetesObjectBody>(&json!({ "content": text })).len(),
                 1,
                 "{text}"
             );
         }
-        assert_eq!(check_object_body(&json!({})).len(), 1);
+        assert_eq!(check_body::<KubernetesObjectBody>(&json!({})).len(), 1);
     }
 }

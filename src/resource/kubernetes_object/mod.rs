@@ -42,16 +42,18 @@ pub use self::ownership::{MANAGER, MEMBERSHIP, build_cluster_object_name, part_o
 
 use self::access::ApiVerb;
 use self::looks::{LiveObject, looked_at};
+use self::manifest::KubernetesObjectBody;
 use self::ownership::{add_ownership_marks, taken_over};
 use self::precondition::ObjectPrecondition;
-use self::readiness::{Readiness, ReadinessCriteria};
+use self::readiness::{DeclaredReadiness, Readiness, ReadinessCriteria};
+use self::replace::DeclaredReplacement;
 use self::request::{KubernetesRead, ObjectName};
 use super::kind::NotReadyReason;
 use super::{
     Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading,
     ResourceKind,
 };
-use crate::body::read_flag_field;
+use crate::body::{check_body, read_body};
 use railwright_base::TargetKind;
 use railwright_base::text::one_line;
 use serde_json::Value;
@@ -130,7 +132,7 @@ impl ResourceKind for KubernetesObject {
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
-        manifest::check_object_body(body)
+        check_body::<KubernetesObjectBody>(body)
     }
 
     fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
@@ -188,7 +190,10 @@ impl ResourceKind for KubernetesObject {
             .iter()
             .any(|action| matches!(action, Action::ApplyObject { .. }))
         {
-            disturbs::add_declared_disruption(&wish.body, &mut assessment);
+            let body = read_body::<KubernetesObjectBody>(&wish.body);
+            if let Some(disturbs) = body.disturbs {
+                disturbs.add_to(&mut assessment);
+            }
         }
         assessment
     }
@@ -294,16 +299,14 @@ struct DesiredObject {
 }
 
 fn parse_desired_object(wish: &DesiredResource) -> Option<DesiredObject> {
-    let cluster = wish.text("cluster").unwrap_or_default().to_owned();
-    let adopts = read_flag_field(&wish.body, "adopt") == Some(true);
-    let manifest =
-        add_ownership_marks(manifest::parse_manifest(&wish.body).ok()?, &cluster, adopts);
+    let mut body = read_body::<KubernetesObjectBody>(&wish.body);
+    let manifest = body.take_manifest().ok()?;
+    let (replaces, adopts) = (body.is_replaced(), body.adopt);
+    let cluster = body.cluster.unwrap_or_default();
+    let manifest = add_ownership_marks(manifest, &cluster, adopts);
     let object = manifest::parse_object_name(&manifest)?;
-    let ready = readiness::parse_readiness_criteria(&wish.body, &object.kind_and_group());
-    let (replaces, made_once) = (
-        replace::is_allowed(&wish.body),
-        replace::list_replace_fields(&wish.body),
-    );
+    let ready = DeclaredReadiness::criteria_for(body.ready, &object.kind_and_group());
+    let replace = body.replace.map(DeclaredReplacement::into_fields);
     let beside = if wish.is_of_workload() {
         "in the workload"
     } else {
@@ -315,7 +318,7 @@ fn parse_desired_object(wish: &DesiredResource) -> Option<DesiredObject> {
         cluster,
         adopts,
         replaces,
-        made_once,
+        made_once: replace.unwrap_or_default(),
         beside,
         ready,
     })

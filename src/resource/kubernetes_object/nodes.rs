@@ -4,7 +4,7 @@ use super::looks::read_object_list;
 use super::ownership::{MANAGER, find_field_managers};
 use super::paths::{FieldPathStep, parse_quantity};
 use super::request::KubernetesRead;
-use crate::body::{read_text_at, read_text_field};
+use crate::json_fields::{read_text_at, read_text_field};
 use crate::{Read, ReadResults};
 use railwright_base::text::one_line;
 use railwright_base::{MachineId, Reason};

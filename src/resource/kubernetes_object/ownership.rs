@@ -9,7 +9,7 @@
 use super::applyset;
 use super::paths::{FieldDifference, FieldPathStep};
 use crate::Provenance;
-use crate::body::read_text_field;
+use crate::json_fields::read_text_field;
 use railwright_base::Digest;
 use railwright_base::text::one_line;
 use serde::{Deserialize, Serialize};

@@ -5,7 +5,7 @@ use super::known_kinds::WELL_KNOWN;
 use super::request::ObjectName;
 use super::{WITH_PODS, manifest};
 use crate::DesiredResource;
-use crate::body::read_text_at;
+use crate::json_fields::read_text_at;
 
 /// What others can only be in once this object is there: a namespace, a kind.
 pub fn find_provided_prerequisite(wish: &DesiredResource) -> Option<String> {

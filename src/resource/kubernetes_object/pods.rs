@@ -3,7 +3,7 @@
 use super::paths::{FieldDifference, FieldPathStep};
 use super::request::ObjectName;
 use super::{DesiredObject, WITH_PODS};
-use crate::body::read_text_at;
+use crate::json_fields::read_text_at;
 use crate::{Assessment, Disruption};
 use railwright_base::text::format_count;
 use serde_json::Value;

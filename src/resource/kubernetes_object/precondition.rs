@@ -5,7 +5,7 @@
 use super::manifest::without_servers_part;
 use super::ownership::{MEMBERSHIP, collect_object_managers, describe_object_owner, is_adopted};
 use super::request::ObjectName;
-use crate::body::{read_text_at, read_text_field};
+use crate::json_fields::{read_text_at, read_text_field};
 use railwright_base::Digest;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

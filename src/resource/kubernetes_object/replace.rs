@@ -6,9 +6,10 @@ use super::diff::format_server_refusal;
 use super::paths::{FieldDifference, FieldPathStep, is_at_or_below};
 use super::precondition::ObjectPrecondition;
 use super::{DesiredObject, NEVER_REMOVED, pods};
-use crate::fields::Fields;
+use crate::body::BodyErrors;
 use crate::{Action, Assessment, Disruption};
-use serde_json::Value;
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 /// Why it takes a new object.
 #[derive(Debug, Clone, Copy)]
@@ -30,33 +31,43 @@ impl ReplacementReason {
     }
 }
 
-/// Whether a wish allows it.
-pub fn is_allowed(body: &Value) -> bool {
-    body.get("replace")
-        .is_some_and(|replace| replace.as_bool() == Some(true) || replace.is_array())
+/// `replace` of a body.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "true, or a list of fields")]
+pub enum DeclaredReplacement {
+    /// Whether a wish allows it.
+    IsAllowed(bool),
+    /// It does, and these are the fields whose change takes a new object, by their paths without
+    /// the items of lists: `spec.workerGroupSpecs.template`.
+    OfFields(Vec<String>),
 }
 
-/// The fields whose change takes a new object, by their paths without the items of lists:
-/// `spec.workerGroupSpecs.template`.
-pub fn list_replace_fields(body: &Value) -> Vec<String> {
-    let all = body
-        .get("replace")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten();
-    all.filter_map(Value::as_str).map(str::to_owned).collect()
-}
+impl DeclaredReplacement {
+    /// Notes what is no path of a field.
+    pub fn find_errors(&self, errors: &mut BodyErrors) {
+        let DeclaredReplacement::OfFields(paths) = self else {
+            return;
+        };
+        errors.require(
+            !paths.is_empty() && paths.iter().all(|path| is_field_path(path)),
+            "/replace",
+            "it is no list of fields",
+            "such as `[spec.rayVersion, spec.workerGroupSpecs.template]`; items of lists are left \
+             out",
+        );
+    }
 
-/// `true`, or a list of paths.
-pub fn check_replace_field(fields: &mut Fields<'_>, body: &Value) {
-    match body.get("replace") {
-        Some(Value::Array(paths)) if !paths.is_empty() && paths.iter().all(is_field_path) => {}
-        Some(Value::Array(_)) => {
-            let help = "such as `[spec.rayVersion, spec.workerGroupSpecs.template]`; items of \
-                        lists are left out";
-            fields.error("/replace", "it is no list of fields", Some(help.to_owned()));
+    /// Whether the wish allows it.
+    pub fn is_allowed(&self) -> bool {
+        !matches!(self, DeclaredReplacement::IsAllowed(false))
+    }
+
+    /// The fields whose change takes a new object.
+    pub fn into_fields(self) -> Vec<String> {
+        match self {
+            DeclaredReplacement::IsAllowed(_) => Vec::new(),
+            DeclaredReplacement::OfFields(paths) => paths,
         }
-        _ => fields.flag("replace"),
     }
 }
 
@@ -78,10 +89,8 @@ fn may_require_replacement(paths: &[String], differing: &[FieldDifference]) -> b
     false
 }
 
-fn is_field_path(value: &Value) -> bool {
-    value
-        .as_str()
-        .is_some_and(|text| text.split('.').all(|part| !part.is_empty()))
+fn is_field_path(text: &str) -> bool {
+    text.split('.').all(|part| !part.is_empty())
 }
 
 /// Why an object of this kind is never deleted to be made anew.

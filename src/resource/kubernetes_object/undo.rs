@@ -9,7 +9,7 @@ use super::{
     DesiredObject, LiveObject, OBJECT, finalizers, is_never_removed, parse_desired_object, pods,
     read_live_object, set_presence_attribute,
 };
-use crate::body::read_flag_field;
+use crate::json_fields::read_flag_field;
 use crate::{
     Action, Assessment, Attribute, DesiredResource, Disruption, Plane, ReadResults, Reading,
 };

@@ -6,17 +6,19 @@
 //! There is one for each kind and namespace, and more where each has a `name`: two modules may wait
 //! for definitions of their own.
 
-use super::body::{is_word, read_text_field};
-use super::fields::Fields;
 use super::kubernetes_object::looks::{format_names_by_problem, read_object_list};
-use super::kubernetes_object::readiness::{self, Readiness, ReadinessCriteria};
+use super::kubernetes_object::readiness::{Readiness, ReadinessCriteria};
 use super::kubernetes_object::request::KubernetesRead;
+use super::names::is_word;
 use super::{
     Action, Assessment, Attribute, BodyError, DesiredResource, Hopeless, Plane, Read, ReadResults,
     Reading, ResourceKind,
 };
+use crate::body::{Body, BodyErrors, check_body, read_body};
 use railwright_base::TargetKind;
 use railwright_base::text::one_line;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -25,6 +27,50 @@ pub struct KubernetesState;
 
 /// The attribute.
 const READY: &str = "ready";
+
+/// Objects of one kind, in one namespace or of the whole cluster, and what they have to come to.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct KubernetesStateBody {
+    /// One word, for example mpi-operator.
+    name: Option<String>,
+    api_version: String,
+    kind: String,
+    namespace: Option<String>,
+    /// The objects that are expected.
+    names: Vec<String>,
+    /// What they have to come to: conditions, fields or each.
+    ready: ReadinessCriteria,
+}
+
+impl Body for KubernetesStateBody {
+    fn find_errors(&self, errors: &mut BodyErrors) {
+        errors.check_not_empty("api_version", &self.api_version);
+        errors.check_not_empty("kind", &self.kind);
+        if let Some(namespace) = &self.namespace {
+            errors.check_not_empty("namespace", namespace);
+        }
+        errors.require(
+            self.name.as_ref().is_none_or(|name| is_word(name, "._-")),
+            "/name",
+            "`name` is one word",
+            "for example mpi-operator",
+        );
+        errors.require(
+            !self.names.is_empty(),
+            "/names",
+            "`names` must be a list of the objects that are expected",
+            "",
+        );
+        self.ready.find_errors(errors);
+        errors.require(
+            self.ready.is_said(),
+            "/ready",
+            "`ready` must say what they have to come to",
+            "conditions, fields or each",
+        );
+    }
+}
 
 impl ResourceKind for KubernetesState {
     fn name(&self) -> &'static str {
@@ -36,63 +82,25 @@ impl ResourceKind for KubernetesState {
     }
 
     fn address_name(&self, body: &Value) -> Option<String> {
-        Some(parse_awaited_objects(body)?.kind_and_group())
+        Some(read_body::<KubernetesStateBody>(body).kind_and_group())
     }
 
     fn address_path(&self, body: &Value) -> Option<Vec<String>> {
-        let asked = parse_awaited_objects(body)?;
-        let name = read_text_field(body, "name").map(str::to_owned);
+        let asked = read_body::<KubernetesStateBody>(body);
         let path = [
             self.name().to_owned(),
             asked.namespace.clone().unwrap_or_else(|| "-".to_owned()),
             asked.kind_and_group(),
         ];
-        Some(path.into_iter().chain(name).collect())
+        Some(path.into_iter().chain(asked.name).collect())
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
-        let mut fields = Fields::of(
-            body,
-            &["name", "api_version", "kind", "namespace", "names", "ready"],
-        );
-        for field in ["api_version", "kind"] {
-            fields.text(field, true);
-        }
-        fields.text("namespace", false);
-        if fields
-            .text("name", false)
-            .is_some_and(|name| !is_word(name, "._-"))
-        {
-            fields.error(
-                "/name",
-                "`name` is one word",
-                Some("for example mpi-operator".to_owned()),
-            );
-        }
-        let names = fields.get("names").and_then(Value::as_array);
-        if !names.is_some_and(|names| !names.is_empty() && names.iter().all(Value::is_string)) {
-            fields.error(
-                "/names",
-                "`names` must be a list of the objects that are expected",
-                None,
-            );
-        }
-        let wrong = readiness::check_ready_field(body);
-        if wrong.is_empty() && !parse_ready_criteria(body).is_some_and(|ready| ready.is_said()) {
-            fields.error(
-                "/ready",
-                "`ready` must say what they have to come to",
-                Some("conditions, fields or each".to_owned()),
-            );
-        }
-        fields.finish().into_iter().chain(wrong).collect()
+        check_body::<KubernetesStateBody>(body)
     }
 
     fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
-        parse_awaited_objects(&wish.body)
-            .map(|asked| asked.read())
-            .into_iter()
-            .collect()
+        vec![read_body::<KubernetesStateBody>(&wish.body).read()]
     }
 
     /// Whose objects are waited for brings their kinds and namespaces, or waits for their
@@ -103,34 +111,21 @@ impl ResourceKind for KubernetesState {
 
     fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
         let mut assessment = Assessment::default();
-        let (Some(asked), Some(ready)) = (
-            parse_awaited_objects(&wish.body),
-            parse_ready_criteria(&wish.body),
-        ) else {
-            return assessment;
-        };
-        let names: Vec<&str> = wish
-            .body
-            .get("names")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_str)
-            .collect();
+        let asked = read_body::<KubernetesStateBody>(&wish.body);
+        let names = &asked.names;
         let goal = format!("{} ready", names.len());
         let found = match read_object_list(&asked.read(), answers) {
             Err(reason) => Reading::Unknown(reason),
             Ok(states) => {
-                for name in &names {
+                for name in names {
                     let readiness = states
-                        .get(*name)
-                        .map(|object| ready.judge(object, &asked.kind_and_group()));
+                        .get(name)
+                        .map(|object| asked.ready.judge(object, &asked.kind_and_group()));
                     if !matches!(readiness, Some(Readiness::Ready)) {
-                        assessment.lacking.insert((*name).to_owned());
+                        assessment.lacking.insert(name.clone());
                     }
                 }
-                let (found, hopeless) =
-                    compute_objects_readiness(&asked, &ready, &names, &states, &goal);
+                let (found, hopeless) = compute_objects_readiness(&asked, &states, &goal);
                 assessment.hopeless = hopeless;
                 found
             }
@@ -139,7 +134,7 @@ impl ResourceKind for KubernetesState {
             let until = format!("{} of {} are ready", names.len(), asked.kind_and_group());
             assessment.actions = vec![Action::Await {
                 until,
-                within_s: ready.within_s(),
+                within_s: asked.ready.within_s(),
             }];
         }
         assessment.attributes.insert(
@@ -160,36 +155,12 @@ impl ResourceKind for KubernetesState {
     }
 }
 
-/// Objects of one kind, in one namespace or of the whole cluster.
-struct AwaitedObjects {
-    api_version: String,
-    kind: String,
-    namespace: Option<String>,
-}
-
-fn parse_awaited_objects(body: &Value) -> Option<AwaitedObjects> {
-    Some(AwaitedObjects {
-        api_version: read_text_field(body, "api_version")?.to_owned(),
-        kind: read_text_field(body, "kind")?.to_owned(),
-        namespace: read_text_field(body, "namespace").map(str::to_owned),
-    })
-}
-
-fn parse_ready_criteria(body: &Value) -> Option<ReadinessCriteria> {
-    readiness::parse_readiness_criteria(body, "")
-}
-
-impl AwaitedObjects {
+impl KubernetesStateBody {
     fn read(&self) -> Read {
-        let AwaitedObjects {
-            api_version,
-            kind,
-            namespace,
-        } = self;
         Read::Kubernetes(KubernetesRead::States {
-            api_version: api_version.clone(),
-            kind: kind.clone(),
-            namespace: namespace.clone(),
+            api_version: self.api_version.clone(),
+            kind: self.kind.clone(),
+            namespace: self.namespace.clone(),
         })
     }
 
@@ -204,17 +175,18 @@ impl AwaitedObjects {
 
 /// How the named ones stand, and why it is hopeless with the first that it is with.
 fn compute_objects_readiness(
-    asked: &AwaitedObjects,
-    ready: &ReadinessCriteria,
-    names: &[&str],
+    asked: &KubernetesStateBody,
     states: &Map<String, Value>,
     goal: &str,
 ) -> (Reading, Option<Hopeless>) {
-    let kind = asked.kind_and_group();
+    let (kind, names) = (asked.kind_and_group(), &asked.names);
     let (mut open, mut first): (BTreeMap<String, Vec<&str>>, Option<Hopeless>) =
         (BTreeMap::new(), None);
     for name in names {
-        let why = match states.get(*name).map(|object| ready.judge(object, &kind)) {
+        let readiness = states
+            .get(name)
+            .map(|object| asked.ready.judge(object, &kind));
+        let why = match readiness {
             Some(Readiness::Ready) => continue,
             Some(Readiness::Not { words, hopeless }) => {
                 first = first.or(hopeless);

@@ -21,35 +21,55 @@ use railwright_base::Reason;
 pub use state::{LinkState, link_state, other_netdevs};
 
 use super::action::NetworkManagerKind;
-use super::fields::Fields;
 use super::{
     Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading,
     ResourceKind,
 };
-use crate::body::read_text_field;
+use crate::body::{Body, BodyErrors, check_body, read_body};
+use crate::json_fields::read_text_field;
 use change::RunningLinkChange;
 use ipnet::IpNet;
 use owner::{DesiredLinkSettings, PersistedLinkSettings, PriorLinkSettings};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// The kind.
 pub struct Link;
 
-/// A checked body.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+/// What is wished of a netdev.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(super) struct LinkBody {
     pub(super) netdev: String,
     pub(super) mtu: Option<u32>,
     pub(super) up: Option<bool>,
+    /// Addresses with prefix, such as 192.0.2.7/24 or 2001:db8::7/64.
+    #[serde(default)]
+    #[schemars(with = "Vec<String>")]
     pub(super) addresses: Vec<IpNet>,
-    pub(super) exclusive: bool,
+    pub(super) exclusive: Option<bool>,
+    guard: Option<bool>,
+    known_after: Option<String>,
+}
+
+impl Body for LinkBody {
+    fn find_errors(&self, errors: &mut BodyErrors) {
+        errors.check_netdev("/netdev", &self.netdev);
+        errors.check_range("mtu", self.mtu, 68..=65535);
+        errors.check_known_after(self.known_after.as_deref());
+        errors.require(
+            self.mtu.is_some() || self.up.is_some() || self.judges_addresses(),
+            "",
+            "no resource is declared for",
+            "name at least one of mtu, up, addresses",
+        );
+    }
 }
 
 impl LinkBody {
-    fn of(wish: &DesiredResource) -> Self {
-        serde_json::from_value(wish.body.clone()).unwrap_or_default()
+    fn is_exclusive(&self) -> bool {
+        self.exclusive == Some(true)
     }
 
     fn intent(&self) -> DesiredLinkSettings {
@@ -57,12 +77,12 @@ impl LinkBody {
             mtu: self.mtu,
             up: self.up,
             addresses: self.addresses.clone(),
-            exclusive: self.exclusive,
+            exclusive: self.is_exclusive(),
         }
     }
 
     fn judges_addresses(&self) -> bool {
-        !self.addresses.is_empty() || self.exclusive
+        !self.addresses.is_empty() || self.is_exclusive()
     }
 
     /// The addresses as an attribute's value: those of the wish, or all where no others may be
@@ -70,7 +90,7 @@ impl LinkBody {
     fn shown(&self, found: &[IpNet]) -> Reading {
         let mut list: Vec<String> = found
             .iter()
-            .filter(|a| self.exclusive || self.addresses.contains(a))
+            .filter(|a| self.is_exclusive() || self.addresses.contains(a))
             .map(ToString::to_string)
             .collect();
         list.sort();
@@ -123,40 +143,15 @@ impl ResourceKind for Link {
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
-        let mut fields = Fields::of(
-            body,
-            &[
-                "netdev",
-                "mtu",
-                "up",
-                "addresses",
-                "exclusive",
-                "known_after",
-                "guard",
-            ],
-        );
-        fields.netdev(true);
-        fields.number("mtu", 68..=65535);
-        fields.flag("up");
-        fields.flag("exclusive");
-        fields.flag("guard");
-        fields.addresses("addresses");
-        fields.resource("known_after");
-        let nothing = ["mtu", "up", "addresses"]
-            .iter()
-            .all(|field| fields.get(field).is_none());
-        if nothing && fields.get("exclusive").is_none() {
-            fields.error(
-                "",
-                "no resource is declared for",
-                Some("name at least one of mtu, up, addresses".to_owned()),
-            );
-        }
-        fields.finish()
+        check_body::<LinkBody>(body)
+    }
+
+    fn is_guarded(&self, wish: &DesiredResource) -> bool {
+        read_body::<LinkBody>(&wish.body).guard == Some(true)
     }
 
     fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
-        let netdev = LinkBody::of(wish).netdev;
+        let netdev = read_body::<LinkBody>(&wish.body).netdev;
         vec![
             Read::Link {
                 netdev: netdev.clone(),
@@ -166,7 +161,7 @@ impl ResourceKind for Link {
     }
 
     fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
-        let body = LinkBody::of(wish);
+        let body = read_body::<LinkBody>(&wish.body);
         match link_state(answers, &body.netdev) {
             Err(reason) => Assessment {
                 attributes: build_uniform_attributes(
@@ -192,7 +187,7 @@ impl ResourceKind for Link {
         before: &Value,
         answers: &ReadResults,
     ) -> Assessment {
-        undo::plan_link_undo(&LinkBody::of(last_applied), before, answers)
+        undo::plan_link_undo(&read_body(&last_applied.body), before, answers)
     }
 
     fn open_fields(&self) -> &'static [&'static str] {

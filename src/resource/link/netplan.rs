@@ -8,7 +8,7 @@ use super::owner::{
 };
 use crate::Action;
 use crate::action::NetworkManagerKind;
-use crate::body::read_text_field;
+use crate::json_fields::read_text_field;
 use crate::sections::{Section, find_section};
 use ipnet::IpNet;
 use railwright_base::Reason;

@@ -6,7 +6,7 @@ use super::layers::{
 };
 use super::netplan;
 use super::networkd::{self, is_network_file, list_key_values};
-use crate::body::read_text_field;
+use crate::json_fields::read_text_field;
 use crate::sections::{Section, find_section};
 use railwright_base::Reason;
 use serde_json::{Value, json};

@@ -107,7 +107,7 @@ fn compute_restored_plane(
         .filter(|a| !body.addresses.contains(a) || then.addresses.contains(a))
         .copied()
         .collect();
-    if body.exclusive {
+    if body.is_exclusive() {
         let gone: Vec<IpNet> = then
             .addresses
             .iter()

@@ -10,20 +10,61 @@
 //! Source for the files: Mellanox/nic-configuration-operator, which writes `ecn/roce_np/cnp_dscp`
 //! and reads it back.
 
-use super::fields::Fields;
 use super::keeper::{PersistenceUnit, Trigger};
 use super::{
     Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading,
     ResourceKind,
 };
-use crate::body::read_text_field;
+use crate::body::{Body, BodyErrors, check_body, read_body};
+use crate::json_fields::read_text_field;
 use railwright_base::Reason;
 use railwright_base::quote::quote_for_shell;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The kind.
 pub struct LinkEcn;
+
+/// What is wished of a port.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct LinkEcnBody {
+    netdev: String,
+    /// The priority of RoCE traffic, such as [3].
+    priorities: BTreeSet<u64>,
+    cnp_dscp: Option<u64>,
+    cnp_priority: Option<u64>,
+    known_after: Option<String>,
+}
+
+impl Body for LinkEcnBody {
+    fn find_errors(&self, errors: &mut BodyErrors) {
+        errors.check_netdev("/netdev", &self.netdev);
+        errors.check_known_after(self.known_after.as_deref());
+        errors.check_range("cnp_dscp", self.cnp_dscp, 0..=63);
+        errors.check_range("cnp_priority", self.cnp_priority, 0..=7);
+        errors.require(
+            self.priorities.last().is_some_and(|highest| *highest < 8),
+            "/priorities",
+            "`priorities` must be a list of priorities from 0 to 7",
+            "the priority of RoCE traffic, such as [3]",
+        );
+    }
+}
+
+impl LinkEcnBody {
+    /// The fields that stand for one file each: the file, the field, and what is wished of it.
+    fn numbers(&self) -> impl Iterator<Item = (&'static str, &'static str, u64)> {
+        [
+            ("roce_np/cnp_dscp", "cnp_dscp", self.cnp_dscp),
+            ("roce_np/cnp_802p_prio", "cnp_priority", self.cnp_priority),
+        ]
+        .into_iter()
+        .filter_map(|(file, field, number)| Some((file, field, number?)))
+    }
+}
 
 /// Files below `ecn`, with their values.
 type Files = BTreeMap<String, String>;
@@ -41,8 +82,6 @@ const POINTS: [(&str, &str); 2] = [
     ("roce_rp", "reaction_point"),
     ("roce_np", "notification_point"),
 ];
-const CNP_DSCP: (&str, &str) = ("roce_np/cnp_dscp", "cnp_dscp");
-const CNP_PRIORITY: (&str, &str) = ("roce_np/cnp_802p_prio", "cnp_priority");
 
 impl ResourceKind for LinkEcn {
     fn name(&self) -> &'static str {
@@ -54,49 +93,29 @@ impl ResourceKind for LinkEcn {
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
-        let mut fields = Fields::of(
-            body,
-            &[
-                "netdev",
-                "priorities",
-                "cnp_dscp",
-                "cnp_priority",
-                "known_after",
-            ],
-        );
-        fields.netdev(true);
-        fields.resource("known_after");
-        fields.number("cnp_dscp", 0..=63);
-        fields.number("cnp_priority", 0..=7);
-        if !fields.get("priorities").is_some_and(is_priority_list) {
-            let help = Some("the priority of RoCE traffic, such as [3]".to_owned());
-            fields.error(
-                "/priorities",
-                "`priorities` must be a list of priorities from 0 to 7",
-                help,
-            );
-        }
-        fields.finish()
+        check_body::<LinkEcnBody>(body)
     }
 
     fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
-        let mut reads = vec![build_link_ecn_read(wish)];
-        reads.extend(build_link_ecn_unit(wish).reads());
+        let body = read_body::<LinkEcnBody>(&wish.body);
+        let mut reads = vec![build_link_ecn_read(&body)];
+        reads.extend(build_link_ecn_unit(&body).reads());
         reads
     }
 
     fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
-        let netdev = extract_netdev_name(wish);
-        match decode_link_ecn_state(wish, answers) {
-            Err(reason) => diff_uniform_ecn(wish, &Reading::Unknown(reason)),
-            Ok(LinkEcnState::NoNetdev) => {
-                diff_absent_ecn(wish, format!("there is no netdev {netdev}").into())
-            }
-            Ok(LinkEcnState::NoEcn(why)) => {
-                diff_absent_ecn(wish, format!("{netdev}: {why}").into())
-            }
-            Ok(LinkEcnState::Files(files)) => diff_ecn_files(wish, &files, answers),
-        }
+        let body = &read_body::<LinkEcnBody>(&wish.body);
+        let why = match decode_link_ecn_state(body, answers) {
+            Err(reason) => return diff_uniform_ecn(body, &Reading::Unknown(reason)),
+            Ok(LinkEcnState::Files(files)) => return diff_ecn_files(body, &files, answers),
+            Ok(LinkEcnState::NoNetdev) => format!("there is no netdev {}", body.netdev),
+            Ok(LinkEcnState::NoEcn(why)) => format!("{}: {why}", body.netdev),
+        };
+        // It comes with the step that the resource names, or something is wrong.
+        let mut assessment = diff_uniform_ecn(body, &Reading::Absent);
+        let announced = ["reload_systemd", "set_link_ecn", "write_file"];
+        assessment.wait_or_refuse(wish, &announced, || why);
+        assessment
     }
 
     fn undo(
@@ -109,12 +128,13 @@ impl ResourceKind for LinkEcn {
             before: before.clone(),
             ..Assessment::default()
         };
-        build_link_ecn_unit(last_applied).take_back(&mut assessment, answers);
+        let body = &read_body::<LinkEcnBody>(&last_applied.body);
+        build_link_ecn_unit(body).take_back(&mut assessment, answers);
         let old: Files = before
             .get("running")
             .and_then(|files| serde_json::from_value(files.clone()).ok())
             .unwrap_or_default();
-        let now = match decode_link_ecn_state(last_applied, answers) {
+        let now = match decode_link_ecn_state(body, answers) {
             Ok(LinkEcnState::Files(files)) => files,
             // Without the netdev or its driver there is nothing that could hold a value.
             Ok(_) => return assessment,
@@ -130,7 +150,7 @@ impl ResourceKind for LinkEcn {
         };
         let old: Files = old
             .into_iter()
-            .filter(|(file, _)| build_desired_ecn_files(last_applied).contains_key(file))
+            .filter(|(file, _)| build_desired_ecn_files(body).contains_key(file))
             .collect();
         for (file, value) in &old {
             let attribute = Attribute::in_plane(
@@ -143,7 +163,7 @@ impl ResourceKind for LinkEcn {
                 .insert(file.replace('/', "_"), attribute);
         }
         push_set_ecn_action(
-            last_applied,
+            body,
             old.into_iter()
                 .filter(|(file, value)| now.get(file) != Some(value))
                 .collect(),
@@ -161,41 +181,23 @@ impl ResourceKind for LinkEcn {
     }
 }
 
-fn is_priority_list(value: &Value) -> bool {
-    value.as_array().is_some_and(|list| {
-        let mut priorities = list.iter().map(Value::as_u64);
-        !list.is_empty() && priorities.all(|priority| priority.is_some_and(|number| number < 8))
-    })
-}
-
 /// One reading for all attributes.
-fn diff_uniform_ecn(wish: &DesiredResource, reading: &Reading) -> Assessment {
-    diff_link_ecn(wish, |_| reading.clone(), reading)
+fn diff_uniform_ecn(body: &LinkEcnBody, reading: &Reading) -> Assessment {
+    diff_link_ecn(body, |_| reading.clone(), reading)
 }
 
-/// Nothing of it is there: it comes with the step that the resource names, or something is wrong.
-fn diff_absent_ecn(wish: &DesiredResource, reason: Reason) -> Assessment {
-    let mut assessment = diff_uniform_ecn(wish, &Reading::Absent);
-    assessment.wait_or_refuse(
-        wish,
-        &["reload_systemd", "set_link_ecn", "write_file"],
-        || reason.to_string(),
-    );
-    assessment
-}
-
-fn diff_ecn_files(wish: &DesiredResource, files: &Files, answers: &ReadResults) -> Assessment {
-    let keeper = build_link_ecn_unit(wish);
+fn diff_ecn_files(body: &LinkEcnBody, files: &Files, answers: &ReadResults) -> Assessment {
+    let keeper = build_link_ecn_unit(body);
     let kept = keeper.kept(answers);
     let on_disk = keeper.persisted(&kept, Reading::is("as wished"), |_| {
         Reading::is("otherwise")
     });
-    let mut assessment = diff_link_ecn(wish, |file| build_running_reading(files, file), &on_disk);
+    let mut assessment = diff_link_ecn(body, |file| build_running_reading(files, file), &on_disk);
     assessment
         .attributes
         .insert("unit".to_owned(), keeper.attribute(&kept));
     let (mut before, mut differs) = (Files::new(), Files::new());
-    for (file, value) in build_desired_ecn_files(wish) {
+    for (file, value) in build_desired_ecn_files(body) {
         let found = files.get(&file);
         if let Some(found) = found {
             before.insert(file.clone(), found.clone());
@@ -207,67 +209,47 @@ fn diff_ecn_files(wish: &DesiredResource, files: &Files, answers: &ReadResults) 
     assessment.before = json!({ "running": before });
     if let (Ok(kept), false) = (kept, assessment.has_unknown()) {
         assessment.actions = keeper.write(&kept);
-        push_set_ecn_action(wish, differs, &mut assessment);
+        push_set_ecn_action(body, differs, &mut assessment);
     }
     assessment
 }
 
-fn extract_netdev_name(wish: &DesiredResource) -> &str {
-    wish.text("netdev").unwrap_or_default()
-}
-
-fn build_link_ecn_read(wish: &DesiredResource) -> Read {
+fn build_link_ecn_read(body: &LinkEcnBody) -> Read {
     Read::LinkEcn {
-        netdev: extract_netdev_name(wish).to_owned(),
+        netdev: body.netdev.clone(),
     }
-}
-
-fn list_desired_priorities(wish: &DesiredResource) -> Vec<u64> {
-    let mut all: Vec<u64> = wish
-        .body
-        .get("priorities")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_u64)
-        .collect();
-    all.sort_unstable();
-    all.dedup();
-    all
 }
 
 /// Both points are on for the wished priorities; what other priorities do is left alone.
-fn build_desired_ecn_files(wish: &DesiredResource) -> Files {
+fn build_desired_ecn_files(body: &LinkEcnBody) -> Files {
     let mut files = Files::new();
     for (point, _) in POINTS {
         files.extend(
-            list_desired_priorities(wish)
-                .into_iter()
+            body.priorities
+                .iter()
                 .map(|priority| (format!("{point}/enable/{priority}"), "1".to_owned())),
         );
     }
-    for (file, field) in [CNP_DSCP, CNP_PRIORITY] {
-        let value = wish.body.get(field).and_then(Value::as_u64);
-        files.extend(value.map(|value| (file.to_owned(), value.to_string())));
-    }
+    let numbers = body.numbers();
+    files.extend(numbers.map(|(file, _, number)| (file.to_owned(), number.to_string())));
     files
 }
 
-fn build_link_ecn_unit(wish: &DesiredResource) -> PersistenceUnit {
-    let netdev = extract_netdev_name(wish);
+fn build_link_ecn_unit(body: &LinkEcnBody) -> PersistenceUnit {
+    let netdev = &body.netdev;
     PersistenceUnit::new(
         "link-ecn",
         netdev,
         Trigger::Netdev(netdev.to_owned()),
-        &set_script(netdev, &build_desired_ecn_files(wish)),
+        &set_script(netdev, &build_desired_ecn_files(body)),
     )
 }
 
 fn decode_link_ecn_state(
-    wish: &DesiredResource,
+    body: &LinkEcnBody,
     answers: &ReadResults,
 ) -> Result<LinkEcnState, Reason> {
-    let (code, out) = answers.output(&build_link_ecn_read(wish))?;
+    let (code, out) = answers.output(&build_link_ecn_read(body))?;
     let mut lines = out.lines();
     match (code, lines.next()) {
         (1, _) => Ok(LinkEcnState::NoNetdev),
@@ -294,15 +276,14 @@ fn build_running_reading(files: &Files, file: &str) -> Reading {
 
 /// An attribute a point, with the priorities that are on, and one a number.
 fn diff_link_ecn(
-    wish: &DesiredResource,
+    body: &LinkEcnBody,
     running: impl Fn(&str) -> Reading,
     on_disk: &Reading,
 ) -> Assessment {
     let mut assessment = Assessment::default();
     for (point, name) in POINTS {
-        let desired = list_desired_priorities(wish);
         let (mut on, mut unclear) = (Vec::new(), None);
-        for priority in &desired {
+        for priority in &body.priorities {
             match running(&format!("{point}/enable/{priority}")) {
                 Reading::Is(Value::String(flag)) if flag == "1" => on.push(*priority),
                 Reading::Is(Value::String(_)) => {}
@@ -310,20 +291,17 @@ fn diff_link_ecn(
             }
         }
         let found = unclear.unwrap_or_else(|| Reading::is(json!(on)));
-        let attribute = build_ecn_attribute(json!(desired), found, on_disk);
+        let attribute = build_ecn_attribute(json!(body.priorities), found, on_disk);
         assessment.attributes.insert(name.to_owned(), attribute);
     }
-    for (file, field) in [CNP_DSCP, CNP_PRIORITY] {
-        let Some(value) = wish.body.get(field).and_then(Value::as_u64) else {
-            continue;
-        };
+    for (file, field, number) in body.numbers() {
         let mut found = running(file);
         if let Reading::Is(Value::String(text)) = &found
             && let Ok(number) = text.parse::<u64>()
         {
             found = Reading::is(number);
         }
-        let attribute = build_ecn_attribute(json!(value), found, on_disk);
+        let attribute = build_ecn_attribute(json!(number), found, on_disk);
         assessment.attributes.insert(field.to_owned(), attribute);
     }
     assessment
@@ -344,10 +322,10 @@ fn build_ecn_attribute(value: Value, running: Reading, on_disk: &Reading) -> Att
     )
 }
 
-fn push_set_ecn_action(wish: &DesiredResource, settings: Files, assessment: &mut Assessment) {
+fn push_set_ecn_action(body: &LinkEcnBody, settings: Files, assessment: &mut Assessment) {
     if !settings.is_empty() {
         assessment.actions.push(Action::SetLinkEcn {
-            netdev: extract_netdev_name(wish).to_owned(),
+            netdev: body.netdev.clone(),
             settings,
         });
     }

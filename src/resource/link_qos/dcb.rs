@@ -1,7 +1,7 @@
 //! `dcb` of iproute2 and `ethtool`: what they say, decoded, and the commands that set it.
 
 use super::settings::{Ets, Settings};
-use crate::body::read_flag_field;
+use crate::json_fields::read_flag_field;
 use crate::rights::RootAccessNeed;
 use crate::sections::{SHELL, Section, find_section};
 use railwright_base::quote::{quote_for_shell, sh_words};

@@ -7,17 +7,17 @@ pub mod dcb;
 pub mod mlnx;
 pub mod settings;
 
-use super::fields::Fields;
 use super::keeper::{PersistenceUnit, PersistenceUnitFiles, Trigger};
 use super::sections::{self, Section, find_section};
 use super::{
     Action, Assessment, Attribute, BodyError, DesiredResource, Disruption, Fact, Plane, Read,
     ReadResults, Reading, ResourceKind,
 };
-use crate::body::read_text_field;
+use crate::body::{check_body, read_body};
+use crate::json_fields::read_text_field;
 use railwright_base::Reason;
 use serde_json::{Value, json};
-use settings::Settings;
+use settings::{LinkQosBody, Settings};
 
 /// The kind.
 pub struct LinkQos;
@@ -61,68 +61,48 @@ impl ResourceKind for LinkQos {
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
-        let mut fields = Fields::of(
-            body,
-            &[
-                "netdev",
-                "pfc",
-                "ets",
-                "dscp",
-                "pause",
-                "cable_length_m",
-                "optional",
-                "known_after",
-            ],
-        );
-        fields.netdev(true);
-        settings::check_qos_settings(&mut fields);
-        fields.flag("optional");
-        fields.resource("known_after");
-        if ["pfc", "ets", "dscp", "pause", "cable_length_m"]
-            .iter()
-            .all(|field| fields.get(field).is_none())
-        {
-            fields.error(
-                "",
-                "no resource is declared for",
-                Some("name at least one of pfc, ets, dscp, pause, cable_length_m".to_owned()),
-            );
-        }
-        fields.finish()
+        check_body::<LinkQosBody>(body)
     }
 
     fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
-        let mut reads = vec![build_link_qos_read(wish)];
+        let body = read_body::<LinkQosBody>(&wish.body);
+        let mut reads = vec![build_link_qos_read(&body.netdev)];
         // the script's text does not change where it lies
-        reads.extend(build_link_qos_unit(wish, QosTool::Dcb).reads());
+        reads.extend(build_link_qos_unit(&body, QosTool::Dcb).reads());
         reads
     }
 
     fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
-        match decode_link_qos_state(wish, answers) {
-            Err(reason) => same_everywhere(wish, Reading::Unknown(reason)),
-            Ok(LinkQosState::Runs(running)) => diff_link_qos(wish, answers, &running),
-            Ok(LinkQosState::NoNetdev) => wait_or_refuse(
-                wish,
-                format!("there is no netdev {}", extract_netdev_name(wish)).into(),
-            ),
-            Ok(LinkQosState::NoTool) => wait_or_refuse(
-                wish,
-                "the host has neither `dcb` (iproute2 5.11 or newer) nor `mlnx_qos`".into(),
-            ),
-            Ok(LinkQosState::NoDcb(reason))
-                if wish.body.get("optional") == Some(&Value::Bool(true)) =>
-            {
-                same_everywhere(wish, Reading::NotApplicable(reason.into()))
+        let body = &read_body::<LinkQosBody>(&wish.body);
+        let missing = match decode_link_qos_state(body, answers) {
+            Err(reason) => return same_everywhere(body, Reading::Unknown(reason)),
+            Ok(LinkQosState::Runs(running)) => return diff_link_qos(body, answers, &running),
+            Ok(LinkQosState::NoDcb(reason)) if body.optional => {
+                return same_everywhere(body, Reading::NotApplicable(reason.into()));
             }
-            Ok(LinkQosState::NoDcb(reason)) => Assessment {
-                refusal: Some(format!(
-                    "{reason}; the fabric stays without a lossless class on this link (a wish with \
-                     `optional: true` accepts that)"
-                )),
-                ..same_everywhere(wish, Reading::Absent)
-            },
-        }
+            Ok(LinkQosState::NoDcb(reason)) => {
+                return Assessment {
+                    refusal: Some(format!(
+                        "{reason}; the fabric stays without a lossless class on this link (a wish                          with `optional: true` accepts that)"
+                    )),
+                    ..same_everywhere(body, Reading::Absent)
+                };
+            }
+            Ok(LinkQosState::NoNetdev) => format!("there is no netdev {}", body.netdev),
+            Ok(LinkQosState::NoTool) => {
+                "the host has neither `dcb` (iproute2 5.11 or newer) nor `mlnx_qos`".to_owned()
+            }
+        };
+        let announced = [
+            "reload_systemd",
+            "set_dcb",
+            "set_mlnx_qos",
+            "set_pause",
+            "write_file",
+        ];
+        let mut assessment = same_everywhere(body, Reading::Absent);
+        assessment.wait_or_refuse(wish, &announced, || missing);
+        assessment
     }
 
     fn undo(
@@ -131,7 +111,7 @@ impl ResourceKind for LinkQos {
         before: &Value,
         answers: &ReadResults,
     ) -> Assessment {
-        plan_link_qos_undo(last_applied, before, answers)
+        plan_link_qos_undo(&read_body(&last_applied.body), before, answers)
     }
 
     fn open_fields(&self) -> &'static [&'static str] {
@@ -143,13 +123,9 @@ impl ResourceKind for LinkQos {
     }
 }
 
-fn extract_netdev_name(wish: &DesiredResource) -> &str {
-    wish.text("netdev").unwrap_or_default()
-}
-
-fn build_link_qos_read(wish: &DesiredResource) -> Read {
+fn build_link_qos_read(netdev: &str) -> Read {
     Read::LinkQos {
-        netdev: extract_netdev_name(wish).to_owned(),
+        netdev: netdev.to_owned(),
     }
 }
 
@@ -167,9 +143,9 @@ fn build_qos_commands(
 
 /// The script sets everything from nothing: pause off before PFC on, because they exclude each
 /// other.
-fn build_link_qos_unit(wish: &DesiredResource, tool: QosTool) -> PersistenceUnit {
-    let wanted = Settings::of(&wish.body);
-    let netdev = extract_netdev_name(wish);
+fn build_link_qos_unit(body: &LinkQosBody, tool: QosTool) -> PersistenceUnit {
+    let wanted = body.build_settings();
+    let netdev = &body.netdev;
     let pause = wanted
         .pause
         .map(|on| dcb::pause_script(netdev, on))
@@ -206,14 +182,10 @@ pub fn decode_running_qos(answers: &ReadResults, netdev: &str) -> Fact<Settings>
 }
 
 fn decode_link_qos_state(
-    wish: &DesiredResource,
+    body: &LinkQosBody,
     answers: &ReadResults,
 ) -> Result<LinkQosState, Reason> {
-    found_on(
-        extract_netdev_name(wish),
-        &Settings::of(&wish.body),
-        answers,
-    )
+    found_on(&body.netdev, &body.build_settings(), answers)
 }
 
 fn found_on(
@@ -221,9 +193,7 @@ fn found_on(
     wanted: &Settings,
     answers: &ReadResults,
 ) -> Result<LinkQosState, Reason> {
-    let (code, out) = answers.output(&Read::LinkQos {
-        netdev: netdev.to_owned(),
-    })?;
+    let (code, out) = answers.output(&build_link_qos_read(netdev))?;
     if code == 1 {
         return Ok(LinkQosState::NoNetdev);
     }
@@ -280,9 +250,9 @@ fn no_answer(netdev: &str, section: &Section<'_>) -> Result<LinkQosState, Reason
     .into())
 }
 
-fn same_everywhere(wish: &DesiredResource, found: Reading) -> Assessment {
+fn same_everywhere(body: &LinkQosBody, found: Reading) -> Assessment {
     let mut assessment = Assessment::default();
-    for (name, value) in Settings::of(&wish.body).values() {
+    for (name, value) in body.build_settings().values() {
         let attribute = Attribute::in_plane(
             Plane::Persisted,
             Reading::Is(value.clone()),
@@ -294,27 +264,7 @@ fn same_everywhere(wish: &DesiredResource, found: Reading) -> Assessment {
     assessment
 }
 
-fn wait_or_refuse(wish: &DesiredResource, reason: Reason) -> Assessment {
-    let mut assessment = same_everywhere(wish, Reading::Absent);
-    assessment.wait_or_refuse(
-        wish,
-        &[
-            "reload_systemd",
-            "set_dcb",
-            "set_mlnx_qos",
-            "set_pause",
-            "write_file",
-        ],
-        || reason.to_string(),
-    );
-    assessment
-}
-
-fn diff_link_qos(
-    wish: &DesiredResource,
-    answers: &ReadResults,
-    running: &RunningQos,
-) -> Assessment {
+fn diff_link_qos(body: &LinkQosBody, answers: &ReadResults, running: &RunningQos) -> Assessment {
     let RunningQos {
         settings: now,
         tool,
@@ -322,8 +272,8 @@ fn diff_link_qos(
         lldpad_agrees,
     } = running;
     let (tool, foreign_dcbx, lldpad_agrees) = (*tool, *foreign_dcbx, *lldpad_agrees);
-    let wanted = Settings::of(&wish.body);
-    let keeper = build_link_qos_unit(wish, tool);
+    let wanted = body.build_settings();
+    let keeper = build_link_qos_unit(body, tool);
     let kept = keeper.kept(answers);
     let mut assessment = Assessment {
         attributes: diff_qos_settings(
@@ -347,18 +297,18 @@ fn diff_link_qos(
         return assessment;
     }
     if lldpad_agrees == Some(false) {
-        assessment.refusal = Some(lldpad_refusal(extract_netdev_name(wish), &wanted));
+        assessment.refusal = Some(lldpad_refusal(&body.netdev, &wanted));
         return assessment;
     }
     assessment.actions = keeper.write(&kept);
     assessment.actions.extend(running_actions(
-        extract_netdev_name(wish),
+        &body.netdev,
         tool,
         &wanted,
         now,
         foreign_dcbx,
     ));
-    record_qos_disruption(extract_netdev_name(wish), &wanted, now, &mut assessment);
+    record_qos_disruption(&body.netdev, &wanted, now, &mut assessment);
     assessment
 }
 
@@ -511,24 +461,24 @@ fn has_dscp_map(settings: &Settings) -> bool {
 }
 
 /// What ran before comes back, and our files go.
-fn plan_link_qos_undo(wish: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
+fn plan_link_qos_undo(body: &LinkQosBody, before: &Value, answers: &ReadResults) -> Assessment {
     let mut assessment = Assessment {
         before: before.clone(),
         ..Assessment::default()
     };
-    let (now, tool) = match decode_link_qos_state(wish, answers) {
+    let (now, tool) = match decode_link_qos_state(body, answers) {
         Ok(LinkQosState::Runs(running)) => (Some(running.settings), running.tool),
         _ => (None, QosTool::Dcb),
     };
-    build_link_qos_unit(wish, tool).take_back(&mut assessment, answers);
-    let judged = Settings::of(&wish.body);
+    build_link_qos_unit(body, tool).take_back(&mut assessment, answers);
+    let judged = body.build_settings();
     let old: Option<Settings> = before
         .get("running")
         .and_then(|running| serde_json::from_value(running.clone()).ok());
     let (Some(now), Some(old)) = (now, old) else {
         assessment.residue = vec![format!(
             "PFC, traffic classes and DSCP map of {} stay until its driver is loaded again",
-            extract_netdev_name(wish)
+            body.netdev
         )];
         return assessment;
     };
@@ -551,14 +501,10 @@ fn plan_link_qos_undo(wish: &DesiredResource, before: &Value, answers: &ReadResu
             Attribute::in_plane(Plane::Running, Reading::Is(value), found),
         );
     }
-    assessment.actions.extend(running_actions(
-        extract_netdev_name(wish),
-        tool,
-        &then,
-        &now,
-        false,
-    ));
-    record_qos_disruption(extract_netdev_name(wish), &then, &now, &mut assessment);
+    assessment
+        .actions
+        .extend(running_actions(&body.netdev, tool, &then, &now, false));
+    record_qos_disruption(&body.netdev, &then, &now, &mut assessment);
     assessment
 }
 

@@ -1,8 +1,8 @@
 //! The settings of a lossless class as one value: what a body wishes for, what runs, what our
 //! script would set.
 
-use crate::body::read_flag_field;
-use crate::fields::Fields;
+use crate::body::{Body, BodyErrors};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -39,36 +39,6 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// The settings of a body. PFC and global pause exclude each other, so that PFC switches pause
-    /// off by itself.
-    pub fn of(body: &Value) -> Self {
-        let mut settings = Settings::default();
-        if let Some(Value::Array(list)) = body.get("pfc") {
-            let priorities = list.iter().filter_map(parse_small_number);
-            settings.pfc = Some(priorities.collect());
-        }
-        if let Some(ets @ Value::Object(_)) = body.get("ets") {
-            settings.ets = ets_of(ets).ok();
-        }
-        if let Some(Value::Object(map)) = body.get("dscp") {
-            let mut priorities = BTreeMap::new();
-            for (code, priority) in map {
-                if let (Ok(code), Some(priority)) = (code.parse(), parse_small_number(priority)) {
-                    priorities.insert(code, priority);
-                }
-            }
-            settings.dscp = Some(priorities);
-        }
-        let is_lossless = settings.pfc.as_ref().is_some_and(|pfc| !pfc.is_empty());
-        settings.pause = match read_flag_field(body, "pause") {
-            None if is_lossless => Some(false),
-            pause => pause,
-        };
-        let metres = body.get("cable_length_m").and_then(Value::as_u64);
-        settings.cable_length_m = metres.and_then(|metres| u16::try_from(metres).ok());
-        settings
-    }
-
     /// Each setting that is there, by the name of its attribute.
     pub fn values(&self) -> BTreeMap<&'static str, Value> {
         let mut values = BTreeMap::new();
@@ -96,165 +66,167 @@ impl Settings {
     }
 }
 
-fn parse_small_number(value: &Value) -> Option<u8> {
-    value.as_u64().and_then(|number| u8::try_from(number).ok())
+/// What is wished of a netdev.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LinkQosBody {
+    pub(super) netdev: String,
+    /// Priorities from 0 to 7, such as [3]; [] switches it off.
+    pfc: Option<BTreeSet<u8>>,
+    ets: Option<EtsBody>,
+    /// Code points 0 to 63 and their priorities 0 to 7, such as { 26: 3, 48: 6 }.
+    dscp: Option<BTreeMap<String, u8>>,
+    pause: Option<bool>,
+    /// Metres, 1 to 999.
+    cable_length_m: Option<u16>,
+    #[serde(default)]
+    pub(super) optional: bool,
+    known_after: Option<String>,
 }
 
-/// The traffic classes of a body: each list has eight entries, or is a mapping from class (or
-/// priority) to value. A priority that a mapping leaves out is in class 0; without any mapping each
-/// priority is in the class of its number.
-pub fn ets_of(body: &Value) -> Result<Ets, (&'static str, String)> {
-    let prio_tc = match body.get("prio_tc") {
-        None | Some(Value::Null) => [0, 1, 2, 3, 4, 5, 6, 7],
-        Some(value) => {
-            parse_eight_values(value, 0, |entry| parse_number_up_to(entry, 7)).ok_or((
-                "/ets/prio_tc",
-                "must give classes 0 to 7 for priorities 0 to 7".to_owned(),
-            ))?
-        }
-    };
-    let tsa = match body.get("tsa") {
-        None | Some(Value::Null) => std::array::from_fn(|_| "ets".to_owned()),
-        Some(value) => parse_eight_values(value, "ets".to_owned(), parse_algorithm).ok_or((
-            "/ets/tsa",
-            "must give `strict` or `ets` for classes 0 to 7".to_owned(),
-        ))?,
-    };
-    let bandwidth = match body.get("bandwidth") {
-        None | Some(Value::Null) => [0; 8],
-        Some(value) => {
-            parse_eight_values(value, 0, |entry| parse_number_up_to(entry, 100)).ok_or((
-                "/ets/bandwidth",
-                "must give percent for classes 0 to 7".to_owned(),
-            ))?
-        }
-    };
-    let sum: u32 = bandwidth.iter().map(|share| u32::from(*share)).sum();
-    if tsa.iter().any(|word| word == "ets") && sum != 100 {
-        return Err((
-            "/ets/bandwidth",
-            format!("the shares add up to {sum}, not to 100"),
-        ));
-    }
-    if tsa
-        .iter()
-        .zip(&bandwidth)
-        .any(|(word, share)| word == "strict" && *share > 0)
-    {
-        return Err((
-            "/ets/bandwidth",
-            "a strict class has no share: it goes first".to_owned(),
-        ));
-    }
-    Ok(Ets {
-        prio_tc,
-        tsa,
-        bandwidth,
-    })
-}
-
-fn parse_number_up_to(entry: &Value, most: u8) -> Option<u8> {
-    parse_small_number(entry).filter(|number| *number <= most)
-}
-
-fn parse_algorithm(entry: &Value) -> Option<String> {
-    match entry.as_str()? {
-        word @ ("strict" | "ets") => Some(word.to_owned()),
-        _ => None,
-    }
-}
-
-/// A list of eight, or a mapping from `0` .. `7` to values with a default.
-fn parse_eight_values<T: Clone>(
-    value: &Value,
-    default: T,
-    read: impl Fn(&Value) -> Option<T>,
-) -> Option<[T; 8]> {
-    let mut list = vec![default; 8];
-    match value {
-        Value::Array(entries) if entries.len() == 8 => {
-            list = entries.iter().map(&read).collect::<Option<_>>()?
-        }
-        Value::Object(map) => {
-            for (key, entry) in map {
-                *list.get_mut(key.parse::<usize>().ok()?)? = read(entry)?;
-            }
-        }
-        _ => return None,
-    }
-    list.try_into().ok()
-}
-
-/// Adds all that is wrong with the settings of a body.
-pub fn check_qos_settings(fields: &mut Fields<'_>) {
-    let pfc = fields.get("pfc");
-    if pfc.is_some_and(|pfc| !is_priority_list(pfc)) {
-        fields.error(
+impl Body for LinkQosBody {
+    fn find_errors(&self, errors: &mut BodyErrors) {
+        errors.check_netdev("/netdev", &self.netdev);
+        errors.require(
+            self.pfc.iter().flatten().all(|priority| *priority < 8),
             "/pfc",
             "`pfc` must be a list of priorities from 0 to 7",
-            Some("such as [3]; [] switches it off".to_owned()),
+            "such as [3]; [] switches it off",
         );
-    }
-    if fields.get("dscp").is_some_and(|dscp| !is_dscp_map(dscp)) {
-        fields.error(
+        errors.require(
+            self.dscp.iter().flatten().all(|(code, priority)| {
+                code.parse::<u8>().is_ok_and(|code| code < 64) && *priority < 8
+            }),
             "/dscp",
             "`dscp` must map code points 0 to 63 to priorities 0 to 7",
-            Some("such as { 26: 3, 48: 6 }".to_owned()),
+            "such as { 26: 3, 48: 6 }",
         );
-    }
-    check_ets(fields);
-    fields.flag("pause");
-    fields.number("cable_length_m", 1..=CABLE_LENGTH_MAX_M);
-    let any_pfc = pfc
-        .and_then(Value::as_array)
-        .is_some_and(|list| !list.is_empty());
-    if any_pfc && fields.get("pause") == Some(&Value::Bool(true)) {
-        fields.error(
+        if let Some(Err((pointer, message))) = self.ets.as_ref().map(EtsBody::build_ets) {
+            errors.add(pointer, message, "");
+        }
+        errors.check_range(
+            "cable_length_m",
+            self.cable_length_m,
+            1..=CABLE_LENGTH_MAX_M,
+        );
+        errors.require(
+            !self.is_lossless() || self.pause != Some(true),
             "/pause",
             "PFC and global pause exclude each other",
-            Some("leave `pause` out: PFC switches it off".to_owned()),
+            "leave `pause` out: PFC switches it off",
+        );
+        errors.check_known_after(self.known_after.as_deref());
+        let settings = self.build_settings();
+        errors.require(
+            self.ets.is_some() || settings != Settings::default(),
+            "",
+            "no resource is declared for",
+            "name at least one of pfc, ets, dscp, pause, cable_length_m",
         );
     }
 }
 
-fn is_priority(value: &Value) -> bool {
-    value.as_u64().is_some_and(|number| number <= 7)
-}
+impl LinkQosBody {
+    fn is_lossless(&self) -> bool {
+        self.pfc.as_ref().is_some_and(|pfc| !pfc.is_empty())
+    }
 
-fn is_priority_list(value: &Value) -> bool {
-    value
-        .as_array()
-        .is_some_and(|list| list.iter().all(is_priority))
-}
-
-fn is_dscp_map(value: &Value) -> bool {
-    let Value::Object(map) = value else {
-        return false;
-    };
-    map.iter().all(|(code, priority)| {
-        code.parse::<u8>().is_ok_and(|code| code < 64) && is_priority(priority)
-    })
-}
-
-fn check_ets(fields: &mut Fields<'_>) {
-    let help = "known: prio_tc, tsa, bandwidth";
-    let Some(ets) = fields.get("ets") else {
-        return;
-    };
-    let Some(map) = ets.as_object() else {
-        fields.error("/ets", "`ets` must be a mapping", Some(help.to_owned()));
-        return;
-    };
-    for key in map.keys() {
-        if !matches!(key.as_str(), "prio_tc" | "tsa" | "bandwidth") {
-            fields.error(
-                &format!("/ets/{key}"),
-                format!("`{key}` is not a field of ets"),
-                Some(help.to_owned()),
-            );
+    /// PFC and global pause exclude each other, so that PFC switches pause off by itself.
+    pub(super) fn build_settings(&self) -> Settings {
+        let priority = |(code, priority): (&String, &u8)| Some((code.parse().ok()?, *priority));
+        Settings {
+            pfc: self.pfc.clone(),
+            ets: self.ets.as_ref().and_then(|ets| ets.build_ets().ok()),
+            dscp: (self.dscp.as_ref()).map(|dscp| dscp.iter().filter_map(priority).collect()),
+            pause: self.pause.or(self.is_lossless().then_some(false)),
+            cable_length_m: self.cable_length_m,
         }
     }
-    if let Err((pointer, message)) = ets_of(ets) {
-        fields.error(pointer, message, None);
+}
+
+/// The traffic classes of a body. A priority that a map leaves out is in class 0; without any map
+/// each priority is in the class of its number.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct EtsBody {
+    /// Classes 0 to 7 for priorities 0 to 7, as a map or a list of eight.
+    prio_tc: Option<Eight<u8>>,
+    /// `strict` or `ets` for classes 0 to 7, as a map or a list of eight.
+    tsa: Option<Eight<String>>,
+    /// Percent for classes 0 to 7, as a map or a list of eight.
+    bandwidth: Option<Eight<u8>>,
+}
+
+impl EtsBody {
+    /// The traffic classes; else the pointer and what is wrong there.
+    fn build_ets(&self) -> Result<Ets, (&'static str, String)> {
+        let prio_tc = match &self.prio_tc {
+            None => [0, 1, 2, 3, 4, 5, 6, 7],
+            Some(classes) => classes.expand(0, |class| *class < 8).ok_or((
+                "/ets/prio_tc",
+                "must give classes 0 to 7 for priorities 0 to 7".to_owned(),
+            ))?,
+        };
+        let tsa = match &self.tsa {
+            None => std::array::from_fn(|_| "ets".to_owned()),
+            Some(algorithms) => algorithms
+                .expand("ets".to_owned(), |word| word == "ets" || word == "strict")
+                .ok_or((
+                    "/ets/tsa",
+                    "must give `strict` or `ets` for classes 0 to 7".to_owned(),
+                ))?,
+        };
+        let bandwidth = match &self.bandwidth {
+            None => [0; 8],
+            Some(shares) => shares.expand(0, |share| *share <= 100).ok_or((
+                "/ets/bandwidth",
+                "must give percent for classes 0 to 7".to_owned(),
+            ))?,
+        };
+        let sum: u32 = bandwidth.iter().map(|share| u32::from(*share)).sum();
+        if tsa.iter().any(|word| word == "ets") && sum != 100 {
+            return Err((
+                "/ets/bandwidth",
+                format!("the shares add up to {sum}, not to 100"),
+            ));
+        }
+        let mut shares = tsa.iter().zip(&bandwidth);
+        if shares.any(|(word, share)| word == "strict" && *share > 0) {
+            return Err((
+                "/ets/bandwidth",
+                "a strict class has no share: it goes first".to_owned(),
+            ));
+        }
+        Ok(Ets {
+            prio_tc,
+            tsa,
+            bandwidth,
+        })
+    }
+}
+
+/// A list of eight, or a map from `0` .. `7` to values with a default.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "not a map or list of eight such values")]
+#[schemars(extend("type" = ["object", "array"]))]
+enum Eight<T> {
+    List([T; 8]),
+    Map(BTreeMap<String, T>),
+}
+
+impl<T: Clone> Eight<T> {
+    /// All eight values, where they are allowed.
+    fn expand(&self, default: T, is_allowed: impl Fn(&T) -> bool) -> Option<[T; 8]> {
+        let all = match self {
+            Eight::List(all) => all.clone(),
+            Eight::Map(some) => {
+                let mut all = std::array::from_fn(|_| default.clone());
+                for (key, value) in some {
+                    *all.get_mut(key.parse::<usize>().ok()?)? = value.clone();
+                }
+                all
+            }
+        };
+        all.iter().all(is_allowed).then_some(all)
     }
 }

@@ -78,10 +78,10 @@ fn only_what_differs_is_set_and_pause_goes_first() {
 
 #[test]
 fn our_script_is_read_back_as_it_was_written() {
-    let wish = wish(lossless());
+    let body = read_body::<LinkQosBody>(&lossless());
     for tool in [QosTool::Dcb, QosTool::Mlnx] {
         let [Action::WriteFile { content, .. }, ..] =
-            &build_link_qos_unit(&wish, tool).write(&PersistenceUnitFiles::default())[..]
+            &build_link_qos_unit(&body, tool).write(&PersistenceUnitFiles::default())[..]
         else {
             panic!()
         };
@@ -89,12 +89,12 @@ fn our_script_is_read_back_as_it_was_written() {
         kept.script = Some(format!("{content}# a line by hand\n"));
         let read = decode_persisted_qos(
             &Settings::default(),
-            &build_link_qos_unit(&wish, tool),
+            &build_link_qos_unit(&body, tool),
             tool,
             &Ok(kept),
         )
         .unwrap();
-        assert_eq!(read, Settings::of(&wish.body), "{tool:?}");
+        assert_eq!(read, body.build_settings(), "{tool:?}");
     }
 }
 
@@ -238,6 +238,15 @@ fn bad_bodies_are_told_apart() {
             "{body}"
         );
     }
+    let misspelt = json!({ "netdev": "ens1", "ets": { "bandwith": { "0": 100 } } });
+    let error = &LinkQos.check(&misspelt)[0];
+    assert_eq!(
+        (error.message.as_str(), error.help.as_deref()),
+        (
+            "unknown field `bandwith`",
+            Some("did you mean `bandwidth`?")
+        )
+    );
 }
 
 proptest! {

@@ -4,7 +4,7 @@
 
 pub mod script;
 
-use super::body::read_text_field;
+use super::json_fields::read_text_field;
 use super::sections;
 use super::{Read, ReadResults};
 use railwright_base::Reason;

@@ -10,22 +10,66 @@ pub mod found;
 pub mod keyed;
 pub mod script;
 
-use super::fields::{Fields, is_netdev};
 use super::link::owner;
+use super::names::is_netdev;
 use super::pci_setting::config::is_address;
 use super::{
     Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading,
     ResourceKind,
 };
-use crate::body::read_text_field;
+use crate::body::{Body, BodyErrors, check_body, read_body};
+use crate::json_fields::read_text_field;
 use found::{NetdevIdentity, NetdevNameFacts, parse_netdev_name_facts};
 use keyed::{RenameEffect, predict_rename_effect};
 use railwright_base::text::one_line;
+use schemars::JsonSchema;
 use script::build_link_file_path;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 /// The kind.
 pub struct NetdevName;
+
+/// What is wished of the name of a netdev.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct NetdevNameBody {
+    name: String,
+    /// A PCI address or a MAC address, such as 0000:3b:00.0, or b8:ce:f6:00:00:01, in small letters.
+    device: String,
+    /// PCI addresses or MAC addresses of those that may have the name until then.
+    #[serde(default)]
+    with: Vec<String>,
+    known_after: Option<String>,
+}
+
+impl Body for NetdevNameBody {
+    fn find_errors(&self, errors: &mut BodyErrors) {
+        errors.check_known_after(self.known_after.as_deref());
+        let shown = one_line(&self.name, 40);
+        errors.require(
+            may_be_given(&self.name),
+            "/name",
+            &format!("`{shown}` cannot be given to a netdev"),
+            "at most 15 letters, digits, `_` and `-`, and no name that the kernel gives by itself, \
+             such as eth0",
+        );
+        let help = "such as 0000:3b:00.0, or b8:ce:f6:00:00:01, in small letters";
+        let shown = one_line(&self.device, 40);
+        errors.require(
+            is_device(&self.device),
+            "/device",
+            &format!("`{shown}` is neither a PCI address nor a MAC address"),
+            help,
+        );
+        errors.require(
+            self.with.iter().all(|device| is_device(device)),
+            "/with",
+            "`with` must be a list of PCI addresses or MAC addresses",
+            help,
+        );
+    }
+}
 
 impl ResourceKind for NetdevName {
     fn name(&self) -> &'static str {
@@ -37,83 +81,35 @@ impl ResourceKind for NetdevName {
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
-        let mut fields = Fields::of(body, &["name", "device", "with", "known_after"]);
-        fields.resource("known_after");
-        if let Some(name) = fields.text("name", true).filter(|name| !may_be_given(name)) {
-            let help =
-                "at most 15 letters, digits, `_` and `-`, and no name that the kernel gives by \
-                 itself, such as eth0"
-                    .to_owned();
-            fields.error(
-                "/name",
-                format!("`{}` cannot be given to a netdev", one_line(name, 40)),
-                Some(help),
-            );
-        }
-        let help = "such as 0000:3b:00.0, or b8:ce:f6:00:00:01, in small letters";
-        if let Some(device) = fields
-            .text("device", true)
-            .filter(|device| !is_device(device))
-        {
-            fields.error(
-                "/device",
-                format!(
-                    "`{}` is neither a PCI address nor a MAC address",
-                    one_line(device, 40)
-                ),
-                Some(help.to_owned()),
-            );
-        }
-        if let Some(with) = fields.get("with") {
-            let right = with
-                .as_array()
-                .is_some_and(|list| list.iter().all(|one| one.as_str().is_some_and(is_device)));
-            if !right {
-                fields.error(
-                    "/with",
-                    "`with` must be a list of PCI addresses or MAC addresses",
-                    Some(help.to_owned()),
-                );
-            }
-        }
-        fields.finish()
+        check_body::<NetdevNameBody>(body)
     }
 
     fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
-        vec![Read::NetdevName {
-            device: extract_device_address(wish).to_owned(),
-            name: extract_desired_name(wish).to_owned(),
-        }]
+        vec![build_netdev_name_read(&read_body(&wish.body))]
     }
 
     fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
-        let out = match answers.output(&self.reads(wish)[0]) {
+        let body = &read_body::<NetdevNameBody>(&wish.body);
+        let out = match answers.output(&build_netdev_name_read(body)) {
             Ok((0, out)) => out,
             Ok((code, _)) => {
-                return build_uniform_diff(
-                    wish,
-                    &Reading::Unknown(
-                        format!("the names could not be read (status {code})").into(),
-                    ),
-                );
+                let reason = format!("the names could not be read (status {code})");
+                return build_uniform_diff(body, &Reading::Unknown(reason.into()));
             }
-            Err(reason) => return build_uniform_diff(wish, &Reading::Unknown(reason)),
+            Err(reason) => return build_uniform_diff(body, &Reading::Unknown(reason)),
         };
         let found = parse_netdev_name_facts(out);
         let mine: Vec<&NetdevIdentity> = found
             .netdevs
             .iter()
-            .filter(|netdev| netdev.is(extract_device_address(wish)))
+            .filter(|netdev| netdev.is(&body.device))
             .collect();
         match mine.as_slice() {
-            [netdev] => diff_netdev_name(wish, &found, netdev),
+            [netdev] => diff_netdev_name(body, &found, netdev),
             [] => {
-                let mut assessment = build_uniform_diff(wish, &Reading::Absent);
-                assessment.wait_or_refuse(
-                    wish,
-                    &["write_file", "update_initial_ram_disks"],
-                    || nobody_there(wish, &found),
-                );
+                let mut assessment = build_uniform_diff(body, &Reading::Absent);
+                let announced = ["write_file", "update_initial_ram_disks"];
+                assessment.wait_or_refuse(wish, &announced, || nobody_there(body, &found));
                 assessment
             }
             several => {
@@ -121,11 +117,11 @@ impl ResourceKind for NetdevName {
                 let refusal = format!(
                     "{} are all at {}: name them by their MAC addresses",
                     names.join(" and "),
-                    extract_device_address(wish)
+                    body.device
                 );
                 Assessment {
                     refusal: Some(refusal),
-                    ..build_uniform_diff(wish, &Reading::Absent)
+                    ..build_uniform_diff(body, &Reading::Absent)
                 }
             }
         }
@@ -137,7 +133,7 @@ impl ResourceKind for NetdevName {
         before: &Value,
         answers: &ReadResults,
     ) -> Assessment {
-        plan_netdev_name_undo(last_applied, before, answers)
+        plan_netdev_name_undo(&read_body(&last_applied.body), before, answers)
     }
 
     fn after_kinds(&self) -> &'static [&'static str] {
@@ -166,12 +162,11 @@ fn is_device(text: &str) -> bool {
     is_mac || is_address(text)
 }
 
-fn extract_desired_name(wish: &DesiredResource) -> &str {
-    wish.text("name").unwrap_or_default()
-}
-
-fn extract_device_address(wish: &DesiredResource) -> &str {
-    wish.text("device").unwrap_or_default()
+fn build_netdev_name_read(body: &NetdevNameBody) -> Read {
+    Read::NetdevName {
+        device: body.device.clone(),
+        name: body.name.clone(),
+    }
 }
 
 fn in_planes(
@@ -186,9 +181,9 @@ fn in_planes(
 }
 
 /// One that cannot be judged.
-fn build_uniform_diff(wish: &DesiredResource, found: &Reading) -> Assessment {
+fn build_uniform_diff(body: &NetdevNameBody, found: &Reading) -> Assessment {
     let attribute = in_planes(
-        &Reading::is(extract_desired_name(wish)),
+        &Reading::is(body.name.as_str()),
         found.clone(),
         found.clone(),
         found.clone(),
@@ -199,7 +194,7 @@ fn build_uniform_diff(wish: &DesiredResource, found: &Reading) -> Assessment {
     }
 }
 
-fn nobody_there(wish: &DesiredResource, found: &NetdevNameFacts<'_>) -> String {
+fn nobody_there(body: &NetdevNameBody, found: &NetdevNameFacts<'_>) -> String {
     let there: Vec<String> = found
         .netdevs
         .iter()
@@ -209,38 +204,36 @@ fn nobody_there(wish: &DesiredResource, found: &NetdevNameFacts<'_>) -> String {
     format!(
         "there is no netdev at {} (there are: {}); its driver is not loaded, or the card sits \
          elsewhere",
-        extract_device_address(wish),
+        body.device,
         there.join(", ")
     )
 }
 
 /// The file. A VLAN or bond that bears the NIC's MAC address has no place on a bus, so it is not
 /// meant by it.
-fn render_link_file(wish: &DesiredResource, found: &NetdevNameFacts<'_>) -> String {
-    let by = match is_address(extract_device_address(wish)) {
-        true => format!(
-            "Path={}",
-            found.id_path().map_or_else(
-                || format!("pci-{}", extract_device_address(wish)),
-                str::to_owned
-            )
-        ),
-        false => format!("MACAddress={}\nPath=*", extract_device_address(wish)),
+fn render_link_file(body: &NetdevNameBody, found: &NetdevNameFacts<'_>) -> String {
+    let device = &body.device;
+    let by = match is_address(device) {
+        true => match found.id_path() {
+            Some(path) => format!("Path={path}"),
+            None => format!("Path=pci-{device}"),
+        },
+        false => format!("MACAddress={device}\nPath=*"),
     };
     format!(
         "# Written by railwright; a change by hand is drift.\n[Match]\n{by}\n[Link]\nName={}\n",
-        extract_desired_name(wish)
+        body.name
     )
 }
 
 fn diff_netdev_name(
-    wish: &DesiredResource,
+    body: &NetdevNameBody,
     found: &NetdevNameFacts<'_>,
     netdev: &NetdevIdentity,
 ) -> Assessment {
-    let desired = extract_desired_name(wish);
+    let desired = body.name.as_str();
     let wanted = Reading::is(desired);
-    let (own, content) = (found.own(), render_link_file(wish, found));
+    let (own, content) = (found.own(), render_link_file(body, found));
     let elsewhere = found.named_elsewhere();
     let is_so_elsewhere = elsewhere
         .as_ref()
@@ -274,13 +267,13 @@ fn diff_netdev_name(
     if assessment.is_met() {
         return assessment;
     }
-    assessment.refusal = find_rename_obstacle(wish, found, netdev, elsewhere);
+    assessment.refusal = find_rename_obstacle(body, found, netdev, elsewhere);
     if assessment.refusal.is_none() && netdev.name != desired {
         check_rename_effect(&netdev.name, desired, found, &mut assessment);
     }
     if assessment.refusal.is_none() {
         let states = (is_written, stale.is_some());
-        plan_rename_actions(wish, found, content, states, &mut assessment);
+        plan_rename_actions(body, found, content, states, &mut assessment);
     }
     assessment
 }
@@ -302,7 +295,7 @@ fn read_link_file_name(own: Option<&str>, content: &str, desired: &str) -> Readi
 
 /// What stands in the way of the name.
 fn find_rename_obstacle(
-    wish: &DesiredResource,
+    body: &NetdevNameBody,
     found: &NetdevNameFacts<'_>,
     netdev: &NetdevIdentity,
     elsewhere: Option<(String, String)>,
@@ -313,33 +306,24 @@ fn find_rename_obstacle(
             netdev.name
         ));
     }
-    if let Some((path, other)) = elsewhere.filter(|(_, other)| other != extract_desired_name(wish))
-    {
+    if let Some((path, other)) = elsewhere.filter(|(_, other)| *other != body.name) {
         let (path, other) = (one_line(&path, 120), one_line(&other, 40));
         return Some(format!(
             "{path} names it {other}: let one of the two name it, and change or remove that one"
         ));
     }
-    let with: Vec<&str> = wish
-        .body
-        .get("with")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-        .collect();
     let holder = found
         .netdevs
         .iter()
-        .find(|other| other.name == extract_desired_name(wish) && *other != netdev)?;
-    if with.iter().any(|device| holder.is(device)) {
+        .find(|other| other.name == body.name && *other != netdev)?;
+    if body.with.iter().any(|device| holder.is(device)) {
         return None;
     }
     let place = holder.pci.as_deref().unwrap_or("no PCI address");
     Some(format!(
         "the netdev at {place} is named {} already, and only one can be: name that one too, or \
          choose another name",
-        extract_desired_name(wish)
+        body.name
     ))
 }
 
@@ -368,7 +352,7 @@ fn check_rename_effect(
 }
 
 fn plan_rename_actions(
-    wish: &DesiredResource,
+    body: &NetdevNameBody,
     found: &NetdevNameFacts<'_>,
     content: String,
     (is_written, is_stale): (bool, bool),
@@ -376,7 +360,7 @@ fn plan_rename_actions(
 ) {
     if !is_written {
         assessment.actions.push(owner::own_file(
-            &build_link_file_path(extract_desired_name(wish)),
+            &build_link_file_path(&body.name),
             "0644",
             content,
         ));
@@ -407,7 +391,7 @@ fn plan_rename_actions(
 
 /// Our file goes, and with the next boot the name that was there before us comes back.
 fn plan_netdev_name_undo(
-    wish: &DesiredResource,
+    body: &NetdevNameBody,
     before: &Value,
     answers: &ReadResults,
 ) -> Assessment {
@@ -416,7 +400,7 @@ fn plan_netdev_name_undo(
         transaction: Some("netdev_names".to_owned()),
         ..Assessment::default()
     };
-    let out = match answers.output(&NetdevName.reads(wish)[0]) {
+    let out = match answers.output(&build_netdev_name_read(body)) {
         Ok((_, out)) => out,
         Err(reason) => {
             let unknown =
@@ -426,7 +410,7 @@ fn plan_netdev_name_undo(
         }
     };
     let found = parse_netdev_name_facts(out);
-    let desired = extract_desired_name(wish);
+    let desired = body.name.as_str();
     let earlier = read_text_field(before, "own");
     let own = found.own();
     let [wanted, actual] =
@@ -436,7 +420,7 @@ fn plan_netdev_name_undo(
     let is_ours = found
         .netdevs
         .iter()
-        .any(|netdev| netdev.is(extract_device_address(wish)) && netdev.name == desired);
+        .any(|netdev| netdev.is(&body.device) && netdev.name == desired);
     if let Some(old) = old {
         let running = Reading::is(if is_ours { desired } else { old });
         attribute = attribute.and(Plane::Running, Reading::is(old), running);

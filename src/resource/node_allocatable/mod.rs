@@ -3,7 +3,6 @@
 //! never written: a device plugin tells it to the kubelet, once the driver on the host is right.
 //! Which nodes are meant is the spec's to say: a node that is not there gives nothing.
 
-use super::fields::Fields;
 use super::kubernetes_object::looks::{format_names_by_problem, read_object_list};
 use super::kubernetes_object::manifest;
 use super::kubernetes_object::paths::is_same_quantity;
@@ -13,10 +12,13 @@ use super::{
     Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading,
     ResourceKind,
 };
-use crate::body::{read_flag_field, read_text_field};
+use crate::body::{Body, BodyErrors, check_body, read_body};
+use crate::json_fields::{read_flag_field, read_text_field};
 use railwright_base::TargetKind;
 use railwright_base::json_pointer::escape_step;
 use railwright_base::text::{format_count, one_line};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -28,6 +30,78 @@ const MOST: u64 = 1 << 53;
 
 /// The attribute.
 const GIVES: &str = "allocatable";
+
+/// What nodes are to give: `nodes` one `amount`, or `amounts` by node, each so many `times`.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct NodeAllocatableBody {
+    /// An extended resource, such as rdma/rdma_shared_device_a.
+    resource: String,
+    /// Names of nodes, such as [gpu-001, gpu-002].
+    nodes: Option<Vec<String>>,
+    /// Of at least 1, without quotes and units: 1000.
+    amount: Option<u64>,
+    /// The amount of each node, such as { gpu-001: 200, gpu-002: 400 }.
+    amounts: Option<BTreeMap<String, u64>>,
+    times: Option<u64>,
+    within_s: Option<u32>,
+    #[serde(default)]
+    before_hosts: bool,
+}
+
+impl Body for NodeAllocatableBody {
+    fn find_errors(&self, errors: &mut BodyErrors) {
+        if !is_resource(&self.resource) {
+            let message = format!("`{}` is no extended resource", one_line(&self.resource, 80));
+            let help = "a domain in small letters other than kubernetes.io, `/`, and a name of at \
+                        most 63: rdma/rdma_shared_device_a";
+            errors.add("/resource", message, help);
+        }
+        let times = self.times.unwrap_or(1);
+        match (&self.amounts, &self.nodes, self.amount) {
+            (Some(amounts), None, None) if !amounts.is_empty() => {
+                for (name, amount) in amounts {
+                    let pointer = format!("/amounts/{}", escape_step(name));
+                    check_node_name(&pointer, name, errors);
+                    check_amount(&pointer, *amount, times, errors);
+                }
+            }
+            (None, Some(nodes), Some(amount)) if !nodes.is_empty() => {
+                for (index, name) in nodes.iter().enumerate() {
+                    check_node_name(&format!("/nodes/{index}"), name, errors);
+                }
+                check_amount("/amount", amount, times, errors);
+            }
+            _ => errors.add(
+                "",
+                "which nodes give how much is not said",
+                "{ nodes: [gpu-001], amount: 1000 }, or { amounts: { gpu-001: 200, gpu-002: 400 } \
+                 }",
+            ),
+        }
+        errors.check_range("times", self.times, 1..=1_000_000);
+        errors.check_range("within_s", self.within_s, 1..=86_400);
+    }
+}
+
+impl NodeAllocatableBody {
+    /// How much each node has to give.
+    fn compute_desired_amounts(&self) -> BTreeMap<String, u64> {
+        let amount = self.amount.unwrap_or_default();
+        let nodes = self.nodes.iter().flatten().map(|node| (node, amount));
+        let amounts = self
+            .amounts
+            .iter()
+            .flatten()
+            .map(|(node, amount)| (node, *amount));
+        let times = self.times.unwrap_or(1);
+        let mut desired = BTreeMap::new();
+        for (node, amount) in nodes.chain(amounts) {
+            desired.insert(node.clone(), amount.saturating_mul(times));
+        }
+        desired
+    }
+}
 
 impl ResourceKind for NodeAllocatable {
     fn name(&self) -> &'static str {
@@ -43,32 +117,7 @@ impl ResourceKind for NodeAllocatable {
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
-        let mut fields = Fields::of(
-            body,
-            &[
-                "resource",
-                "nodes",
-                "amount",
-                "amounts",
-                "times",
-                "within_s",
-                "before_hosts",
-            ],
-        );
-        if let Some(resource) = fields
-            .text("resource", true)
-            .filter(|resource| !is_resource(resource))
-        {
-            let message = format!("`{}` is no extended resource", one_line(resource, 80));
-            let help = "a domain in small letters other than kubernetes.io, `/`, and a name of at \
-                        most 63: rdma/rdma_shared_device_a";
-            fields.error("/resource", message, Some(help.to_owned()));
-        }
-        check_amounts(body, &mut fields);
-        fields.number("times", 1..=1_000_000);
-        fields.number("within_s", 1..=86_400);
-        fields.flag("before_hosts");
-        fields.finish()
+        check_body::<NodeAllocatableBody>(body)
     }
 
     fn reads(&self, _wish: &DesiredResource) -> Vec<Read> {
@@ -77,31 +126,23 @@ impl ResourceKind for NodeAllocatable {
 
     fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
         let mut assessment = Assessment::default();
-        let (Some(resource), Some(wanted)) =
-            (wish.text("resource"), compute_desired_amounts(&wish.body))
-        else {
-            return assessment;
-        };
+        let body = read_body::<NodeAllocatableBody>(&wish.body);
+        let (resource, wanted) = (body.resource.as_str(), body.compute_desired_amounts());
         let goal = describe_desired_amounts(&wanted);
         let found = match read_object_list(&Read::Kubernetes(KubernetesRead::Nodes), answers) {
             Err(reason) => Reading::Unknown(reason),
             Ok(nodes) => {
                 let lacking = wanted.iter().filter(|(name, amount)| {
-                    find_node_shortfall(resource, amount, nodes.get(*name)).is_some()
+                    find_node_shortfall(resource, **amount, nodes.get(*name)).is_some()
                 });
                 assessment.lacking = lacking.map(|(name, _)| name.clone()).collect();
                 build_allocatable_reading(resource, &wanted, &nodes, &goal)
             }
         };
         if !found.is_unknown() && found != Reading::is(goal.clone()) {
-            let within_s = wish
-                .body
-                .get("within_s")
-                .and_then(Value::as_u64)
-                .and_then(|seconds| u32::try_from(seconds).ok());
             assessment.actions = vec![Action::Await {
                 until: format!("{goal} of {resource}"),
-                within_s: within_s.unwrap_or(WITHIN_S),
+                within_s: body.within_s.unwrap_or(WITHIN_S),
             }];
         }
         assessment.attributes.insert(
@@ -114,7 +155,7 @@ impl ResourceKind for NodeAllocatable {
     /// Where the driver of the hosts' devices comes from the cluster, no host can be proven before
     /// it is there.
     fn comes_before_hosts(&self, wish: &DesiredResource) -> bool {
-        wish.body.get("before_hosts") == Some(&Value::Bool(true))
+        read_body::<NodeAllocatableBody>(&wish.body).before_hosts
     }
 
     /// Nothing was written, and nothing comes back.
@@ -128,90 +169,26 @@ impl ResourceKind for NodeAllocatable {
     }
 }
 
-/// Which nodes give how much, each wrong one at its place.
-fn check_amounts(body: &Value, fields: &mut Fields) {
-    let times = body.get("times").and_then(Value::as_u64).unwrap_or(1);
-    match (
-        fields.get("amounts"),
-        fields.get("nodes"),
-        fields.get("amount"),
-    ) {
-        (Some(Value::Object(amounts)), None, None) if !amounts.is_empty() => {
-            for (name, amount) in amounts {
-                let pointer = format!("/amounts/{}", escape_step(name));
-                check_node_name(&pointer, Some(name), fields);
-                check_amount(&pointer, amount, times, fields);
-            }
-        }
-        (None, Some(Value::Array(nodes)), Some(amount)) if !nodes.is_empty() => {
-            for (index, name) in nodes.iter().enumerate() {
-                check_node_name(&format!("/nodes/{index}"), name.as_str(), fields);
-            }
-            check_amount("/amount", amount, times, fields);
-        }
-        _ => {
-            let help = "{ nodes: [gpu-001], amount: 1000 }, or { amounts: \
-                        { gpu-001: 200, gpu-002: 400 } }";
-            fields.error(
-                "",
-                "which nodes give how much is not said",
-                Some(help.to_owned()),
-            );
-        }
-    }
-}
-
-fn check_amount(pointer: &str, amount: &Value, times: u64, fields: &mut Fields) {
-    let number = amount.as_u64().unwrap_or(0);
-    if number == 0 {
-        let message = format!(
-            "{} is no amount of devices",
-            one_line(&amount.to_string(), 40)
-        );
+fn check_amount(pointer: &str, amount: u64, times: u64, errors: &mut BodyErrors) {
+    if amount == 0 {
         let help = "a whole number of at least 1, without quotes and units: 1000";
-        fields.error(pointer, message, Some(help.to_owned()));
-    } else if number.saturating_mul(times) > MOST {
-        fields.error(
+        errors.add(pointer, "0 is no amount of devices", help);
+    } else if amount.saturating_mul(times) > MOST {
+        let message = format!("{amount} is more than any node gives");
+        errors.add(
             pointer,
-            format!("{amount} is more than any node gives"),
-            Some(format!("at most {MOST}, `times` included")),
+            message,
+            &format!("at most {MOST}, `times` included"),
         );
     }
 }
 
-fn check_node_name(pointer: &str, name: Option<&str>, fields: &mut Fields) {
-    if name.is_some_and(manifest::is_subdomain) {
-        return;
-    }
-    let message = format!(
-        "the API server knows no node named `{}`",
-        one_line(name.unwrap_or("(no text)"), 80)
-    );
-    let help = "small letters, digits, `-` and `.`: as kubectl get nodes prints it";
-    fields.error(pointer, message, Some(help.to_owned()));
-}
-
-/// How much each node has to give: `nodes` with one `amount`, or `amounts` by node, each so many
-/// `times`.
-fn compute_desired_amounts(body: &Value) -> Option<Map<String, Value>> {
-    let times = body.get("times").and_then(Value::as_u64).unwrap_or(1);
-    let mut amounts = parse_declared_amounts(body)?;
-    for amount in amounts.values_mut() {
-        *amount = Value::from(amount.as_u64()?.saturating_mul(times));
-    }
-    Some(amounts)
-}
-
-fn parse_declared_amounts(body: &Value) -> Option<Map<String, Value>> {
-    match (body.get("amounts"), body.get("nodes"), body.get("amount")) {
-        (Some(Value::Object(amounts)), None, None) if amounts.values().all(Value::is_u64) => {
-            Some(amounts.clone())
-        }
-        (None, Some(Value::Array(nodes)), Some(amount)) if amount.is_u64() => nodes
-            .iter()
-            .map(|node| Some((node.as_str()?.to_owned(), amount.clone())))
-            .collect(),
-        _ => None,
+fn check_node_name(pointer: &str, name: &str, errors: &mut BodyErrors) {
+    if !manifest::is_subdomain(name) {
+        let name = one_line(name, 80);
+        let message = format!("the API server knows no node named `{name}`");
+        let help = "small letters, digits, `-` and `.`: as kubectl get nodes prints it";
+        errors.add(pointer, message, help);
     }
 }
 
@@ -235,10 +212,10 @@ fn is_resource(name: &str) -> bool {
 }
 
 /// `4 nodes give 1000`, `2 nodes give 200, 2 nodes give 400`.
-fn describe_desired_amounts(wanted: &Map<String, Value>) -> String {
+fn describe_desired_amounts(wanted: &BTreeMap<String, u64>) -> String {
     let mut amounts: BTreeMap<u64, usize> = BTreeMap::new();
-    for amount in wanted.values().filter_map(Value::as_u64) {
-        *amounts.entry(amount).or_default() += 1;
+    for amount in wanted.values() {
+        *amounts.entry(*amount).or_default() += 1;
     }
     let mut words = Vec::new();
     for (amount, nodes) in amounts {
@@ -250,13 +227,13 @@ fn describe_desired_amounts(wanted: &Map<String, Value>) -> String {
 
 fn build_allocatable_reading(
     resource: &str,
-    wanted: &Map<String, Value>,
+    wanted: &BTreeMap<String, u64>,
     nodes: &Map<String, Value>,
     goal: &str,
 ) -> Reading {
     let mut short: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for (name, amount) in wanted {
-        if let Some(why) = find_node_shortfall(resource, amount, nodes.get(name)) {
+        if let Some(why) = find_node_shortfall(resource, *amount, nodes.get(name)) {
             short.entry(why).or_default().push(name);
         }
     }
@@ -281,13 +258,13 @@ fn build_allocatable_reading(
 
 const NOTHING: &str = "nothing of it";
 
-fn find_node_shortfall(resource: &str, amount: &Value, node: Option<&Value>) -> Option<String> {
+fn find_node_shortfall(resource: &str, amount: u64, node: Option<&Value>) -> Option<String> {
     let Some(node) = node else {
         return Some("no node of this name".to_owned());
     };
     match node.get("gives").and_then(|gives| gives.get(resource)) {
         None => Some(NOTHING.to_owned()),
-        Some(gives) if !is_same_quantity(amount, gives) => Some(format!(
+        Some(gives) if !is_same_quantity(&amount.into(), gives) => Some(format!(
             "{} instead of {amount}",
             one_line(
                 &gives
@@ -334,6 +311,13 @@ mod tests {
             after: Vec::new(),
             want: want.into(),
         }
+    }
+
+    fn amounts(of_nodes: &[(&str, u64)]) -> BTreeMap<String, u64> {
+        let of_nodes = of_nodes.iter();
+        of_nodes
+            .map(|(node, amount)| ((*node).to_owned(), *amount))
+            .collect()
     }
 
     fn node(ready: bool, gives: Value) -> Value {
@@ -397,11 +381,11 @@ mod tests {
         let body =
             json!({ "resource": "aliyun/erdma", "amounts": { "a": 1, "b": 2 }, "times": 200 });
         assert_eq!(
-            compute_desired_amounts(&body),
-            json!({ "a": 200, "b": 400 }).as_object().cloned()
+            read_body::<NodeAllocatableBody>(&body).compute_desired_amounts(),
+            amounts(&[("a", 200), ("b", 400)])
         );
         assert_eq!(
-            describe_desired_amounts(json!({ "a": 200, "b": 400, "c": 200 }).as_object().unwrap()),
+            describe_desired_amounts(&amounts(&[("a", 200), ("b", 400), ("c", 200)])),
             "2 nodes give 200, 1 node gives 400"
         );
     }
@@ -471,21 +455,18 @@ mod tests {
         assert_eq!(found(json!({ "amounts": {} })), [""]);
         assert_eq!(found(json!({ "amounts": { "a": 1 }, "amount": 1 })), [""]);
         assert_eq!(
-            found(
-                json!({ "amounts": { "a": -1, "b": 2, "c": "1k", "d": 0, "e": 1.5 }, "within_s": 0 })
-            ),
-            [
-                "/amounts/a",
-                "/amounts/c",
-                "/amounts/d",
-                "/amounts/e",
-                "/within_s"
-            ]
+            found(json!({ "amounts": { "b": 2, "d": 0 }, "within_s": 0 })),
+            ["/amounts/d", "/within_s"]
         );
+        for amount in [json!(-1), json!("1k"), json!(1.5)] {
+            assert_eq!(found(json!({ "amounts": { "a": amount } })), ["/amounts/a"]);
+        }
         assert_eq!(
-            found(json!({ "nodes": ["gpu_1", "gpu-2", "GPU-3", 4], "amount": "8" })),
-            ["/nodes/0", "/nodes/2", "/nodes/3", "/amount"]
+            found(json!({ "nodes": ["gpu_1", "gpu-2", "GPU-3"], "amount": 0 })),
+            ["/nodes/0", "/nodes/2", "/amount"]
         );
+        assert_eq!(found(json!({ "nodes": ["a"], "amount": "8" })), ["/amount"]);
+        assert_eq!(found(json!({ "nodes": [4], "amount": 8 })), ["/nodes/0"]);
         assert_eq!(found(json!({ "amounts": { "a/b": 1 } })), ["/amounts/a~1b"]);
         assert_eq!(
             found(json!({ "nodes": ["a"], "amount": 1u64 << 40, "times": 1_000_000 })),

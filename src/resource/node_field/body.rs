@@ -1,11 +1,11 @@
 //! The wish for a label or a taint, as a module's manifest has it.
 
 use super::field::{Effect, NodeField};
-use crate::BodyError;
-use crate::body::{read_text_field, read_text_list_field};
-use crate::fields::Fields;
+use crate::body::{Body, BodyErrors, read_body};
 use crate::kubernetes_object::labels::{KEY_HELP, OF_THE_KUBELET, VALUE_HELP, is_key, is_value};
 use crate::kubernetes_object::manifest::is_subdomain;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -16,44 +16,95 @@ pub enum NodeFieldKind {
     Taint,
 }
 
-impl NodeFieldKind {
-    /// In words.
-    pub fn word(self) -> &'static str {
-        match self {
-            NodeFieldKind::Label => "label",
-            NodeFieldKind::Taint => "taint",
-        }
-    }
+/// A label of nodes.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NodeLabelBody {
+    label: String,
+    /// A text, numbers and `true` in quotes: "true".
+    value: Option<String>,
+    /// The text of each node, such as { gpu-001: "a", gpu-002: "b" }; numbers and `true` in quotes.
+    values: Option<BTreeMap<String, String>>,
+    /// Names of nodes, such as [gpu-001, gpu-002].
+    nodes: Option<Vec<String>>,
+    #[serde(default)]
+    adopt: bool,
+    adopt_with: Option<String>,
+    cluster: Option<String>,
+}
 
-    fn fields(self) -> &'static [&'static str] {
-        match self {
-            NodeFieldKind::Label => &[
-                "label",
-                "value",
-                "values",
-                "nodes",
-                "adopt",
-                "adopt_with",
-                "cluster",
-            ],
-            NodeFieldKind::Taint => &[
-                "key",
-                "effect",
-                "value",
-                "values",
-                "nodes",
-                "adopt",
-                "adopt_with",
-                "cluster",
-            ],
-        }
-    }
+/// A taint of nodes.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NodeTaintBody {
+    key: String,
+    effect: Effect,
+    /// A text, numbers and `true` in quotes: "true".
+    value: Option<String>,
+    /// The text of each node, such as { gpu-001: "a", gpu-002: "b" }; numbers and `true` in quotes.
+    values: Option<BTreeMap<String, String>>,
+    /// Names of nodes, such as [gpu-001, gpu-002].
+    nodes: Option<Vec<String>>,
+    #[serde(default)]
+    adopt: bool,
+    adopt_with: Option<String>,
+    cluster: Option<String>,
+}
 
-    fn key(self) -> &'static str {
-        match self {
-            NodeFieldKind::Label => "label",
-            NodeFieldKind::Taint => "key",
+impl Body for NodeLabelBody {
+    fn find_errors(&self, errors: &mut BodyErrors) {
+        check_key(errors, "label", "label", &self.label);
+        if OF_THE_KUBELET.contains(&self.label.as_str()) {
+            let key = Value::from(self.label.as_str());
+            let message =
+                format!("the label {key} is the kubelet's own: each sets it anew when it starts");
+            errors.add("/label", message, "choose a key of your own");
         }
+        if let Some(adopt_with) = &self.adopt_with {
+            errors.check_not_empty("adopt_with", adopt_with);
+        }
+        check_values(
+            errors,
+            "label",
+            self.combine_values(),
+            self.values.is_some(),
+        );
+    }
+}
+
+impl Body for NodeTaintBody {
+    fn find_errors(&self, errors: &mut BodyErrors) {
+        check_key(errors, "taint", "key", &self.key);
+        if let Some(adopt_with) = &self.adopt_with {
+            errors.check_not_empty("adopt_with", adopt_with);
+        }
+        check_values(
+            errors,
+            "taint",
+            self.combine_values(),
+            self.values.is_some(),
+        );
+    }
+}
+
+impl NodeLabelBody {
+    fn combine_values(&self) -> Option<BTreeMap<String, String>> {
+        combine_values(
+            self.values.as_ref(),
+            self.nodes.as_ref(),
+            self.value.as_deref(),
+        )
+    }
+}
+
+impl NodeTaintBody {
+    /// A taint needs no value.
+    fn combine_values(&self) -> Option<BTreeMap<String, String>> {
+        let value = self
+            .value
+            .as_deref()
+            .or(self.values.is_none().then_some(""));
+        combine_values(self.values.as_ref(), self.nodes.as_ref(), value)
     }
 }
 
@@ -73,166 +124,82 @@ pub struct NodeFieldRequest {
 
 impl NodeFieldRequest {
     /// Of a body that was checked.
-    pub fn of(sort: NodeFieldKind, body: &Value) -> Option<Self> {
-        let cluster = read_text_field(body, "cluster")
-            .unwrap_or_default()
-            .to_owned();
-        let adopts = body.get("adopt") == Some(&Value::Bool(true));
-        let adopt_with = read_text_field(body, "adopt_with")
-            .unwrap_or("adopt: true")
-            .to_owned();
-        Some(NodeFieldRequest {
-            field: parse_node_field(sort, body)?,
-            values: parse_values_by_node(sort, body)?,
+    pub fn of(sort: NodeFieldKind, body: &Value) -> Self {
+        let (field, values, adopts, adopt_with, cluster) = match sort {
+            NodeFieldKind::Label => {
+                let body = read_body::<NodeLabelBody>(body);
+                let values = body.combine_values();
+                let field = NodeField::Label { key: body.label };
+                (field, values, body.adopt, body.adopt_with, body.cluster)
+            }
+            NodeFieldKind::Taint => {
+                let body = read_body::<NodeTaintBody>(body);
+                let values = body.combine_values();
+                let (key, effect) = (body.key, body.effect);
+                let field = NodeField::Taint { key, effect };
+                (field, values, body.adopt, body.adopt_with, body.cluster)
+            }
+        };
+        NodeFieldRequest {
+            field,
+            values: values.unwrap_or_default(),
             adopts,
-            adopt_with,
-            cluster,
-        })
+            adopt_with: adopt_with.unwrap_or_else(|| "adopt: true".to_owned()),
+            cluster: cluster.unwrap_or_default(),
+        }
     }
 }
 
-/// The label or the taint that a body is about.
-pub fn parse_node_field(sort: NodeFieldKind, body: &Value) -> Option<NodeField> {
-    let key = body.get(sort.key())?.as_str()?.to_owned();
-    match sort {
-        NodeFieldKind::Label => Some(NodeField::Label { key }),
-        NodeFieldKind::Taint => Some(NodeField::Taint {
-            key,
-            effect: parse_taint_effect(body)?,
-        }),
-    }
-}
-
-fn parse_taint_effect(body: &Value) -> Option<Effect> {
-    serde_json::from_value(body.get("effect")?.clone()).ok()
-}
-
-/// `nodes` with one `value`, or `values` by node. A taint needs none.
-fn parse_values_by_node(sort: NodeFieldKind, body: &Value) -> Option<BTreeMap<String, String>> {
-    match (body.get("values"), body.get("nodes"), body.get("value")) {
-        (Some(Value::Object(values)), None, None) => values
-            .iter()
-            .map(|(node, value)| Some((node.clone(), value.as_str()?.to_owned())))
-            .collect(),
-        (None, Some(Value::Array(nodes)), value) if nodes.iter().all(Value::is_string) => {
-            let none = if sort == NodeFieldKind::Taint {
-                Some("")
-            } else {
-                None
-            };
-            let value = value.map_or(none, Value::as_str)?;
-            Some(
-                read_text_list_field(body, "nodes")
-                    .into_iter()
-                    .map(|node| (node, value.to_owned()))
-                    .collect(),
-            )
+/// `nodes` with one `value`, or `values` by node.
+fn combine_values(
+    values: Option<&BTreeMap<String, String>>,
+    nodes: Option<&Vec<String>>,
+    value: Option<&str>,
+) -> Option<BTreeMap<String, String>> {
+    match (values, nodes, value) {
+        (Some(values), None, None) => Some(values.clone()),
+        (None, Some(nodes), Some(value)) => {
+            let nodes = nodes.iter();
+            Some(nodes.map(|node| (node.clone(), value.to_owned())).collect())
         }
         _ => None,
     }
 }
 
-/// A number or a truth where a text has to stand, and its field.
-fn find_unquoted_value(body: &Value) -> Option<(&'static str, &Value)> {
-    if let Some(value @ (Value::Number(_) | Value::Bool(_))) = body.get("value") {
-        return Some(("value", value));
-    }
-    let mut values = body.get("values")?.as_object()?.values();
-    let value = values.find(|value| value.is_number() || value.is_boolean())?;
-    Some(("values", value))
-}
-
-/// All that is wrong with a body.
-pub fn check_node_field_body(sort: NodeFieldKind, body: &Value) -> Vec<BodyError> {
-    let mut fields = Fields::of(body, sort.fields());
-    check_key(sort, &mut fields);
-    if sort == NodeFieldKind::Taint
-        && fields.text("effect", true).is_some()
-        && parse_taint_effect(body).is_none()
-    {
-        let help = "NoSchedule, PreferNoSchedule or NoExecute";
-        fields.error(
-            "/effect",
-            "the API server takes no taint of this effect",
-            Some(help.to_owned()),
-        );
-    }
-    fields.flag("adopt");
-    fields.text("adopt_with", false);
-    match (parse_values_by_node(sort, body), find_unquoted_value(body)) {
-        (None, Some((field, value))) => {
-            let help = format!("write it in quotes: \"{value}\"");
-            fields.error(
-                &format!("/{field}"),
-                format!("the value {value} is no text"),
-                Some(help),
-            );
-        }
-        (None, None) => {
-            let help = "{ nodes: [gpu-001], value: \"true\" }, or { values: \
-                        { gpu-001: \"a\", gpu-002: \"b\" } }; numbers and `true` in quotes";
-            fields.error(
-                "",
-                "which nodes have which value is not said",
-                Some(help.to_owned()),
-            );
-        }
-        (Some(values), _) if values.is_empty() => fields.error(
-            "",
-            "no node is named",
-            Some("leave the resource out: `when`".to_owned()),
-        ),
-        (Some(values), _) => check_values_by_node(sort, &values, &mut fields),
-    }
-    fields.finish()
-}
-
-fn check_key(sort: NodeFieldKind, fields: &mut Fields<'_>) {
-    let key = sort.key();
-    if let Some(text) = fields.text(key, true).filter(|text| !is_key(text)) {
-        let message = format!(
-            "the API server takes no {} with the key {}",
-            sort.word(),
-            Value::from(text)
-        );
-        fields.error(&format!("/{key}"), message, Some(KEY_HELP.to_owned()));
-    }
-    if let Some(text) = fields
-        .text(key, false)
-        .filter(|text| sort == NodeFieldKind::Label && OF_THE_KUBELET.contains(text))
-    {
-        let message = format!(
-            "the label {} is the kubelet's own: each sets it anew when it starts",
-            Value::from(text)
-        );
-        fields.error(
-            "/label",
-            message,
-            Some("choose a key of your own".to_owned()),
-        );
-    }
+fn check_key(errors: &mut BodyErrors, word: &str, field: &str, key: &str) {
+    let message = format!(
+        "the API server takes no {word} with the key {}",
+        Value::from(key)
+    );
+    errors.require(is_key(key), &format!("/{field}"), &message, KEY_HELP);
 }
 
 /// Checks the first value and the first node that the API server would not take.
-fn check_values_by_node(
-    sort: NodeFieldKind,
-    values: &BTreeMap<String, String>,
-    fields: &mut Fields<'_>,
+fn check_values(
+    errors: &mut BodyErrors,
+    word: &str,
+    values: Option<BTreeMap<String, String>>,
+    is_by_node: bool,
 ) {
-    let (of_value, of_node) = match fields.get("values") {
-        Some(_) => ("/values", "/values"),
-        None => ("/value", "/nodes"),
+    let Some(values) = values else {
+        let help = "{ nodes: [gpu-001], value: \"true\" }, or { values: \
+                    { gpu-001: \"a\", gpu-002: \"b\" } }; numbers and `true` in quotes";
+        return errors.add("", "which nodes have which value is not said", help);
+    };
+    if values.is_empty() {
+        return errors.add("", "no node is named", "leave the resource out: `when`");
+    }
+    let (of_value, of_node) = match is_by_node {
+        true => ("/values", "/values"),
+        false => ("/value", "/nodes"),
     };
     if let Some(value) = values.values().find(|value| !is_value(value)) {
-        let message = format!(
-            "the API server takes no {} with the value {}",
-            sort.word(),
-            Value::from(value.as_str())
-        );
-        fields.error(of_value, message, Some(VALUE_HELP.to_owned()));
+        let value = Value::from(value.as_str());
+        let message = format!("the API server takes no {word} with the value {value}");
+        errors.add(of_value, message, VALUE_HELP);
     }
     if let Some(node) = values.keys().find(|node| !is_subdomain(node)) {
         let message = format!("no node can be named {}", Value::from(node.as_str()));
-        fields.error(of_node, message, None);
+        errors.add(of_node, message, "");
     }
 }

@@ -15,10 +15,22 @@ use serde_json::{Value, json};
 
 /// What a taint does to pods that do not tolerate it.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+    Debug,
+    Clone,
+    Copy,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
 )]
 pub enum Effect {
     /// No new ones are put on the node.
+    #[default]
     NoSchedule,
     /// New ones are put there only where there is no other place.
     PreferNoSchedule,

@@ -14,10 +14,11 @@ pub mod field;
 mod judge;
 pub mod mark;
 
-use self::body::{NodeFieldKind, NodeFieldRequest};
+use self::body::{NodeFieldKind, NodeFieldRequest, NodeLabelBody, NodeTaintBody};
 use super::kubernetes_object::access::ApiVerb;
 use super::kubernetes_object::request::{KubernetesRead, ObjectName};
 use super::{Assessment, BodyError, DesiredResource, Read, ReadResults, ResourceKind};
+use crate::body::check_body;
 use railwright_base::TargetKind;
 use serde_json::Value;
 
@@ -60,29 +61,27 @@ impl ResourceKind for OfNodes {
     }
 
     fn address_name(&self, body: &Value) -> Option<String> {
-        Some(match body::parse_node_field(self.0, body)? {
+        Some(match NodeFieldRequest::of(self.0, body).field {
             NodeField::Label { key } => key,
             NodeField::Taint { key, effect } => format!("{key}:{}", effect.word()),
         })
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
-        body::check_node_field_body(self.0, body)
+        match self.0 {
+            NodeFieldKind::Label => check_body::<NodeLabelBody>(body),
+            NodeFieldKind::Taint => check_body::<NodeTaintBody>(body),
+        }
     }
 
     fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
-        body::parse_node_field(self.0, &wish.body)
-            .map(KubernetesRead::NodeField)
-            .map(Read::Kubernetes)
-            .into_iter()
-            .collect()
+        let field = NodeFieldRequest::of(self.0, &wish.body).field;
+        vec![Read::Kubernetes(KubernetesRead::NodeField(field))]
     }
 
     /// Each node is patched, now and when it leaves the spec.
     fn changes(&self, wish: &DesiredResource, _removal: bool) -> Vec<(ObjectName, ApiVerb)> {
-        let nodes = NodeFieldRequest::of(self.0, &wish.body)
-            .map(|asked| asked.values)
-            .unwrap_or_default();
+        let nodes = NodeFieldRequest::of(self.0, &wish.body).values;
         nodes
             .keys()
             .map(|name| (build_node_object_name(name), ApiVerb::Patch))
@@ -95,9 +94,7 @@ impl ResourceKind for OfNodes {
     }
 
     fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
-        NodeFieldRequest::of(self.0, &wish.body)
-            .map(|asked| judge::diff_node_field(&asked, answers))
-            .unwrap_or_default()
+        judge::diff_node_field(&NodeFieldRequest::of(self.0, &wish.body), answers)
     }
 
     fn undo(
@@ -106,12 +103,10 @@ impl ResourceKind for OfNodes {
         before: &Value,
         answers: &ReadResults,
     ) -> Assessment {
-        let undone = NodeFieldRequest::of(self.0, &last_applied.body)
-            .map(|asked| judge::plan_node_field_undo(&asked, answers))
-            .unwrap_or_default();
+        let asked = NodeFieldRequest::of(self.0, &last_applied.body);
         Assessment {
             before: before.clone(),
-            ..undone
+            ..judge::plan_node_field_undo(&asked, answers)
         }
     }
 

@@ -454,8 +454,12 @@ fn bodies_are_checked() {
         ["/value"]
     );
     assert_eq!(
-        label(json!({ "label": "a", "values": { "a": "a b" }, "adopt": 1 })),
-        ["/adopt", "/values"]
+        label(json!({ "label": "a", "values": { "a": "a b" } })),
+        ["/values"]
+    );
+    assert_eq!(
+        label(json!({ "label": "a", "values": { "a": "b" }, "adopt": 1 })),
+        ["/adopt"]
     );
     assert_eq!(
         label(json!({ "label": "a", "value": true, "nodes": ["a"] })),
@@ -463,7 +467,7 @@ fn bodies_are_checked() {
     );
     assert_eq!(
         label(json!({ "label": "a", "values": { "b": "x", "a": 1 } })),
-        ["/values"]
+        ["/values/a"]
     );
     assert_eq!(
         label(json!({ "label": "a", "nodes": ["a"] })),
@@ -483,8 +487,12 @@ fn bodies_are_checked() {
         Vec::<String>::new()
     );
     assert_eq!(
-        taint(json!({ "key": "a/b/c", "effect": "NoRun", "nodes": ["a"] })),
-        ["/key", "/effect"]
+        taint(json!({ "key": "a/b/c", "effect": "NoExecute", "nodes": ["a"] })),
+        ["/key"]
+    );
+    assert_eq!(
+        taint(json!({ "key": "a/b", "effect": "NoRun", "nodes": ["a"] })),
+        ["/effect"]
     );
     assert_eq!(
         TAINT

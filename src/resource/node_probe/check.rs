@@ -1,80 +1,85 @@
 //! What the output of a probe has to hold, as data: lines that begin with some words, or rows of a
 //! list in JSON.
 
+use crate::body::{Body, BodyErrors};
 use crate::kubernetes_object::exec::PodExecResult;
+use crate::kubernetes_object::manifest::is_subdomain;
+use crate::names::is_word;
 use railwright_base::text::one_line;
+use schemars::JsonSchema;
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A probe as a module wishes it.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct NodeProbeBody {
+    /// One word, for example erdma-devices.
+    name: String,
+    /// The nodes' names.
     pub nodes: Vec<String>,
+    /// The agent: { namespace, daemon_set }.
     pub pod: Pod,
+    /// Program and arguments: [rdma, -j, link, show].
     pub argv: Vec<String>,
     /// What an exit status says of the node, in words. Any other than these and 0 says nothing of
     /// it.
+    #[serde(default)]
     pub exits: BTreeMap<String, String>,
+    #[serde(default)]
     pub lines: Vec<ExpectedProbeLines>,
     pub rows: Option<Rows>,
     pub within_s: Option<u32>,
 }
 
 /// The agent.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Pod {
     pub namespace: String,
     pub daemon_set: String,
-    #[serde(default)]
     pub selector: Option<String>,
-    #[serde(default)]
     pub container: Option<String>,
 }
 
 /// Lines that begin with these words, whatever space is between them.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExpectedProbeLines {
     begin: String,
     /// How many there have to be; one at least unless said.
-    #[serde(default)]
     count: Option<OfNode<usize>>,
 }
 
 /// Rows of a list in JSON.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Rows {
     /// Which rows are meant.
     of: ProbeRowSelector,
     /// How many there have to be.
-    #[serde(default)]
     count: Option<OfNode<usize>>,
     /// What each of them has to say.
     #[serde(default)]
     each: BTreeMap<String, Value>,
     /// How they stand to the others.
-    #[serde(default)]
     above: Option<Above>,
 }
 
 /// By one of their fields.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ProbeRowSelector {
     field: String,
-    #[serde(default)]
     begins: Option<String>,
-    #[serde(default)]
     is: Option<OfNode<BTreeSet<String>>>,
 }
 
 /// Of the rows that are `within` the same, those that are meant have a greater number in this field
 /// than all others, and no two of them the same. One that says none has 0, as a route without a
 /// metric (ip-route(8)).
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Above {
     field: String,
@@ -82,8 +87,8 @@ struct Above {
 }
 
 /// One for all nodes, or each node's own.
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "one for all nodes, or each node's own")]
 enum OfNode<T> {
     Each(BTreeMap<String, T>),
     All(T),
@@ -98,39 +103,36 @@ impl<T> OfNode<T> {
     }
 }
 
-impl NodeProbeBody {
-    /// The probe that a body describes, or where it is wrong and how.
-    pub fn of(body: &Value) -> Result<Self, (String, String)> {
-        Ok(NodeProbeBody {
-            nodes: parse_body_field(body, "nodes")?.unwrap_or_default(),
-            pod: parse_body_field(body, "pod")?.ok_or_else(|| {
-                (
-                    "".to_owned(),
-                    "`pod` is missing: { namespace, daemon_set }".to_owned(),
-                )
-            })?,
-            argv: parse_body_field(body, "argv")?.unwrap_or_default(),
-            exits: parse_body_field(body, "exits")?.unwrap_or_default(),
-            lines: parse_body_field(body, "lines")?.unwrap_or_default(),
-            rows: parse_body_field(body, "rows")?,
-            within_s: parse_body_field(body, "within_s")?,
-        })
+impl Body for NodeProbeBody {
+    fn find_errors(&self, errors: &mut BodyErrors) {
+        errors.require(
+            is_word(&self.name, "._-"),
+            "/name",
+            "`name` is one word",
+            "for example erdma-devices",
+        );
+        errors.check_range("within_s", self.within_s, 1..=86_400);
+        errors.require(
+            !self.nodes.is_empty(),
+            "/nodes",
+            "no node is named",
+            "a list of the nodes' names",
+        );
+        errors.require(
+            self.argv.first().is_some_and(|program| !program.is_empty())
+                && !self.argv.iter().any(|word| word.contains('\0')),
+            "/argv",
+            "it names no program",
+            "program and arguments: [rdma, -j, link, show]",
+        );
+        for (pointer, name) in [
+            ("/pod/namespace", &self.pod.namespace),
+            ("/pod/daemon_set", &self.pod.daemon_set),
+        ] {
+            let message = format!("`{}` is no name of an object", one_line(name, 60));
+            errors.require(is_subdomain(name), pointer, &message, "");
+        }
     }
-}
-
-fn parse_body_field<T: DeserializeOwned>(
-    body: &Value,
-    field: &str,
-) -> Result<Option<T>, (String, String)> {
-    let Some(value) = body.get(field).filter(|value| !value.is_null()) else {
-        return Ok(None);
-    };
-    T::deserialize(value).map(Some).map_err(|error| {
-        (
-            format!("/{field}"),
-            format!("`{field}`: {}", one_line(&error.to_string(), 200)),
-        )
-    })
 }
 
 /// What a node's answer comes to.

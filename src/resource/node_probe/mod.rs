@@ -8,18 +8,17 @@ mod check;
 mod tests;
 
 use self::check::{NodeProbeBody, NodeProbeVerdict, evaluate_probe_output};
-use super::body::is_word;
-use super::fields::Fields;
 use super::kubernetes_object::access::{ApiVerb, Right};
 use super::kubernetes_object::exec::{Exec, PodExecResult};
 use super::kubernetes_object::looks::format_names_by_problem;
-use super::kubernetes_object::manifest::is_subdomain;
 use super::kubernetes_object::readiness::WITHIN_S;
 use super::kubernetes_object::request::{ABSENT, KubernetesRead};
 use super::{
     Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading,
     ResourceKind,
 };
+use crate::body::{check_body, read_body};
+use crate::json_fields::read_text_field;
 use railwright_base::TargetKind;
 use railwright_base::text::{format_count, one_line};
 use serde_json::Value;
@@ -41,78 +40,22 @@ impl ResourceKind for NodeProbe {
     }
 
     fn address_name(&self, body: &Value) -> Option<String> {
-        body.get("name")?.as_str().map(str::to_owned)
+        read_text_field(body, "name").map(str::to_owned)
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
-        let mut fields = Fields::of(
-            body,
-            &[
-                "name", "nodes", "pod", "argv", "exits", "lines", "rows", "within_s",
-            ],
-        );
-        if fields
-            .text("name", true)
-            .is_some_and(|name| !is_word(name, "._-"))
-        {
-            fields.error(
-                "/name",
-                "`name` is one word",
-                Some("for example erdma-devices".to_owned()),
-            );
-        }
-        fields.number("within_s", 1..=86_400);
-        match NodeProbeBody::of(body) {
-            Err((pointer, reason)) => fields.error(&pointer, reason, None),
-            Ok(probe) => {
-                if probe.nodes.is_empty() {
-                    fields.error(
-                        "/nodes",
-                        "no node is named",
-                        Some("a list of the nodes' names".to_owned()),
-                    );
-                }
-                if probe.argv.first().is_none_or(String::is_empty)
-                    || probe.argv.iter().any(|word| word.contains('\0'))
-                {
-                    fields.error(
-                        "/argv",
-                        "it names no program",
-                        Some("program and arguments: [rdma, -j, link, show]".to_owned()),
-                    );
-                }
-                for (field, name) in [
-                    ("namespace", &probe.pod.namespace),
-                    ("daemon_set", &probe.pod.daemon_set),
-                ] {
-                    if !is_subdomain(name) {
-                        fields.error(
-                            &format!("/pod/{field}"),
-                            format!("`{}` is no name of an object", one_line(name, 60)),
-                            None,
-                        );
-                    }
-                }
-            }
-        }
-        fields.finish()
+        check_body::<NodeProbeBody>(body)
     }
 
     fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
-        let Ok(body) = NodeProbeBody::of(&wish.body) else {
-            return Vec::new();
-        };
-        body.nodes
-            .iter()
-            .map(|node| build_exec_read(&body, node))
-            .collect()
+        let body = read_body::<NodeProbeBody>(&wish.body);
+        let nodes = body.nodes.iter();
+        nodes.map(|node| build_exec_read(&body, node)).collect()
     }
 
     fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
         let mut assessment = Assessment::default();
-        let Ok(body) = NodeProbeBody::of(&wish.body) else {
-            return assessment;
-        };
+        let body = read_body::<NodeProbeBody>(&wish.body);
         let goal = format!("{} as wished", format_count(body.nodes.len(), "node"));
         let mut found = NodeProbeFindings::default();
         for node in &body.nodes {
@@ -149,9 +92,7 @@ impl ResourceKind for NodeProbe {
     /// `AuthorizePodWebsocketUpgradeCreatePermission`). No pod can be named: a DaemonSet's have
     /// names of chance.
     fn rights(&self, wish: &DesiredResource) -> Vec<(Right, String)> {
-        let Ok(body) = NodeProbeBody::of(&wish.body) else {
-            return Vec::new();
-        };
+        let body = read_body::<NodeProbeBody>(&wish.body);
         let reason = format!(
             "`{}` in the pods of DaemonSet {}",
             one_line(&body.argv.join(" "), 80),

@@ -316,13 +316,49 @@ fn a_body_that_says_too_little_is_refused() {
     );
     assert_eq!(
         errors("rows", json!({ "of": { "field": "x" }, "cuont": 1 })),
-        ["/rows"]
+        ["/rows/cuont"]
     );
     assert_eq!(
         errors("lines", json!([{ "begin": "x", "count": "many" }])),
-        ["/lines"]
+        ["/lines/0/count"]
     );
     assert_eq!(errors("within_s", json!(0)), ["/within_s"]);
+}
+
+#[test]
+fn a_field_of_another_type_is_told_at_its_place() {
+    let told = |field: &str, value: Value| {
+        let mut body = devices();
+        body[field] = value;
+        let error = NodeProbe.check(&body).pop().unwrap();
+        (error.message, error.help.unwrap_or_default())
+    };
+    let rows = told("rows", json!({ "of": { "field": "x" }, "cuont": 1 }));
+    assert_eq!(
+        rows,
+        (
+            "unknown field `cuont`".to_owned(),
+            "did you mean `count`?".to_owned()
+        )
+    );
+    let lines = told("lines", json!([{ "begin": "x", "count": "many" }]));
+    assert_eq!(
+        lines,
+        (
+            "`lines/0/count` must be a map or a whole number".to_owned(),
+            "How many there have to be; one at least unless said.".to_owned()
+        )
+    );
+    let exits = told("exits", json!({ "1": 2 }));
+    assert_eq!(
+        exits,
+        (
+            "`exits/1` must be text".to_owned(),
+            "What an exit status says of the node, in words. Any other than these and 0 says \
+             nothing of it."
+                .to_owned()
+        )
+    );
 }
 
 #[test]

@@ -11,26 +11,62 @@ pub mod release;
 pub mod script;
 
 use super::action::{PackageManager, PackageVersion};
-use super::body::{
-    FieldShape, check_fields, is_word, new_body_error, new_optional_field, new_required_field,
-    read_flag_field, read_text_field, require_condition,
-};
+use super::json_fields::read_text_field;
+use super::names::is_word;
 use super::{
     Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading,
     ResourceKind,
 };
+use crate::body::{Body, BodyErrors, Presence, check_body, read_body};
 use found::{FoundPackage, PackageState, UnknownPackage};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::Value;
 
 /// The kind.
 pub struct Package;
 
-const FIELDS: &[super::body::BodyField] = &[
-    new_required_field("name", FieldShape::Text),
-    new_optional_field("version", FieldShape::Text),
-    new_optional_field("state", FieldShape::Text),
-    new_optional_field("hold", FieldShape::Flag),
-];
+/// What is wished of a package.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct PackageBody {
+    /// One package, without its version.
+    name: String,
+    /// In the manager's own notation, such as 1.2-3.
+    version: Option<String>,
+    #[serde(default)]
+    state: Presence,
+    hold: Option<bool>,
+}
+
+impl Body for PackageBody {
+    fn find_errors(&self, errors: &mut BodyErrors) {
+        // apt takes a hyphen at the end for the order to remove (apt-get(8)).
+        let is_name = is_word(&self.name, ".+_:-")
+            && self.name.starts_with(|c: char| c.is_ascii_alphanumeric())
+            && !self.name.ends_with('-');
+        errors.require(
+            is_name,
+            "/name",
+            "this is no package name",
+            "one package, without its version",
+        );
+        let version = self.version.as_deref();
+        errors.require(
+            version.is_none_or(|version| is_word(version, ".+_:~^-")),
+            "/version",
+            "this is no version",
+            "the manager's own notation, such as 1.2-3",
+        );
+        let alone = self.version.is_none() && self.hold != Some(true);
+        errors.require(
+            self.state == Presence::Present || alone,
+            "/state",
+            "an absent package has no version and no hold",
+            "leave `version` and `hold` out",
+        );
+    }
+}
 
 /// The word under which all package changes of a host go out together.
 pub const TRANSACTION: &str = "packages";
@@ -58,10 +94,8 @@ fn build_persisted_attribute(wanted: Reading, found: Reading) -> Attribute {
     Attribute::in_plane(Plane::Persisted, wanted, found)
 }
 
-fn judge_present(wish: &DesiredResource, found: &FoundPackage, assessment: &mut Assessment) {
-    let name = wish.text("name").unwrap_or_default();
-    let version = wish.text("version");
-    let hold = read_flag_field(&wish.body, "hold");
+fn judge_present(body: &PackageBody, found: &FoundPackage, assessment: &mut Assessment) {
+    let (name, version, hold) = (&body.name, body.version.as_deref(), body.hold);
     record_state(Reading::is("installed"), state_reading(found), assessment);
     if let Some(version) = version {
         let there = found
@@ -135,13 +169,13 @@ fn list_package_residue(found: &FoundPackage) -> Vec<String> {
     }
 }
 
-fn judge_absent(wish: &DesiredResource, found: &FoundPackage, assessment: &mut Assessment) {
-    let name = wish.text("name").unwrap_or_default();
+fn judge_absent(body: &PackageBody, found: &FoundPackage, assessment: &mut Assessment) {
+    let name = &body.name;
     record_state(Reading::Absent, state_reading(found), assessment);
     if state_reading(found) == Reading::Absent {
         return;
     }
-    if found.held && read_flag_field(&wish.body, "hold").is_none() {
+    if found.held && body.hold.is_none() {
         assessment.refusal = Some(format!(
             "{name} is held at its version; say `hold: false` beside `state: absent` to decide"
         ));
@@ -189,71 +223,28 @@ impl ResourceKind for Package {
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
-        let mut errors = check_fields(body, "", FIELDS);
-        if let Some(name) = read_text_field(body, "name") {
-            // apt takes a hyphen at the end for the order to remove (apt-get(8)).
-            let is_name = is_word(name, ".+_:-")
-                && name.starts_with(|c: char| c.is_ascii_alphanumeric())
-                && !name.ends_with('-');
-            require_condition(
-                &mut errors,
-                is_name,
-                "/name",
-                "this is no package name",
-                "one package, without its version",
-            );
-        }
-        if let Some(version) = read_text_field(body, "version") {
-            require_condition(
-                &mut errors,
-                is_word(version, ".+_:~^-"),
-                "/version",
-                "this is no version",
-                "the manager's own notation, such as 1.2-3",
-            );
-        }
-        match read_text_field(body, "state") {
-            None | Some("present") => {}
-            Some("absent") => {
-                let alone = read_text_field(body, "version").is_none()
-                    && read_flag_field(body, "hold") != Some(true);
-                require_condition(
-                    &mut errors,
-                    alone,
-                    "/state",
-                    "an absent package has no version and no hold",
-                    "leave `version` and `hold` out",
-                );
-            }
-            Some(_) => errors.push(new_body_error(
-                "/state",
-                "the state is `present` or `absent`",
-                None,
-            )),
-        }
-        errors
+        check_body::<PackageBody>(body)
     }
 
     fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
         vec![Read::Packages {
-            names: vec![wish.text("name").unwrap_or_default().to_owned()],
+            names: vec![read_body::<PackageBody>(&wish.body).name],
         }]
     }
 
     fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
-        let name = wish.text("name").unwrap_or_default();
+        let body: PackageBody = read_body(&wish.body);
         let mut assessment = Assessment {
             transaction: Some(TRANSACTION.to_owned()),
             ..Assessment::default()
         };
-        match FoundPackage::of(name, wish.text("version"), answers) {
+        match FoundPackage::of(&body.name, body.version.as_deref(), answers) {
             Err(unknown) => set_unknown_state(unknown, &mut assessment),
             Ok(found) => {
                 assessment.before = serde_json::to_value(&found).unwrap_or_default();
-                if wish.text("state") == Some("absent") {
-                    judge_absent(wish, &found, &mut assessment);
-                } else {
-                    judge_present(wish, &found, &mut assessment);
+                match body.state {
+                    Presence::Absent => judge_absent(&body, &found, &mut assessment),
+                    Presence::Present => judge_present(&body, &found, &mut assessment),
                 }
             }
         }
@@ -266,7 +257,7 @@ impl ResourceKind for Package {
         before: &Value,
         answers: &ReadResults,
     ) -> Assessment {
-        let name = last_applied.text("name").unwrap_or_default();
+        let name = &read_body::<PackageBody>(&last_applied.body).name;
         let mut assessment = Assessment {
             transaction: Some(TRANSACTION.to_owned()),
             ..Assessment::default()

@@ -5,30 +5,20 @@
 pub mod script;
 
 use super::action::PackageManager;
-use super::body::{
-    FieldShape, check_fields, is_word, new_body_error, new_optional_field, new_required_field,
-    read_text_field, read_text_list_field, require_condition,
-};
 use super::file::found::{FileState, build_config_file_action};
+use super::json_fields::read_text_field;
+use super::names::is_word;
 use super::{
     Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading,
     ResourceKind,
 };
+use crate::body::{Body, BodyErrors, check_body, read_body};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 /// The kind.
 pub struct PackageRepository;
-
-const FIELDS: &[super::body::BodyField] = &[
-    new_required_field("name", FieldShape::Text),
-    new_required_field("manager", FieldShape::Text),
-    new_required_field("url", FieldShape::Text),
-    new_required_field("key", FieldShape::Text),
-    new_optional_field("suite", FieldShape::Text),
-    new_optional_field("components", FieldShape::Texts),
-    new_optional_field("architectures", FieldShape::Texts),
-    new_optional_field("priority", FieldShape::Number),
-];
 
 /// The file that names one of our repositories to apt.
 pub fn apt_sources_path(name: &str) -> String {
@@ -43,56 +33,104 @@ pub fn is_armoured_key(text: &str) -> bool {
 }
 
 /// A repository as it is wished.
-struct DesiredRepository<'a> {
-    name: &'a str,
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct RepositoryBody {
+    name: String,
     manager: PackageManager,
-    url: &'a str,
-    suite: &'a str,
-    body: &'a Value,
+    /// https://host/path, http://host/path or file:/path.
+    url: String,
+    /// The armoured public key that signs it: `gpg --armor --export KEY`.
+    key: String,
+    suite: Option<String>,
+    #[serde(default)]
+    components: Vec<String>,
+    #[serde(default)]
+    architectures: Vec<String>,
+    priority: Option<u64>,
 }
 
-impl<'a> DesiredRepository<'a> {
-    fn of(wish: &'a DesiredResource) -> Self {
-        let manager = if wish.text("manager") == Some("dnf") {
-            PackageManager::Dnf
-        } else {
-            PackageManager::Apt
-        };
-        DesiredRepository {
-            name: wish.text("name").unwrap_or_default(),
-            manager,
-            url: wish.text("url").unwrap_or_default(),
-            suite: wish.text("suite").unwrap_or("./"),
-            body: &wish.body,
+impl Body for RepositoryBody {
+    fn find_errors(&self, errors: &mut BodyErrors) {
+        errors.require(
+            is_word(&self.name, "_-"),
+            "/name",
+            "the name becomes a file name: letters, digits, `-` and `_`",
+            "for example rdma",
+        );
+        self.check_url(errors);
+        errors.require(
+            is_armoured_key(&self.key),
+            "/key",
+            "this is no armoured public key",
+            "`gpg --armor --export KEY`; unsigned repositories are refused",
+        );
+        for (pointer, words) in [
+            ("/suite", self.suite.as_slice()),
+            ("/components", &self.components),
+            ("/architectures", &self.architectures),
+        ] {
+            errors.require(
+                words.iter().all(|word| is_word(word, "._/-")),
+                pointer,
+                "this is not one word",
+                "letters, digits, `.`, `-` and `/`",
+            );
         }
+        let is_flat = self.suite().ends_with('/');
+        errors.require(
+            self.manager == PackageManager::Dnf || is_flat == self.components.is_empty(),
+            "/components",
+            "a suite needs components, a flat repository (suite `./`) has none",
+            "for example suite: stable, components: [main]",
+        );
+    }
+}
+
+impl RepositoryBody {
+    fn check_url(&self, errors: &mut BodyErrors) {
+        let known = ["https://", "http://", "file:/"]
+            .iter()
+            .any(|scheme| self.url.starts_with(scheme));
+        let clean = !self
+            .url
+            .chars()
+            .any(|c| c.is_control() || c.is_whitespace() || "\"'`\\[]".contains(c));
+        errors.require(
+            known && clean,
+            "/url",
+            "this is no URL of a repository",
+            "https://host/path, http://host/path or file:/path",
+        );
+        let rest = self.url.split_once("://").map_or("", |(_, rest)| rest);
+        let host = rest.split('/').next().unwrap_or_default();
+        errors.require(
+            !host.contains('@'),
+            "/url",
+            "the URL carries a user name or password",
+            "put credentials into /etc/apt/auth.conf.d by a secret reference",
+        );
     }
 
-    fn priority(&self) -> Option<u64> {
-        self.body.get("priority").and_then(Value::as_u64)
+    fn suite(&self) -> &str {
+        self.suite.as_deref().unwrap_or("./")
     }
 
     fn key(&self) -> String {
-        format!(
-            "{}\n",
-            read_text_field(self.body, "key").unwrap_or_default().trim()
-        )
+        format!("{}\n", self.key.trim())
     }
 
     /// Each file by the attribute that stands for it: path, and the content that is wanted (none:
     /// must not be there).
     fn files(&self) -> Vec<(&'static str, String, Option<String>)> {
-        let name = self.name;
+        let name = &self.name;
         match self.manager {
             PackageManager::Apt => {
                 let key = format!("/etc/apt/keyrings/railwright-{name}.asc");
                 let pin = format!("/etc/apt/preferences.d/railwright-{name}.pref");
                 vec![
                     ("key", key.clone(), Some(self.key())),
-                    (
-                        "pin",
-                        pin,
-                        self.priority().map(|priority| self.pin(priority)),
-                    ),
+                    ("pin", pin, self.priority.map(|priority| self.pin(priority))),
                     ("source", apt_sources_path(name), Some(self.deb822(&key))),
                 ]
             }
@@ -112,16 +150,14 @@ impl<'a> DesiredRepository<'a> {
     }
 
     fn deb822(&self, key: &str) -> String {
-        let (components, architectures) = (
-            read_text_list_field(self.body, "components"),
-            read_text_list_field(self.body, "architectures"),
-        );
+        let (components, architectures) = (&self.components, &self.architectures);
         let mut out = format!(
             "# Written by railwright; a change by hand is drift.\n\
              Types: deb\n\
              URIs: {}\n\
              Suites: {}\n",
-            self.url, self.suite
+            self.url,
+            self.suite()
         );
         if !components.is_empty() {
             out.push_str(&format!("Components: {}\n", components.join(" ")));
@@ -152,7 +188,7 @@ impl<'a> DesiredRepository<'a> {
 
     fn dnf_source(&self, key: &str) -> String {
         let priority = self
-            .priority()
+            .priority
             .map(|priority| format!("priority={priority}\n"))
             .unwrap_or_default();
         format!(
@@ -172,25 +208,25 @@ impl<'a> DesiredRepository<'a> {
     fn lists(&self) -> Read {
         Read::RepositoryLists {
             manager: self.manager,
-            name: self.name.to_owned(),
-            url: self.url.to_owned(),
-            suite: self.suite.to_owned(),
+            name: self.name.clone(),
+            url: self.url.clone(),
+            suite: self.suite().to_owned(),
         }
     }
 
     fn refresh(&self) -> Action {
         Action::RefreshPackages {
             manager: self.manager,
-            repository: Some(self.name.to_owned()),
+            repository: Some(self.name.clone()),
         }
     }
 
     fn forget(&self) -> Action {
         Action::ForgetPackageLists {
             manager: self.manager,
-            name: self.name.to_owned(),
-            url: self.url.to_owned(),
-            suite: self.suite.to_owned(),
+            name: self.name.clone(),
+            url: self.url.clone(),
+            suite: self.suite().to_owned(),
         }
     }
 }
@@ -198,11 +234,11 @@ impl<'a> DesiredRepository<'a> {
 /// What the host answers of the lists where it does not have the wish's package manager.
 const NO_MANAGER: &str = "no manager";
 
-fn has_no_manager(wanted: &DesiredRepository, answers: &ReadResults) -> bool {
+fn has_no_manager(wanted: &RepositoryBody, answers: &ReadResults) -> bool {
     matches!(answers.output(&wanted.lists()), Ok((0, out)) if out.trim() == NO_MANAGER)
 }
 
-fn lists_reading(wanted: &DesiredRepository, answers: &ReadResults) -> Reading {
+fn lists_reading(wanted: &RepositoryBody, answers: &ReadResults) -> Reading {
     match answers.output(&wanted.lists()) {
         Ok((0, out)) if out.trim() == "fetched" => Reading::is("fetched"),
         Ok((0, out)) if out.trim() == "absent" => Reading::Absent,
@@ -223,46 +259,6 @@ fn wanted_word(manager: PackageManager) -> &'static str {
     }
 }
 
-fn check_url(text: &str, errors: &mut Vec<BodyError>) {
-    let known = ["https://", "http://", "file:/"]
-        .iter()
-        .any(|scheme| text.starts_with(scheme));
-    let clean = !text
-        .chars()
-        .any(|c| c.is_control() || c.is_whitespace() || "\"'`\\[]".contains(c));
-    require_condition(
-        errors,
-        known && clean,
-        "/url",
-        "this is no URL of a repository",
-        "https://host/path, http://host/path or file:/path",
-    );
-    let bare = !text.split_once("://").is_some_and(|(_, rest)| {
-        rest.split('/')
-            .next()
-            .is_some_and(|host| host.contains('@'))
-    });
-    require_condition(
-        errors,
-        bare,
-        "/url",
-        "the URL carries a user name or password",
-        "put credentials into /etc/apt/auth.conf.d by a secret reference",
-    );
-}
-
-fn check_words(pointer: &str, values: &[String], errors: &mut Vec<BodyError>) {
-    for value in values {
-        require_condition(
-            errors,
-            is_word(value, "._/-"),
-            pointer,
-            "this is not one word",
-            "letters, digits, `.`, `-` and `/`",
-        );
-    }
-}
-
 impl ResourceKind for PackageRepository {
     fn name(&self) -> &'static str {
         "package_repository"
@@ -273,60 +269,11 @@ impl ResourceKind for PackageRepository {
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
-        let mut errors = check_fields(body, "", FIELDS);
-        if let Some(name) = read_text_field(body, "name") {
-            require_condition(
-                &mut errors,
-                is_word(name, "_-"),
-                "/name",
-                "the name becomes a file name: letters, digits, `-` and `_`",
-                "for example rdma",
-            );
-        }
-        if let Some(url) = read_text_field(body, "url") {
-            check_url(url, &mut errors);
-        }
-        if let Some(key) = read_text_field(body, "key") {
-            require_condition(
-                &mut errors,
-                is_armoured_key(key),
-                "/key",
-                "this is no armoured public key",
-                "`gpg --armor --export KEY`; unsigned repositories are refused",
-            );
-        }
-        let suite: Vec<String> = read_text_field(body, "suite")
-            .map(str::to_owned)
-            .into_iter()
-            .collect();
-        let components = read_text_list_field(body, "components");
-        let architectures = read_text_list_field(body, "architectures");
-        check_words("/suite", &suite, &mut errors);
-        check_words("/components", &components, &mut errors);
-        check_words("/architectures", &architectures, &mut errors);
-        match read_text_field(body, "manager") {
-            Some("apt") => {
-                let flat = read_text_field(body, "suite").is_none_or(|suite| suite.ends_with('/'));
-                require_condition(
-                    &mut errors,
-                    flat == components.is_empty(),
-                    "/components",
-                    "a suite needs components, a flat repository (suite `./`) has none",
-                    "for example suite: stable, components: [main]",
-                );
-            }
-            Some("dnf") | None => {}
-            Some(_) => errors.push(new_body_error(
-                "/manager",
-                "the manager is `apt` or `dnf`",
-                None,
-            )),
-        }
-        errors
+        check_body::<RepositoryBody>(body)
     }
 
     fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
-        let wanted = DesiredRepository::of(wish);
+        let wanted = read_body::<RepositoryBody>(&wish.body);
         let mut reads: Vec<_> = wanted
             .files()
             .into_iter()
@@ -337,7 +284,7 @@ impl ResourceKind for PackageRepository {
     }
 
     fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
-        let wanted = DesiredRepository::of(wish);
+        let wanted = read_body::<RepositoryBody>(&wish.body);
         let mut assessment = Assessment::default();
         let mut before = Map::new();
         for (name, path, content) in wanted.files() {
@@ -388,7 +335,7 @@ impl ResourceKind for PackageRepository {
         before: &Value,
         answers: &ReadResults,
     ) -> Assessment {
-        let wanted = DesiredRepository::of(last_applied);
+        let wanted = read_body::<RepositoryBody>(&last_applied.body);
         let mut assessment = Assessment::default();
         // the source goes first, so that no moment has a source without its key
         for (name, path, _) in wanted.files().into_iter().rev() {
@@ -424,7 +371,7 @@ impl ResourceKind for PackageRepository {
             );
         }
         if wanted.manager == PackageManager::Dnf && !assessment.actions.is_empty() {
-            let name = wanted.name;
+            let name = &wanted.name;
             assessment.residue.push(format!(
                 "the key of {name} stays in rpm's own database; `rpm -qa gpg-pubkey` shows it"
             ));
@@ -478,7 +425,7 @@ mod tests {
                 "name": "lab", "manager": "apt", "url": "http://10.0.2.2:8000/deb", "suite": "stable", "components": ["main"], "key": KEY, "priority": 700,
             }),
         );
-        let files: Vec<_> = DesiredRepository::of(&apt)
+        let files: Vec<_> = read_body::<RepositoryBody>(&apt.body)
             .files()
             .into_iter()
             .skip(1)

@@ -11,82 +11,57 @@ use super::config::{ACS_ALL, ACS_REDIRECT, acs_words, is_address};
 use super::found::{PciBridgeTree, read_bridge_tree};
 use super::script::{self, PciRegister, PciWrite};
 use super::{
-    PersistenceUnit, build_kept_setting_diff, build_uniform_diff, check_addresses, check_netdevs,
-    parse_name_list, refuse_if_unwritable, wait_or_refuse,
+    PciSettingBody, PersistenceUnit, build_kept_setting_diff, build_uniform_diff,
+    refuse_if_unwritable, wait_or_refuse,
 };
-use crate::fields::Fields;
 use crate::host;
 use crate::keeper::Trigger;
 use crate::{
     Action, Assessment, Attribute, DesiredResource, Disruption, Plane, ReadResults, Reading,
 };
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-const MODES: [(&str, u16); 2] = [("off", ACS_ALL), ("redirect-off", ACS_REDIRECT)];
+/// How ACS is set.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum AcsMode {
+    Off,
+    RedirectOff,
+}
 
-pub(super) fn check_acs_body(fields: &mut Fields<'_>) {
-    if let Some(mode) = fields
-        .text("acs", true)
-        .filter(|mode| MODES.iter().all(|(name, _)| name != mode))
-    {
-        fields.error(
-            "/acs",
-            format!("`{mode}` is no way to set ACS"),
-            Some("off or redirect-off".to_owned()),
-        );
-    }
-    for field in ["netdev", "address"] {
-        if fields.get(field).is_some() {
-            let help =
-                Some("`netdevs` for the bridges above NICs, `bridges` for addresses".to_owned());
-            fields.error(
-                &format!("/{field}"),
-                format!("`{field}` belongs to `max_read_request`"),
-                help,
-            );
+impl AcsMode {
+    fn word(self) -> &'static str {
+        match self {
+            AcsMode::Off => "off",
+            AcsMode::RedirectOff => "redirect-off",
         }
     }
-    match (
-        fields.get("netdevs").is_some(),
-        fields.get("bridges").is_some(),
-    ) {
-        (true, false) => check_netdevs(fields),
-        (false, true) => check_addresses(fields, "bridges"),
-        _ => fields.error(
-            "",
-            "the bridges are those above `netdevs` and the GPUs, or named in `bridges`",
-            None,
-        ),
+
+    /// The bits of the control word that are cleared.
+    fn mask(self) -> u16 {
+        match self {
+            AcsMode::Off => ACS_ALL,
+            AcsMode::RedirectOff => ACS_REDIRECT,
+        }
     }
 }
 
-fn find_acs_mode(wish: &DesiredResource) -> (&str, u16) {
-    let wanted = wish.text("acs").unwrap_or_default();
-    MODES
-        .into_iter()
-        .find(|(name, _)| *name == wanted)
-        .unwrap_or((wanted, 0))
-}
-
-pub(super) fn build_acs_unit(wish: &DesiredResource) -> PersistenceUnit {
-    let (name, mask) = find_acs_mode(wish);
-    let commands = script::keep_acs(
-        name,
-        mask,
-        &parse_name_list(wish, "netdevs"),
-        &parse_name_list(wish, "bridges"),
-    );
+pub(super) fn build_acs_unit(body: &PciSettingBody, mode: AcsMode) -> PersistenceUnit {
+    let bridges = Vec::from_iter(body.bridges.iter().flatten().cloned());
+    let commands = script::keep_acs(mode.word(), mode.mask(), &body.list_netdevs(), &bridges);
     PersistenceUnit::new("pci-setting", "acs", Trigger::PciBridge, &commands)
 }
 
 /// The bridges that are meant; why it is not applicable, or what is missing, as the error.
 fn select_bridges(
-    wish: &DesiredResource,
+    body: &PciSettingBody,
     tree: &PciBridgeTree,
     answers: &ReadResults,
 ) -> Result<BTreeSet<String>, Reading> {
-    let named: BTreeSet<String> = parse_name_list(wish, "bridges").into_iter().collect();
+    let named = body.bridges.clone().unwrap_or_default();
     if let Some(absent) = named.iter().find(|bridge| !tree.has(bridge)) {
         return Err(Reading::is(format!("no bridge {absent}")));
     }
@@ -98,21 +73,25 @@ fn select_bridges(
         let reason = "a virtual machine needs ACS, and the switches are its host's".to_owned();
         return Err(Reading::NotApplicable(reason.into()));
     }
-    let netdevs = parse_name_list(wish, "netdevs");
+    let netdevs = body.list_netdevs();
     match tree.lacks(&netdevs) {
         Some(absent) => Err(Reading::is(format!("no PCI device below {absent}"))),
         None => Ok(tree.above(&netdevs)),
     }
 }
 
-pub(super) fn diff_acs(wish: &DesiredResource, answers: &ReadResults) -> Assessment {
-    let (name, mask) = find_acs_mode(wish);
-    let wanted = Reading::is(name);
+pub(super) fn diff_acs(
+    wish: &DesiredResource,
+    body: &PciSettingBody,
+    mode: AcsMode,
+    answers: &ReadResults,
+) -> Assessment {
+    let wanted = Reading::is(mode.word());
     let tree = match read_bridge_tree(answers) {
         Ok(tree) => tree,
         Err(reason) => return build_uniform_diff("acs", &wanted, &Reading::Unknown(reason)),
     };
-    let bridges = match select_bridges(wish, &tree, answers) {
+    let bridges = match select_bridges(body, &tree, answers) {
         Ok(bridges) => bridges,
         Err(Reading::Is(absent)) => {
             let mut assessment = build_uniform_diff("acs", &wanted, &Reading::Absent);
@@ -133,18 +112,18 @@ pub(super) fn diff_acs(wish: &DesiredResource, answers: &ReadResults) -> Assessm
         }
         Ok(words) => words,
     };
-    diff_acs_control_words(wish, answers, &tree, &words, mask)
+    diff_acs_control_words(wish, body, mode, answers, &tree, &words)
 }
 
 fn diff_acs_control_words(
     wish: &DesiredResource,
+    body: &PciSettingBody,
+    mode: AcsMode,
     answers: &ReadResults,
     tree: &PciBridgeTree,
     words: &BTreeMap<String, u16>,
-    mask: u16,
 ) -> Assessment {
-    let (name, _) = find_acs_mode(wish);
-    let wanted = Reading::is(name);
+    let (wanted, mask) = (Reading::is(mode.word()), mode.mask());
     let on: BTreeMap<&String, u16> = words
         .iter()
         .filter(|(_, word)| **word & mask != 0)
@@ -155,7 +134,7 @@ fn diff_acs_control_words(
     } else {
         Reading::is(describe_acs_control_words(&on))
     };
-    let keeper = build_acs_unit(wish);
+    let keeper = build_acs_unit(body, mode);
     let kept = keeper.kept(answers);
     let mut assessment = build_kept_setting_diff("acs", &wanted, &found, &keeper, &kept);
     assessment.before = json!({ "bridges": words });
@@ -171,7 +150,7 @@ fn diff_acs_control_words(
         ));
         return assessment;
     }
-    if refuse_if_unwritable(wish, answers, tree.means, &mut assessment) {
+    if refuse_if_unwritable(wish, body, answers, tree.means, &mut assessment) {
         return assessment;
     }
     assessment.actions = keeper.write(&kept);

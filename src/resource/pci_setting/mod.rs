@@ -11,21 +11,158 @@ pub mod config;
 pub mod found;
 pub mod script;
 
-use super::fields::{Fields, is_netdev};
 use super::keeper::{PersistenceUnit, PersistenceUnitFiles, Trigger};
+use super::names::is_netdev;
 use super::package::found::FoundPackage;
 use super::{
     Action, Assessment, Attribute, BodyError, DesiredResource, Disruption, Plane, Read,
     ReadResults, Reading, ResourceKind,
 };
+use crate::body::{Body, BodyErrors, check_body, read_body};
+use crate::json_fields::read_text_field;
+use acs::AcsMode;
 use config::{READ_REQUEST_MASK, is_address, read_request_field};
 use found::{FoundDevice, Means, PciFunctionSelector};
 use railwright_base::Reason;
+use schemars::JsonSchema;
 use script::{PciRegister, PciWrite};
+use serde::Deserialize;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 /// The kind.
 pub struct PciSetting;
+
+/// What is wished of a NIC, or of the bridges above NICs.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct PciSettingBody {
+    netdev: Option<String>,
+    address: Option<String>,
+    /// Bytes: 128, 256, 512, 1024, 2048 or 4096.
+    max_read_request: Option<u64>,
+    acs: Option<AcsMode>,
+    netdevs: Option<NetdevNames>,
+    /// PCI addresses as the kernel writes them, such as 0000:3b:00.0.
+    bridges: Option<BTreeSet<String>>,
+    known_after: Option<String>,
+}
+
+/// A list of netdevs, or a text of names with spaces between them, as a template makes it of the
+/// rails.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "not a list of netdevs")]
+#[schemars(extend("type" = ["array", "string"], "items" = { "type": "string" }))]
+enum NetdevNames {
+    List(BTreeSet<String>),
+    Text(String),
+}
+
+impl Body for PciSettingBody {
+    fn find_errors(&self, errors: &mut BodyErrors) {
+        errors.check_known_after(self.known_after.as_deref());
+        match (self.acs, self.max_read_request) {
+            (Some(_), None) => self.check_acs(errors),
+            (None, Some(bytes)) => self.check_read_request(bytes, errors),
+            _ => errors.add(
+                "",
+                "one of `acs` and `max_read_request` is wished for",
+                "a resource for each of them",
+            ),
+        }
+    }
+}
+
+impl PciSettingBody {
+    fn check_read_request(&self, bytes: u64, errors: &mut BodyErrors) {
+        match (&self.netdev, &self.address) {
+            (Some(netdev), None) => errors.check_netdev("/netdev", netdev),
+            (None, Some(address)) => check_addresses(errors, "address", [address]),
+            _ => errors.add("", "the NIC is named by `netdev` or by `address`", ""),
+        }
+        for (field, is_there) in [
+            ("netdevs", self.netdevs.is_some()),
+            ("bridges", self.bridges.is_some()),
+        ] {
+            let message = format!("`{field}` belongs to `acs`");
+            errors.require(!is_there, &format!("/{field}"), &message, "");
+        }
+        errors.require(
+            read_request_field(bytes).is_some(),
+            "/max_read_request",
+            "`max_read_request` must be a size that PCI Express has, in bytes",
+            "128, 256, 512, 1024, 2048 or 4096",
+        );
+    }
+
+    fn check_acs(&self, errors: &mut BodyErrors) {
+        for (field, is_there) in [
+            ("netdev", self.netdev.is_some()),
+            ("address", self.address.is_some()),
+        ] {
+            errors.require(
+                !is_there,
+                &format!("/{field}"),
+                &format!("`{field}` belongs to `max_read_request`"),
+                "`netdevs` for the bridges above NICs, `bridges` for addresses",
+            );
+        }
+        match (&self.netdevs, &self.bridges) {
+            (Some(_), None) => errors.require(
+                self.list_netdevs().iter().all(|name| is_netdev(name)),
+                "/netdevs",
+                "`netdevs` must be a list of netdevs",
+                "",
+            ),
+            (None, Some(bridges)) => check_addresses(errors, "bridges", bridges),
+            _ => errors.add(
+                "",
+                "the bridges are those above `netdevs` and the GPUs, or named in `bridges`",
+                "",
+            ),
+        }
+    }
+
+    /// The NIC, by its netdev or its address.
+    fn device(&self) -> &str {
+        let device = self.netdev.as_deref().or(self.address.as_deref());
+        device.unwrap_or_default()
+    }
+
+    fn read_request_bytes(&self) -> u64 {
+        self.max_read_request.unwrap_or_default()
+    }
+
+    /// The names in the list or text, each once.
+    fn list_netdevs(&self) -> Vec<String> {
+        let names: BTreeSet<&str> = match &self.netdevs {
+            Some(NetdevNames::Text(text)) => text.split_whitespace().collect(),
+            Some(NetdevNames::List(list)) => list.iter().map(String::as_str).collect(),
+            None => BTreeSet::new(),
+        };
+        names.into_iter().map(str::to_owned).collect()
+    }
+
+    /// The package that is to bring `setpci`.
+    fn package_to_come(&self) -> Option<&str> {
+        self.known_after.as_deref()?.strip_prefix("package/")
+    }
+}
+
+/// Notes addresses that no PCI function has, or that none is there.
+fn check_addresses<'a>(
+    errors: &mut BodyErrors,
+    field: &str,
+    addresses: impl IntoIterator<Item = &'a String>,
+) {
+    let mut addresses = addresses.into_iter().peekable();
+    errors.require(
+        addresses.peek().is_some() && addresses.all(|address| is_address(address)),
+        &format!("/{field}"),
+        &format!("`{field}` must be a PCI address"),
+        "as the kernel writes it, such as 0000:3b:00.0",
+    );
+}
 
 impl ResourceKind for PciSetting {
     fn name(&self) -> &'static str {
@@ -33,60 +170,38 @@ impl ResourceKind for PciSetting {
     }
 
     fn address_name(&self, body: &Value) -> Option<String> {
-        if body.get("acs").is_some_and(Value::is_string) {
+        if read_text_field(body, "acs").is_some() {
             return Some("acs".to_owned());
         }
-        let device = body
-            .get("netdev")
-            .or_else(|| body.get("address"))?
-            .as_str()?;
+        let device =
+            read_text_field(body, "netdev").or_else(|| read_text_field(body, "address"))?;
         Some(format!("{device}.max_read_request"))
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
-        let mut fields = Fields::of(
-            body,
-            &[
-                "netdev",
-                "address",
-                "max_read_request",
-                "acs",
-                "netdevs",
-                "bridges",
-                "known_after",
-            ],
-        );
-        fields.resource("known_after");
-        match (fields.get("acs"), fields.get("max_read_request")) {
-            (Some(_), None) => acs::check_acs_body(&mut fields),
-            (None, Some(_)) => check_read_request(&mut fields),
-            _ => fields.error(
-                "",
-                "one of `acs` and `max_read_request` is wished for",
-                Some("a resource for each of them".to_owned()),
-            ),
-        }
-        fields.finish()
+        check_body::<PciSettingBody>(body)
     }
 
     fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
-        let mut reads = if is_acs(wish) {
+        let body = &read_body::<PciSettingBody>(&wish.body);
+        let mut reads = if body.acs.is_some() {
             vec![Read::PciBridges, Read::Host]
         } else {
-            vec![build_device_read(wish)]
+            let device = body.device().to_owned();
+            vec![Read::PciDevice { device }]
         };
-        reads.extend(awaited_package(wish).map(|name| Read::Packages {
+        reads.extend(body.package_to_come().map(|name| Read::Packages {
             names: vec![name.to_owned()],
         }));
-        reads.extend(build_pci_setting_unit(wish).reads());
+        reads.extend(build_pci_setting_unit(body).reads());
         reads
     }
 
     fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
-        if is_acs(wish) {
-            acs::diff_acs(wish, answers)
-        } else {
-            diff_read_request(wish, answers)
+        let body = read_body::<PciSettingBody>(&wish.body);
+        match body.acs {
+            Some(mode) => acs::diff_acs(wish, &body, mode, answers),
+            None => diff_read_request(wish, &body, answers),
         }
     }
 
@@ -100,11 +215,12 @@ impl ResourceKind for PciSetting {
             before: before.clone(),
             ..Assessment::default()
         };
-        build_pci_setting_unit(last_applied).take_back(&mut assessment, answers);
-        if is_acs(last_applied) {
+        let body = read_body::<PciSettingBody>(&last_applied.body);
+        build_pci_setting_unit(&body).take_back(&mut assessment, answers);
+        if body.acs.is_some() {
             acs::plan_acs_undo(before, answers, &mut assessment);
         } else {
-            plan_read_request_undo(last_applied, before, answers, &mut assessment);
+            plan_read_request_undo(&body, before, answers, &mut assessment);
         }
         assessment
     }
@@ -114,126 +230,24 @@ impl ResourceKind for PciSetting {
     }
 }
 
-fn is_acs(wish: &DesiredResource) -> bool {
-    wish.text("acs").is_some()
-}
-
-fn check_read_request(fields: &mut Fields<'_>) {
-    match (fields.get("netdev"), fields.get("address")) {
-        (Some(_), None) => drop(fields.netdev(true)),
-        (None, Some(_)) => check_addresses(fields, "address"),
-        _ => fields.error("", "the NIC is named by `netdev` or by `address`", None),
+fn build_pci_setting_unit(body: &PciSettingBody) -> PersistenceUnit {
+    if let Some(mode) = body.acs {
+        return acs::build_acs_unit(body, mode);
     }
-    for field in ["netdevs", "bridges"] {
-        if fields.get(field).is_some() {
-            fields.error(
-                &format!("/{field}"),
-                format!("`{field}` belongs to `acs`"),
-                None,
-            );
-        }
-    }
-    if fields
-        .get("max_read_request")
-        .and_then(Value::as_u64)
-        .and_then(read_request_field)
-        .is_none()
-    {
-        let help = Some("128, 256, 512, 1024, 2048 or 4096".to_owned());
-        fields.error(
-            "/max_read_request",
-            "`max_read_request` must be a size that PCI Express has, in bytes",
-            help,
-        );
-    }
-}
-
-/// One address, or a list of them.
-fn check_addresses(fields: &mut Fields<'_>, field: &str) {
-    let Some(value) = fields.get(field) else {
-        return;
-    };
-    let addresses = match value {
-        value if field == "address" => std::slice::from_ref(value),
-        Value::Array(list) => list.as_slice(),
-        _ => &[],
-    };
-    let mut texts = addresses.iter().map(Value::as_str);
-    if addresses.is_empty() || !texts.all(|text| text.is_some_and(is_address)) {
-        let help = Some("as the kernel writes it, such as 0000:3b:00.0".to_owned());
-        fields.error(
-            &format!("/{field}"),
-            format!("`{field}` must be a PCI address"),
-            help,
-        );
-    }
-}
-
-/// A list of netdevs, or a text of names with spaces between them, as a template makes it of the
-/// rails.
-fn check_netdevs(fields: &mut Fields<'_>) {
-    let Some(value) = fields.get("netdevs") else {
-        return;
-    };
-    let are_netdevs = match value {
-        Value::String(text) => text.split_whitespace().all(is_netdev),
-        Value::Array(list) => {
-            let mut names = list.iter().map(Value::as_str);
-            names.all(|name| name.is_some_and(is_netdev))
-        }
-        _ => false,
-    };
-    if !are_netdevs {
-        fields.error("/netdevs", "`netdevs` must be a list of netdevs", None);
-    }
-}
-
-fn extract_device_name(wish: &DesiredResource) -> &str {
-    wish.text("netdev")
-        .or_else(|| wish.text("address"))
-        .unwrap_or_default()
-}
-
-fn extract_read_request_bytes(wish: &DesiredResource) -> u64 {
-    wish.body
-        .get("max_read_request")
-        .and_then(Value::as_u64)
-        .unwrap_or_default()
-}
-
-fn build_device_read(wish: &DesiredResource) -> Read {
-    Read::PciDevice {
-        device: extract_device_name(wish).to_owned(),
-    }
-}
-
-fn build_pci_setting_unit(wish: &DesiredResource) -> PersistenceUnit {
-    if is_acs(wish) {
-        return acs::build_acs_unit(wish);
-    }
-    let device = extract_device_name(wish);
+    let device = body.device();
     let trigger = match PciFunctionSelector::of(device) {
         PciFunctionSelector::Netdev(netdev) => Trigger::Netdev(netdev.to_owned()),
         PciFunctionSelector::Address(address) => Trigger::PciFunction(address.to_owned()),
     };
-    let field = read_request_field(extract_read_request_bytes(wish)).unwrap_or_default();
-    let commands = script::keep_read_request(device, extract_read_request_bytes(wish), field);
+    let bytes = body.read_request_bytes();
+    let field = read_request_field(bytes).unwrap_or_default();
+    let commands = script::keep_read_request(device, bytes, field);
     PersistenceUnit::new(
         "pci-setting",
         &format!("{device}.max_read_request"),
         trigger,
         &commands,
     )
-}
-
-/// The names in a list, or in a text with spaces between them, each once.
-fn parse_name_list(wish: &DesiredResource, field: &str) -> Vec<String> {
-    let names: std::collections::BTreeSet<&str> = match wish.body.get(field) {
-        Some(Value::String(text)) => text.split_whitespace().collect(),
-        Some(Value::Array(list)) => list.iter().filter_map(Value::as_str).collect(),
-        _ => Default::default(),
-    };
-    names.into_iter().map(str::to_owned).collect()
 }
 
 /// The value that our script sets; one that is not ours to the letter says itself what it sets, in
@@ -282,14 +296,9 @@ fn wait_or_refuse(wish: &DesiredResource, reason: Reason, assessment: &mut Asses
     });
 }
 
-/// The package that is to bring `setpci`.
-fn awaited_package(wish: &DesiredResource) -> Option<&str> {
-    wish.text("known_after")?.strip_prefix("package/")
-}
-
 /// The package that is to bring `setpci` and is there already: waiting for it would never end.
-fn brought_nothing<'a>(wish: &'a DesiredResource, answers: &ReadResults) -> Option<&'a str> {
-    let name = awaited_package(wish)?;
+fn brought_nothing<'a>(body: &'a PciSettingBody, answers: &ReadResults) -> Option<&'a str> {
+    let name = body.package_to_come()?;
     FoundPackage::of(name, None, answers)
         .ok()?
         .version()
@@ -299,6 +308,7 @@ fn brought_nothing<'a>(wish: &'a DesiredResource, answers: &ReadResults) -> Opti
 /// What stands in the way of writing, if anything does.
 fn refuse_if_unwritable(
     wish: &DesiredResource,
+    body: &PciSettingBody,
     answers: &ReadResults,
     means: Means,
     assessment: &mut Assessment,
@@ -309,7 +319,7 @@ fn refuse_if_unwritable(
              in the firmware's setup, ACS also by the kernel's own `pci=disable_acs_redir=`"
                 .to_owned(),
         );
-    } else if let (false, Some(package)) = (means.setpci, brought_nothing(wish, answers)) {
+    } else if let (false, Some(package)) = (means.setpci, brought_nothing(body, answers)) {
         assessment.refusal = Some(format!(
             "{package} is installed, and root finds no `setpci` in its PATH: install {package} \
              again (apt-get install --reinstall {package}, dnf reinstall {package}), or look who \
@@ -335,10 +345,10 @@ struct RunningReadRequest {
 /// Reads a NIC that has a maximum read request of its own. The error is the reading of one that has
 /// none, in both planes.
 fn find_running_read_request(
-    wish: &DesiredResource,
+    body: &PciSettingBody,
     answers: &ReadResults,
 ) -> Result<RunningReadRequest, Reading> {
-    let name = extract_device_name(wish);
+    let name = body.device();
     let (address, is_virtual_function, size, means) = match found::read_pci_device(answers, name) {
         Err(reason) => return Err(Reading::Unknown(reason)),
         Ok(FoundDevice::Missing) => return Err(Reading::Absent),
@@ -377,28 +387,32 @@ fn find_running_read_request(
     })
 }
 
-fn diff_read_request(wish: &DesiredResource, answers: &ReadResults) -> Assessment {
+fn diff_read_request(
+    wish: &DesiredResource,
+    body: &PciSettingBody,
+    answers: &ReadResults,
+) -> Assessment {
     const NAME: &str = "max_read_request";
-    let wanted = Reading::is(extract_read_request_bytes(wish));
-    let running = match find_running_read_request(wish, answers) {
+    let wanted = Reading::is(body.read_request_bytes());
+    let running = match find_running_read_request(body, answers) {
         Ok(running) => running,
         Err(reading) => {
             let mut assessment = build_uniform_diff(NAME, &wanted, &reading);
             if reading == Reading::Absent {
-                let reason = format!("there is no {}", extract_device_name(wish));
+                let reason = format!("there is no {}", body.device());
                 wait_or_refuse(wish, reason.into(), &mut assessment);
             }
             return assessment;
         }
     };
-    let keeper = build_pci_setting_unit(wish);
+    let keeper = build_pci_setting_unit(body);
     let kept = keeper.kept(answers);
     let mut assessment = build_kept_setting_diff(NAME, &wanted, &running.size, &keeper, &kept);
     assessment.before = json!({ "running": running.size.value() });
     let Ok(kept) = kept else { return assessment };
     if assessment.is_met()
         || assessment.has_unknown()
-        || refuse_if_unwritable(wish, answers, running.means, &mut assessment)
+        || refuse_if_unwritable(wish, body, answers, running.means, &mut assessment)
     {
         return assessment;
     }
@@ -406,12 +420,12 @@ fn diff_read_request(wish: &DesiredResource, answers: &ReadResults) -> Assessmen
     if running.size != wanted {
         assessment.actions.push(write_read_request(
             &running.address,
-            extract_read_request_bytes(wish),
+            body.read_request_bytes(),
         ));
         assessment.disruption = Disruption::Reload;
         assessment.interrupts = vec![format!(
             "{} asks for memory in other portions from then on",
-            extract_device_name(wish)
+            body.device()
         )];
     }
     assessment
@@ -457,12 +471,12 @@ fn write_read_request(address: &str, bytes: u64) -> Action {
 /// The size of before comes back; what the firmware would have set is only known again after a
 /// reboot.
 fn plan_read_request_undo(
-    wish: &DesiredResource,
+    body: &PciSettingBody,
     before: &Value,
     answers: &ReadResults,
     assessment: &mut Assessment,
 ) {
-    let now = found::read_pci_device(answers, extract_device_name(wish));
+    let now = found::read_pci_device(answers, body.device());
     let old = before
         .get("running")
         .and_then(Value::as_u64)
@@ -479,7 +493,7 @@ fn plan_read_request_undo(
     else {
         assessment.residue = vec![format!(
             "the maximum read request of {} stays until the next reboot",
-            extract_device_name(wish)
+            body.device()
         )];
         return;
     };
@@ -487,7 +501,7 @@ fn plan_read_request_undo(
     if differs && !means.can_write() {
         assessment.residue = vec![format!(
             "the maximum read request of {} stays until the next reboot: nothing here can write it",
-            extract_device_name(wish)
+            body.device()
         )];
         return;
     }

@@ -340,7 +340,7 @@ fn acs_is_left_alone_where_machines_lean_on_it() {
 #[test]
 fn what_our_script_says_is_told_when_it_was_changed() {
     let wish = read_request();
-    let keeper = build_pci_setting_unit(&wish);
+    let keeper = build_pci_setting_unit(&read_body(&wish.body));
     let [Action::WriteFile { content, .. }, ..] =
         &keeper.write(&PersistenceUnitFiles::default())[..]
     else {

@@ -8,16 +8,17 @@
 mod found;
 pub mod script;
 
-use super::body::read_text_field;
-use super::fields::Fields;
 use super::hardware::platform::{IommuState, PlatformFacts, read_platform_facts};
 use super::{
     Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading,
     ResourceKind, host,
 };
+use crate::body::{Body, BodyErrors, check_body, read_body};
 use found::{VirtualFunctions, virtual_functions};
 use railwright_base::Reason;
 use railwright_base::text::one_line;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::Value;
 
 /// The kind.
@@ -26,26 +27,62 @@ pub struct PlatformFeature;
 /// The longest name of a machine that is repeated.
 const MACHINE: usize = 80;
 
+/// What is to be switched on.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct PlatformFeatureBody {
+    feature: Feature,
+    netdev: Option<String>,
+    /// What is not as it should be until then.
+    effect: String,
+    /// A list of { says: what somebody advises, source: who says it, and where }.
+    advice: Vec<Advice>,
+}
+
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Advice {
+    says: String,
+    source: String,
+}
+
+impl Body for PlatformFeatureBody {
+    fn find_errors(&self, errors: &mut BodyErrors) {
+        match (self.feature, &self.netdev) {
+            (Feature::Iommu, Some(_)) => errors.add(
+                "/netdev",
+                "an IOMMU is the whole machine's",
+                "leave `netdev` out",
+            ),
+            (Feature::VirtualFunctions, None) => errors.add("", "`netdev` is missing", ""),
+            (Feature::VirtualFunctions, Some(netdev)) => errors.check_netdev("/netdev", netdev),
+            (Feature::Iommu, None) => {}
+        }
+        errors.require(
+            !self.effect.is_empty(),
+            "/effect",
+            "`effect` must be a text that is not empty",
+            "",
+        );
+        errors.require(
+            !self.advice.is_empty(),
+            "/advice",
+            "`advice` must be a list of advice with its sources",
+            "- { says: what somebody advises, source: who says it, and where }",
+        );
+    }
+}
+
 /// What a setup program may offer.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 enum Feature {
+    #[default]
     Iommu,
     VirtualFunctions,
 }
 
 impl Feature {
-    fn named(name: &str) -> Option<Feature> {
-        match name {
-            "iommu" => Some(Feature::Iommu),
-            "virtual_functions" => Some(Feature::VirtualFunctions),
-            _ => None,
-        }
-    }
-
-    fn of(wish: &DesiredResource) -> Option<Feature> {
-        Feature::named(wish.text("feature")?)
-    }
-
     /// What is to be switched on, in the words of the processor's maker.
     fn switch(self, platform: &PlatformFacts) -> &'static str {
         match (self, platform.processor_vendor.as_str()) {
@@ -63,7 +100,7 @@ impl ResourceKind for PlatformFeature {
     }
 
     fn address_name(&self, body: &Value) -> Option<String> {
-        match Feature::named(body.get("feature")?.as_str()?)? {
+        match Feature::deserialize(body.get("feature")?).ok()? {
             Feature::Iommu => Some("iommu".to_owned()),
             Feature::VirtualFunctions => Some(format!(
                 "{}.virtual_functions",
@@ -73,46 +110,11 @@ impl ResourceKind for PlatformFeature {
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
-        let mut fields = Fields::of(body, &["feature", "netdev", "effect", "advice"]);
-        match fields
-            .text("feature", true)
-            .map(|name| (name, Feature::named(name)))
-        {
-            Some((_, Some(Feature::VirtualFunctions))) => drop(fields.netdev(true)),
-            Some((_, Some(Feature::Iommu))) if fields.get("netdev").is_some() => {
-                fields.error(
-                    "/netdev",
-                    "an IOMMU is the whole machine's",
-                    Some("leave `netdev` out".to_owned()),
-                );
-            }
-            Some((name, None)) => {
-                let message = format!("`{}` is not what this kind can read", one_line(name, 40));
-                fields.error(
-                    "/feature",
-                    message,
-                    Some("iommu or virtual_functions".to_owned()),
-                );
-            }
-            _ => {}
-        }
-        fields.text("effect", true);
-        let advice = fields.get("advice").and_then(Value::as_array);
-        if !advice.is_some_and(|all| !all.is_empty() && all.iter().all(is_advice)) {
-            let help = Some(
-                "- { says: what somebody advises, source: who says it, and where }".to_owned(),
-            );
-            fields.error(
-                "/advice",
-                "`advice` must be a list of advice with its sources",
-                help,
-            );
-        }
-        fields.finish()
+        check_body::<PlatformFeatureBody>(body)
     }
 
     fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
-        let netdev = wish.text("netdev").map(str::to_owned);
+        let netdev = read_body::<PlatformFeatureBody>(&wish.body).netdev;
         let functions = netdev.map(|netdev| Read::VirtualFunctions { netdev });
         [Read::Platform, Read::Host]
             .into_iter()
@@ -122,15 +124,15 @@ impl ResourceKind for PlatformFeature {
 
     fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
         let mut assessment = Assessment::default();
-        let Some(feature) = Feature::of(wish) else {
-            return assessment;
-        };
-        let found = match feature {
+        let body = read_body::<PlatformFeatureBody>(&wish.body);
+        let found = match body.feature {
             Feature::Iommu => build_iommu_reading(answers),
-            Feature::VirtualFunctions => build_vf_space_reading(wish, answers),
+            Feature::VirtualFunctions => {
+                build_vf_space_reading(body.netdev.as_deref().unwrap_or_default(), answers)
+            }
         };
         if found == Reading::Absent {
-            assessment.refusal = Some(by_hand(feature, wish, answers));
+            assessment.refusal = Some(by_hand(&body, answers));
         }
         assessment.attributes.insert(
             "offered".to_owned(),
@@ -151,9 +153,9 @@ impl ResourceKind for PlatformFeature {
 
     /// One feature of one netdev: what else is said of it does not change what was found.
     fn is_same_wish(&self, applied: &DesiredResource, wish: &DesiredResource) -> bool {
-        ["feature", "netdev"]
-            .iter()
-            .all(|field| applied.text(field) == wish.text(field))
+        let applied = read_body::<PlatformFeatureBody>(&applied.body);
+        let wish = read_body::<PlatformFeatureBody>(&wish.body);
+        (applied.feature, applied.netdev) == (wish.feature, wish.netdev)
     }
 }
 
@@ -177,8 +179,7 @@ fn build_iommu_reading(answers: &ReadResults) -> Reading {
     }
 }
 
-fn build_vf_space_reading(wish: &DesiredResource, answers: &ReadResults) -> Reading {
-    let netdev = wish.text("netdev").unwrap_or_default();
+fn build_vf_space_reading(netdev: &str, answers: &ReadResults) -> Reading {
     match virtual_functions(netdev, answers) {
         Err(reason) => Reading::Unknown(reason),
         Ok(VirtualFunctions::NoNetdev) => {
@@ -209,7 +210,7 @@ fn not_seen(answers: &ReadResults, on_bare_metal: impl FnOnce() -> Reading) -> R
 }
 
 /// What is to be done, what it is for, and what others advise.
-fn by_hand(feature: Feature, wish: &DesiredResource, answers: &ReadResults) -> String {
+fn by_hand(body: &PlatformFeatureBody, answers: &ReadResults) -> String {
     let platform = read_platform_facts(answers).unwrap_or_default();
     let machine = if platform.machine.is_empty() {
         "this machine".to_owned()
@@ -219,26 +220,13 @@ fn by_hand(feature: Feature, wish: &DesiredResource, answers: &ReadResults) -> S
     let mut out = format!(
         "by hand: switch on {} in the setup program (BIOS) of {machine} and boot it again; a plan \
          after that proves it. Until then {}",
-        feature.switch(&platform),
-        wish.text("effect").unwrap_or_default(),
+        body.feature.switch(&platform),
+        body.effect,
     );
-    for advice in wish
-        .body
-        .get("advice")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-    {
-        let says = read_text_field(advice, "says").unwrap_or_default();
-        let source = read_text_field(advice, "source").unwrap_or_default();
+    for Advice { says, source } in &body.advice {
         out.push_str(&format!(". {says} ({source})"));
     }
     out
-}
-
-fn is_advice(advice: &Value) -> bool {
-    advice.get("says").is_some_and(Value::is_string)
-        && advice.get("source").is_some_and(Value::is_string)
 }
 
 #[cfg(test)]

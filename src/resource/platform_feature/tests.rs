@@ -244,12 +244,12 @@ fn a_wish_says_what_it_is_for_and_who_advises_what() {
         ""
     );
     assert_eq!(
-        pointers(json!({ "feature": "iommu", "advice": [] })),
-        " /advice"
+        pointers(json!({ "feature": "iommu", "effect": "", "advice": [] })),
+        "/effect /advice"
     );
     assert_eq!(
         pointers(json!({ "feature": "iommu", "effect": "a", "advice": [{ "says": "no source" }] })),
-        "/advice"
+        "/advice/0"
     );
 }
 

@@ -7,19 +7,65 @@ pub mod devices;
 pub use devices::{GidTableEntry, RdmaDevice, RdmaPort, device_on, rdma_devices};
 use railwright_base::Reason;
 
-use super::fields::Fields;
 use super::keeper::{PersistenceUnit, PersistenceUnitFiles, Trigger};
 use super::link::{link_state, other_netdevs};
 use super::{
     Action, Assessment, Attribute, BodyError, DesiredResource, Disruption, Plane, Read,
     ReadResults, Reading, ResourceKind,
 };
-use crate::body::read_text_field;
+use crate::body::{Body, BodyErrors, check_body, read_body};
+use crate::json_fields::read_text_field;
 use railwright_base::quote::quote_for_shell;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 /// The kind.
 pub struct RdmaLink;
+
+/// What is wished of the RDMA device of a netdev.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct RdmaLinkBody {
+    netdev: String,
+    /// rxe is Soft-RoCE, hca is hardware.
+    r#type: RdmaLinkType,
+    name: Option<String>,
+    known_after: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum RdmaLinkType {
+    Rxe,
+    #[default]
+    Hca,
+}
+
+impl Body for RdmaLinkBody {
+    fn find_errors(&self, errors: &mut BodyErrors) {
+        errors.check_netdev("/netdev", &self.netdev);
+        if let Some(name) = self.name.as_ref().filter(|name| !is_device_name(name)) {
+            errors.add(
+                "/name",
+                format!("`{name}` cannot be the name of an RDMA device"),
+                "letters, digits, `_` and `-`, such as rxe0",
+            );
+        }
+        errors.check_known_after(self.known_after.as_deref());
+    }
+}
+
+impl RdmaLinkBody {
+    fn is_soft(&self) -> bool {
+        self.r#type == RdmaLinkType::Rxe
+    }
+
+    fn device_name(&self) -> String {
+        let name = self.name.clone();
+        name.unwrap_or_else(|| format!("rxe_{}", self.netdev.replace(['.', '@'], "_")))
+    }
+}
 
 impl ResourceKind for RdmaLink {
     fn name(&self) -> &'static str {
@@ -31,50 +77,30 @@ impl ResourceKind for RdmaLink {
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
-        let mut fields = Fields::of(body, &["netdev", "type", "name", "known_after"]);
-        fields.netdev(true);
-        if let Some(kind) = fields
-            .text("type", true)
-            .filter(|kind| !matches!(*kind, "rxe" | "hca"))
-        {
-            fields.error(
-                "/type",
-                format!("`{kind}` is not a type of RDMA link"),
-                Some("rxe is Soft-RoCE, hca is hardware".to_owned()),
-            );
-        }
-        if let Some(name) = fields.text("name", false)
-            && !is_device_name(name)
-        {
-            fields.error(
-                "/name",
-                format!("`{name}` cannot be the name of an RDMA device"),
-                Some("letters, digits, `_` and `-`, such as rxe0".to_owned()),
-            );
-        }
-        fields.resource("known_after");
-        fields.finish()
+        check_body::<RdmaLinkBody>(body)
     }
 
     fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
+        let body = &read_body::<RdmaLinkBody>(&wish.body);
         let mut reads = vec![
             Read::RdmaLinks,
             Read::Link {
-                netdev: extract_netdev_name(wish).to_owned(),
+                netdev: body.netdev.clone(),
             },
         ];
-        if is_soft(wish) {
-            reads.extend(build_soft_roce_unit(wish).reads());
+        if body.is_soft() {
+            reads.extend(build_soft_roce_unit(body).reads());
         }
         reads
     }
 
     fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
+        let body = &read_body::<RdmaLinkBody>(&wish.body);
         let mut assessment = Assessment::default();
         let devices = rdma_devices(answers);
         let device = devices
             .as_ref()
-            .map(|devices| device_on(devices, extract_netdev_name(wish)))
+            .map(|devices| device_on(devices, &body.netdev))
             .map_err(Clone::clone);
         let running = Attribute::in_plane(
             Plane::Running,
@@ -82,10 +108,10 @@ impl ResourceKind for RdmaLink {
             build_presence_reading(&device),
         );
         assessment.attributes.insert("device".to_owned(), running);
-        if is_soft(wish) {
-            assess_soft(wish, answers, &device, &mut assessment);
+        if body.is_soft() {
+            assess_soft(wish, body, answers, &device, &mut assessment);
         } else if let Ok(None) = device {
-            wait_or_refuse(wish, answers, &mut assessment);
+            wait_or_refuse(wish, body, answers, &mut assessment);
         }
         assessment
     }
@@ -96,19 +122,17 @@ impl ResourceKind for RdmaLink {
         before: &Value,
         answers: &ReadResults,
     ) -> Assessment {
-        if !is_soft(last_applied) {
-            return Assessment::default();
+        let body = read_body::<RdmaLinkBody>(&last_applied.body);
+        if body.is_soft() {
+            plan_rdma_link_undo(&body, before, answers)
+        } else {
+            Assessment::default()
         }
-        plan_rdma_link_undo(last_applied, before, answers)
     }
 
     fn after_kinds(&self) -> &'static [&'static str] {
         &["kernel_module", "kernel_module_build", "package", "link"]
     }
-}
-
-fn extract_netdev_name(wish: &DesiredResource) -> &str {
-    wish.text("netdev").unwrap_or_default()
 }
 
 fn is_device_name(name: &str) -> bool {
@@ -119,24 +143,13 @@ fn is_device_name(name: &str) -> bool {
             .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
 }
 
-fn is_soft(wish: &DesiredResource) -> bool {
-    wish.text("type") == Some("rxe")
-}
-
-fn device_name(wish: &DesiredResource) -> String {
-    wish.text("name").map_or_else(
-        || format!("rxe_{}", extract_netdev_name(wish).replace(['.', '@'], "_")),
-        str::to_owned,
-    )
-}
-
-fn build_soft_roce_unit(wish: &DesiredResource) -> PersistenceUnit {
-    let netdev = extract_netdev_name(wish);
+fn build_soft_roce_unit(body: &RdmaLinkBody) -> PersistenceUnit {
+    let netdev = &body.netdev;
     let commands = format!(
         "for g in /sys/class/infiniband/*/parent; do [ \"$(cat \"$g\" 2>/dev/null)\" = {netdev} ] \
          && exit 0; done\n\
          exec rdma link add {name} type rxe netdev {netdev}\n",
-        name = quote_for_shell(&device_name(wish)),
+        name = quote_for_shell(&body.device_name()),
         netdev = quote_for_shell(netdev),
     );
     PersistenceUnit::new(
@@ -157,11 +170,12 @@ fn build_presence_reading(device: &Result<Option<&RdmaDevice>, Reason>) -> Readi
 
 fn assess_soft(
     wish: &DesiredResource,
+    body: &RdmaLinkBody,
     answers: &ReadResults,
     device: &Result<Option<&RdmaDevice>, Reason>,
     assessment: &mut Assessment,
 ) {
-    let keeper = build_soft_roce_unit(wish);
+    let keeper = build_soft_roce_unit(body);
     let kept = keeper.kept(answers);
     assessment
         .attributes
@@ -177,19 +191,18 @@ fn assess_soft(
         assessment.refusal = Some(format!(
             "{} already has the hardware RDMA device {}; Soft-RoCE above it would only take its \
              place in programs that use the first device",
-            extract_netdev_name(wish),
-            hardware.name
+            body.netdev, hardware.name
         ));
         return;
     }
-    match link_state(answers, extract_netdev_name(wish)) {
-        Ok(None) => return wait_or_refuse(wish, answers, assessment),
+    match link_state(answers, &body.netdev) {
+        Ok(None) => return wait_or_refuse(wish, body, answers, assessment),
         Err(_) => return,
         Ok(Some(_)) => {}
     }
     assessment.actions = keeper.write(&kept);
     if device.is_none() {
-        let (name, netdev) = (device_name(wish), extract_netdev_name(wish).to_owned());
+        let (name, netdev) = (body.device_name(), body.netdev.clone());
         assessment.actions.push(Action::AddRdmaLink {
             name,
             link_type: "rxe".to_owned(),
@@ -200,14 +213,19 @@ fn assess_soft(
 
 /// The netdev or its device is not there: it comes with the step that the wish names, or something
 /// is wrong.
-fn wait_or_refuse(wish: &DesiredResource, answers: &ReadResults, assessment: &mut Assessment) {
-    let announced: &[&str] = if is_soft(wish) {
+fn wait_or_refuse(
+    wish: &DesiredResource,
+    body: &RdmaLinkBody,
+    answers: &ReadResults,
+    assessment: &mut Assessment,
+) {
+    let announced: &[&str] = if body.is_soft() {
         &["add_rdma_link", "reload_systemd", "write_file"]
     } else {
         &[]
     };
     assessment.wait_or_refuse(wish, announced, || {
-        let netdev = extract_netdev_name(wish);
+        let netdev = &body.netdev;
         let names = other_netdevs(answers, netdev);
         if names.is_empty() {
             format!(
@@ -223,16 +241,12 @@ fn wait_or_refuse(wish: &DesiredResource, answers: &ReadResults, assessment: &mu
     });
 }
 
-fn plan_rdma_link_undo(
-    wish: &DesiredResource,
-    before: &Value,
-    answers: &ReadResults,
-) -> Assessment {
+fn plan_rdma_link_undo(body: &RdmaLinkBody, before: &Value, answers: &ReadResults) -> Assessment {
     let mut assessment = Assessment {
         before: before.clone(),
         ..Assessment::default()
     };
-    build_soft_roce_unit(wish).take_back(&mut assessment, answers);
+    build_soft_roce_unit(body).take_back(&mut assessment, answers);
     let was_there = before.get("device").is_some_and(Value::is_string);
     if was_there {
         return assessment;
@@ -240,7 +254,7 @@ fn plan_rdma_link_undo(
     let devices = rdma_devices(answers);
     let device = devices
         .as_ref()
-        .map(|devices| device_on(devices, extract_netdev_name(wish)).filter(|d| d.is_soft_roce))
+        .map(|devices| device_on(devices, &body.netdev).filter(|d| d.is_soft_roce))
         .map_err(Clone::clone);
     assessment.attributes.insert(
         "device".to_owned(),
@@ -257,18 +271,11 @@ fn plan_rdma_link_undo(
         assessment.disruption = Disruption::LinkBlip;
         assessment.interrupts = vec![format!(
             "every RDMA connection over {} ends: its device {} goes away",
-            extract_netdev_name(wish),
-            device.name
+            body.netdev, device.name
         )];
         assessment.disturbs = vec![
-            format!(
-                "configfs_value/{}.default_roce_tos",
-                extract_netdev_name(wish)
-            ),
-            format!(
-                "configfs_value/{}.default_roce_mode",
-                extract_netdev_name(wish)
-            ),
+            format!("configfs_value/{}.default_roce_tos", body.netdev),
+            format!("configfs_value/{}.default_roce_mode", body.netdev),
         ];
     }
     assessment

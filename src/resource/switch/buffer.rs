@@ -2,19 +2,49 @@
 //! takes in what still comes after a pause, and whether there is such a buffer: a length that the
 //! switch has no row for leaves the port without one, and only a log says so.
 
+use super::SwitchSystem;
 use super::before::merge_before_values;
-use super::body::{
-    build_switch_reads, check_common_fields, check_required_fields, extract_number_field,
-    extract_port_name, extract_switch_system, system_of,
-};
+use super::body::{build_switch_reads, check_port_name, extract_port_name};
 use super::configuration::DesiredPortSetting;
 use super::diff::{SwitchConfigurations, SwitchDiffBuilder, take_back};
+use crate::body::{Body, BodyErrors, check_body, read_body};
+use crate::json_fields::read_text_field;
 use crate::{Assessment, BodyError, DesiredResource, Read, ReadResults, ResourceKind};
 use railwright_base::TargetKind;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::Value;
 
 /// The kind.
 pub struct SwitchBuffer;
+
+/// What is desired of the buffer of a port.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct SwitchBufferBody {
+    system: SwitchSystem,
+    port: String,
+    /// Metres, 1 to 9999.
+    cable_m: u64,
+    /// The lossless priority, 0 to 7.
+    priority: u64,
+}
+
+impl Body for SwitchBufferBody {
+    fn find_errors(&self, errors: &mut BodyErrors) {
+        check_port_name(errors, &self.port);
+        errors.check_range("cable_m", Some(self.cable_m), 1..=9999);
+        errors.check_range("priority", Some(self.priority), 0..=7);
+        let name = self.system.name();
+        errors.require(
+            self.system.has_cables(),
+            "/system",
+            &format!("{name} has no setting for the length of a cable"),
+            "the switch sizes its buffers by profiles of the whole switch; leave `cable_length_m` \
+             to rules that compare",
+        );
+    }
+}
 
 impl ResourceKind for SwitchBuffer {
     fn name(&self) -> &'static str {
@@ -26,31 +56,15 @@ impl ResourceKind for SwitchBuffer {
     }
 
     fn address_name(&self, body: &Value) -> Option<String> {
-        body.get("port")?.as_str().map(str::to_owned)
+        read_text_field(body, "port").map(str::to_owned)
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
-        let mut fields = check_common_fields(body, &["cable_m", "priority"]);
-        check_required_fields(&mut fields, body, &["cable_m", "priority"]);
-        fields.number("cable_m", 1..=9999);
-        fields.number("priority", 0..=7);
-        if let Some(system) = system_of(body)
-            && !system.has_cables()
-        {
-            let help = "the switch sizes its buffers by profiles of the whole switch; leave \
-                        `cable_length_m` to rules that compare"
-                .to_owned();
-            fields.error(
-                "/system",
-                format!("{} has no setting for the length of a cable", system.name()),
-                Some(help),
-            );
-        }
-        fields.finish()
+        check_body::<SwitchBufferBody>(body)
     }
 
     fn reads(&self, desired: &DesiredResource) -> Vec<Read> {
-        build_switch_reads(desired)
+        build_switch_reads(read_body::<SwitchBufferBody>(&desired.body).system)
     }
 
     fn part<'a>(&self, desired: &'a DesiredResource) -> Option<&'a str> {
@@ -59,18 +73,13 @@ impl ResourceKind for SwitchBuffer {
 
     fn assess(&self, desired: &DesiredResource, answers: &ReadResults) -> Assessment {
         let configurations = SwitchConfigurations::decode(desired, answers);
-        let cable_m = extract_number_field(&desired.body, "cable_m");
-        let priority = extract_number_field(&desired.body, "priority");
+        let body = read_body::<SwitchBufferBody>(&desired.body);
         let mut diff = SwitchDiffBuilder::new(desired, &configurations);
-        diff.attribute("cable_m", cable_m, |port| port.cable_m().into());
-        let mut assessment = diff.finish(&DesiredPortSetting::Cable { metres: cable_m });
-        if extract_switch_system(desired).makes_buffers() {
-            configurations.note_made_buffer(
-                &mut assessment,
-                extract_port_name(desired),
-                priority,
-                cable_m,
-            );
+        diff.attribute("cable_m", body.cable_m, |port| port.cable_m().into());
+        let metres = body.cable_m;
+        let mut assessment = diff.finish(&DesiredPortSetting::Cable { metres });
+        if body.system.makes_buffers() {
+            configurations.note_made_buffer(&mut assessment, &body.port, body.priority, metres);
         }
         assessment
     }

@@ -1,16 +1,17 @@
 //! `switch_ecn`: from how many bytes in the queue of a priority on a port marks packets, so that
 //! senders slow down before anybody is paused.
 
-use super::EcnMarkingThresholds;
 use super::before::merge_before_values;
-use super::body::{
-    build_switch_reads, check_common_fields, check_required_fields, extract_number_field,
-    extract_port_name, parse_marking_thresholds,
-};
+use super::body::{build_switch_reads, check_port_name, extract_port_name};
 use super::configuration::DesiredPortSetting;
 use super::diff::{SwitchConfigurations, SwitchDiffBuilder, take_back};
+use super::{EcnMarkingThresholds, SwitchSystem};
+use crate::body::{Body, BodyErrors, check_body, read_body};
+use crate::json_fields::read_text_field;
 use crate::{Assessment, BodyError, DesiredResource, Read, ReadResults, ResourceKind};
 use railwright_base::TargetKind;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::Value;
 
 /// One of the numbers of thresholds.
@@ -18,6 +19,53 @@ type ThresholdMember = fn(EcnMarkingThresholds) -> u64;
 
 /// The kind.
 pub struct SwitchEcn;
+
+/// What is desired of the marking of packets on a port.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct SwitchEcnBody {
+    system: SwitchSystem,
+    port: String,
+    /// 0 to 7.
+    priority: u64,
+    /// Bytes in the queue from which packets are marked.
+    min_bytes: u64,
+    /// Bytes in the queue above which all packets are marked.
+    max_bytes: u64,
+    /// The percentage of packets that are marked at `max_bytes`, 1 to 100.
+    probability_percent: u64,
+}
+
+impl Body for SwitchEcnBody {
+    fn find_errors(&self, errors: &mut BodyErrors) {
+        let bytes = 1..=u64::from(u32::MAX);
+        check_port_name(errors, &self.port);
+        errors.check_range("priority", Some(self.priority), 0..=7);
+        errors.check_range("min_bytes", Some(self.min_bytes), bytes.clone());
+        errors.check_range("max_bytes", Some(self.max_bytes), bytes);
+        errors.check_range(
+            "probability_percent",
+            Some(self.probability_percent),
+            1..=100,
+        );
+        errors.require(
+            self.min_bytes <= self.max_bytes,
+            "/min_bytes",
+            "`min_bytes` is above `max_bytes`",
+            "packets are marked from the lower one on, and all of them above the higher one",
+        );
+    }
+}
+
+impl SwitchEcnBody {
+    fn thresholds(&self) -> EcnMarkingThresholds {
+        EcnMarkingThresholds {
+            min_bytes: self.min_bytes,
+            max_bytes: self.max_bytes,
+            probability_percent: self.probability_percent,
+        }
+    }
+}
 
 impl ResourceKind for SwitchEcn {
     fn name(&self) -> &'static str {
@@ -29,32 +77,15 @@ impl ResourceKind for SwitchEcn {
     }
 
     fn address_name(&self, body: &Value) -> Option<String> {
-        body.get("port")?.as_str().map(str::to_owned)
+        read_text_field(body, "port").map(str::to_owned)
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
-        let required = ["priority", "min_bytes", "max_bytes", "probability_percent"];
-        let mut fields = check_common_fields(body, &required);
-        check_required_fields(&mut fields, body, &required);
-        fields.number("priority", 0..=7);
-        fields.number("min_bytes", 1..=u64::from(u32::MAX));
-        fields.number("max_bytes", 1..=u64::from(u32::MAX));
-        fields.number("probability_percent", 1..=100);
-        let wanted = parse_marking_thresholds(body);
-        if wanted.min_bytes > wanted.max_bytes {
-            let help =
-                "packets are marked from the lower one on, and all of them above the higher one";
-            fields.error(
-                "/min_bytes",
-                "`min_bytes` is above `max_bytes`",
-                Some(help.to_owned()),
-            );
-        }
-        fields.finish()
+        check_body::<SwitchEcnBody>(body)
     }
 
     fn reads(&self, desired: &DesiredResource) -> Vec<Read> {
-        build_switch_reads(desired)
+        build_switch_reads(read_body::<SwitchEcnBody>(&desired.body).system)
     }
 
     fn part<'a>(&self, desired: &'a DesiredResource) -> Option<&'a str> {
@@ -63,8 +94,8 @@ impl ResourceKind for SwitchEcn {
 
     fn assess(&self, desired: &DesiredResource, answers: &ReadResults) -> Assessment {
         let configurations = SwitchConfigurations::decode(desired, answers);
-        let wanted = parse_marking_thresholds(&desired.body);
-        let queue = extract_number_field(&desired.body, "priority");
+        let body = read_body::<SwitchEcnBody>(&desired.body);
+        let (wanted, queue) = (body.thresholds(), body.priority);
         let mut diff = SwitchDiffBuilder::new(desired, &configurations);
         let members: [(&str, ThresholdMember); 3] = [
             ("min_bytes", |thresholds| thresholds.min_bytes),

@@ -1,15 +1,43 @@
 //! `switch_port`: how large the packets of a port may be, and whether it is up.
 
+use super::SwitchSystem;
 use super::before::merge_before_values;
-use super::body::{build_switch_reads, check_common_fields, extract_port_name, find_mtu_range};
+use super::body::{build_switch_reads, check_port_name, extract_port_name};
 use super::configuration::DesiredPortSetting;
 use super::diff::{SwitchConfigurations, SwitchDiffBuilder, take_back};
+use crate::body::{Body, BodyErrors, check_body, read_body};
+use crate::json_fields::read_text_field;
 use crate::{Assessment, BodyError, DesiredResource, Read, ReadResults, ResourceKind};
 use railwright_base::TargetKind;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::Value;
 
 /// The kind.
 pub struct SwitchPort;
+
+/// What is desired of a port.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct SwitchPortBody {
+    system: SwitchSystem,
+    port: String,
+    mtu: Option<u64>,
+    up: Option<bool>,
+}
+
+impl Body for SwitchPortBody {
+    fn find_errors(&self, errors: &mut BodyErrors) {
+        check_port_name(errors, &self.port);
+        errors.check_range("mtu", self.mtu, self.system.mtus());
+        errors.require(
+            self.mtu.is_some() || self.up.is_some(),
+            "",
+            "nothing is desired of the port",
+            "give `mtu` or `up`",
+        );
+    }
+}
 
 impl ResourceKind for SwitchPort {
     fn name(&self) -> &'static str {
@@ -21,25 +49,15 @@ impl ResourceKind for SwitchPort {
     }
 
     fn address_name(&self, body: &Value) -> Option<String> {
-        body.get("port")?.as_str().map(str::to_owned)
+        read_text_field(body, "port").map(str::to_owned)
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
-        let mut fields = check_common_fields(body, &["mtu", "up"]);
-        fields.number("mtu", find_mtu_range(body));
-        fields.flag("up");
-        if fields.get("mtu").is_none() && fields.get("up").is_none() {
-            fields.error(
-                "",
-                "nothing is desired of the port",
-                Some("give `mtu` or `up`".to_owned()),
-            );
-        }
-        fields.finish()
+        check_body::<SwitchPortBody>(body)
     }
 
     fn reads(&self, desired: &DesiredResource) -> Vec<Read> {
-        build_switch_reads(desired)
+        build_switch_reads(read_body::<SwitchPortBody>(&desired.body).system)
     }
 
     fn part<'a>(&self, desired: &'a DesiredResource) -> Option<&'a str> {
@@ -48,8 +66,7 @@ impl ResourceKind for SwitchPort {
 
     fn assess(&self, desired: &DesiredResource, answers: &ReadResults) -> Assessment {
         let configurations = SwitchConfigurations::decode(desired, answers);
-        let mtu = desired.body.get("mtu").and_then(Value::as_u64);
-        let up = desired.body.get("up").and_then(Value::as_bool);
+        let SwitchPortBody { mtu, up, .. } = read_body(&desired.body);
         let mut diff = SwitchDiffBuilder::new(desired, &configurations);
         if let Some(mtu) = mtu {
             diff.attribute("mtu", mtu, |port| port.mtu().into());

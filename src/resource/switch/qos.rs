@@ -2,23 +2,105 @@
 //! which priorities are paused instead of dropped, what goes before all others, and what is done
 //! against a pause without end.
 
-use super::PfcWatchdogSettings;
 use super::before::merge_before_values;
-use super::body::{
-    Qos, build_switch_reads, check_common_fields, check_required_fields, extract_port_name,
-    extract_switch_system,
-};
+use super::body::{PortTrafficClass, Qos, build_switch_reads, check_port_name, extract_port_name};
 use super::configuration::{DesiredPortSetting, SwitchPortSettings};
 use super::diff::{SwitchConfigurations, SwitchDiffBuilder, take_back};
+use super::{PfcWatchdogSettings, SwitchSystem};
+use crate::body::{Body, BodyErrors, check_body, read_body};
+use crate::json_fields::read_text_field;
 use crate::{
     Assessment, BodyError, DesiredResource, Fact, Read, ReadResults, Reading, ResourceKind,
 };
 use railwright_base::TargetKind;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// The kind.
 pub struct SwitchQos;
+
+/// What is desired of the classes of a port.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct SwitchQosBody {
+    system: SwitchSystem,
+    port: String,
+    /// The lossless priority, 0 to 7.
+    priority: u64,
+    /// The DSCP of lossless packets, 0 to 63.
+    dscp: u64,
+    cnp_priority: Option<u64>,
+    cnp_dscp: Option<u64>,
+    watchdog_detection_ms: Option<u64>,
+    watchdog_restoration_ms: Option<u64>,
+    watchdog_action: Option<String>,
+}
+
+impl Body for SwitchQosBody {
+    fn find_errors(&self, errors: &mut BodyErrors) {
+        check_port_name(errors, &self.port);
+        errors.check_range("priority", Some(self.priority), 0..=7);
+        errors.check_range("cnp_priority", self.cnp_priority, 0..=7);
+        errors.check_range("dscp", Some(self.dscp), 0..=63);
+        errors.check_range("cnp_dscp", self.cnp_dscp, 0..=63);
+        // sonic-net/sonic-buildimage: src/sonic-yang-models/yang-models/sonic-pfcwd.yang
+        errors.check_range(
+            "watchdog_detection_ms",
+            self.watchdog_detection_ms,
+            100..=5000,
+        );
+        errors.check_range(
+            "watchdog_restoration_ms",
+            self.watchdog_restoration_ms,
+            100..=60_000,
+        );
+        let action = self.watchdog_action.as_deref();
+        errors.require(
+            matches!(action, None | Some("drop" | "forward" | "alert")),
+            "/watchdog_action",
+            "`watchdog_action` is drop, forward or alert",
+            "",
+        );
+        for (cnp, own, other) in [
+            ("cnp_priority", self.priority, self.cnp_priority),
+            ("cnp_dscp", self.dscp, self.cnp_dscp),
+        ] {
+            errors.require(
+                other != Some(own),
+                &format!("/{cnp}"),
+                &format!("`{cnp}` is that of the lossless class"),
+                "notifications in a lossless class are paused together with the data that they \
+                 are about",
+            );
+        }
+    }
+}
+
+impl SwitchQosBody {
+    /// The lossless class, and that of congestion notifications, which is strict.
+    fn build_qos(&self) -> Qos {
+        let mut classes = vec![PortTrafficClass {
+            priority: self.priority,
+            dscp: vec![self.dscp],
+            pfc: true,
+            strict: false,
+        }];
+        classes.extend(self.cnp_priority.map(|priority| PortTrafficClass {
+            priority,
+            dscp: Vec::from_iter(self.cnp_dscp),
+            pfc: false,
+            strict: true,
+        }));
+        let watchdog = self.watchdog_detection_ms.map(|detection_ms| {
+            let action = self.watchdog_action.as_deref();
+            self.system
+                .watchdog(detection_ms, self.watchdog_restoration_ms, action)
+        });
+        Qos { classes, watchdog }
+    }
+}
 
 impl ResourceKind for SwitchQos {
     fn name(&self) -> &'static str {
@@ -30,46 +112,15 @@ impl ResourceKind for SwitchQos {
     }
 
     fn address_name(&self, body: &Value) -> Option<String> {
-        body.get("port")?.as_str().map(str::to_owned)
+        read_text_field(body, "port").map(str::to_owned)
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
-        let own = [&["priority", "dscp"][..], self.open_fields()].concat();
-        let mut fields = check_common_fields(body, &own);
-        check_required_fields(&mut fields, body, &["priority", "dscp"]);
-        for field in ["priority", "cnp_priority"] {
-            fields.number(field, 0..=7);
-        }
-        for field in ["dscp", "cnp_dscp"] {
-            fields.number(field, 0..=63);
-        }
-        // sonic-net/sonic-buildimage: src/sonic-yang-models/yang-models/sonic-pfcwd.yang
-        fields.number("watchdog_detection_ms", 100..=5000);
-        fields.number("watchdog_restoration_ms", 100..=60_000);
-        let action = fields.get("watchdog_action").and_then(Value::as_str);
-        if !matches!(action, None | Some("drop" | "forward" | "alert")) {
-            fields.error(
-                "/watchdog_action",
-                "`watchdog_action` is drop, forward or alert",
-                None,
-            );
-        }
-        for (own, cnp) in [("priority", "cnp_priority"), ("dscp", "cnp_dscp")] {
-            if fields.get(cnp).is_some() && fields.get(own) == fields.get(cnp) {
-                let help = "notifications in a lossless class are paused together with the data \
-                            that they are about";
-                fields.error(
-                    &format!("/{cnp}"),
-                    format!("`{cnp}` is that of the lossless class"),
-                    Some(help.to_owned()),
-                );
-            }
-        }
-        fields.finish()
+        check_body::<SwitchQosBody>(body)
     }
 
     fn reads(&self, desired: &DesiredResource) -> Vec<Read> {
-        build_switch_reads(desired)
+        build_switch_reads(read_body::<SwitchQosBody>(&desired.body).system)
     }
 
     fn part<'a>(&self, desired: &'a DesiredResource) -> Option<&'a str> {
@@ -78,7 +129,8 @@ impl ResourceKind for SwitchQos {
 
     fn assess(&self, desired: &DesiredResource, answers: &ReadResults) -> Assessment {
         let configurations = SwitchConfigurations::decode(desired, answers);
-        let wanted = Qos::of(&desired.body, extract_switch_system(desired));
+        let body = read_body::<SwitchQosBody>(&desired.body);
+        let wanted = body.build_qos();
         let mut diff = SwitchDiffBuilder::new(desired, &configurations);
         add_class_attributes(&mut diff, &wanted);
         if let Some(watchdog) = &wanted.watchdog {
@@ -88,7 +140,7 @@ impl ResourceKind for SwitchQos {
                 actual.map(|(on, found)| format_watchdog(on, &found)).into()
             });
         }
-        if extract_switch_system(desired).has_pools() {
+        if body.system.has_pools() {
             diff.attribute("lossless_pool", "there", |port| {
                 match port.has_lossless_pool() {
                     Fact::Is(false) => Reading::Absent,

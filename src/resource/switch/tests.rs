@@ -402,3 +402,12 @@ fn a_configuration_is_read_once_for_all_wishes() {
         .unwrap();
     assert!(Arc::ptr_eq(&first, &again));
 }
+
+#[test]
+fn a_system_that_cannot_be_reached_is_told_with_those_that_can() {
+    let errors = SwitchPort.check(&json!({ "system": "nos", "port": "Ethernet0", "up": true }));
+    assert_eq!(
+        (errors[0].pointer.as_str(), errors[0].message.as_str()),
+        ("/system", "`system` must be one of sonic, cumulus, eos")
+    );
+}

@@ -4,27 +4,57 @@
 pub mod script;
 pub mod settings;
 
-use super::body::{
-    FieldShape, check_fields, is_word, new_optional_field, new_required_field, read_scalar_field,
-    read_text_field, require_condition,
-};
 use super::file::found::{FileState, build_config_file_action};
+use super::json_fields::read_text_field;
+use super::names::is_word;
 use super::{
     Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading,
     ResourceKind, rights,
 };
+use crate::body::{Body, BodyErrors, Scalar, check_body, read_body};
 use railwright_base::Reason;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::{Value, json};
 use settings::{SettingFiles, key_name, key_path, normal_value};
 
 /// The kind.
 pub struct Sysctl;
 
-const FIELDS: &[super::body::BodyField] = &[
-    new_required_field("key", FieldShape::Text),
-    new_required_field("value", FieldShape::Scalar),
-    new_optional_field("guard", FieldShape::Flag),
-];
+/// What is wished of a setting.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SysctlBody {
+    /// For example net.core.rmem_max.
+    pub(super) key: String,
+    /// One line, for example 1.
+    pub(super) value: Scalar,
+    guard: Option<bool>,
+}
+
+impl Body for SysctlBody {
+    fn find_errors(&self, errors: &mut BodyErrors) {
+        let path = key_path(&self.key);
+        let clean = is_word(&self.key, "._-/:@")
+            && path.contains('/')
+            && path
+                .split('/')
+                .all(|part| !part.is_empty() && part != "." && part != "..");
+        errors.require(
+            clean,
+            "/key",
+            "this is no kernel setting",
+            "write it as net.core.rmem_max",
+        );
+        let value = &self.value.0;
+        errors.require(
+            !value.trim().is_empty() && !value.chars().any(|c| c.is_control() && c != '\t'),
+            "/value",
+            "the value must be one line that is not empty",
+            "for example 1",
+        );
+    }
+}
 
 /// The settings with which the kernel sets `accept_redirects` of all netdevs too.
 const FORWARDING: [&str; 2] = ["net/ipv4/ip_forward", "net/ipv4/conf/all/forwarding"];
@@ -110,49 +140,22 @@ impl ResourceKind for Sysctl {
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
-        let mut errors = check_fields(body, "", FIELDS);
-        if let Some(key) = read_text_field(body, "key") {
-            let path = key_path(key);
-            let clean = is_word(key, "._-/:@")
-                && path.contains('/')
-                && path
-                    .split('/')
-                    .all(|part| !part.is_empty() && part != "." && part != "..");
-            require_condition(
-                &mut errors,
-                clean,
-                "/key",
-                "this is no kernel setting",
-                "write it as net.core.rmem_max",
-            );
-        }
-        if let Some(value) = read_scalar_field(body, "value") {
-            let clean =
-                !value.trim().is_empty() && !value.chars().any(|c| c.is_control() && c != '\t');
-            require_condition(
-                &mut errors,
-                clean,
-                "/value",
-                "the value must be one line that is not empty",
-                "for example 1",
-            );
-        }
-        errors
+        check_body::<SysctlBody>(body)
+    }
+
+    fn is_guarded(&self, wish: &DesiredResource) -> bool {
+        read_body::<SysctlBody>(&wish.body).guard == Some(true)
     }
 
     fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
-        let key = wish.text("key").unwrap_or_default();
-        vec![
-            Read::Sysctl {
-                key: key.to_owned(),
-            },
-            Read::File { path: drop_in(key) },
-        ]
+        let SysctlBody { key, .. } = read_body(&wish.body);
+        let path = drop_in(&key);
+        vec![Read::Sysctl { key }, Read::File { path }]
     }
 
     fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
-        let key = wish.text("key").unwrap_or_default();
-        let value = normal_value(&read_scalar_field(&wish.body, "value").unwrap_or_default());
+        let body: SysctlBody = read_body(&wish.body);
+        let (key, value) = (body.key.as_str(), normal_value(&body.value.0));
         let (found, own) = (
             decode_sysctl_values(key, answers),
             FileState::at(&drop_in(key), answers),
@@ -210,7 +213,7 @@ impl ResourceKind for Sysctl {
         before: &Value,
         answers: &ReadResults,
     ) -> Assessment {
-        let key = last_applied.text("key").unwrap_or_default();
+        let key = &read_body::<SysctlBody>(&last_applied.body).key;
         let found = decode_sysctl_values(key, answers);
         let now = FileState::at(&drop_in(key), answers);
         let kept = FileState::remembered(before.get("drop_in"));

@@ -3,90 +3,27 @@
 //! when a watched file changed and when the unit became active, and it plans itself until it is
 //! done.
 
+mod body;
 pub mod found;
 pub mod script;
 mod undo;
 
 use super::action::UnitVerb;
 use super::assessment::WatchedFiles;
-use super::body::{
-    FieldShape, check_fields, is_clean_path, is_word, new_body_error, new_optional_field,
-    new_required_field, read_flag_field, read_text_field, read_text_list_field, require_condition,
-};
 use super::file::found::{FileState, build_config_file_action};
+use super::json_fields::read_text_field;
 use super::{
     Action, Assessment, Attribute, BodyError, DesiredResource, Disruption, Plane, Read,
     ReadResults, Reading, ResourceKind,
 };
+use crate::body::{check_body, read_body};
+use body::UnitBody;
 use found::{FoundUnit, decode_modification_times};
 use railwright_base::Reason;
 use serde_json::{Map, Value, json};
 
 /// The kind.
 pub struct SystemdUnit;
-
-const FIELDS: &[super::body::BodyField] = &[
-    new_required_field("name", FieldShape::Text),
-    new_optional_field("content", FieldShape::Text),
-    new_optional_field("dropins", FieldShape::Map),
-    new_optional_field("enabled", FieldShape::Flag),
-    new_optional_field("active", FieldShape::Flag),
-    new_optional_field("masked", FieldShape::Flag),
-    new_optional_field("restart_on", FieldShape::Texts),
-    new_optional_field("guard", FieldShape::Flag),
-];
-
-const SUFFIXES: [&str; 8] = [
-    ".service",
-    ".socket",
-    ".target",
-    ".timer",
-    ".mount",
-    ".path",
-    ".slice",
-    ".automount",
-];
-
-fn extract_unit_name(wish: &DesiredResource) -> &str {
-    wish.text("name").unwrap_or_default()
-}
-
-/// The files of ours: attribute, path, content.
-fn list_unit_files(wish: &DesiredResource) -> Vec<(String, String, String)> {
-    let unit = extract_unit_name(wish);
-    let own = wish.text("content").map(|content| {
-        (
-            "content".to_owned(),
-            format!("/etc/systemd/system/{unit}"),
-            content.to_owned(),
-        )
-    });
-    let dropins = wish.body.get("dropins").and_then(Value::as_object);
-    let dropins = dropins.into_iter().flatten().filter_map(|(file, content)| {
-        let path = format!(
-            "/etc/systemd/system/{unit}.d/{}.conf",
-            file.trim_end_matches(".conf")
-        );
-        Some((format!("dropin {file}"), path, content.as_str()?.to_owned()))
-    });
-    own.into_iter().chain(dropins).collect()
-}
-
-/// Every path whose change makes a restart owed.
-fn list_restart_triggers(wish: &DesiredResource) -> Vec<String> {
-    list_unit_files(wish)
-        .into_iter()
-        .map(|(_, path, _)| path)
-        .chain(read_text_list_field(&wish.body, "restart_on"))
-        .collect()
-}
-
-fn new_unit_action(wish: &DesiredResource, verb: UnitVerb) -> Action {
-    Action::Unit {
-        name: extract_unit_name(wish).to_owned(),
-        verb,
-    }
-}
 
 /// The state of the unit as far as undoing needs it.
 fn build_unit_snapshot(unit: &Result<FoundUnit, Reason>) -> Value {
@@ -103,15 +40,15 @@ fn build_unit_snapshot(unit: &Result<FoundUnit, Reason>) -> Value {
 
 /// What is judged of the unit itself, beside its files.
 struct UnitComparison<'a> {
-    wish: &'a DesiredResource,
+    body: &'a UnitBody,
     unit: Result<FoundUnit, Reason>,
     newer: Result<Vec<String>, Reason>,
 }
 
 impl<'a> UnitComparison<'a> {
-    fn new(wish: &'a DesiredResource, answers: &ReadResults) -> Self {
-        let unit = FoundUnit::of(extract_unit_name(wish), answers);
-        let watched = list_restart_triggers(wish);
+    fn new(body: &'a UnitBody, answers: &ReadResults) -> Self {
+        let unit = FoundUnit::of(&body.name, answers);
+        let watched = body.list_restart_triggers();
         let newer = match &unit {
             _ if watched.is_empty() => Ok(Vec::new()),
             Ok(unit) => decode_modification_times(&watched, answers).map(|times| {
@@ -124,7 +61,7 @@ impl<'a> UnitComparison<'a> {
             }),
             Err(reason) => Err(reason.clone()),
         };
-        UnitComparison { wish, unit, newer }
+        UnitComparison { body, unit, newer }
     }
 
     fn reading(&self, of: impl Fn(&FoundUnit) -> Reading) -> Reading {
@@ -135,17 +72,16 @@ impl<'a> UnitComparison<'a> {
     }
 
     fn diff(&self, assessment: &mut Assessment) {
-        let body = &self.wish.body;
-        if let Some(masked) = read_flag_field(body, "masked") {
+        let body = self.body;
+        if let Some(masked) = body.masked {
             let found = self.reading(|unit| Reading::is(unit.is_masked()));
             insert_flag(assessment, "masked", Plane::NextBoot, masked, found);
         }
-        if let Some(enabled) = read_flag_field(body, "enabled") {
+        if let Some(enabled) = body.enabled {
             let found = self.reading(FoundUnit::enabled);
             insert_flag(assessment, "enabled", Plane::NextBoot, enabled, found);
         }
-        let active = read_flag_field(body, "active");
-        if let Some(active) = active {
+        if let Some(active) = body.active {
             let found = match self.reading(FoundUnit::active) {
                 Reading::Is(Value::String(_)) if !active => Reading::is(false),
                 found => found,
@@ -157,7 +93,7 @@ impl<'a> UnitComparison<'a> {
             false => Reading::is(!unit.is_stale()),
         });
         insert_flag(assessment, "loaded", Plane::Running, true, loaded);
-        if active == Some(true) && !list_restart_triggers(self.wish).is_empty() {
+        if body.active == Some(true) && !body.list_restart_triggers().is_empty() {
             let found = match &self.newer {
                 Ok(newer) if newer.is_empty() => Reading::is(true),
                 Ok(newer) => Reading::is(format!("{} changed since it started", newer.join(", "))),
@@ -193,7 +129,7 @@ fn has_attribute_difference(assessment: &Assessment, attribute: &str) -> bool {
 
 /// The verbs that fix what differs, in the order that systemd needs.
 fn plan_unit_actions(
-    wish: &DesiredResource,
+    body: &UnitBody,
     files_change: bool,
     unit_runs: bool,
     assessment: &mut Assessment,
@@ -202,18 +138,17 @@ fn plan_unit_actions(
         assessment.actions.push(Action::ReloadSystemd);
         assessment.disruption = Disruption::Reload;
     }
-    for (attribute, yes, no) in [
-        ("masked", UnitVerb::Mask, UnitVerb::Unmask),
-        ("enabled", UnitVerb::Enable, UnitVerb::Disable),
+    for (attribute, desired, yes, no) in [
+        ("masked", body.masked, UnitVerb::Mask, UnitVerb::Unmask),
+        ("enabled", body.enabled, UnitVerb::Enable, UnitVerb::Disable),
     ] {
         if has_attribute_difference(assessment, attribute) {
-            let is_desired = read_flag_field(&wish.body, attribute) == Some(true);
-            let verb = if is_desired { yes } else { no };
-            assessment.actions.push(new_unit_action(wish, verb));
+            let verb = if desired == Some(true) { yes } else { no };
+            assessment.actions.push(body.build_action(verb));
         }
     }
     let active_differs = has_attribute_difference(assessment, "active");
-    let (verb, interrupts) = match read_flag_field(&wish.body, "active") {
+    let (verb, interrupts) = match body.active {
         Some(true) if active_differs => (UnitVerb::Start, None),
         Some(true)
             if unit_runs && (files_change || has_attribute_difference(assessment, "restarted")) =>
@@ -223,67 +158,12 @@ fn plan_unit_actions(
         Some(false) if active_differs => (UnitVerb::Stop, Some("stops")),
         _ => return,
     };
-    assessment.actions.push(new_unit_action(wish, verb));
+    assessment.actions.push(body.build_action(verb));
     if let Some(interrupts) = interrupts {
         assessment
             .interrupts
-            .push(format!("{} {interrupts}", extract_unit_name(wish)));
+            .push(format!("{} {interrupts}", body.name));
         assessment.disruption = Disruption::Restart;
-    }
-}
-
-fn check_files(body: &Value, errors: &mut Vec<BodyError>) {
-    if let Some(content) = read_text_field(body, "content") {
-        let install = content.lines().any(|line| line.trim() == "[Install]");
-        let wanted = read_flag_field(body, "enabled") == Some(true);
-        require_condition(
-            errors,
-            install || !wanted,
-            "/content",
-            "the unit is to be enabled but has no [Install] section",
-            "add [Install] with WantedBy=",
-        );
-        require_condition(
-            errors,
-            read_flag_field(body, "masked") != Some(true),
-            "/masked",
-            "a unit with `content` cannot be masked",
-            "leave one of the two out",
-        );
-    }
-    for (file, content) in body
-        .get("dropins")
-        .and_then(Value::as_object)
-        .into_iter()
-        .flatten()
-    {
-        let is_alone = !body["dropins"]
-            .get(format!("{file}.conf"))
-            .is_some_and(Value::is_string);
-        require_condition(
-            errors,
-            is_alone,
-            &format!("/dropins/{file}"),
-            &format!("`{file}.conf` is the same file"),
-            "leave one of the two out",
-        );
-        let clean = is_word(file, "._-") && content.is_string();
-        require_condition(
-            errors,
-            clean,
-            &format!("/dropins/{file}"),
-            "a drop-in is a file name with text",
-            "for example 10-memlock: \"[Service]\\nLimitMEMLOCK=infinity\\n\"",
-        );
-    }
-    for path in read_text_list_field(body, "restart_on") {
-        require_condition(
-            errors,
-            is_clean_path(&path),
-            "/restart_on",
-            "this is no absolute path",
-            "for example /etc/service.conf",
-        );
     }
 }
 
@@ -297,42 +177,19 @@ impl ResourceKind for SystemdUnit {
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
-        let mut errors = check_fields(body, "", FIELDS);
-        if let Some(name) = read_text_field(body, "name") {
-            let unit =
-                is_word(name, "._@:\\-") && SUFFIXES.iter().any(|suffix| name.ends_with(suffix));
-            require_condition(
-                &mut errors,
-                unit,
-                "/name",
-                "this is no unit name",
-                "write it with its suffix, such as openibd.service",
-            );
-        }
-        check_files(body, &mut errors);
-        let wishes = ["content", "dropins", "enabled", "active", "masked"]
-            .iter()
-            .any(|field| body.get(*field).is_some());
-        if body.is_object() && !wishes {
-            errors.push(new_body_error(
-                "",
-                "nothing is wished of the unit",
-                Some("give `content`, `dropins`, `enabled`, `active` or `masked`"),
-            ));
-        }
-        errors
+        check_body::<UnitBody>(body)
+    }
+
+    fn is_guarded(&self, wish: &DesiredResource) -> bool {
+        read_body::<UnitBody>(&wish.body).guard == Some(true)
     }
 
     fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
-        let mut reads = vec![Read::Unit {
-            name: extract_unit_name(wish).to_owned(),
-        }];
-        reads.extend(
-            list_unit_files(wish)
-                .into_iter()
-                .map(|(_, path, _)| Read::File { path }),
-        );
-        let paths = list_restart_triggers(wish);
+        let body: UnitBody = read_body(&wish.body);
+        let files = body.list_files().into_iter();
+        let paths = body.list_restart_triggers();
+        let mut reads = vec![Read::Unit { name: body.name }];
+        reads.extend(files.map(|(_, path, _)| Read::File { path }));
         if !paths.is_empty() {
             reads.push(Read::Modified { paths });
         }
@@ -340,17 +197,16 @@ impl ResourceKind for SystemdUnit {
     }
 
     fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
-        let judged = UnitComparison::new(wish, answers);
+        let body: UnitBody = read_body(&wish.body);
+        let judged = UnitComparison::new(&body, answers);
         let masked = judged.unit.as_ref().is_ok_and(FoundUnit::is_masked);
         let mut assessment = Assessment::default();
         let mut kept = Map::new();
-        for (attribute, path, content) in list_unit_files(wish) {
+        for (attribute, path, content) in body.list_files() {
             let found = FileState::at(&path, answers);
             kept.insert(path.clone(), found.remember());
             // A mask is such a link, and it may be wished away.
-            let is_lifted = masked
-                && read_flag_field(&wish.body, "masked") == Some(false)
-                && attribute == "content";
+            let is_lifted = masked && body.masked == Some(false) && attribute == "content";
             if let (FileState::Other { what }, false) = (&found, is_lifted) {
                 assessment.refusal = Some(format!(
                     "there is a {what} at {path}; railwright replaces only regular files (take it \
@@ -371,28 +227,26 @@ impl ResourceKind for SystemdUnit {
         judged.diff(&mut assessment);
         let files_change = !assessment.actions.is_empty();
         let runs = judged.reading(FoundUnit::active) == Reading::is(true);
-        plan_unit_actions(wish, files_change, runs, &mut assessment);
+        plan_unit_actions(&body, files_change, runs, &mut assessment);
         if masked
-            && read_flag_field(&wish.body, "masked") != Some(false)
+            && body.masked != Some(false)
             && assessment.refusal.is_none()
-            && (read_flag_field(&wish.body, "active") == Some(true)
-                || read_flag_field(&wish.body, "enabled") == Some(true))
+            && (body.active == Some(true) || body.enabled == Some(true))
         {
             assessment.refusal = Some(format!(
                 "{} is masked; say `masked: false` to lift that",
-                extract_unit_name(wish)
+                body.name
             ));
         }
         assessment.before = json!({ "unit": build_unit_snapshot(&judged.unit), "files": kept });
-        let paths = read_text_list_field(&wish.body, "restart_on");
         if runs
-            && read_flag_field(&wish.body, "active") == Some(true)
-            && !paths.is_empty()
+            && body.active == Some(true)
+            && !body.restart_on.is_empty()
             && assessment.disruption < Disruption::Restart
         {
-            let interrupts = format!("{} restarts", extract_unit_name(wish));
+            let interrupts = format!("{} restarts", body.name);
             assessment.watch = Some(WatchedFiles {
-                paths,
+                paths: body.restart_on,
                 disruption: Disruption::Restart,
                 interrupts,
             });

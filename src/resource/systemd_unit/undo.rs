@@ -1,11 +1,12 @@
 //! Takes a unit back to how it stood before us: its files, whether it starts at boot and whether it
 //! runs.
 
+use super::body::UnitBody;
 use super::found::FoundUnit;
-use super::{extract_unit_name, list_unit_files, new_unit_action};
 use crate::action::UnitVerb;
-use crate::body::read_flag_field;
+use crate::body::read_body;
 use crate::file::found::FileState;
+use crate::json_fields::read_flag_field;
 use crate::{
     Action, Assessment, Attribute, DesiredResource, Disruption, Plane, ReadResults, Reading,
 };
@@ -18,7 +19,8 @@ pub(super) fn plan_systemd_unit_undo(
     before: &Value,
     answers: &ReadResults,
 ) -> Assessment {
-    let name = extract_unit_name(last_applied);
+    let body: UnitBody = read_body(&last_applied.body);
+    let name = body.name.as_str();
     let unit = FoundUnit::of(name, answers);
     let earlier = &before["unit"];
     let mut assessment = Assessment::default();
@@ -33,10 +35,10 @@ pub(super) fn plan_systemd_unit_undo(
             "{name} stays as it is: how it stood before is not recorded"
         ));
     } else {
-        undo_unit(last_applied, earlier, &unit, &mut assessment);
+        undo_unit(&body, earlier, &unit, &mut assessment);
     }
     let late = std::mem::take(&mut assessment.actions);
-    restore_unit_files(last_applied, before, answers, &mut assessment);
+    restore_unit_files(&body, before, answers, &mut assessment);
     let mut files_change = !assessment.actions.is_empty();
     // Files that went in an attempt that was cut short: systemd still has them until it reads anew.
     if unit.as_ref().is_ok_and(FoundUnit::is_stale) {
@@ -47,21 +49,21 @@ pub(super) fn plan_systemd_unit_undo(
         );
     }
     let runs_on = unit.is_ok_and(|unit| unit.active() == Reading::is(true))
-        && !late.contains(&new_unit_action(last_applied, UnitVerb::Stop));
-    order_undo(last_applied, late, files_change, &mut assessment);
+        && !late.contains(&body.build_action(UnitVerb::Stop));
+    order_undo(&body, late, files_change, &mut assessment);
     if runs_on && files_change {
-        plan_unit_restart(last_applied, &mut assessment);
+        plan_unit_restart(&body, &mut assessment);
     }
     assessment
 }
 
 fn restore_unit_files(
-    last_applied: &DesiredResource,
+    body: &UnitBody,
     before: &Value,
     answers: &ReadResults,
     assessment: &mut Assessment,
 ) {
-    for (attribute, path, _) in list_unit_files(last_applied) {
+    for (attribute, path, _) in body.list_files() {
         let kept = FileState::remembered(before["files"].get(&path));
         let now = FileState::at(&path, answers);
         let (actions, residue) = kept.restore(&path, &now);
@@ -76,26 +78,26 @@ fn restore_unit_files(
 }
 
 /// It runs with what is taken away, and is restarted where we had it restarted for that.
-fn plan_unit_restart(wish: &DesiredResource, assessment: &mut Assessment) {
-    if read_flag_field(&wish.body, "active") == Some(true) {
+fn plan_unit_restart(body: &UnitBody, assessment: &mut Assessment) {
+    if body.active == Some(true) {
         assessment
             .actions
-            .push(new_unit_action(wish, UnitVerb::Restart));
+            .push(body.build_action(UnitVerb::Restart));
         assessment
             .interrupts
-            .push(format!("{} restarts", extract_unit_name(wish)));
+            .push(format!("{} restarts", body.name));
         assessment.disruption = Disruption::Restart;
     } else {
         assessment.residue.push(format!(
             "{} goes on as it was started until it is restarted",
-            extract_unit_name(wish)
+            body.name
         ));
     }
 }
 
 /// Stop and disable come before the file goes, start and enable after it is back.
 fn order_undo(
-    wish: &DesiredResource,
+    body: &UnitBody,
     unit_actions: Vec<Action>,
     files_change: bool,
     assessment: &mut Assessment,
@@ -113,10 +115,9 @@ fn order_undo(
         }
     }
     if !first.is_empty() {
-        assessment.interrupts.push(format!(
-            "{} stops or no longer starts at boot",
-            extract_unit_name(wish)
-        ));
+        assessment
+            .interrupts
+            .push(format!("{} stops or no longer starts at boot", body.name));
         assessment.disruption = Disruption::Restart;
     }
     first.append(&mut assessment.actions);
@@ -129,7 +130,7 @@ fn order_undo(
 }
 
 fn undo_unit(
-    wish: &DesiredResource,
+    body: &UnitBody,
     earlier: &Value,
     unit: &Result<FoundUnit, Reason>,
     assessment: &mut Assessment,
@@ -137,7 +138,7 @@ fn undo_unit(
     let Ok(unit) = unit else {
         assessment.residue.push(format!(
             "{} could not be asked; it stays as it is",
-            extract_unit_name(wish)
+            body.name
         ));
         return;
     };
@@ -146,6 +147,7 @@ fn undo_unit(
     let states = [
         (
             "masked",
+            body.masked,
             Plane::NextBoot,
             unit.is_masked(),
             UnitVerb::Mask,
@@ -153,6 +155,7 @@ fn undo_unit(
         ),
         (
             "enabled",
+            body.enabled,
             Plane::NextBoot,
             is_enabled,
             UnitVerb::Enable,
@@ -160,21 +163,22 @@ fn undo_unit(
         ),
         (
             "active",
+            body.active,
             Plane::Running,
             is_active,
             UnitVerb::Start,
             UnitVerb::Stop,
         ),
     ];
-    for (field, plane, now, yes, no) in states {
-        if read_flag_field(&wish.body, field).is_none() {
+    for (field, desired, plane, now, yes, no) in states {
+        if desired.is_none() {
             continue;
         }
         let back = read_flag_field(earlier, field).unwrap_or(false);
         if back != now {
             assessment
                 .actions
-                .push(new_unit_action(wish, if back { yes } else { no }));
+                .push(body.build_action(if back { yes } else { no }));
         }
         assessment.attributes.insert(
             field.to_owned(),

@@ -57,7 +57,9 @@ fn render_vlan_boot_files(body: &VlanBody, on_disk: &OnDisk) -> Result<Vec<BootF
 }
 
 fn render_networkd_files(body: &VlanBody, on_disk: &OnDisk) -> Result<Vec<BootFile>, Reason> {
-    let VlanBody { netdev, parent, id } = body;
+    let VlanBody {
+        netdev, parent, id, ..
+    } = body;
     if let Owner::Managed(view) = &on_disk.below
         && let Handle::Networkd {
             shared: Some(reason),
@@ -81,7 +83,9 @@ fn render_networkd_files(body: &VlanBody, on_disk: &OnDisk) -> Result<Vec<BootFi
 }
 
 fn render_interfaces_file(body: &VlanBody, on_disk: &OnDisk) -> Result<Vec<BootFile>, Reason> {
-    let VlanBody { netdev, parent, id } = body;
+    let VlanBody {
+        netdev, parent, id, ..
+    } = body;
     let Owner::Managed(view) = &on_disk.below else {
         return Err(by_hand(body).into());
     };
@@ -123,7 +127,9 @@ fn interfaces_file(netdev: &str) -> String {
 }
 
 fn by_hand(body: &VlanBody) -> String {
-    let VlanBody { netdev, parent, id } = body;
+    let VlanBody {
+        netdev, parent, id, ..
+    } = body;
     format!(
         "nobody whose files railwright writes for a VLAN manages {parent} (systemd-networkd, \
          netplan, ifupdown); with NetworkManager make it by hand: nmcli connection add type vlan \

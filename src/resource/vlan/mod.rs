@@ -7,34 +7,49 @@
 
 pub mod change;
 
-use super::fields::{Fields, is_netdev};
 use super::link::layers::{self, OnDisk, RunningLinkLayers, Settings};
+use super::names::is_netdev;
 use super::{
     Assessment, BodyError, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind,
 };
-use crate::body::read_text_field;
+use crate::body::{Body, BodyErrors, check_body, read_body};
+use crate::json_fields::read_text_field;
 use crate::link::Owner;
 use railwright_base::Reason;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// The kind.
 pub struct Vlan;
 
-/// A checked body.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+/// What is wished of a VLAN.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct VlanBody {
     netdev: String,
     parent: String,
+    /// The VLAN's number, 1 to 4094.
     id: u16,
+    known_after: Option<String>,
+}
+
+impl Body for VlanBody {
+    fn find_errors(&self, errors: &mut BodyErrors) {
+        errors.check_netdev("/netdev", &self.netdev);
+        errors.require(
+            is_netdev(&self.parent) && self.parent != self.netdev,
+            "/parent",
+            "`parent` must be the name of another netdev",
+            "",
+        );
+        // 0 means a tag with a priority alone, 4095 is reserved (IEEE 802.1Q)
+        errors.check_range("id", Some(self.id), 1..=4094);
+        errors.check_known_after(self.known_after.as_deref());
+    }
 }
 
 impl VlanBody {
-    fn of(wish: &DesiredResource) -> Self {
-        serde_json::from_value(wish.body.clone()).unwrap_or_default()
-    }
-
     fn wanted(&self) -> Settings {
         [
             ("id".to_owned(), json!(self.id)),
@@ -64,31 +79,11 @@ impl ResourceKind for Vlan {
     }
 
     fn check(&self, body: &Value) -> Vec<BodyError> {
-        let mut fields = Fields::of(body, &["netdev", "parent", "id", "known_after"]);
-        let netdev = fields.netdev(true);
-        let parent = fields.text("parent", true);
-        if parent.is_some_and(|parent| !is_netdev(parent) || Some(parent) == netdev) {
-            fields.error(
-                "/parent",
-                "`parent` must be the name of another netdev",
-                None,
-            );
-        }
-        // 0 means a tag with a priority alone, 4095 is reserved (IEEE 802.1Q)
-        fields.number("id", 1..=4094);
-        if fields.get("id").is_none() {
-            fields.error(
-                "",
-                "`id` is missing",
-                Some("the VLAN's number, 1 to 4094".to_owned()),
-            );
-        }
-        fields.resource("known_after");
-        fields.finish()
+        check_body::<VlanBody>(body)
     }
 
     fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
-        let body = VlanBody::of(wish);
+        let body = read_body::<VlanBody>(&wish.body);
         let mut all = layers::build_layer_reads(&body.netdev, std::slice::from_ref(&body.parent));
         all.push(Read::Link {
             netdev: body.parent,
@@ -97,7 +92,7 @@ impl ResourceKind for Vlan {
     }
 
     fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
-        let body = VlanBody::of(wish);
+        let body = read_body::<VlanBody>(&wish.body);
         match decode_vlan_state(&body, answers) {
             Ok((running, on_disk)) => diff_vlan(&body, wish, answers, running.as_ref(), &on_disk),
             Err(reason) => build_unknown_vlan_diff(&body, reason),
@@ -110,7 +105,7 @@ impl ResourceKind for Vlan {
         before: &Value,
         answers: &ReadResults,
     ) -> Assessment {
-        let body = VlanBody::of(last_applied);
+        let body = read_body::<VlanBody>(&last_applied.body);
         let before: PriorVlanState =
             serde_json::from_value(before.clone()).unwrap_or(PriorVlanState {
                 running: true,

@@ -8,7 +8,7 @@ use super::nodes::new_pod_reference;
 use super::running_pod::RunningPod;
 use super::server::KubernetesServer;
 use railwright_base::text::one_line;
-use railwright_resource::body::list_items_at;
+use railwright_resource::json_fields::list_items_at;
 use railwright_resource::kubernetes_object::exec::Exec;
 use railwright_resource::kubernetes_object::request::{ABSENT, KubernetesRead, NOT_SAID};
 use railwright_resource::{Read, ReadResult};

@@ -14,7 +14,7 @@ use super::write_target::WriteTarget;
 use super::{KubernetesLink, performed_from_exit};
 use crate::ExecutionOutcome;
 use http::Method;
-use railwright_resource::body::list_items_at;
+use railwright_resource::json_fields::list_items_at;
 use railwright_resource::kubernetes_object::nodes::{CORDONED, NodeNow};
 use railwright_resource::kubernetes_object::request::NOT_NOW;
 use serde_json::{Value, json};

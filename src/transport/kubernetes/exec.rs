@@ -15,7 +15,7 @@ use crate::ExecutionOutcome;
 use futures_util::{Stream, StreamExt as _};
 use railwright_base::Reason;
 use railwright_base::text::one_line;
-use railwright_resource::body::list_items_at;
+use railwright_resource::json_fields::list_items_at;
 use railwright_resource::kubernetes_object::exec::PodExecResult;
 use railwright_resource::kubernetes_object::request::{NOT_SAID, ObjectName};
 use railwright_resource::node_probe::EXEC;

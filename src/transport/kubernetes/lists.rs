@@ -8,7 +8,7 @@ use super::label_selector::selects_labels;
 use super::server::{KubernetesReply, KubernetesRequest, KubernetesServer};
 use railwright_base::Reason;
 use railwright_base::text::one_line;
-use railwright_resource::body::{list_items_at, read_text_at};
+use railwright_resource::json_fields::{list_items_at, read_text_at};
 use railwright_resource::kubernetes_object::conditions::find_condition;
 use railwright_resource::kubernetes_object::request::{NOT_SAID, ObjectName};
 use railwright_resource::{AnswerStatus, ReadResult};

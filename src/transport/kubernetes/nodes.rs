@@ -6,7 +6,7 @@ use super::kinds::{self, ApiResource};
 use super::lists::{ObjectSelection, find_json_text, list_all_pages};
 use super::server::{KubernetesRequest, KubernetesServer};
 use jiff::Timestamp;
-use railwright_resource::body::list_items_at;
+use railwright_resource::json_fields::list_items_at;
 use railwright_resource::kubernetes_job::JobPod;
 use railwright_resource::kubernetes_object::conditions::find_condition;
 use railwright_resource::kubernetes_object::nodes::{NodeNow, PodNow};

@@ -13,13 +13,13 @@ use super::lists::find_json_text;
 use super::lists::{self, ObjectSelection};
 use super::read::Groups;
 use railwright_base::{Digest, Reason, bounded_json};
-use railwright_resource::body::list_items_at;
 use railwright_resource::helm_release::compare::{self, HelmReleaseChange, HelmReleaseObject};
 use railwright_resource::helm_release::rendered_objects;
 use railwright_resource::helm_release::request::{
     HelmReleasePreview, HelmReleaseState, InstalledRelease, NO_HELM, NOT_SAID, Release,
     ReleaseRecord,
 };
+use railwright_resource::json_fields::list_items_at;
 use railwright_resource::kubernetes_object::manifest;
 use railwright_resource::kubernetes_object::part_of;
 use railwright_resource::kubernetes_object::request::{KubernetesRead, ObjectName};

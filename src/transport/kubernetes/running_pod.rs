@@ -3,7 +3,7 @@
 
 use super::lists::find_json_text;
 use railwright_base::text::one_line;
-use railwright_resource::body::list_items_at;
+use railwright_resource::json_fields::list_items_at;
 use serde_json::Value;
 use std::collections::BTreeMap;
 

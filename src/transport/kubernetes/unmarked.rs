@@ -7,7 +7,7 @@ use super::server::KubernetesReply;
 use super::write::new_delete_request;
 use super::write_target::WriteTarget;
 use super::{KubernetesLink, answer, performed_from_exit};
-use railwright_resource::body::read_text_at;
+use railwright_resource::json_fields::read_text_at;
 use railwright_resource::kubernetes_object::owns_nothing;
 use railwright_resource::kubernetes_object::precondition::ObjectPrecondition;
 use railwright_resource::kubernetes_object::request::UNMARKED;

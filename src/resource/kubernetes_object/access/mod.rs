@@ -9,7 +9,7 @@
 use super::known_kinds::ApiResourceName;
 use super::request::{KubernetesRead, ObjectName};
 use super::{build_cluster_object_name, manifest};
-use crate::body::read_text_at;
+use crate::json_fields::read_text_at;
 use crate::node_field::build_node_object_name;
 use crate::{Action, DesiredResource, Read, kind_named};
 use schemars::JsonSchema;

@@ -11,10 +11,11 @@
 mod workloads;
 
 use super::paths::is_same_quantity;
-use crate::body::new_body_error;
-use crate::{BodyError, Hopeless};
+use crate::Hopeless;
+use crate::body::BodyErrors;
 use railwright_base::text::one_line;
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -36,8 +37,43 @@ const TELLS_SELDOM: [&str; 1] = ["RayCluster.ray.io"];
 
 const UNSEEN: &str = "its controller has not seen the last change yet";
 
-/// `ready` of a body.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+/// `ready` of a body: what an object has to come to, or whether its kind is judged at all.
+#[derive(Debug, Clone, PartialEq, JsonSchema)]
+#[schemars(untagged)]
+pub enum DeclaredReadiness {
+    /// By what this says.
+    Criteria(ReadinessCriteria),
+    /// Not at all, or as its kind is judged anyway.
+    IsJudged(bool),
+}
+
+impl<'de> Deserialize<'de> for DeclaredReadiness {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Value::deserialize(deserializer)?;
+        match value.as_bool() {
+            Some(is_judged) => Ok(DeclaredReadiness::IsJudged(is_judged)),
+            None => ReadinessCriteria::deserialize(value)
+                .map(DeclaredReadiness::Criteria)
+                .map_err(serde::de::Error::custom),
+        }
+    }
+}
+
+impl DeclaredReadiness {
+    /// What is declared of an object of this kind; nothing where it is not judged.
+    pub fn criteria_for(declared: Option<Self>, kind: &str) -> Option<ReadinessCriteria> {
+        match declared {
+            Some(DeclaredReadiness::Criteria(criteria)) => Some(criteria),
+            Some(DeclaredReadiness::IsJudged(false)) => None,
+            None | Some(DeclaredReadiness::IsJudged(true)) => {
+                JUDGED.contains(&kind).then(ReadinessCriteria::default)
+            }
+        }
+    }
+}
+
+/// What an object has to come to.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ReadinessCriteria {
     /// On at least so many nodes; for a DaemonSet.
@@ -55,7 +91,7 @@ pub struct ReadinessCriteria {
 }
 
 /// A condition that has to hold.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Condition {
     /// Its type.
@@ -70,7 +106,7 @@ pub struct Condition {
 }
 
 /// A list of which every item has to say this.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListItemCriterion {
     /// The path of the list.
@@ -113,42 +149,21 @@ fn new_not_ready_state(words: String) -> Option<Readiness> {
     })
 }
 
-/// What a body wants of an object of this kind; nothing where it is not judged.
-pub fn parse_readiness_criteria(body: &Value, kind: &str) -> Option<ReadinessCriteria> {
-    match body.get("ready") {
-        None | Some(Value::Null | Value::Bool(true)) => {
-            JUDGED.contains(&kind).then(ReadinessCriteria::default)
-        }
-        Some(Value::Bool(false)) => None,
-        Some(wish) => serde_json::from_value(wish.clone()).ok(),
-    }
-}
-
-/// What is wrong with `ready` of a body.
-pub fn check_ready_field(body: &Value) -> Vec<BodyError> {
-    let (pointer, message) = match body.get("ready") {
-        None | Some(Value::Null | Value::Bool(_)) => return Vec::new(),
-        Some(ready @ Value::Object(_)) => {
-            match serde_json::from_value::<ReadinessCriteria>(ready.clone()) {
-                Err(wrong) => ("/ready", one_line(&wrong.to_string(), 160)),
-                Ok(ready) => match ready.within_s {
-                    None | Some(1..=86_400) => return Vec::new(),
-                    Some(_) => {
-                        let message = "`within_s` must be from 1 to 86400";
-                        ("/ready/within_s", message.to_owned())
-                    }
-                },
-            }
-        }
-        Some(_) => ("/ready", "`ready` must be a mapping, or false".to_owned()),
-    };
-    vec![new_body_error(pointer, &message, Some(HELP))]
-}
-
 const HELP: &str = "{ nodes, conditions: [{ type, status, reason }], fields: { path: value }, \
                     each: [{ list, field, equals, at_least }], failed: { path: value }, within_s }";
 
 impl ReadinessCriteria {
+    /// Notes what is wrong with `ready` of a body.
+    pub fn find_errors(&self, errors: &mut BodyErrors) {
+        errors.require(
+            self.within_s
+                .is_none_or(|within_s| (1..=86_400).contains(&within_s)),
+            "/ready/within_s",
+            "`within_s` must be from 1 to 86400",
+            HELP,
+        );
+    }
+
     /// How long it is waited for, in seconds.
     pub fn within_s(&self) -> u32 {
         self.within_s.unwrap_or(WITHIN_S)

@@ -1,10 +1,16 @@
 //! What misleads, each by itself.
 
 use super::*;
+use crate::ResourceKind;
+use crate::kubernetes_object::KubernetesObject;
 use serde_json::json;
 
+fn declared(ready: Value, kind: &str) -> Option<ReadinessCriteria> {
+    DeclaredReadiness::criteria_for(serde_json::from_value(ready).unwrap(), kind)
+}
+
 fn said(wish: Value, kind: &str, object: Value) -> String {
-    let wanted = parse_readiness_criteria(&json!({ "ready": wish }), kind).expect("it is judged");
+    let wanted = declared(wish, kind).expect("it is judged");
     match wanted.judge(&object, kind) {
         Readiness::Ready => "ready".to_owned(),
         Readiness::Not { words, hopeless } => hopeless.map_or(words.clone(), |hopeless| {
@@ -185,30 +191,26 @@ fn states_that_operators_write_are_fields_and_lists() {
 
 #[test]
 fn what_is_judged_and_what_is_wrong_with_a_wish() {
+    assert!(declared(Value::Null, "ConfigMap.core").is_none());
+    assert!(declared(json!(false), "DaemonSet.apps").is_none());
     assert!(
-        parse_readiness_criteria(&json!({}), "ConfigMap.core").is_none()
-            && parse_readiness_criteria(&json!({ "ready": false }), "DaemonSet.apps").is_none()
+        declared(json!({ "fields": { "a": 1 } }), "ConfigMap.core")
+            .is_some_and(|ready| ready.is_said())
     );
-    assert!(
-        parse_readiness_criteria(
-            &json!({ "ready": { "fields": { "a": 1 } } }),
-            "ConfigMap.core"
-        )
-        .is_some_and(|ready| ready.is_said())
-    );
+    let check = |ready: Value| {
+        let manifest = json!({ "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": { "name": "a", "namespace": "b" } });
+        KubernetesObject.check(&json!({ "manifest": manifest, "ready": ready }))
+    };
     for wrong in [
-        json!({ "ready": 3 }),
-        json!({ "ready": { "node": 3 } }),
-        json!({ "ready": { "within_s": 0 } }),
-        json!({ "ready": { "within_s": 90_000 } }),
-        json!({ "ready": { "conditions": [{}] } }),
+        json!(3),
+        json!({ "node": 3 }),
+        json!({ "within_s": 0 }),
+        json!({ "within_s": 90_000 }),
+        json!({ "conditions": [{}] }),
     ] {
-        assert_eq!(check_ready_field(&wrong).len(), 1, "{wrong}");
+        assert_eq!(check(wrong.clone()).len(), 1, "{wrong}");
     }
-    assert_eq!(
-        check_ready_field(&json!({ "ready": { "nodes": 3, "within_s": 60 } })),
-        []
-    );
+    assert_eq!(check(json!({ "nodes": 3, "within_s": 60 })), []);
 }
 
 /// KubeRay writes the generation that it has seen only together with something else of the status.

@@ -3,7 +3,7 @@
 //! napalm/eos/eos.py (`get_lldp_neighbors_detail`), where port names have quotes around them; of
 //! the second: aristanetworks/anta, anta/tests/interfaces.py (`VerifyInterfacesStatus`).
 
-use crate::body::read_text_field;
+use crate::json_fields::read_text_field;
 use crate::lldp::{self, LENGTH_MAX, Lldp, LldpNeighbour, NEIGHBOURS_MAX, Silence};
 use crate::sections::{self, SHELL};
 use railwright_base::text::one_line;

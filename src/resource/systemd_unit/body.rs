@@ -1,0 +1,138 @@
+//! What is wished of a unit.
+
+use crate::Action;
+use crate::action::UnitVerb;
+use crate::body::{Body, BodyErrors};
+use crate::names::{is_clean_path, is_word};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+const SUFFIXES: [&str; 8] = [
+    ".service",
+    ".socket",
+    ".target",
+    ".timer",
+    ".mount",
+    ".path",
+    ".slice",
+    ".automount",
+];
+
+/// What is wished of a unit.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct UnitBody {
+    /// With its suffix, such as openibd.service.
+    pub(super) name: String,
+    content: Option<String>,
+    /// Texts by file name, for example 10-memlock: "[Service]\nLimitMEMLOCK=infinity\n".
+    #[serde(default)]
+    dropins: BTreeMap<String, String>,
+    pub(super) enabled: Option<bool>,
+    pub(super) active: Option<bool>,
+    pub(super) masked: Option<bool>,
+    /// Paths of files whose change makes a restart owed.
+    #[serde(default)]
+    pub(super) restart_on: Vec<String>,
+    pub(super) guard: Option<bool>,
+}
+
+impl UnitBody {
+    /// The files of ours: attribute, path, content.
+    pub(super) fn list_files(&self) -> Vec<(String, String, String)> {
+        let unit = &self.name;
+        let own = self.content.iter().map(|content| {
+            (
+                "content".to_owned(),
+                format!("/etc/systemd/system/{unit}"),
+                content.clone(),
+            )
+        });
+        let dropins = self.dropins.iter().map(|(file, content)| {
+            let path = format!(
+                "/etc/systemd/system/{unit}.d/{}.conf",
+                file.trim_end_matches(".conf")
+            );
+            (format!("dropin {file}"), path, content.clone())
+        });
+        own.chain(dropins).collect()
+    }
+
+    /// Every path whose change makes a restart owed.
+    pub(super) fn list_restart_triggers(&self) -> Vec<String> {
+        self.list_files()
+            .into_iter()
+            .map(|(_, path, _)| path)
+            .chain(self.restart_on.iter().cloned())
+            .collect()
+    }
+
+    pub(super) fn build_action(&self, verb: UnitVerb) -> Action {
+        Action::Unit {
+            name: self.name.clone(),
+            verb,
+        }
+    }
+
+    fn check_content(&self, errors: &mut BodyErrors) {
+        let Some(content) = &self.content else { return };
+        let install = content.lines().any(|line| line.trim() == "[Install]");
+        errors.require(
+            install || self.enabled != Some(true),
+            "/content",
+            "the unit is to be enabled but has no [Install] section",
+            "add [Install] with WantedBy=",
+        );
+        errors.require(
+            self.masked != Some(true),
+            "/masked",
+            "a unit with `content` cannot be masked",
+            "leave one of the two out",
+        );
+    }
+
+    fn check_files(&self, errors: &mut BodyErrors) {
+        for file in self.dropins.keys() {
+            errors.require(
+                !self.dropins.contains_key(&format!("{file}.conf")),
+                &format!("/dropins/{file}"),
+                &format!("`{file}.conf` is the same file"),
+                "leave one of the two out",
+            );
+            errors.require(
+                is_word(file, "._-"),
+                &format!("/dropins/{file}"),
+                "a drop-in is a file name with text",
+                "for example 10-memlock: \"[Service]\\nLimitMEMLOCK=infinity\\n\"",
+            );
+        }
+        errors.require(
+            self.restart_on.iter().all(|path| is_clean_path(path)),
+            "/restart_on",
+            "this is no absolute path",
+            "for example /etc/service.conf",
+        );
+    }
+}
+
+impl Body for UnitBody {
+    fn find_errors(&self, errors: &mut BodyErrors) {
+        errors.require(
+            is_word(&self.name, "._@:\\-")
+                && SUFFIXES.iter().any(|suffix| self.name.ends_with(suffix)),
+            "/name",
+            "this is no unit name",
+            "write it with its suffix, such as openibd.service",
+        );
+        self.check_content(errors);
+        self.check_files(errors);
+        let states = [self.enabled, self.active, self.masked];
+        errors.require(
+            !self.list_files().is_empty() || states.iter().any(Option::is_some),
+            "",
+            "nothing is wished of the unit",
+            "give `content`, `dropins`, `enabled`, `active` or `masked`",
+        );
+    }
+}
