@@ -76,7 +76,7 @@ pub struct DesiredResource {
 pub struct Want {
     /// The resource kind's name; equal to `address.kind()` on hosts.
     pub kind: String,
-    /// What is wanted, in the kind's own fields, already checked by `Kind::check`.
+    /// What is wanted, in the kind's own fields, already checked by `ResourceKind::check`.
     pub body: Value,
     /// The module that made it, and the id of the resource in its manifest: `jumbo-mtu/link`; or
     /// the workload of the spec ([`of_workload`]).
