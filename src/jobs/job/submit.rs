@@ -319,14 +319,15 @@ async fn take_back(
 /// Whether nothing that others made goes with an object when it is deleted. Controllers take what
 /// others made and fits their selector for their own: ReplicaSets and pods
 /// (kubernetes.io/docs/concepts/workloads/controllers/replicaset, "Non-Template Pod acquisitions"),
-/// and the endpoints of a Service's name, be they somebody's of before.
+/// and a Service without a selector has endpoints that somebody wrote by hand.
 fn takes_only_its_own_along(manifest: &Value) -> bool {
+    let spec = manifest.get("spec").unwrap_or(&Value::Null);
     match manifest.get("kind").and_then(Value::as_str) {
         Some("ConfigMap" | "Pod") => true,
-        Some("Job") => matches!(
-            manifest.pointer("/spec/manualSelector"),
-            None | Some(Value::Null | Value::Bool(false))
-        ),
+        Some("Service") => spec["selector"]
+            .as_object()
+            .is_some_and(|selector| !selector.is_empty()),
+        Some("Job") => matches!(spec["manualSelector"], Value::Null | Value::Bool(false)),
         _ => false,
     }
 }
@@ -339,7 +340,10 @@ mod tests {
     #[test]
     fn whoever_has_no_selector_of_its_own_may_have_taken_something() {
         for (kind, spec, is_alone) in [
-            ("Service", json!({ "selector": { "app": "a" } }), false),
+            ("Service", json!({ "selector": { "app": "a" } }), true),
+            ("Service", json!({ "selector": {} }), false),
+            ("Service", json!({ "selector": null }), false),
+            ("Service", json!(null), false),
             ("Job", json!({}), true),
             ("Job", json!({ "manualSelector": false }), true),
             ("Job", json!({ "manualSelector": true }), false),
@@ -367,8 +371,8 @@ mod tests {
             order.collect::<Vec<_>>(),
             [
                 "ConfigMap.core default/jp",
-                "Service.core default/by-hand",
                 "Service.core default/jp",
+                "Service.core default/by-hand",
                 "Deployment.apps default/jp"
             ]
         );
