@@ -83,7 +83,8 @@ impl ResourceKind for LinkQos {
             Ok(LinkQosState::NoDcb(reason)) => {
                 return Assessment {
                     refusal: Some(format!(
-                        "{reason}; the fabric stays without a lossless class on this link (a wish                          with `optional: true` accepts that)"
+                        "{reason}; the fabric stays without a lossless class on this link (a wish \
+                         with `optional: true` accepts that)"
                     )),
                     ..same_everywhere(body, Reading::Absent)
                 };

@@ -130,7 +130,7 @@ fn a_nic_that_cannot_is_refused_and_a_virtual_function_is_not_asked() {
             .assess(&wish, &answers(&wish, 0, plain))
             .refusal
             .unwrap()
-            .contains("optional: true")
+            .contains("(a wish with `optional: true` accepts that)")
     );
     let mut optional = wish.clone();
     std::sync::Arc::make_mut(&mut optional.want).body["optional"] = json!(true);
