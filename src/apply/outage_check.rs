@@ -171,14 +171,10 @@ impl Lookout {
             .read()
             .and_then(|record| record.outage.as_ref());
         let mut seen = lock_ignoring_poison(&self.0);
-        match outage {
-            Some(outage) if outage.run == run && !outage.cause.is_in_doubt() => {}
-            Some(outage) if !outage.cause.is_in_doubt() => {
-                seen.left_out.insert(Target::host(name));
-            }
-            _ => {
-                seen.left_out.remove(&Target::host(name));
-            }
+        match outage.filter(|outage| !outage.cause.is_in_doubt()) {
+            Some(outage) if outage.run == run => {}
+            Some(_) => drop(seen.left_out.insert(Target::host(name))),
+            None => drop(seen.left_out.remove(&Target::host(name))),
         }
     }
 

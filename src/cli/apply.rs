@@ -9,7 +9,7 @@ use railwright_apply::{
     self as apply, ApplyOutcome, Context, DesiredSpec, EventSink, ExecutionOptions, RunExitClass,
 };
 use railwright_base::Target;
-use railwright_plan::{Plan, PlanNode, PlanSelection, UnknownFinding};
+use railwright_plan::{ClusterNodes, Plan, PlanNode, PlanSelection, UnknownFinding};
 use railwright_report as report;
 use railwright_report::apply::{Besides, RunView};
 use railwright_report::diagnostic::print_diagnostics;
@@ -18,7 +18,7 @@ use railwright_session::{Inventory, Session, SessionRequest};
 use railwright_system::clock::Clock;
 use railwright_system::{signals, terminal};
 use railwright_transport::{Secrets, TargetContact, new_connector};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -167,16 +167,11 @@ pub fn build_apply_context(
         connector: connector.clone(),
         secrets,
         hosts,
-        nodes: match session.inventory.loaded.kubernetes_name() {
-            Some(_) => session
-                .inventory
-                .loaded
-                .hosts
-                .iter()
-                .map(|host| (host.node.clone(), Target::host(&host.name)))
-                .collect(),
-            None => BTreeMap::new(),
-        },
+        nodes: ClusterNodes::of(&session.inventory.loaded)
+            .into_iter()
+            .flat_map(|nodes| nodes.by_host)
+            .map(|(host, node)| (node, host))
+            .collect(),
         gatekeeper: Arc::new(Gate::new(
             verification::build_verify_request(session),
             connector,

@@ -6,7 +6,7 @@
 //! another host, and what needs an empty node: whoever switched the host off has emptied its node,
 //! and pods may be on it again by the time that it is on. A plan that is made then empties it.
 
-use super::make::{node_graph, number_nodes};
+use super::make::number_nodes;
 use super::model::{NodeKind, Plan, PlanNode};
 use super::part::describe_blocking_cause;
 use super::waves::{build_gate_node, gate_id, split_into_waves};
@@ -131,16 +131,17 @@ fn withhold_from_nodes(
     let Some(policy) = &plan.rollout.drain else {
         return occupied;
     };
-    let graph = node_graph(&plan.nodes);
+    let number = number_nodes(&plan.nodes);
     for (host, own) in waits {
         if plan.not_emptied.iter().any(|one| one.host == *host) {
             continue;
         }
-        let needs = own.iter().copied();
-        let needs = needs.filter(|n| policy.is_needed_for(&plan.nodes[*n]));
-        let late: BTreeSet<usize> = graph.with_dependants(needs).into_iter().collect();
-        occupied.extend(own.intersection(&late));
-        own.retain(|n| !late.contains(n));
+        let places = Vec::from_iter(own.iter().copied());
+        let needs = (0..places.len()).filter(|at| policy.is_needed_for(&plan.nodes[places[*at]]));
+        for at in build_host_graph(&plan.nodes, &places, &number).with_dependants(needs) {
+            own.remove(&places[at]);
+            occupied.insert(places[at]);
+        }
     }
     occupied
 }
@@ -227,7 +228,8 @@ fn find_nodes_awaiting_power_cycle(nodes: &[PlanNode]) -> BTreeMap<Target, BTree
     awaiting
 }
 
-fn waiting_on(nodes: &[PlanNode], own: &[usize], number: &HashMap<&str, usize>) -> BTreeSet<usize> {
+/// The nodes of one host alone, by their places in `own`: those of all hosts hang together by gates.
+fn build_host_graph(nodes: &[PlanNode], own: &[usize], number: &HashMap<&str, usize>) -> Graph {
     let places: HashMap<usize, usize> = own.iter().copied().zip(0..).collect();
     let mut edges = Vec::new();
     for n in own {
@@ -237,7 +239,11 @@ fn waiting_on(nodes: &[PlanNode], own: &[usize], number: &HashMap<&str, usize>) 
             }
         }
     }
-    let graph = Graph::new(own.len(), edges);
+    Graph::new(own.len(), edges)
+}
+
+fn waiting_on(nodes: &[PlanNode], own: &[usize], number: &HashMap<&str, usize>) -> BTreeSet<usize> {
+    let graph = build_host_graph(nodes, own, number);
     let mut waits = BTreeSet::new();
     for at in graph.order().unwrap_or_default() {
         let n = own[at];

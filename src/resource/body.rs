@@ -172,8 +172,9 @@ impl BodySchema {
 
     /// Unknown fields and missing ones; where there is none, the one that is of another type.
     fn find_errors(&self, body: &Value, error: &TypeError, errors: &mut BodyErrors) {
-        let (fields, Some(map)) = (self.fields(), body.as_object()) else {
-            return errors.add("", "the body must be a map", &list_fields(&self.fields()));
+        let fields = self.fields();
+        let Some(map) = body.as_object() else {
+            return errors.add("", "the body must be a map", &list_fields(&fields));
         };
         for name in map.keys().filter(|name| !fields.contains_key(*name)) {
             let pointer = format!("/{}", escape_step(name));

@@ -60,30 +60,18 @@ impl Body for NodeLabelBody {
                 format!("the label {key} is the kubelet's own: each sets it anew when it starts");
             errors.add("/label", message, "choose a key of your own");
         }
-        if let Some(adopt_with) = &self.adopt_with {
-            errors.check_not_empty("adopt_with", adopt_with);
-        }
-        check_values(
-            errors,
-            "label",
-            self.combine_values(),
-            self.values.is_some(),
-        );
+        check_adopt_with(errors, self.adopt_with.as_deref());
+        let values = self.combine_values();
+        check_values(errors, "label", values, self.values.is_some());
     }
 }
 
 impl Body for NodeTaintBody {
     fn find_errors(&self, errors: &mut BodyErrors) {
         check_key(errors, "taint", "key", &self.key);
-        if let Some(adopt_with) = &self.adopt_with {
-            errors.check_not_empty("adopt_with", adopt_with);
-        }
-        check_values(
-            errors,
-            "taint",
-            self.combine_values(),
-            self.values.is_some(),
-        );
+        check_adopt_with(errors, self.adopt_with.as_deref());
+        let values = self.combine_values();
+        check_values(errors, "taint", values, self.values.is_some());
     }
 }
 
@@ -172,6 +160,12 @@ fn check_key(errors: &mut BodyErrors, word: &str, field: &str, key: &str) {
         Value::from(key)
     );
     errors.require(is_key(key), &format!("/{field}"), &message, KEY_HELP);
+}
+
+fn check_adopt_with(errors: &mut BodyErrors, adopt_with: Option<&str>) {
+    if let Some(adopt_with) = adopt_with {
+        errors.check_not_empty("adopt_with", adopt_with);
+    }
 }
 
 /// Checks the first value and the first node that the API server would not take.

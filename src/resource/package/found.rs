@@ -64,9 +64,8 @@ impl FoundPackage {
             .lines()
             .any(|line| line.strip_prefix("left\t") == Some(name));
         if let Some(why) = out.lines().find_map(|line| line.strip_prefix("unread\t")) {
-            return Err(Reason::from(format!(
-                "its packages could not be read: {why}"
-            )))?;
+            let reason = format!("its packages could not be read: {why}");
+            return Err(UnknownPackage::Unread(reason.into()));
         }
         match out.lines().find_map(|line| line.strip_prefix("manager\t")) {
             Some("apt") => Ok(FoundPackage {

@@ -58,12 +58,7 @@ impl Body for PlatformFeatureBody {
             (Feature::VirtualFunctions, Some(netdev)) => errors.check_netdev("/netdev", netdev),
             (Feature::Iommu, None) => {}
         }
-        errors.require(
-            !self.effect.is_empty(),
-            "/effect",
-            "`effect` must be a text that is not empty",
-            "",
-        );
+        errors.check_not_empty("effect", &self.effect);
         errors.require(
             !self.advice.is_empty(),
             "/advice",
