@@ -348,6 +348,7 @@ mod tests {
             process: 0,
             redo: vec![],
             accept: vec![],
+            last_order: None,
         };
         interrupted.learn(&journal(vec![
             (0, started("host/a/link/x")),

@@ -84,18 +84,19 @@ impl Lookout {
     }
 
     /// Hosts that may carry jobs, whatever runs did to them: their records say of no outage, or their
-    /// nodes, which this run cordons, of no cordon of a run.
+    /// nodes of no cordon of a run.
     pub fn may_serve(&self, shared: &RunContext) -> BTreeSet<Target> {
         let seen = lock_ignoring_poison(&self.0);
         let by_runs = |some: &&Unavailable| matches!(some.why, Unavailability::LeftCordoned { .. });
         let cordoned: BTreeSet<String> = (seen.of_nodes.iter().filter(by_runs))
             .flat_map(Unavailable::names)
             .collect();
+        let nodes: BTreeSet<&Target> = shared.context.nodes.values().collect();
         let hosts = shared.context.hosts.values().map(|access| access.target());
         let hosts = hosts.filter(|host| host.kind == TargetKind::Host);
         hosts
             .filter(|host| {
-                let is_given_back = shared.cordons(host) && !cordoned.contains(&*host.name);
+                let is_given_back = nodes.contains(host) && !cordoned.contains(&*host.name);
                 is_given_back || !seen.left_out.contains(host)
             })
             .collect()

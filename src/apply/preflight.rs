@@ -10,7 +10,7 @@ use super::unready::Unready;
 use railwright_base::mutex::lock_ignoring_poison;
 use railwright_base::{Diagnostic, MachineId, Target, TargetKind};
 use railwright_observe::crowd;
-use railwright_plan::{NodeKind, Plan, PlanNode};
+use railwright_plan::{NodeKind, Outage, Plan, PlanNode};
 use railwright_resource::guard::Guard;
 use railwright_resource::host::{MachineIdReading, RunningMachine, decode_host_facts};
 use railwright_resource::{AnswerStatus, Read, ReadResults};
@@ -35,9 +35,9 @@ pub struct HostNow {
     pub token: u64,
     /// The digest of the record that it kept then, where it tells it.
     pub record: Option<String>,
-    /// Its record says that it is out of service, as far as that is known to stand there.
-    pub is_recorded_out: bool,
-    /// Its record said so for certain when it was locked.
+    /// The outage in its record, as far as that is known to stand there.
+    pub recorded_outage: Option<Outage>,
+    /// Its record said for certain that it is out of service when it was locked.
     pub was_left_out: bool,
 }
 
@@ -327,9 +327,9 @@ async fn lock_and_read_host(
             return Err(HostReadiness::Unready(error.into()));
         }
     };
-    let outage = record.read().and_then(|record| record.outage.as_ref());
-    now.is_recorded_out = outage.is_some();
-    now.was_left_out = outage.is_some_and(|outage| !outage.cause.is_in_doubt());
+    let outage = record.read().and_then(|record| record.outage.clone());
+    now.was_left_out = (outage.as_ref()).is_some_and(|outage| !outage.cause.is_in_doubt());
+    now.recorded_outage = outage;
     Ok(ReadyHost {
         now,
         record,

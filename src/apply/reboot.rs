@@ -23,7 +23,11 @@ pub(super) async fn reboot_host(shared: &RunContext, n: usize) -> Result<Finish,
     let node = &shared.plan.nodes[n];
     let host = node.target.as_ref().map_or("", |target| &*target.name);
     let finish = reboot_and_verify(shared, n, host).await?;
-    let _ = shared.finish(node, &finish, None).await;
+    let writer = match finish.outcome {
+        NodeOutcome::Failed { .. } => shared.connect(host).await.ok(),
+        _ => None,
+    };
+    let _ = shared.finish(node, &finish, writer.as_ref()).await;
     Ok(finish)
 }
 

@@ -167,19 +167,19 @@ impl RunContext {
             let now = self.host(host);
             let is_news =
                 lock_ignoring_poison(&self.state).end_outage(host, now.boot_id.as_deref());
-            return is_news || now.is_recorded_out;
+            return is_news || now.recorded_outage.is_some();
         };
         let cause = OutageCause::GateFailed {
             gate: gate.to_owned(),
             code: code.clone(),
             check: check.clone(),
         };
-        let is_news = note_outage(
+        note_outage(
             &mut lock_ignoring_poison(&self.state).outages,
             host.to_owned(),
             self.outage(cause),
         );
-        is_news || !self.host(host).is_recorded_out
+        self.has_to_record_outage(host)
     }
 
     /// Hosts whose steps were given up write down that they are out of service, as far as they
@@ -249,17 +249,14 @@ impl RunContext {
     /// still has to write it down: another folder's run may have written since that it is in
     /// service, or it could not write when this side came to know.
     pub(super) fn note_outage(&self, host: &str, cause: OutageCause) -> bool {
-        let is_news = {
+        {
             let outages = &mut lock_ignoring_poison(&self.state).outages;
-            let is_news = outages
-                .get(host)
-                .is_none_or(|before| before.cause.weight() < cause.weight());
-            if is_news {
+            let before = outages.get(host);
+            if before.is_none_or(|before| before.cause.weight() < cause.weight()) {
                 outages.insert(host.to_owned(), self.outage(cause));
             }
-            is_news
-        };
-        is_news || !self.host(host).is_recorded_out
+        }
+        self.has_to_record_outage(host)
     }
 
     fn outage(&self, cause: OutageCause) -> Outage {
@@ -368,10 +365,8 @@ impl RunContext {
             may_stand.insert(digest.clone());
         }
         let written = writer.record(json, members, replaces.clone()).await;
-        self.note_recorded_out(
-            &target.name,
-            record.outage.is_some() && matches!(written, Ok(RecordOutcome::Written)),
-        );
+        let is_written = matches!(written, Ok(RecordOutcome::Written));
+        self.note_recorded_outage(&target.name, record.outage.filter(|_| is_written));
         match &written {
             Ok(RecordOutcome::Written) if !replaces.is_empty() => {
                 *may_stand = BTreeSet::from([digest])

@@ -96,7 +96,7 @@ async fn prepare_resume(
     let journal = newest
         .open_journal(&context.folder, &lock)
         .map_err(list_problem)?;
-    let entries = vec![new_resume_entry(&decisions), lock_taken(&lock)];
+    let entries = vec![new_resume_entry(&decisions, &newest), lock_taken(&lock)];
     let earlier = Earlier {
         status: newest.status,
         decisions,
@@ -324,13 +324,15 @@ fn keep_windows_of_now(plan: &mut Plan, now: Option<&DesiredSpec>) {
     }
 }
 
-fn new_resume_entry(decisions: &Decisions) -> JournalEntry {
+fn new_resume_entry(decisions: &Decisions, newest: &NewestRun) -> JournalEntry {
+    let last_order = newest.last_order.as_ref();
     JournalEntry::RunResumed {
         who: identity::find_user_name(),
         machine: identity::read_machine_name(),
         process: identity::read_process_id(),
         redo: decisions.redo.iter().cloned().collect(),
         accept: decisions.accept.iter().cloned().collect(),
+        last_order: last_order.map(|order| order.nonce.clone()),
     }
 }
 

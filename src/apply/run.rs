@@ -10,7 +10,9 @@ use super::plan_integrity::{check_plan_graph, loosened_later};
 use super::preflight::{Preflight, PreflightScope, run_preflight};
 use super::refusal;
 use super::resume::Decisions;
-use super::run_history::{add_known_outages, build_history, find_power_cycled_hosts};
+use super::run_history::{
+    add_known_outages, build_history, doubt_outages, find_power_cycled_hosts,
+};
 use super::scheduler::Scheduler;
 use super::shared::{Earlier, RunContext, RunParts};
 use super::signal::Limits;
@@ -314,7 +316,7 @@ pub(super) struct PreparedRun {
 impl PreparedRun {
     /// Ready to begin: `entries` are its first records.
     pub fn new(
-        parts: RunParts,
+        mut parts: RunParts,
         lock: ClusterLock,
         steps: Vec<ScheduledStep>,
         earlier: Earlier,
@@ -327,8 +329,10 @@ impl PreparedRun {
             failure_budget: parts.plan.rollout.failure_budget(),
             looks: true,
         };
+        let given_back = parts.state.doubt_given_back(&found.identities);
         let mut history = build_history(&steps, &earlier.status, &found.ready);
         add_known_outages(&mut history, &parts);
+        doubt_outages(&mut history, given_back);
         let switched = find_power_cycled_hosts(&steps, &earlier.status, &found.ready);
         entries.extend(switched.iter().map(|(_, entry)| entry.clone()));
         for (host, now) in &found.ready {
@@ -348,7 +352,8 @@ impl PreparedRun {
             found.ready.clone(),
             heart,
         );
-        let switched = note_power_cycles(&shared, switched.iter().map(|(n, _)| *n));
+        note_power_cycles(&shared, switched.iter().map(|(n, _)| *n));
+        let switched = shared.power_cycled_hosts();
         PreparedRun {
             scheduler: Scheduler::new(steps, limits, &history),
             shared: Arc::new(shared),
@@ -406,19 +411,14 @@ impl PreparedRun {
     }
 }
 
-/// Takes the hosts of these steps, which were switched off and on, out of service. Gives back their
-/// names.
-fn note_power_cycles(shared: &RunContext, steps: impl Iterator<Item = usize>) -> Vec<String> {
-    let mut hosts = Vec::new();
+/// Takes the hosts of these steps, which were switched off and on, out of service.
+fn note_power_cycles(shared: &RunContext, steps: impl Iterator<Item = usize>) {
     for n in steps {
-        let Some(host) = shared.host_of(n) else {
-            continue;
-        };
-        let node = shared.plan.nodes[n].id.clone();
-        shared.note_outage(&host, OutageCause::SwitchedOffAndOn { node });
-        hosts.push(host);
+        if let Some(host) = shared.host_of(n) {
+            let node = shared.plan.nodes[n].id.clone();
+            shared.note_outage(&host, OutageCause::SwitchedOffAndOn { node });
+        }
     }
-    hosts
 }
 
 /// Journals these entries; once it returns they are durable, all of them.

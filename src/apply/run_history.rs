@@ -8,7 +8,7 @@ use super::steps::{OnNode, ScheduledStep, StepRole, sort_steps};
 use railwright_base::{Target, TargetKind};
 use railwright_plan::{OutageCause, OutageCertainty};
 use railwright_state::{JournalEntry, NodeOutcome, RunStatus};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 fn is_begun(status: &RunStatus, step: &ScheduledStep) -> bool {
     status
@@ -211,6 +211,15 @@ pub(super) fn add_known_outages(history: &mut History, parts: &RunParts) {
     for host in parts.plan.refused_hosts().keys() {
         if is_known_host(parts, host) {
             history.out_of_service.insert(Target::host(host));
+        }
+    }
+}
+
+/// These hosts may be in service again, whatever is known of them.
+pub(super) fn doubt_outages(history: &mut History, hosts: BTreeSet<Target>) {
+    for host in hosts {
+        if history.out_of_service.contains(&host) {
+            history.in_doubt.insert(host, OutageCertainty::LeftInDoubt);
         }
     }
 }

@@ -12,7 +12,7 @@ use super::steps::{ScheduledStep, takes_out_of_service};
 use super::trouble::NextCommands;
 use railwright_base::mutex::lock_ignoring_poison;
 use railwright_base::{Address, Diagnostic, Target, TargetKind};
-use railwright_plan::{AppliedResource, Member, NodeKind, OutageCause, Plan, PlanNode};
+use railwright_plan::{AppliedResource, Member, NodeKind, Outage, OutageCause, Plan, PlanNode};
 use railwright_resource::{Read, ReadResults};
 use railwright_state::journal_writer::JournalWriter;
 use railwright_state::lineage::RunPart;
@@ -193,22 +193,30 @@ impl RunContext {
             .boot_id = Some(boot_id);
     }
 
-    /// Whether the record of a host says that it is out of service, as far as that is known to
-    /// stand there.
-    pub(super) fn note_recorded_out(&self, host: &str, is_out: bool) {
+    /// The outage in the record of a host, as far as that is known to stand there.
+    pub(super) fn note_recorded_outage(&self, host: &str, outage: Option<Outage>) {
         if let Some(now) = lock_ignoring_poison(&self.hosts).get_mut(host) {
-            now.is_recorded_out = is_out;
+            now.recorded_outage = outage;
         }
     }
 
-    /// Whether the run empties the node of a host, or gives it back.
-    pub fn cordons(&self, host: &Target) -> bool {
-        self.on_target(Some(host)).iter().any(|n| {
-            matches!(
-                self.plan.nodes[*n].kind,
-                NodeKind::Drain { .. } | NodeKind::Uncordon { .. }
-            )
-        })
+    /// Hosts that were switched off and on, this time or for an earlier run, and have yet to write it
+    /// down.
+    pub(super) fn power_cycled_hosts(&self) -> Vec<String> {
+        let outages = lock_ignoring_poison(&self.state).outages.clone();
+        let switched = outages.into_iter().filter_map(|(host, outage)| {
+            let is_switched = matches!(outage.cause, OutageCause::SwitchedOffAndOn { .. });
+            is_switched.then_some(host)
+        });
+        switched
+            .filter(|host| self.has_to_record_outage(host))
+            .collect()
+    }
+
+    /// Whether the host still has to write down the outage that is remembered of it.
+    pub(super) fn has_to_record_outage(&self, host: &str) -> bool {
+        let remembered = lock_ignoring_poison(&self.state).outages.get(host).cloned();
+        self.host(host).recorded_outage != remembered
     }
 
     /// The hosts whose records said for certain that they are out of service when they were locked.

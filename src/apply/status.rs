@@ -19,6 +19,8 @@ pub enum RunPhase {
     Running,
     /// It goes on and starts nothing new until it is told to.
     Paused,
+    /// It was told to end: it starts nothing new and waits for what goes on.
+    Ending,
     /// It ended in order.
     Over,
     /// Its process is gone, and it did not end in order.
@@ -29,11 +31,12 @@ impl RunPhase {
     /// Whether a run goes on, by its journal. `live` says whether some process holds the cluster's
     /// lock for it.
     fn from_run(run: &RunStatus, live: bool) -> Self {
-        match (&run.ending, live, &run.paused) {
-            (Some(_), ..) => RunPhase::Over,
-            (None, false, _) => RunPhase::Dead,
-            (None, true, Some(_)) => RunPhase::Paused,
-            (None, true, None) => RunPhase::Running,
+        match (&run.ending, &run.paused) {
+            (Some(_), _) => RunPhase::Over,
+            (None, _) if !live => RunPhase::Dead,
+            (None, _) if run.is_aborted => RunPhase::Ending,
+            (None, Some(_)) => RunPhase::Paused,
+            (None, None) => RunPhase::Running,
         }
     }
 
@@ -42,6 +45,7 @@ impl RunPhase {
         match self {
             RunPhase::Running => "running",
             RunPhase::Paused => "paused",
+            RunPhase::Ending => "ending",
             RunPhase::Over => "over",
             RunPhase::Dead => "dead",
         }
@@ -344,7 +348,7 @@ impl<'a> RunJournalView<'a> {
             steps,
             by_host: index_by_host(steps),
             is_over: life == RunPhase::Over,
-            is_live: matches!(life, RunPhase::Running | RunPhase::Paused),
+            is_live: !matches!(life, RunPhase::Over | RunPhase::Dead),
         }
     }
 

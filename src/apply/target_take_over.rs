@@ -15,7 +15,7 @@ use railwright_state::{
     ClusterIdentity, ClusterLock, ClusterState, IdentityConflict, TakeOver, TargetRecord,
 };
 use railwright_system::{clock, identity};
-use railwright_transport::{RecordOutcome, Writer};
+use railwright_transport::{RecordOutcome, TransportError, Writer};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What somebody decided.
@@ -46,8 +46,15 @@ struct TakeOverCandidate {
     entry: TakeOver,
 }
 
+/// Why a target was not taken over.
+struct NotTakenOver {
+    problem: Diagnostic,
+    /// Its record was not written; else it may have been.
+    is_certain: bool,
+}
+
 /// Takes them over. What is decided is written down on this side before anything is written on a
-/// target.
+/// target, and taken back where the target did not write it.
 pub async fn take_over_targets(
     decision: &TakeOverDecision,
     context: &Context,
@@ -67,17 +74,23 @@ pub async fn take_over_targets(
     if candidates.is_empty() {
         return Ok(out);
     }
+    let mut noted = state.clone();
     for (target, candidate) in &mut candidates {
-        note_take_over(target, candidate, &cluster, decision, &mut state);
+        note_take_over(target, candidate, &cluster, decision, &mut noted);
     }
-    state.store(&context.folder)?;
+    noted.store(&context.folder)?;
+    state.serial = noted.serial;
     // Whoever knows more than the records say did not write this.
     let by = lock.holder.part();
-    for (target, candidate) in &candidates {
-        out.insert(
-            target.clone(),
-            write_take_over_record(target, candidate, &cluster, &by, &mut state).await,
-        );
+    for (target, candidate) in &mut candidates {
+        let written = write_take_over_record(target, candidate, &cluster, &by, &mut noted).await;
+        if !matches!(&written, Err(failed) if failed.is_certain) {
+            note_take_over(target, candidate, &cluster, decision, &mut state);
+            let host = target.name.to_string();
+            let lineage = noted.lineages.get(&host).cloned().unwrap_or_default();
+            state.lineages.insert(host, lineage);
+        }
+        out.insert(target.clone(), written.map_err(|failed| failed.problem));
     }
     state.store(&context.folder)?;
     for candidate in candidates.values() {
@@ -216,7 +229,7 @@ async fn write_take_over_record(
     cluster: &ClusterIdentity,
     by: &RunPart,
     state: &mut ClusterState,
-) -> Result<TakeOver, Diagnostic> {
+) -> Result<TakeOver, NotTakenOver> {
     let plan = candidate
         .record
         .read()
@@ -225,7 +238,13 @@ async fn write_take_over_record(
     let record = state.next_record(cluster, &target.name, by, &plan, clock::read_current_time());
     let json = record.to_json();
     if let Some(too_large) = too_large(target, &record, &json) {
-        return Err(too_large);
+        return Err(NotTakenOver {
+            problem: Diagnostic {
+                next: too_large.next,
+                ..report_not_taken_over(target, &too_large.message)
+            },
+            is_certain: true,
+        });
     }
     let written = match candidate.entry.set_aside.clone() {
         Some(name) => {
@@ -245,35 +264,67 @@ async fn write_take_over_record(
                 .await
         }
     };
-    let reason = match written {
-        Ok(RecordOutcome::Written) => {
-            state
-                .lineages
-                .entry(target.name.to_string())
-                .or_default()
-                .note(by, record.serial);
-            return record
-                .taken_over
-                .ok_or_else(|| report_not_taken_over(target, "it names no take-over"));
+    check_written_record(target, written)?;
+    state
+        .lineages
+        .entry(target.name.to_string())
+        .or_default()
+        .note(by, record.serial);
+    Ok(candidate.entry.clone())
+}
+
+fn check_written_record(
+    target: &Target,
+    written: Result<RecordOutcome, TransportError>,
+) -> Result<(), NotTakenOver> {
+    let (reason, is_certain) = match written {
+        Ok(RecordOutcome::Written) => return Ok(()),
+        Ok(RecordOutcome::NotKept) => ("it keeps no record".to_owned(), true),
+        Ok(RecordOutcome::Moved) => ("meanwhile another record stands there".to_owned(), true),
+        Ok(RecordOutcome::Failed(reason)) => {
+            (format!("its record could not be written: {reason}"), true)
         }
-        Ok(RecordOutcome::NotKept) => "it keeps no record".to_owned(),
-        Ok(RecordOutcome::Moved) => "meanwhile another record stands there".to_owned(),
-        Ok(RecordOutcome::Failed(reason) | RecordOutcome::Unknown(reason)) => reason,
-        Err(error) => error.to_string(),
+        Ok(RecordOutcome::Unknown(reason)) => (reason, false),
+        Err(error) => {
+            let is_certain = matches!(error, TransportError::LockLost { .. });
+            (error.to_string(), is_certain)
+        }
     };
-    Err(report_not_taken_over(target, &reason))
+    let problem = if is_certain {
+        report_not_taken_over(target, &reason)
+    } else {
+        report_perhaps_taken_over(target, &reason)
+    };
+    Err(NotTakenOver {
+        problem,
+        is_certain,
+    })
 }
 
 fn report_not_taken_over(target: &Target, reason: &str) -> Diagnostic {
     Diagnostic::error(
         "RW0622",
-        format!(
-            "{target} was not taken over: its record could not be written: {}",
-            one_line(reason, 200)
-        ),
+        format!("{target} was not taken over: {}", one_line(reason, 240)),
     )
     .on(target.to_string())
     .effect("its record names the other cluster still: no plan of this one touches it")
-    .state("nothing was changed there; this side remembers that it was to be taken over")
+    .state("nothing was changed there, and nothing of the take-over is remembered on this side")
     .next("make room or fix what is in the way there, then the same command once more")
+}
+
+fn report_perhaps_taken_over(target: &Target, reason: &str) -> Diagnostic {
+    Diagnostic::error(
+        "RW0622",
+        format!(
+            "it is not known whether {target} was taken over: {}",
+            one_line(reason, 240)
+        ),
+    )
+    .on(target.to_string())
+    .effect("as long as its record names the other cluster, no plan of this one touches it")
+    .state("its record may have been written; this side remembers the take-over")
+    .next(
+        "once it answers, the same command once more: RW0728 says that it belongs to this cluster \
+         already",
+    )
 }

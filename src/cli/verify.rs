@@ -172,6 +172,7 @@ pub async fn run(arguments: &VerifyArguments) -> Result<Exit, CommandFailure> {
     Ok(match report.verdict() {
         CheckVerdict::Failed => Exit::Failed,
         CheckVerdict::Unknown => Exit::Incomplete,
+        _ if !report.proves_something() => Exit::Incomplete,
         CheckVerdict::Passed
         | CheckVerdict::NotRun
         | CheckVerdict::Warning

@@ -49,6 +49,12 @@ pub enum OutageCause {
         /// The step's id in the run.
         node: String,
     },
+    /// The run left it out of service, and another folder's run gave it back since: it may be in
+    /// service again.
+    GivenBack {
+        /// The id in the run of the step or gate that left it.
+        node: String,
+    },
     /// The run began to empty its node, and nobody knows how far it came: pods may be on it still.
     Emptying {
         /// The step's id in the run.
@@ -68,9 +74,9 @@ impl OutageCause {
     /// How sure it is that the host is out of service.
     pub fn certainty(&self) -> OutageCertainty {
         match self {
-            OutageCause::InDoubt { .. } | OutageCause::SwitchedOffAndOn { .. } => {
-                OutageCertainty::LeftInDoubt
-            }
+            OutageCause::InDoubt { .. }
+            | OutageCause::SwitchedOffAndOn { .. }
+            | OutageCause::GivenBack { .. } => OutageCertainty::LeftInDoubt,
             OutageCause::Emptying { .. } => OutageCertainty::Unknown,
             _ => OutageCertainty::Certain,
         }
@@ -79,6 +85,19 @@ impl OutageCause {
     /// True where the host may be in service all the same.
     pub fn is_in_doubt(&self) -> bool {
         self.certainty() != OutageCertainty::Certain
+    }
+
+    /// The id in the run of the step or gate that left it.
+    pub fn node(&self) -> &str {
+        match self {
+            OutageCause::GateFailed { gate: node, .. }
+            | OutageCause::StepFailed { node }
+            | OutageCause::Unproven { node }
+            | OutageCause::SwitchedOffAndOn { node }
+            | OutageCause::InDoubt { node }
+            | OutageCause::GivenBack { node }
+            | OutageCause::Emptying { node } => node,
+        }
     }
 
     /// How much it says: what a check found is more than that the host was disturbed, and that is
@@ -141,6 +160,9 @@ impl Outage {
             OutageCause::InDoubt { .. } => format!(
                 "run {run}: a step that disturbs nobody failed, and no gate has passed it since"
             ),
+            OutageCause::GivenBack { .. } => format!(
+                "run {run} left it out of service, and another folder's run gave it back since"
+            ),
             OutageCause::Emptying { .. } => {
                 format!("run {run} began to empty its node, and no gate has passed it since")
             }
@@ -151,13 +173,7 @@ impl Outage {
     pub fn details(&self) -> String {
         match &self.cause {
             OutageCause::GateFailed { .. } => self.words(),
-            OutageCause::StepFailed { node }
-            | OutageCause::Unproven { node }
-            | OutageCause::SwitchedOffAndOn { node }
-            | OutageCause::InDoubt { node }
-            | OutageCause::Emptying { node } => {
-                format!("{} ({node}, {})", self.words(), self.since)
-            }
+            cause => format!("{} ({}, {})", self.words(), cause.node(), self.since),
         }
     }
 
@@ -188,6 +204,9 @@ impl Outage {
                 node: cut_line(&node),
             },
             OutageCause::InDoubt { node } => OutageCause::InDoubt {
+                node: cut_line(&node),
+            },
+            OutageCause::GivenBack { node } => OutageCause::GivenBack {
                 node: cut_line(&node),
             },
             OutageCause::Emptying { node } => OutageCause::Emptying {

@@ -378,6 +378,11 @@ fn render_next_line(status: &RolloutStatus, inventory: &str) -> String {
         (RunPhase::Paused, _) => format!(
             "next     railwright rollout continue {inventory}, or rollout abort {inventory}\n"
         ),
+        (RunPhase::Ending, _) => {
+            format!(
+                "next     it starts nothing new; once it is over, railwright resume {inventory}\n"
+            )
+        }
         (RunPhase::Over, Some("done")) if !status.out_of_service.is_empty() => {
             format!("next     railwright apply {inventory}\n")
         }

@@ -20,6 +20,39 @@ pub trait Body: DeserializeOwned + JsonSchema + Default {
     fn find_errors(&self, errors: &mut BodyErrors);
 }
 
+/// The type of a kind's bodies, for whoever knows the kind by its name alone.
+#[derive(Debug, Clone, Copy)]
+pub struct BodyType {
+    check: fn(&Value) -> Vec<BodyError>,
+    can_read: fn(&Value) -> bool,
+}
+
+impl BodyType {
+    /// Bodies of this type.
+    pub fn of<B: Body>() -> Self {
+        BodyType {
+            check: check_body::<B>,
+            can_read: |body| B::deserialize(body).is_ok(),
+        }
+    }
+
+    /// All that is wrong with a body.
+    pub fn check(self, body: &Value) -> Vec<BodyError> {
+        (self.check)(body)
+    }
+
+    /// False for a body that another version of railwright wrote, with fields or values that this
+    /// one does not know.
+    pub fn can_read(self, body: &Value) -> bool {
+        (self.can_read)(body)
+    }
+}
+
+/// Any body: of made-up kinds.
+impl Body for Value {
+    fn find_errors(&self, _: &mut BodyErrors) {}
+}
+
 /// All that is wrong with a body. Names and types of fields come first: nothing else is told before
 /// they are right.
 pub fn check_body<B: Body>(body: &Value) -> Vec<BodyError> {
@@ -31,7 +64,8 @@ pub fn check_body<B: Body>(body: &Value) -> Vec<BodyError> {
     errors.0
 }
 
-/// The body of a wish that was checked; one without fields where it never was.
+/// The body of a wish that can be read; one without fields where it cannot be
+/// ([`BodyType::can_read`]).
 pub fn read_body<B: Body>(body: &Value) -> B {
     B::deserialize(body).unwrap_or_default()
 }

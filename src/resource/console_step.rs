@@ -6,10 +6,9 @@ use super::kubernetes_object::looks::{LiveObject, looked_at};
 use super::kubernetes_object::manifest;
 use super::kubernetes_object::request::KubernetesRead;
 use super::{
-    Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading,
-    ResourceKind,
+    Assessment, Attribute, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind,
 };
-use crate::body::{Body, BodyErrors, check_body, read_body};
+use crate::body::{Body, BodyErrors, BodyType, read_body};
 use crate::json_fields::read_text_field;
 use railwright_base::TargetKind;
 use schemars::JsonSchema;
@@ -61,8 +60,8 @@ impl ResourceKind for ConsoleStep {
         read_text_field(body, "name").map(str::to_owned)
     }
 
-    fn check(&self, body: &Value) -> Vec<BodyError> {
-        check_body::<ConsoleStepBody>(body)
+    fn body_type(&self) -> BodyType {
+        BodyType::of::<ConsoleStepBody>()
     }
 
     fn reads(&self, wish: &DesiredResource) -> Vec<Read> {

@@ -1,5 +1,6 @@
 //! What every resource kind can do, and the list of kinds.
 
+use super::body::BodyType;
 use super::kubernetes_object::access::{ApiVerb, Right};
 use super::kubernetes_object::request::ObjectName;
 use super::{Assessment, DesiredResource, Read, ReadResults};
@@ -45,8 +46,13 @@ pub trait ResourceKind: Sync {
         Some(vec![self.name().to_owned(), self.address_name(body)?])
     }
 
+    /// The type of its bodies.
+    fn body_type(&self) -> BodyType;
+
     /// All that is wrong with the body.
-    fn check(&self, body: &Value) -> Vec<BodyError>;
+    fn check(&self, body: &Value) -> Vec<BodyError> {
+        self.body_type().check(body)
+    }
 
     /// What has to be read to judge the wish. Must not depend on any observation: all reads of a
     /// host travel at once.

@@ -3,9 +3,9 @@
 //! planned, journalled and remembered.
 
 use super::{
-    Assessment, Attribute, DesiredResource, Provenance, ReadResults, Reading, ResourceKind,
+    Assessment, Attribute, DesiredResource, Plane, Provenance, ReadResults, Reading, ResourceKind,
 };
-use railwright_base::Redaction;
+use railwright_base::{Reason, Redaction};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -16,7 +16,9 @@ pub fn diff_resource(
     wish: &DesiredResource,
     answers: &ReadResults,
 ) -> Assessment {
-    without_secrets(Some(wish), answers, |answers| kind.assess(wish, answers))
+    where_readable(kind, wish, || {
+        without_secrets(Some(wish), answers, |answers| kind.assess(wish, answers))
+    })
 }
 
 /// Compares a resource that no wish is about any more with its target, as it was applied. Nothing
@@ -26,7 +28,9 @@ pub fn diff_applied(
     applied: &DesiredResource,
     answers: &ReadResults,
 ) -> Assessment {
-    without_secrets(None, answers, |answers| kind.assess(applied, answers))
+    where_readable(kind, applied, || {
+        without_secrets(None, answers, |answers| kind.assess(applied, answers))
+    })
 }
 
 /// What takes a resource back.
@@ -46,7 +50,9 @@ pub fn diff_removal(
             ..Assessment::default()
         };
     }
-    without_secrets(None, answers, |answers| kind.undo(applied, before, answers))
+    where_readable(kind, applied, || {
+        without_secrets(None, answers, |answers| kind.undo(applied, before, answers))
+    })
 }
 
 /// What a resource left behind when it was applied, where this is its wish now.
@@ -56,7 +62,28 @@ pub fn diff_left(
     now: &DesiredResource,
     answers: &ReadResults,
 ) -> Assessment {
-    without_secrets(Some(now), answers, |answers| kind.left(applied, answers))
+    where_readable(kind, applied, || {
+        without_secrets(Some(now), answers, |answers| kind.left(applied, answers))
+    })
+}
+
+/// What another version of railwright wrote of a resource may have fields that this one does not
+/// know: nothing is known of such a one, and nothing is done to it.
+fn where_readable(
+    kind: &dyn ResourceKind,
+    wish: &DesiredResource,
+    compare: impl FnOnce() -> Assessment,
+) -> Assessment {
+    if kind.body_type().can_read(&wish.body) {
+        return compare();
+    }
+    let why =
+        Reason::from("another version of railwright wrote its body, which this one cannot read");
+    let unreadable = Attribute::in_plane(Plane::Running, Reading::Absent, Reading::Unknown(why));
+    Assessment {
+        attributes: [("body".to_owned(), unreadable)].into(),
+        ..Assessment::default()
+    }
 }
 
 /// What is remembered of a resource, without the secrets of this run: it may have been none when it

@@ -1,8 +1,8 @@
 //! For the tests of the kinds: wishes and answers without ceremony.
 
+use super::body::BodyType;
 use super::{
-    AnswerStatus, Assessment, BodyError, DesiredResource, Read, ReadResult, ReadResults,
-    ResourceKind, Want,
+    AnswerStatus, Assessment, DesiredResource, Read, ReadResult, ReadResults, ResourceKind, Want,
 };
 use railwright_base::Address;
 use serde_json::Value;
@@ -55,8 +55,8 @@ impl ResourceKind for Scripted {
     fn address_name(&self, _: &Value) -> Option<String> {
         None
     }
-    fn check(&self, _: &Value) -> Vec<BodyError> {
-        Vec::new()
+    fn body_type(&self) -> BodyType {
+        BodyType::of::<Value>()
     }
     fn reads(&self, _: &DesiredResource) -> Vec<Read> {
         Vec::new()

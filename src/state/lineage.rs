@@ -113,6 +113,11 @@ pub enum Descent {
 }
 
 impl Lineage {
+    /// Whether a part of this run wrote one of the records.
+    pub fn has_run(&self, run: &str) -> bool {
+        self.0.iter().any(|write| write.by.run == run)
+    }
+
     /// The serial of the latest record; 0 where there is none.
     pub fn serial(&self) -> u64 {
         self.0.last().map_or(0, |latest| latest.serial)

@@ -87,26 +87,24 @@ impl StateFolder {
     /// Ordered, or ended by a signal, since it was begun or resumed the last time, taken or not; an
     /// earlier order is done with.
     fn has_abort_order(&self, run: &str) -> Result<bool, Diagnostic> {
-        let (mut begun_at, mut taken_since, mut taken_ever) = (None, false, false);
+        let (mut order_before, mut was_taken) = (None, false);
         for record in self.read_journal(run)?.records {
             match record.entry {
-                JournalEntry::RunStarted { .. } | JournalEntry::RunResumed { .. } => {
-                    (begun_at, taken_since) = (Some(record.at), false);
+                JournalEntry::RunResumed { last_order, .. } => {
+                    (order_before, was_taken) = (last_order, false);
                 }
                 JournalEntry::Ordered {
                     order: OrderKind::Abort,
                     ..
-                } => (taken_since, taken_ever) = (true, true),
+                } => was_taken = true,
                 _ => {}
             }
         }
         let latest = self.read_order(run);
         let is_waiting = latest.is_some_and(|latest| {
-            latest.order == OrderKind::Abort
-                && !taken_ever
-                && begun_at.is_some_and(|begun_at| begun_at <= latest.at)
+            latest.order == OrderKind::Abort && Some(latest.nonce) != order_before
         });
-        Ok(taken_since || is_waiting)
+        Ok(was_taken || is_waiting)
     }
 
     /// The run that goes on here at this moment. The lock may be that of another run, or of another

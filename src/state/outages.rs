@@ -5,8 +5,8 @@ use super::lineage::Descent;
 use super::recognition::{TargetIdentity, are_two};
 use super::{ClusterState, HostRecord};
 use railwright_base::{MachineId, Redaction, Target};
-use railwright_plan::{Outage, note_outage};
-use std::collections::BTreeMap;
+use railwright_plan::{Outage, OutageCause, note_outage};
+use std::collections::{BTreeMap, BTreeSet};
 
 impl ClusterState {
     /// A machine that is out of service stays so under another name of the spec, also where it
@@ -82,6 +82,27 @@ impl ClusterState {
         }
     }
 
+    /// Hosts that this side remembers as out of service for certain, and of which a record that was
+    /// written after that says something else: another folder's run gave them back. They may be in
+    /// service from now on.
+    pub fn doubt_given_back(
+        &mut self,
+        seen: &BTreeMap<Target, TargetIdentity>,
+    ) -> BTreeSet<Target> {
+        let mut given_back = BTreeSet::new();
+        for (target, identity) in seen {
+            if let Some(outage) = self.outages.get_mut(&*target.name)
+                && let Some(record) = identity.record.read()
+                && is_given_back(outage, record)
+            {
+                let node = outage.cause.node().to_owned();
+                outage.cause = OutageCause::GivenBack { node };
+                given_back.insert(target.clone());
+            }
+        }
+        given_back
+    }
+
     /// A gate passed whoever has this name now, in this boot, where that is known. Says whether it
     /// was out of service.
     pub fn end_outage(&mut self, host: &str, boot: Option<&str>) -> bool {
@@ -109,11 +130,20 @@ impl ClusterState {
     }
 }
 
+/// Whether this record ended the outage. One of the run that left the host, which says nothing of
+/// it, could not be written when that came to be known.
+fn is_given_back(outage: &Outage, record: &HostRecord) -> bool {
+    !outage.cause.is_in_doubt()
+        && match &record.outage {
+            Some(recorded) => recorded.cause.is_in_doubt(),
+            None => record.run != outage.run && record.earlier.has_run(&outage.run),
+        }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::power_cycles::AwaitedPowerCycle;
-    use railwright_plan::OutageCause;
     use railwright_resource::host::{MachineIdReading, RunningMachine};
 
     fn machine(digit: char) -> MachineId {

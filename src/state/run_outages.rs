@@ -179,7 +179,9 @@ mod tests {
                 OutageCause::GateFailed { .. } => "gate",
                 OutageCause::StepFailed { .. } => "failed",
                 OutageCause::Unproven { .. } => "unproven",
-                OutageCause::InDoubt { .. } | OutageCause::SwitchedOffAndOn { .. } => "in doubt",
+                OutageCause::InDoubt { .. }
+                | OutageCause::SwitchedOffAndOn { .. }
+                | OutageCause::GivenBack { .. } => "in doubt",
                 OutageCause::Emptying { .. } => "emptying",
             };
             fold_of(entries.to_vec())

@@ -174,6 +174,8 @@ pub struct RunStatus {
     pub nodes_seen: Option<Vec<Unavailable>>,
     /// Since when it is paused.
     pub paused: Option<String>,
+    /// Somebody, or a signal, ordered its end, and it was not resumed since.
+    pub is_aborted: bool,
     /// How it ended, when it ended in order.
     pub ending: Option<String>,
     /// The last sequence number.
@@ -360,9 +362,12 @@ pub fn fold_journal_records(records: &[Record]) -> RunStatus {
 fn apply_journal_record(status: &mut RunStatus, record: &Record) {
     match record.entry.clone() {
         JournalEntry::RunStarted { .. } => *status = RunStatus::from_start(record),
-        JournalEntry::RunResumed { .. } => (status.ending, status.paused) = (None, None),
+        JournalEntry::RunResumed { .. } => {
+            (status.ending, status.paused, status.is_aborted) = (None, None, false)
+        }
         JournalEntry::Ordered { order, .. } => {
-            status.paused = (order == OrderKind::Pause).then(|| record.at.clone())
+            status.paused = (order == OrderKind::Pause).then(|| record.at.clone());
+            status.is_aborted |= order == OrderKind::Abort;
         }
         JournalEntry::NodesSeen { out } => status.nodes_seen = Some(out),
         JournalEntry::LockTaken { fence, part } => (status.fence, status.part) = (fence, part),

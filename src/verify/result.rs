@@ -418,6 +418,12 @@ impl VerifyReport {
         }
     }
 
+    /// Whether a check was run and found something to be as it must be.
+    pub fn proves_something(&self) -> bool {
+        let proofs = [CheckVerdict::Passed, CheckVerdict::Warning];
+        self.results.iter().any(|r| proofs.contains(&r.verdict))
+    }
+
     /// The results of one verdict.
     pub fn with(&self, verdict: CheckVerdict) -> impl Iterator<Item = &CheckResult> {
         self.results.iter().filter(move |r| r.verdict == verdict)

@@ -1,6 +1,7 @@
 //! What earlier runs and others took out of service counts in every run, and what a gate did not
 //! pass is verified first.
 
+use crate::drains::emptied;
 use crate::nodes::Nodes;
 use crate::room::{Room, copy_folder};
 use railwright_apply::{
@@ -8,6 +9,7 @@ use railwright_apply::{
     resume_run, return_to_service,
 };
 use railwright_plan::{OutageCause, Plan, PlanSelection, Unavailability};
+use railwright_resource::{Action, Disruption};
 use railwright_state::{NodeOutcome, Skip, StateFolder};
 use railwright_transport::BoxFuture;
 use railwright_transport::sim::{SimulatedFault, SimulatedTrouble};
@@ -87,7 +89,7 @@ fn most_at_once(room: &Room) -> usize {
 }
 
 /// Nobody reaches the host any more.
-fn goes_down(room: &Room, host: &str) {
+pub fn goes_down(room: &Room, host: &str) {
     room.host(host, |host| {
         host.faults.push(SimulatedFault {
             after: 0,
@@ -106,6 +108,7 @@ fn unavailable(plan: &Plan) -> Vec<(&str, &str)> {
             OutageCause::Unproven { .. } => "unproven",
             OutageCause::SwitchedOffAndOn { .. } => "switched off and on",
             OutageCause::InDoubt { .. } => "in doubt",
+            OutageCause::GivenBack { .. } => "given back",
             OutageCause::Emptying { .. } => "emptying",
         },
         Unavailability::Unreachable { .. } => "unreachable",
@@ -1378,6 +1381,175 @@ async fn a_host_that_another_folders_run_gave_back_is_disturbed_again_only_withi
         assert_eq!(
             codes(&outcome).contains(&"RW0620"),
             is_given_back,
+            "{:?}",
+            outcome.problems
+        );
+    }
+}
+
+/// A command that disturbs its host, a file, and a command again; one host may be out of service at
+/// a time.
+fn room_with_two_disruptions(hosts: &[&str]) -> Room {
+    let mut room = Room::of(hosts);
+    for host in hosts {
+        for name in ["first", "second"] {
+            let path = format!("/opt/{name}");
+            room.host(host, |host| {
+                host.probes.insert(format!("show {name}"), path.clone());
+                let writes = vec![Action::WriteFile {
+                    path,
+                    content: "done\n".into(),
+                    mode: "0644".into(),
+                    owner: "root".into(),
+                    group: "root".into(),
+                }];
+                host.commands.insert(format!("make {name}"), writes);
+            });
+        }
+    }
+    let command = |name: &str| {
+        json!({
+            "name": name, "run": format!("make {name}"), "disruption": "drain",
+            "read": { "probe": format!("show {name}") },
+        })
+    };
+    room.rollout.max_unavailable = 1;
+    room.wish("command", command("first"), &[])
+        .wish(
+            "file",
+            json!({ "path": "/etc/x", "content": "one\n" }),
+            &["command/first"],
+        )
+        .wish("command", command("second"), &["file/%2Fetc%2Fx"])
+}
+
+/// The run's own step has the host write down what the run remembers of it, and that is no word of
+/// the host's.
+#[tokio::test(start_paused = true)]
+async fn a_host_that_another_folders_run_gave_back_is_not_taken_for_left_out_by_this_runs_own_word()
+{
+    for failed_attempts in 0..3 {
+        let room = room_with_two_disruptions(&["a", "b"]);
+        room.fault("a", "write_file", SimulatedTrouble::Fails);
+        let first = narrowed(&room, &["host/a"], &[]).await;
+        assert_ne!(first.ending, RunExitClass::Done);
+        let is_made = |name: &str| {
+            room.host("a", |host| {
+                host.disk.text(&format!("/opt/{name}")).is_some()
+            })
+        };
+        assert_eq!((is_made("first"), is_made("second")), (true, false));
+        let mut other = Room::beside(room.fleet.clone(), room.cluster);
+        (other.wishes, other.rollout) = (room.wishes.clone(), room.rollout.clone());
+        copy_folder(room.context.folder.path(), other.context.folder.path());
+        let disk = room.host("a", |host| host.disk.clone());
+        let well = narrowed(&other, &["host/a"], &[]).await;
+        assert_eq!((well.ending, is_made("second")), (RunExitClass::Done, true));
+        // Somebody takes back what it did.
+        room.host("a", |host| host.disk = disk);
+        for _ in 0..failed_attempts {
+            room.fault("a", "write_file", SimulatedTrouble::Fails);
+            resume_run(&room.context, Decisions::default(), room.sink()).await;
+        }
+        goes_down(&room, "b");
+        let outcome = resume_run(&room.context, Decisions::default(), room.sink()).await;
+        assert!(room.host("a", |host| host.disk.text("/etc/x").is_some()));
+        assert_eq!(
+            (codes(&outcome), is_made("second")),
+            (vec!["RW0620"], false),
+            "{:?}",
+            outcome.problems
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_that_another_folders_run_gave_back_and_left_in_doubt_is_not_taken_for_left_out() {
+    let room = room(&["a", "b"]);
+    room.fault("a", "reboot", SimulatedTrouble::OldKernel);
+    let first = narrowed(&room, &["host/a"], &[]).await;
+    assert_ne!(first.ending, RunExitClass::Done);
+    let mut other = Room::beside(room.fleet.clone(), room.cluster);
+    (other.wishes, other.rollout) = (room.wishes.clone(), room.rollout.clone());
+    copy_folder(room.context.folder.path(), other.context.folder.path());
+    let loader = room.host("a", |host| host.loader.clone());
+    let well = narrowed(&other, &["host/a"], &[]).await;
+    assert_eq!(well.ending, RunExitClass::Done);
+    other = other.wish("file", json!({ "path": "/etc/x", "content": "one\n" }), &[]);
+    room.fault("a", "write_file", SimulatedTrouble::Fails);
+    let left = narrowed(&other, &["host/a"], &[]).await;
+    assert_ne!(left.ending, RunExitClass::Done);
+    room.host("a", |host| host.loader = loader);
+    goes_down(&room, "b");
+    let boots_before = boots(&room, "a");
+    let outcome = resume_run(&room.context, Decisions::default(), room.sink()).await;
+    assert_eq!(
+        (codes(&outcome), boots(&room, "a")),
+        (vec!["RW0620"], boots_before),
+        "{:?}",
+        outcome.problems
+    );
+}
+
+/// Before a host is disturbed it writes that down, whatever its record says of another folder's
+/// doubt.
+#[tokio::test(start_paused = true)]
+async fn a_host_that_another_folder_left_in_doubt_writes_down_that_it_leaves_service() {
+    let room = room_with_two_disruptions(&["a", "b"]);
+    room.fault("a", "run_command", SimulatedTrouble::Fails);
+    let first = narrowed(&room, &["host/a"], &[]).await;
+    assert_ne!(first.ending, RunExitClass::Done);
+    let mut other = Room::beside(room.fleet.clone(), room.cluster);
+    (other.wishes, other.rollout) = (room.wishes.clone(), room.rollout.clone());
+    copy_folder(room.context.folder.path(), other.context.folder.path());
+    let disk = room.host("a", |host| host.disk.clone());
+    let well = narrowed(&other, &["host/a"], &[]).await;
+    assert_eq!(well.ending, RunExitClass::Done);
+    other = other.wish("file", json!({ "path": "/etc/y", "content": "one\n" }), &[]);
+    room.fault("a", "write_file", SimulatedTrouble::Fails);
+    let left = narrowed(&other, &["host/a"], &[]).await;
+    assert_ne!(left.ending, RunExitClass::Done);
+    assert_eq!(unavailable(&other.plan().await), [("a", "in doubt")]);
+    room.host("a", |host| host.disk = disk);
+    room.fault("a", "run_command", SimulatedTrouble::Fails);
+    let outcome = resume_run(&room.context, Decisions::default(), room.sink()).await;
+    assert_ne!(outcome.ending, RunExitClass::Done);
+    let plan = other.plan().await;
+    assert!(
+        matches!(unavailable(&plan)[..], [("a", "step failed" | "unproven")]),
+        "{:?}",
+        unavailable(&plan)
+    );
+}
+
+/// Nothing of the run that goes on empties its node or gives it back.
+#[tokio::test(start_paused = true)]
+async fn a_node_that_somebody_gave_back_is_disturbed_by_a_lesser_step_only_within_the_budget() {
+    for is_given_back in [true, false] {
+        let mut room = room_with_two_disruptions(&["a", "b"]);
+        let nodes = emptied(&mut room, Disruption::Drain);
+        let seconds = room.wishes.clone();
+        room.wishes.retain(|wish| &*wish.address.path[1] == "first");
+        room.fault("a", "run_command", SimulatedTrouble::Fails);
+        let first = narrowed(&room, &["host/a"], &[]).await;
+        assert_ne!(first.ending, RunExitClass::Done);
+        assert_eq!(nodes.cordoned(), ["node-a"]);
+        if is_given_back {
+            nodes.uncordon("a");
+        }
+        room.wishes = seconds;
+        room.wishes
+            .retain(|wish| &*wish.address.path[1] == "second");
+        for wish in &mut room.wishes {
+            let body = &mut Arc::make_mut(&mut wish.want).body;
+            body["disruption"] = json!("restart");
+        }
+        goes_down(&room, "b");
+        let outcome = run(&room).await;
+        let is_made = room.host("a", |host| host.disk.text("/opt/second").is_some());
+        assert_eq!(
+            (codes(&outcome).contains(&"RW0620"), is_made),
+            (is_given_back, !is_given_back),
             "{:?}",
             outcome.problems
         );

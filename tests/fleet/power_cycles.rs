@@ -2,7 +2,7 @@
 //! on.
 
 use crate::drains::emptied;
-use crate::out_of_service::After;
+use crate::out_of_service::{After, goes_down};
 use crate::room::{NEVER, Room, machine_id};
 use jiff::Timestamp;
 use railwright_apply::status::{GateState, HostState, RolloutStatus, compute_rollout_status};
@@ -297,6 +297,24 @@ async fn who_was_switched_off_and_on_is_out_of_service_for_every_later_plan() {
         "its gate passes it first, and the other one waits still"
     );
     assert!(again.plan().await.unavailable.is_empty());
+}
+
+/// A run of a plan that was made since waits for no power cycle itself.
+#[tokio::test(start_paused = true)]
+async fn who_was_switched_off_and_on_for_an_earlier_run_writes_it_down() {
+    let mut room = room(&["a", "b"]);
+    room.rollout.max_unavailable = 1;
+    begin(&room).await;
+    switch_off_and_on(&room, &["b"]);
+    goes_down(&room, "a");
+    let again = room.wish(
+        "kernel_parameter",
+        json!({ "parameter": "iommu", "value": "pt" }),
+        &[],
+    );
+    assert_eq!(codes(&begin(&again).await), ["RW0620"]);
+    let record = again.host("b", |host| host.record.clone().unwrap());
+    assert!(record.contains("switched_off_and_on"), "{record}");
 }
 
 /// Whatever comes between: a later run for something else, no machine-id, a run that was killed.
@@ -831,7 +849,7 @@ async fn what_needs_an_empty_node_after_a_power_cycle_is_done_by_a_plan_that_emp
         });
     assert_eq!(
         (outcome.ending, &*through(&room), codes(&outcome)),
-        (RunExitClass::Incomplete, "", vec![]),
+        (RunExitClass::Incomplete, "", vec!["RW0660"]),
         "{:?}",
         outcome.problems
     );

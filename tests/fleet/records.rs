@@ -4,8 +4,9 @@
 use crate::room::{Room, copy_folder, machine_id, wish};
 use railwright_apply::target_take_over::{TakeOverDecision, TakenOver, take_over_targets};
 use railwright_apply::{RunExitClass, apply_plan};
-use railwright_base::Target;
+use railwright_base::{Address, Target};
 use railwright_plan::Plan;
+use railwright_state::ClusterLock;
 use railwright_transport::RECORD_LIMIT_BYTES;
 use railwright_transport::sim::{SimulatedFault, SimulatedTrouble};
 use serde_json::{Value, json};
@@ -123,6 +124,105 @@ async fn what_is_no_record_of_this_cluster_is_left_until_the_host_is_taken_over(
         "what this side remembers stands: {:?}",
         next.nodes
     );
+}
+
+/// A host to which its cluster applied a file, and another cluster with the same host.
+async fn applied_and_another() -> (Room, Room) {
+    let room = wished(Room::of(&["a"]));
+    let other = wished(Room::beside(room.fleet.clone(), "zzz"));
+    let applied = apply_plan(&room.plan().await, &room.context, room.sink()).await;
+    assert_eq!(applied.ending, RunExitClass::Done);
+    (room, other)
+}
+
+/// Whether the folder remembers that the host was taken over, and how many resources.
+fn remembered(room: &Room) -> (bool, usize) {
+    let state = room.state();
+    let is_taken_over = state.taken_over.contains_key("a");
+    assert_eq!(is_taken_over, state.lineages.contains_key("a"));
+    (is_taken_over, state.last_applied.resources.len())
+}
+
+async fn take_over_with_a_full_disk(nth: u32, keep_record: bool) -> bool {
+    let (room, other) = applied_and_another().await;
+    let record = room.host("a", |host| host.record.clone());
+    // Looking at the host takes some of the calls.
+    other.fill_disk("a", nth, 1000);
+    let taken = taken_over(&other, keep_record).await;
+    let kept = room.host("a", |host| host.record == record);
+    let mut is_unwritten = false;
+    match taken.get(&Target::host("a")) {
+        Some(Ok(_)) => assert!(!kept, "{nth}: its record names the other cluster still"),
+        Some(Err(problem)) => {
+            assert!(kept, "{nth}: {}", problem.message);
+            is_unwritten = problem.code == "RW0622";
+        }
+        None => assert!(kept, "{nth}"),
+    }
+    room.host("a", |host| host.faults.clear());
+    if kept {
+        assert_eq!(remembered(&other), (false, 0), "{nth}");
+        assert_eq!(refused(&other.plan().await).len(), 1, "{nth}");
+    } else {
+        assert_eq!(remembered(&other), (true, usize::from(keep_record)));
+    }
+    is_unwritten
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_take_over_that_the_host_could_not_write_down_is_an_error() {
+    for keep_record in [false, true] {
+        let mut unwritten = 0;
+        for nth in 1..12 {
+            unwritten += u32::from(take_over_with_a_full_disk(nth, keep_record).await);
+        }
+        assert!(unwritten > 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_take_over_whose_record_would_not_be_read_again_is_not_remembered() {
+    let (room, other) = applied_and_another().await;
+    let record = room.host("a", |host| host.record.clone());
+    // The other folder remembers a file that leaves no room in the record.
+    let resources = room.state().last_applied.resources;
+    let mut large = resources.into_values().next().unwrap();
+    large.body = json!({ "path": "/etc/y", "content": "x".repeat(RECORD_LIMIT_BYTES) });
+    let folder = &other.context.folder;
+    let lock = ClusterLock::take(folder, "test").unwrap();
+    let mut state = other.state();
+    let address = Address::host("a", "file", "/etc/y");
+    state.last_applied.resources.insert(address, large);
+    state.store(folder).unwrap();
+    drop(lock);
+    let taken = taken_over(&other, true).await;
+    let problem = taken[&Target::host("a")].as_ref().unwrap_err();
+    let words = "host/a was not taken over";
+    assert!(problem.message.starts_with(words), "{}", problem.message);
+    assert_eq!(remembered(&other), (false, 1));
+    assert_eq!(record, room.host("a", |host| host.record.clone()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_take_over_that_may_have_been_written_down_is_remembered() {
+    let mut unknown = 0;
+    for nth in 1..12 {
+        let (_room, other) = applied_and_another().await;
+        other.host("a", |host| {
+            host.faults.push(SimulatedFault {
+                after: host.calls + nth,
+                word: None,
+                trouble: SimulatedTrouble::Unreachable(3600),
+            })
+        });
+        let taken = taken_over(&other, true).await;
+        if let Some(Err(problem)) = taken.get(&Target::host("a")) {
+            let is_unknown = problem.code == "RW0622";
+            assert_eq!(remembered(&other), (is_unknown, is_unknown.into()), "{nth}");
+            unknown += u32::from(is_unknown);
+        }
+    }
+    assert!(unknown > 0);
 }
 
 #[tokio::test(start_paused = true)]

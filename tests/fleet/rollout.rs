@@ -370,7 +370,8 @@ async fn a_paused_run_begins_nothing_until_it_is_told_to_go_on_and_its_journal_s
     );
 }
 
-/// Orders the run to end when its first host is reached and when it begins; with what came of it.
+/// Orders the run to end when its first host is reached and when it begins, and then to go on; with
+/// what came of it.
 fn aborting(room: &Room) -> (EventSink, Arc<Mutex<Vec<Option<String>>>>) {
     let (folder, events, answers) = (
         room.context.folder.clone(),
@@ -381,13 +382,16 @@ fn aborting(room: &Room) -> (EventSink, Arc<Mutex<Vec<Option<String>>>>) {
     let sink = move |event: RunEvent| {
         let is_first =
             matches!(event, RunEvent::HostReady { .. }) && kept.lock().unwrap().is_empty();
-        if is_first || matches!(event, RunEvent::RunStarted { .. }) {
-            kept.lock().unwrap().push(
-                folder
-                    .order(OrderKind::Abort)
-                    .err()
-                    .map(|refused| refused.code.to_string()),
-            );
+        let order = |order| {
+            let refused = folder.order(order).err();
+            refused.map(|refused| refused.code.to_string())
+        };
+        if is_first {
+            kept.lock().unwrap().push(order(OrderKind::Abort));
+        }
+        if matches!(event, RunEvent::RunStarted { .. }) {
+            let answers = [OrderKind::Abort, OrderKind::Continue].map(order);
+            kept.lock().unwrap().extend(answers);
         }
         events.lock().unwrap().push(event);
     };
@@ -405,7 +409,8 @@ async fn an_order_is_refused_until_the_hosts_are_reached_and_taken_from_then_on(
             .any(|event| matches!(event, RunEvent::StepStarted { .. }))
     };
     room.dies_when(&room.plan().await, is_begun).await;
-    let answered = || vec![Some("RW0710".to_owned()), None];
+    let refused = || Some("RW0710".to_owned());
+    let answered = || vec![refused(), None, refused()];
     // The run that was cut off is no run that goes on.
     let plan = room.plan().await;
     let (sink, answers) = aborting(&room);

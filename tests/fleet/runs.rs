@@ -112,6 +112,34 @@ async fn what_was_there_before_comes_back_when_the_wish_goes() {
     assert!(room.state().last_applied.resources.is_empty());
 }
 
+/// A later version wrote the record, in which bodies have a field more.
+#[tokio::test(start_paused = true)]
+async fn what_another_version_recorded_is_neither_forgotten_nor_taken_back() {
+    let mut room = full(&["a"]);
+    assert_eq!(run(&room).await.ending, RunExitClass::Done);
+    let record = room.host("a", |host| host.record.clone().unwrap());
+    let newer = record.replace("\"body\":{", "\"body\":{\"colour\":\"red\",");
+    room.host("a", |host| host.record = Some(newer.clone()));
+    room = Room::beside(room.fleet.clone(), room.cluster);
+    let plan = room.plan().await;
+    let unknown: Vec<&str> = plan.unknown.iter().map(|one| &*one.subject).collect();
+    assert_eq!(
+        (plan.nodes.len(), unknown),
+        (
+            0,
+            vec![
+                "host/a/file/%2Fetc%2Fx#body (running)",
+                "host/a/kernel_parameter/iommu#body (running)",
+                "host/a/sysctl/net.a#body (running)",
+            ]
+        )
+    );
+    let before = room.fleet.effects();
+    apply_plan(&plan, &room.context, room.sink()).await;
+    assert_eq!(room.fleet.effects(), before);
+    assert_eq!(room.host("a", |host| host.record.clone()), Some(newer));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_host_that_moved_is_left_alone_before_anything_of_it_is_changed() {
     let room = two_files(&["a", "b"]);

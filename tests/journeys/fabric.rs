@@ -142,7 +142,7 @@ fn a_fabric_whose_ends_agree_is_drawn_and_nothing_is_told() {
 /// A broken case of each code, with the exit code.
 #[test]
 fn each_finding_has_its_code() {
-    let cases: [(Bend, &str, u8); 9] = [
+    let cases: [(Bend, &str, u8); 11] = [
         (
             ("switch/leaf1", "switch:running", "9216", "1500"),
             "! MTU: host 9000, leaf 1500   RW0840",
@@ -157,6 +157,27 @@ fn each_finding_has_its_code() {
             ("switch/spine1", "switch:running", "lossless", "lossy"),
             "! PFC: leaf 3, spine none, the fabric 3   RW0842",
             1,
+        ),
+        (
+            (
+                "host/gpu2",
+                "link_qos:ens1f0np0",
+                "== pfc 0\n|{\"prio_pfc\":[false,false,false,true,false,false,false,false]}",
+                "== pfc 1\n|Attribute read: Operation not supported",
+            ),
+            "! PFC: host none, leaf 3, the fabric 3   RW0842",
+            1,
+        ),
+        (
+            (
+                "host/gpu2",
+                "link_qos:ens1f0np0",
+                "== pfc 0",
+                "== virtual-function\n\n== pfc 0",
+            ),
+            "? host: ens1f0np0 is a virtual function; only the physical function of a port has \
+             PFC   RW0847",
+            3,
         ),
         (
             ("switch/leaf2", "switch:running", "ecn_all", "ecn_none"),

@@ -176,6 +176,34 @@ fn a_run_is_watched_paused_and_let_go_on_from_another_terminal() {
 }
 
 #[test]
+fn a_run_that_was_told_to_end_says_so_while_its_step_goes_on() {
+    let Some(machine) = Machine::start("a rollout is ended", TWO_STEPS, &[]) else {
+        return;
+    };
+    let mut child = begun(&machine);
+    let ordered = machine.run(&["rollout", "abort", "inv"]);
+    assert!(ordered.ends_with("--- exit 0 ---\n"), "{ordered}");
+    until("the order", || {
+        status(&machine).contains("run      RUN ending, ")
+    });
+    let ending = status(&machine);
+    assert!(
+        ending
+            .contains("\nnext     it starts nothing new; once it is over, railwright resume inv\n"),
+        "{ending}"
+    );
+    machine.host.must(": >/etc/go");
+    assert_eq!(
+        child.wait().unwrap().code(),
+        Some(130),
+        "{}",
+        said(&machine)
+    );
+    assert!(status(&machine).contains("run      RUN over, interrupted, "));
+    assert_eq!(machine.file("/etc/note.conf"), None);
+}
+
+#[test]
 fn locks_of_a_run_that_died_are_seen_and_taken_away() {
     let Some(machine) = Machine::start("a run dies with its locks", TWO_STEPS, &[]) else {
         return;

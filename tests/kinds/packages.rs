@@ -466,7 +466,7 @@ fn a_locked_apt_names_who_holds_it() {
     let wish = package(json!({ "name": "rw-alpha" }));
     let script = host.assess(&wish).actions[0]
         .script()
-        .replace("Lock::Timeout=60", "Lock::Timeout=1");
+        .replace("sleep 5", "sleep 0");
     let (code, _, err) = host.sh(&script);
     holder.kill().unwrap();
     holder.wait().unwrap();
@@ -478,6 +478,76 @@ fn a_locked_apt_names_who_holds_it() {
         "{code} {err}"
     );
     assert!(host.assess(&wish).is_absent());
+}
+
+/// What the script of an action answers that begins while an installation of somebody else holds the
+/// lock, which goes on when our script waits for it.
+fn answer_beside(host: &Host, installation: &str, action: &Action) -> (i32, String) {
+    host.must("rm -f /root/held /root/done; touch /root/hold");
+    let mut other = host.start_shell(&format!(
+        "{installation} </dev/null >/root/other 2>&1; echo $? >/root/done"
+    ));
+    host.must("until [ -e /root/held ] || [ -e /root/done ]; do sleep 0.1; done");
+    let script = action.script().replace(
+        "sleep 5",
+        "rm -f /root/hold; until [ -e /root/done ]; do sleep 0.1; done",
+    );
+    let (code, _, err) = host.sh(&script);
+    let has_waited = host.sh("[ ! -e /root/hold ]").0 == 0;
+    host.must("rm -f /root/hold");
+    other.wait().unwrap();
+    let other = host.must("cat /root/done /root/other");
+    assert!(has_waited && other.starts_with("0\n"), "{err}{other}");
+    (code, err)
+}
+
+/// Removes, replaces and takes back beside installations that need what would go: nothing of it may
+/// happen that is not to happen after them.
+fn act_beside_installations(host: &Host, [beta, alpha]: [&str; 2], purge: &str) {
+    let wishes = ["rw-alpha", "rw-beta"].map(|name| package(json!({ "name": name })));
+    let [wish, dependant] = &wishes;
+    let before = host.assess(wish).before;
+    host.perform(&host.assess(wish).actions);
+    let absent = host.assess(&package(json!({ "name": "rw-alpha", "state": "absent" })));
+    let (code, err) = answer_beside(host, beta, &absent.actions[0]);
+    let sentence = find_failure_message(&err).unwrap();
+    assert!(
+        code == 78 && sentence.contains("would take away rw-beta with it; nothing was changed"),
+        "{code} {err}"
+    );
+    assert!(host.assess(wish).is_met() && host.assess(dependant).is_met());
+    host.must(&format!("{purge} rw-beta </dev/null"));
+    let (code, err) = answer_beside(host, beta, &host.undo(wish, &before).actions[0]);
+    assert_eq!(code, 0, "{err}");
+    assert!(host.undo(wish, &before).is_met() && host.assess(dependant).is_met());
+    host.must(&format!("{purge} rw-beta rw-alpha </dev/null"));
+    let gamma = package(json!({ "name": "rw-gamma" }));
+    let (code, err) = answer_beside(host, alpha, &host.assess(&gamma).actions[0]);
+    let sentence = find_failure_message(&err).unwrap();
+    assert!(
+        code == 78 && sentence.contains("rw-alpha, which was not brought by us"),
+        "{code} {err}"
+    );
+    assert!(!host.assess(wish).is_absent() && host.assess(&gamma).is_absent());
+}
+
+/// Between the look and the action there is no wait for a lock.
+#[test]
+fn apt_looks_again_when_an_installation_has_ended_that_held_the_lock() {
+    let Some(host) = apt_host("package beside an installation") else {
+        return;
+    };
+    with_repository(&host);
+    let install = "apt-get -y -q -o 'DPkg::Pre-Invoke::=while [ -e /root/hold ]; do touch \
+                   /root/held; sleep 0.1; done' install";
+    act_beside_installations(
+        &host,
+        [
+            &format!("{install} rw-beta"),
+            &format!("{install} rw-alpha"),
+        ],
+        "apt-get -y -q purge",
+    );
 }
 
 fn dnf_host(story: &str) -> Option<Host> {
@@ -562,6 +632,43 @@ fn dnf_brings_packages_by_version_and_takes_them_away() {
     );
     host.perform(&both);
     assert_eq!(host.must("rpm -qa 'rw-*'"), "");
+}
+
+#[test]
+fn dnf_looks_again_when_an_installation_has_ended_that_held_the_lock() {
+    let Some(host) = dnf_host("package beside an installation dnf") else {
+        return;
+    };
+    host.perform(&host.assess(&dnf_repository(&repositories().key)).actions);
+    act_beside_installations(
+        &host,
+        ["dnf -y install rw-beta", "dnf -y install rw-alpha-1.0-1"],
+        "dnf -y -q remove",
+    );
+}
+
+#[test]
+fn an_rpm_database_that_cannot_be_read_is_unknown() {
+    let Some(host) = dnf_host("package of a broken database") else {
+        return;
+    };
+    let (bash, absent) = (
+        package(json!({ "name": "bash" })),
+        package(json!({ "name": "rw-alpha", "state": "absent" })),
+    );
+    let before = host.assess(&bash).before;
+    assert!(host.assess(&absent).is_met(), "a sound one without it");
+    host.must("echo garbagegarbagegarbagegarbage | dd of=$(rpm --eval %_dbpath)/rpmdb.sqlite conv=notrunc");
+    for assessment in [host.assess(&absent), host.undo(&bash, &before)] {
+        assert!(
+            assessment.has_unknown() && assessment.actions.is_empty(),
+            "{assessment:#?}"
+        );
+        assert!(
+            format!("{assessment:?}").contains("rpm: "),
+            "{assessment:?}"
+        );
+    }
 }
 
 #[test]

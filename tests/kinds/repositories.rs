@@ -12,7 +12,7 @@ pub struct Repositories {
     /// which it cannot be, and `rw-broken`, whose configuration can fail.
     pub deb: PathBuf,
     /// A repository of dnf: `rw-alpha` 1.0 and 2.0, `rw-beta`, which needs it, and `rw-gamma`,
-    /// which takes the place of an `rw-alpha` before 2.0.
+    /// which takes the place of an `rw-alpha` before 2.0. Each waits while there is a `/root/hold`.
     pub rpm: PathBuf,
     /// The armoured public key.
     pub key: String,
@@ -205,6 +205,9 @@ fn make_rpm(folder: &Path, home: &Path) -> PathBuf {
              BuildArch: noarch\n\
              {fields}%description\n\
              x\n\
+             %pre -p <lua>\n\
+             while posix.access('/root/hold') do io.open('/root/held', 'w'):close() \
+             posix.sleep(1) end\n\
              %install\n\
              mkdir -p %{{buildroot}}/usr/share/{name}\n\
              echo {version} >%{{buildroot}}/usr/share/{name}/version\n\

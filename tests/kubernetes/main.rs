@@ -253,6 +253,7 @@ fn objects_are_planned_and_applied() {
     objects::the_shared_device_plugin_is_rolled_out(&plane);
     objects::inventories_leave_each_other_alone(&plane);
     objects::a_namespace_comes_before_what_is_in_it(&plane);
+    objects::what_holds_data_stays(&plane);
     objects::what_never_changes_is_made_anew_when_allowed(&plane);
     applyset::what_is_ours_is_a_set_that_kubectl_knows(&plane);
     objects::a_reader_sees_and_changes_nothing(&plane);

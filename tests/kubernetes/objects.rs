@@ -475,6 +475,49 @@ pub fn a_namespace_comes_before_what_is_in_it(plane: &ControlPlane) {
     plane.kubectl(&["delete", "namespace", "zone", "--wait=false"]);
 }
 
+/// Claims with their data, and a StatefulSet with which Kubernetes deletes the claims of its pods.
+pub fn what_holds_data_stays(plane: &ControlPlane) {
+    let cluster = Cluster::new(plane, "admin");
+    let claim = "accessModes: [ReadWriteOnce], resources: { requests: { storage: 1Gi } }";
+    cluster.wishes(&format!(
+        "  - id: claim
+    kubernetes_object:
+      ready: false
+      manifest: {{ apiVersion: v1, kind: PersistentVolumeClaim, metadata: {{ name: data, namespace: default }}, spec: {{ {claim} }} }}
+  - id: db
+    kubernetes_object:
+      ready: false
+      manifest:
+        apiVersion: apps/v1
+        kind: StatefulSet
+        metadata: {{ name: db, namespace: default }}
+        spec:
+          serviceName: db
+          selector: {{ matchLabels: {{ app: db }} }}
+          persistentVolumeClaimRetentionPolicy: {{ whenDeleted: Delete }}
+          volumeClaimTemplates: [{{ metadata: {{ name: d }}, spec: {{ {claim} }} }}]
+          template:
+            metadata: {{ labels: {{ app: db }} }}
+            spec: {{ containers: [{{ name: main, image: \"example.invalid/a:1\" }}] }}
+"
+    ));
+    cluster.told(0, &["apply", INV, "--yes"]);
+    cluster.wishes("  []\n");
+    let plan = cluster.flat(0, &["plan", INV]);
+    assert!(
+        plan.contains("PersistentVolumeClaim.core default/data stays as it is: its data would go along")
+            && plan.contains("StatefulSet.apps default/db stays as it is: the claims of its pods (d-db-N) would go along"),
+        "{plan}"
+    );
+    cluster.told(0, &["apply", INV, "--yes"]);
+    let left = ["get", "pvc/data", "statefulset/db", "-o", "name"];
+    assert_eq!(
+        plane.kubectl(&left).trim(),
+        "persistentvolumeclaim/data\nstatefulset.apps/db"
+    );
+    plane.kubectl(&["delete", "pvc/data", "statefulset/db", "--wait=false"]);
+}
+
 /// A field that the server never lets change: held with the way out, and made anew where the wish
 /// allows it.
 pub fn what_never_changes_is_made_anew_when_allowed(plane: &ControlPlane) {
@@ -600,6 +643,7 @@ pub fn what_never_changes_is_made_anew_when_allowed(plane: &ControlPlane) {
     );
     cluster.wishes("  []\n");
     cluster.told(0, &["apply", INV, "--yes"]);
+    plane.kubectl(&["delete", "persistentvolume", "picky", "--wait=false"]);
 }
 
 /// One of each kind of which a field never changes, with such a field in every one.

@@ -3,9 +3,10 @@
 use railwright_base::{Address, Digest, Target};
 use railwright_plan::*;
 use railwright_resource::assessment::Attribute;
+use railwright_resource::body::BodyType;
 use railwright_resource::{
-    Action, AnswerStatus, Assessment, BodyError, DesiredResource, Disruption, Observation, Plane,
-    Read, ReadResult, ReadResults, Reading, ResourceKind, Want,
+    Action, AnswerStatus, Assessment, DesiredResource, Disruption, Observation, Plane, Read,
+    ReadResult, ReadResults, Reading, ResourceKind, Want,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -30,8 +31,8 @@ impl ResourceKind for MadeUp {
     fn address_name(&self, _: &Value) -> Option<String> {
         None
     }
-    fn check(&self, _: &Value) -> Vec<BodyError> {
-        Vec::new()
+    fn body_type(&self) -> BodyType {
+        BodyType::of::<Value>()
     }
     fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
         vec![read(wish)]

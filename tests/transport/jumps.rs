@@ -164,3 +164,69 @@ async fn the_ssh_configuration_fills_in_what_the_inventory_leaves_open() {
         Ok(_) => panic!("connected"),
     }
 }
+
+/// Connects through these jump hosts. `jumper` and `outer` are the bastion's names in the ssh
+/// configuration, which says this of them besides.
+async fn connect_through(
+    (bastion, target, access): &(Server, Server, SshAccess),
+    jump: &[&str],
+    of_jumper: &str,
+    of_outer: &str,
+) -> Result<(), String> {
+    let config = target.path("ssh_config");
+    let text: String = [("jumper", of_jumper), ("outer", of_outer)]
+        .map(|(name, more)| {
+            format!(
+                "Host {name}\n  HostName 127.0.0.1\n  Port {}\n  User root\n  {more}\n",
+                bastion.port
+            )
+        })
+        .concat();
+    fs::write(&config, text).unwrap();
+    let access = SshAccess {
+        jump: jump.iter().map(|&hop| hop.to_owned()).collect(),
+        ssh_config: true,
+        ..access.clone()
+    };
+    let connector = SshConnector::with_ssh_config(config);
+    let connected = connector.connect("gpu-001", &access).await;
+    connected.map(drop).map_err(|error| error.to_string())
+}
+
+#[tokio::test]
+async fn what_the_ssh_configuration_says_of_a_jump_host_counts_as_for_a_target() {
+    let Some(pair) = pair() else {
+        return;
+    };
+    let through_outer = "ProxyJump outer";
+    for (of_jumper, of_outer, words) in [
+        (
+            "RevokedHostKeys /etc/ssh/revoked",
+            "",
+            "revoked keys for jumper",
+        ),
+        (
+            "ProxyCommand nc %h %p",
+            "",
+            "reaches jumper through the ProxyCommand",
+        ),
+        (
+            through_outer,
+            "RevokedHostKeys /etc/ssh/revoked",
+            "revoked keys for outer",
+        ),
+        (through_outer, "ProxyJump jumper", "more than 16 jump hosts"),
+    ] {
+        let refused = connect_through(&pair, &["jumper"], of_jumper, of_outer).await;
+        let reason = refused.expect_err(words);
+        assert!(reason.contains(words), "{reason}");
+    }
+    let logins = || pair.0.log().matches("Accepted").count();
+    assert_eq!(logins(), 0, "{}", pair.0.log());
+    let reached = connect_through(&pair, &["jumper"], through_outer, "").await;
+    assert_eq!((reached, logins()), (Ok(()), 2));
+    // As with `ssh -J outer,jumper`.
+    let command = "ProxyCommand nc %h %p";
+    let reached = connect_through(&pair, &["outer", "jumper"], command, "").await;
+    assert_eq!((reached, logins()), (Ok(()), 4));
+}

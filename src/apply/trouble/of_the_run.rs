@@ -81,6 +81,24 @@ pub fn still_out_of_service(outages: &BTreeMap<&str, &Outage>, next: &NextComman
     ))
 }
 
+/// Steps that follow power cycles and need an empty node, on these hosts.
+pub fn left_to_new_plan(steps: usize, hosts: &str, next: &NextCommands) -> Diagnostic {
+    let (what, is) = (
+        format_count(steps, "step"),
+        if steps == 1 { "is" } else { "are" },
+    );
+    Diagnostic::warning(
+        "RW0660",
+        format!("{what} on {hosts} {is} left to a new plan"),
+    )
+    .effect("the hosts are without what these steps bring")
+    .state("pods may be back on their nodes since the power cycle, so nothing of it was begun")
+    .next(format!(
+        "{} shows the steps; applied, it empties the nodes first",
+        next.plan()
+    ))
+}
+
 /// A gate that has nothing to check, on hosts that failed an earlier one.
 pub fn nothing_to_check(hosts: &str, next: &NextCommands) -> Diagnostic {
     Diagnostic::error(

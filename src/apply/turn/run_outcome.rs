@@ -6,7 +6,7 @@ use crate::shared::RunContext;
 use crate::steps::StepRole;
 use crate::trouble;
 use crate::uncordon::{may_be_cordoned, stay_cordoned};
-use railwright_base::Diagnostic;
+use railwright_base::{Diagnostic, nodeset};
 use railwright_plan::by_hand::{is_by_hand, is_left_to_new_plan};
 use railwright_plan::{Outage, Outages};
 use railwright_state::journal_writer::JournalError;
@@ -28,6 +28,8 @@ impl Turn {
         self.problems
             .extend(may_be_cordoned(nodes, &outcomes, next));
         let (waits, power_cycles) = self.waiting(&outcomes);
+        self.problems
+            .extend(self.find_steps_for_new_plan(&outcomes, &waits));
         let resumable = !waits.is_empty()
             || self.scheduler.outcomes().any(|(step, outcome)| {
                 step.role != StepRole::Barrier
@@ -106,6 +108,24 @@ impl Turn {
             }
         }
         (waits, hosts.into_values().collect())
+    }
+
+    /// The steps that a new plan has to empty a node for, once no power cycle comes before them.
+    fn find_steps_for_new_plan(
+        &self,
+        outcomes: &[(String, NodeOutcome)],
+        waits: &BTreeSet<usize>,
+    ) -> Option<Diagnostic> {
+        let (mut steps, mut hosts) = (0, BTreeSet::new());
+        for (n, node) in self.shared.plan.nodes.iter().enumerate() {
+            let is_held = matches!(outcomes[n].1, NodeOutcome::Held { .. });
+            if is_held && is_left_to_new_plan(node) && !waits.contains(&n) {
+                steps += 1;
+                hosts.extend(node.target.iter().map(|target| &*target.name));
+            }
+        }
+        let hosts = nodeset::fold_node_set(&Vec::from_iter(hosts));
+        (steps > 0).then(|| trouble::left_to_new_plan(steps, &hosts, &self.shared.next))
     }
 
     /// Who is out of service, with the reason where it is nobody's doing here.

@@ -244,16 +244,17 @@ fn render_verify_conclusion(report: &VerifyReport) -> String {
     let verdict = match report.verdict() {
         CheckVerdict::Failed => "The fabric is not as the spec wants it.",
         CheckVerdict::Unknown => "The fabric is not proven: something could not be found out.",
+        _ if !report.proves_something() => "Nothing is proven: nothing was there to be checked.",
         _ if report.with(CheckVerdict::NotRun).next().is_some() => {
             "Proven, but for what was not run."
         }
         _ => "Proven.",
     };
-    format!(
-        "\n{verdict} {}: {}.\n",
-        format_count(report.results.len(), "check"),
-        parts.join(", ")
-    )
+    let mut checks = format_count(report.results.len(), "check");
+    if !parts.is_empty() {
+        checks += &format!(": {}", parts.join(", "));
+    }
+    format!("\n{verdict} {checks}.\n")
 }
 
 #[cfg(test)]
@@ -417,6 +418,17 @@ mod tests {
             "Proven, but for what was not run. 4 checks: 2 not run, 2 passed.",
         ];
         assert_eq!(passed, wanted);
+    }
+
+    #[test]
+    fn a_report_without_a_check_that_was_run_proves_nothing() {
+        let mut nothing = report(2);
+        nothing.results.clear();
+        let text = render_verify_screen(&nothing);
+        assert!(
+            text.ends_with("\nNothing is proven: nothing was there to be checked. 0 checks.\n"),
+            "{text}"
+        );
     }
 
     #[test]

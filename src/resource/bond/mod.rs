@@ -10,10 +10,8 @@ mod by_hand;
 
 use super::link::layers::{self, MODES, OnDisk, RunningLinkLayers, Settings};
 use super::names::is_netdev;
-use super::{
-    Assessment, BodyError, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind,
-};
-use crate::body::{Body, BodyErrors, check_body, read_body};
+use super::{Assessment, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind};
+use crate::body::{Body, BodyErrors, BodyType, read_body};
 use crate::json_fields::read_text_field;
 use railwright_base::units::Milliseconds;
 use schemars::JsonSchema;
@@ -136,8 +134,8 @@ impl ResourceKind for Bond {
         read_text_field(body, "netdev").map(str::to_owned)
     }
 
-    fn check(&self, body: &Value) -> Vec<BodyError> {
-        check_body::<BondBody>(body)
+    fn body_type(&self) -> BodyType {
+        BodyType::of::<BondBody>()
     }
 
     fn reads(&self, wish: &DesiredResource) -> Vec<Read> {

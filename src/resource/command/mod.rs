@@ -9,10 +9,10 @@ pub mod script;
 use super::json_fields::read_text_field;
 use super::names::{is_clean_path, is_word};
 use super::{
-    Action, Assessment, Attribute, BodyError, DesiredResource, Disruption, Plane, Read,
-    ReadResults, Reading, ResourceKind,
+    Action, Assessment, Attribute, DesiredResource, Disruption, Plane, Read, ReadResults, Reading,
+    ResourceKind,
 };
-use crate::body::{Body, BodyErrors, Scalar, check_body, read_body};
+use crate::body::{Body, BodyErrors, BodyType, Scalar, read_body};
 use railwright_base::secret;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -235,8 +235,8 @@ impl ResourceKind for CommandResource {
         read_text_field(body, "name").map(str::to_owned)
     }
 
-    fn check(&self, body: &Value) -> Vec<BodyError> {
-        check_body::<CommandBody>(body)
+    fn body_type(&self) -> BodyType {
+        BodyType::of::<CommandBody>()
     }
 
     fn may_hold_secret(&self, pointer: &str) -> bool {

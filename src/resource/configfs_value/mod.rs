@@ -8,10 +8,10 @@
 use super::keeper::{PersistenceUnit, PersistenceUnitFiles, Trigger};
 use super::rdma_link::{device_on, rdma_devices};
 use super::{
-    Action, Assessment, Attribute, BodyError, DesiredResource, Disruption, Plane, Read,
-    ReadResults, Reading, ResourceKind,
+    Action, Assessment, Attribute, DesiredResource, Disruption, Plane, Read, ReadResults, Reading,
+    ResourceKind,
 };
-use crate::body::{Body, BodyErrors, Scalar, check_body, read_body};
+use crate::body::{Body, BodyErrors, BodyType, Scalar, read_body};
 use crate::json_fields::read_text_field;
 use crate::read::quote_rooted_path;
 use crate::rights::RootAccessNeed;
@@ -104,8 +104,8 @@ impl ResourceKind for ConfigfsValue {
         ))
     }
 
-    fn check(&self, body: &Value) -> Vec<BodyError> {
-        check_body::<ConfigfsValueBody>(body)
+    fn body_type(&self) -> BodyType {
+        BodyType::of::<ConfigfsValueBody>()
     }
 
     fn reads(&self, wish: &DesiredResource) -> Vec<Read> {

@@ -9,12 +9,11 @@ pub mod found;
 pub mod script;
 pub mod sealed;
 
-use super::body::{Body, BodyErrors, Presence, check_body, read_body};
+use super::body::{Body, BodyErrors, BodyType, Presence, read_body};
 use super::json_fields::read_text_field;
 use super::names::{is_clean_path, is_word};
 use super::{
-    Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading,
-    ResourceKind,
+    Action, Assessment, Attribute, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind,
 };
 use found::{FileContent, FileState, Regular, normal_mode, shown_content};
 use railwright_base::{Reason, seal, secret};
@@ -235,8 +234,8 @@ impl ResourceKind for File {
         read_text_field(body, "path").map(str::to_owned)
     }
 
-    fn check(&self, body: &Value) -> Vec<BodyError> {
-        check_body::<FileBody>(body)
+    fn body_type(&self) -> BodyType {
+        BodyType::of::<FileBody>()
     }
 
     fn is_guarded(&self, wish: &DesiredResource) -> bool {

@@ -10,10 +10,9 @@ pub mod table;
 
 use super::link::other_netdevs;
 use super::{
-    Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading,
-    ResourceKind,
+    Action, Assessment, Attribute, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind,
 };
-use crate::body::{Body, BodyErrors, Scalar, check_body, read_body};
+use crate::body::{Body, BodyErrors, BodyType, Scalar, read_body};
 use crate::json_fields::read_text_field;
 use crate::names::is_word;
 use railwright_base::Reason;
@@ -127,8 +126,8 @@ impl ResourceKind for FirmwareSetting {
         read_text_field(body, "netdev").map(str::to_owned)
     }
 
-    fn check(&self, body: &Value) -> Vec<BodyError> {
-        check_body::<FirmwareSettingBody>(body)
+    fn body_type(&self) -> BodyType {
+        BodyType::of::<FirmwareSettingBody>()
     }
 
     fn reads(&self, wish: &DesiredResource) -> Vec<Read> {

@@ -25,10 +25,9 @@ pub mod varying;
 use self::body::HelmReleaseBody;
 use self::request::{HelmReleaseState, NO_HELM, Release};
 use super::{
-    Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading,
-    ResourceKind,
+    Assessment, Attribute, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind,
 };
-use crate::body::{check_body, read_body};
+use crate::body::{BodyType, read_body};
 use crate::json_fields::read_text_field;
 use railwright_base::text::one_line;
 use railwright_base::{Reason, TargetKind};
@@ -66,8 +65,8 @@ impl ResourceKind for HelmRelease {
         ])
     }
 
-    fn check(&self, body: &Value) -> Vec<BodyError> {
-        check_body::<HelmReleaseBody>(body)
+    fn body_type(&self) -> BodyType {
+        BodyType::of::<HelmReleaseBody>()
     }
 
     fn reads(&self, wish: &DesiredResource) -> Vec<Read> {

@@ -12,10 +12,9 @@ pub mod script;
 use super::keeper::{PersistenceUnit, PersistenceUnitFiles, Trigger};
 use super::systemd_unit::found::FoundUnit;
 use super::{
-    Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading,
-    ResourceKind,
+    Action, Assessment, Attribute, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind,
 };
-use crate::body::{Body, BodyErrors, check_body, read_body};
+use crate::body::{Body, BodyErrors, BodyType, read_body};
 use crate::json_fields::read_text_field;
 use found::{InterruptFacts, Interrupts, parse_cpu_list, read_interrupts};
 use railwright_base::Reason;
@@ -75,8 +74,8 @@ impl ResourceKind for InterruptAffinity {
         read_text_field(body, "netdev").map(str::to_owned)
     }
 
-    fn check(&self, body: &Value) -> Vec<BodyError> {
-        check_body::<InterruptAffinityBody>(body)
+    fn body_type(&self) -> BodyType {
+        BodyType::of::<InterruptAffinityBody>()
     }
 
     fn reads(&self, wish: &DesiredResource) -> Vec<Read> {

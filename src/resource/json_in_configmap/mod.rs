@@ -25,10 +25,10 @@ use super::kubernetes_object::access::ApiVerb;
 use super::kubernetes_object::manifest;
 use super::kubernetes_object::request::{KubernetesRead, ObjectName};
 use super::{
-    Action, Assessment, Attribute, BodyError, DesiredResource, Disruption, Plane, Read,
-    ReadResults, Reading, ResourceKind,
+    Action, Assessment, Attribute, DesiredResource, Disruption, Plane, Read, ReadResults, Reading,
+    ResourceKind,
 };
-use crate::body::{check_body, read_body};
+use crate::body::{BodyType, read_body};
 use crate::json_fields::read_text_field;
 use railwright_base::{Reason, TargetKind};
 use serde_json::{Value, json};
@@ -65,8 +65,8 @@ impl ResourceKind for JsonInConfigMap {
         ])
     }
 
-    fn check(&self, body: &Value) -> Vec<BodyError> {
-        check_body::<JsonInConfigMapBody>(body)
+    fn body_type(&self) -> BodyType {
+        BodyType::of::<JsonInConfigMapBody>()
     }
 
     fn open_fields(&self) -> &'static [&'static str] {

@@ -9,8 +9,8 @@ mod undo;
 
 use super::json_fields::read_text_field;
 use super::names::is_word;
-use super::{Assessment, BodyError, DesiredResource, Read, ReadResults, ResourceKind};
-use crate::body::{Body, BodyErrors, Scalar, check_body, read_body};
+use super::{Assessment, DesiredResource, Read, ReadResults, ResourceKind};
+use crate::body::{Body, BodyErrors, BodyType, Scalar, read_body};
 use diff::KernelModuleDiffBuilder;
 use found::normal_name;
 use schemars::JsonSchema;
@@ -128,8 +128,8 @@ impl ResourceKind for KernelModule {
         read_text_field(body, "name").map(normal_name)
     }
 
-    fn check(&self, body: &Value) -> Vec<BodyError> {
-        check_body::<KernelModuleBody>(body)
+    fn body_type(&self) -> BodyType {
+        BodyType::of::<KernelModuleBody>()
     }
 
     fn reads(&self, wish: &DesiredResource) -> Vec<Read> {

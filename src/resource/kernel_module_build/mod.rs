@@ -9,10 +9,9 @@ use super::file::found::FileState;
 use super::json_fields::{read_flag_field, read_text_field};
 use super::names::is_word;
 use super::{
-    Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading,
-    ResourceKind,
+    Action, Assessment, Attribute, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind,
 };
-use crate::body::{Body, BodyErrors, check_body, read_body};
+use crate::body::{Body, BodyErrors, BodyType, read_body};
 use railwright_base::{Digest, Reason};
 use schemars::JsonSchema;
 use script::{record_path, source_folder};
@@ -253,8 +252,8 @@ impl ResourceKind for KernelModuleBuild {
         read_text_field(body, "name").map(str::to_owned)
     }
 
-    fn check(&self, body: &Value) -> Vec<BodyError> {
-        check_body::<ModuleBuildBody>(body)
+    fn body_type(&self) -> BodyType {
+        BodyType::of::<ModuleBuildBody>()
     }
 
     fn reads(&self, wish: &DesiredResource) -> Vec<Read> {

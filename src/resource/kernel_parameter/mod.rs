@@ -11,10 +11,9 @@ use super::file::found::{FileContent, FileState, Regular, build_config_file_acti
 use super::json_fields::read_text_field;
 use super::names::is_word;
 use super::{
-    Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading,
-    ResourceKind,
+    Action, Assessment, Attribute, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind,
 };
-use crate::body::{Body, BodyErrors, Scalar, check_body, read_body};
+use crate::body::{Body, BodyErrors, BodyType, Scalar, read_body};
 use boot::{Boot, BootLoaderKind, find_parameter_reading, token_reading};
 use command_line::{CommandLineParameter, is_repeated};
 use railwright_base::{Digest, Reason};
@@ -163,8 +162,8 @@ impl ResourceKind for KernelParameter {
         read_text_field(body, "parameter").map(|_| resource_name(&parse_kernel_parameter(body)))
     }
 
-    fn check(&self, body: &Value) -> Vec<BodyError> {
-        check_body::<KernelParameterBody>(body)
+    fn body_type(&self) -> BodyType {
+        BodyType::of::<KernelParameterBody>()
     }
 
     fn reads(&self, wish: &DesiredResource) -> Vec<Read> {

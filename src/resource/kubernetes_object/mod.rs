@@ -50,10 +50,9 @@ use self::replace::DeclaredReplacement;
 use self::request::{KubernetesRead, ObjectName};
 use super::kind::NotReadyReason;
 use super::{
-    Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading,
-    ResourceKind,
+    Action, Assessment, Attribute, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind,
 };
-use crate::body::{check_body, read_body};
+use crate::body::{BodyType, read_body};
 use railwright_base::TargetKind;
 use railwright_base::text::one_line;
 use serde_json::Value;
@@ -75,6 +74,8 @@ const NEVER_REMOVED: [&str; 2] = [
     "Namespace.core",
     "CustomResourceDefinition.apiextensions.k8s.io",
 ];
+/// Kinds whose data goes with the object, where the volume's reclaim policy is `Delete`.
+const HOLD_DATA: [&str; 2] = ["PersistentVolume.core", "PersistentVolumeClaim.core"];
 /// Kinds of which no controller makes anything that the object then owns. The rest waits for the
 /// garbage collector, which removes what an object owns before it (`propagationPolicy: Foreground`)
 /// and takes seconds for each where there are thousands.
@@ -131,8 +132,8 @@ impl ResourceKind for KubernetesObject {
         ])
     }
 
-    fn check(&self, body: &Value) -> Vec<BodyError> {
-        check_body::<KubernetesObjectBody>(body)
+    fn body_type(&self) -> BodyType {
+        BodyType::of::<KubernetesObjectBody>()
     }
 
     fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
@@ -150,7 +151,7 @@ impl ResourceKind for KubernetesObject {
         else {
             return Vec::new();
         };
-        let stays = adopts || is_never_removed(&object);
+        let stays = adopts || explain_removal_prohibition(&object).is_some();
         let verbs: &[ApiVerb] = match (removal, stays) {
             (false, _) if replaces => &[ApiVerb::Patch, ApiVerb::Create, ApiVerb::Delete],
             (false, _) => &[ApiVerb::Patch, ApiVerb::Create],
@@ -269,9 +270,15 @@ pub fn list_manifest_fields(wish: &DesiredResource) -> Vec<(String, Value)> {
         .collect()
 }
 
-/// True for an object of a kind that is never removed.
-fn is_never_removed(object: &ObjectName) -> bool {
-    NEVER_REMOVED.contains(&object.kind_and_group().as_str())
+/// Why an object of this kind is never removed; nothing where it may be.
+fn explain_removal_prohibition(object: &ObjectName) -> Option<&'static str> {
+    let kind = object.kind_and_group();
+    if NEVER_REMOVED.contains(&kind.as_str()) {
+        Some("what lies below it would go along")
+    } else {
+        let holds_data = HOLD_DATA.contains(&kind.as_str());
+        holds_data.then_some("its data would go along")
+    }
 }
 
 /// True for an object that goes at once when it is deleted, with nothing of its own to go before.

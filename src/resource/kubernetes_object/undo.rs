@@ -6,13 +6,14 @@ use super::ownership::{MANAGER, is_adopted, is_ours};
 use super::precondition::ObjectPrecondition;
 use super::request::{NO_KIND, ObjectName};
 use super::{
-    DesiredObject, LiveObject, OBJECT, finalizers, is_never_removed, parse_desired_object, pods,
-    read_live_object, set_presence_attribute,
+    DesiredObject, LiveObject, OBJECT, explain_removal_prohibition, finalizers,
+    parse_desired_object, pods, read_live_object, set_presence_attribute,
 };
-use crate::json_fields::read_flag_field;
+use crate::json_fields::{read_flag_field, read_text_at};
 use crate::{
     Action, Assessment, Attribute, DesiredResource, Disruption, Plane, ReadResults, Reading,
 };
+use railwright_base::text::one_line;
 use serde_json::Value;
 
 /// How long an object that was told to go may take: it is held until its finalizers are taken away.
@@ -26,14 +27,47 @@ fn is_unserved(asked: &DesiredObject, answers: &ReadResults) -> bool {
 }
 
 /// Why an object that is there is not deleted.
-fn reason_to_stay(asked: &DesiredObject, was_there: bool, ours: bool) -> Option<&'static str> {
-    if was_there {
-        Some("it was there before us")
-    } else if is_never_removed(&asked.object) {
-        Some("what lies below it would go along")
+fn reason_to_stay(
+    name: &ObjectName,
+    object: &Value,
+    was_there: bool,
+    ours: bool,
+) -> Option<String> {
+    let why = if was_there {
+        "it was there before us"
+    } else if let Some(why) = explain_removal_prohibition(name) {
+        why
+    } else if !ours {
+        "it bears no mark of ours: somebody took that away, or made it anew"
     } else {
-        (!ours).then_some("it bears no mark of ours: somebody took that away, or made it anew")
+        return explain_claim_deletion(name, object);
+    };
+    Some(why.to_owned())
+}
+
+/// Which claims of its pods Kubernetes would delete with a StatefulSet, and their data
+/// (kubernetes/kubernetes pkg/controller/statefulset/stateful_set_utils.go: they are named
+/// TEMPLATE-NAME-ORDINAL, and with `whenDeleted: Delete` are owned by it).
+fn explain_claim_deletion(name: &ObjectName, object: &Value) -> Option<String> {
+    let policy = "/spec/persistentVolumeClaimRetentionPolicy/whenDeleted";
+    if name.kind_and_group() != "StatefulSet.apps" || read_text_at(object, policy) != Some("Delete")
+    {
+        return None;
     }
+    let templates = object.pointer("/spec/volumeClaimTemplates")?.as_array()?;
+    let names = templates
+        .iter()
+        .filter_map(|template| read_text_at(template, "/metadata/name"));
+    let claims: Vec<String> = names
+        .map(|template| format!("{template}-{}-N", name.name))
+        .collect();
+    (!claims.is_empty()).then(|| {
+        format!(
+            "the claims of its pods ({}) would go along with their data \
+             (persistentVolumeClaimRetentionPolicy.whenDeleted is Delete)",
+            one_line(&claims.join(", "), 200)
+        )
+    })
 }
 
 /// Plans how an object that was applied is taken back: it is deleted where we made it, and else
@@ -60,7 +94,7 @@ pub(super) fn plan_object_undo(
     let ours = is_ours(&object, &asked.cluster);
     let was_there =
         read_flag_field(before, "existed") != Some(false) || asked.adopts || is_adopted(&object);
-    match reason_to_stay(&asked, was_there, ours) {
+    match reason_to_stay(&asked.object, &object, was_there, ours) {
         Some(why) => {
             assessment.stays = true;
             assessment
@@ -134,4 +168,63 @@ fn plan_deletion(asked: DesiredObject, object: &Value, assessment: &mut Assessme
         anew: false,
     };
     assessment.actions = vec![delete, gone];
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::request::ABSENT;
+    use super::super::tests::{answers, object, wish};
+    use super::super::{KubernetesObject, MANAGER};
+    use crate::{Action, ResourceKind};
+    use serde_json::{Value, json};
+
+    /// A StatefulSet stays only while Kubernetes would delete the claims of its pods with it.
+    #[test]
+    fn what_holds_data_stays() {
+        let undo = |kind: &str, spec: &Value| {
+            let (version, kind) = kind.split_once(' ').unwrap();
+            let manifest = json!({ "apiVersion": version, "kind": kind, "metadata": { "name": "db", "namespace": "x" }, "spec": spec });
+            let wish = wish(json!({ "cluster": "lab", "manifest": manifest }));
+            let mut live = object(&json!({}), MANAGER);
+            live["spec"] = spec.clone();
+            let answers = answers(&wish, (0, &live), (ABSENT, &json!("")));
+            KubernetesObject.undo(&wish, &json!({ "existed": false }), &answers)
+        };
+        let set = |policy: &str, templates: Value| json!({ "persistentVolumeClaimRetentionPolicy": { "whenDeleted": policy }, "volumeClaimTemplates": templates });
+        let templates =
+            json!([{ "metadata": { "name": "data" } }, { "metadata": { "name": "log" } }]);
+        for (kind, spec, why) in [
+            (
+                "v1 PersistentVolumeClaim",
+                json!({}),
+                "its data would go along",
+            ),
+            ("v1 PersistentVolume", json!({}), "its data would go along"),
+            (
+                "apps/v1 StatefulSet",
+                set("Delete", templates.clone()),
+                "the claims of its pods (data-db-N, log-db-N) would go along with their data",
+            ),
+        ] {
+            let kept = undo(kind, &spec);
+            assert!(
+                kept.stays && kept.actions.is_empty() && kept.residue[0].contains(why),
+                "{kept:?}"
+            );
+        }
+        for spec in [
+            set("Retain", templates),
+            set("Delete", json!([])),
+            json!({}),
+        ] {
+            let removed = undo("apps/v1 StatefulSet", &spec);
+            assert!(
+                matches!(
+                    &removed.actions[..],
+                    [Action::DeleteObject { .. }, Action::Await { .. }]
+                ),
+                "{removed:?}"
+            );
+        }
+    }
 }

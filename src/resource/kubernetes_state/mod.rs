@@ -11,10 +11,10 @@ use super::kubernetes_object::readiness::{Readiness, ReadinessCriteria};
 use super::kubernetes_object::request::KubernetesRead;
 use super::names::is_word;
 use super::{
-    Action, Assessment, Attribute, BodyError, DesiredResource, Hopeless, Plane, Read, ReadResults,
-    Reading, ResourceKind,
+    Action, Assessment, Attribute, DesiredResource, Hopeless, Plane, Read, ReadResults, Reading,
+    ResourceKind,
 };
-use crate::body::{Body, BodyErrors, check_body, read_body};
+use crate::body::{Body, BodyErrors, BodyType, read_body};
 use railwright_base::TargetKind;
 use railwright_base::text::one_line;
 use schemars::JsonSchema;
@@ -95,8 +95,8 @@ impl ResourceKind for KubernetesState {
         Some(path.into_iter().chain(asked.name).collect())
     }
 
-    fn check(&self, body: &Value) -> Vec<BodyError> {
-        check_body::<KubernetesStateBody>(body)
+    fn body_type(&self) -> BodyType {
+        BodyType::of::<KubernetesStateBody>()
     }
 
     fn reads(&self, wish: &DesiredResource) -> Vec<Read> {

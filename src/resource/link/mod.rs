@@ -22,10 +22,9 @@ pub use state::{LinkState, link_state, other_netdevs};
 
 use super::action::NetworkManagerKind;
 use super::{
-    Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading,
-    ResourceKind,
+    Action, Assessment, Attribute, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind,
 };
-use crate::body::{Body, BodyErrors, check_body, read_body};
+use crate::body::{Body, BodyErrors, BodyType, read_body};
 use crate::json_fields::read_text_field;
 use change::RunningLinkChange;
 use ipnet::IpNet;
@@ -142,8 +141,8 @@ impl ResourceKind for Link {
         read_text_field(body, "netdev").map(str::to_owned)
     }
 
-    fn check(&self, body: &Value) -> Vec<BodyError> {
-        check_body::<LinkBody>(body)
+    fn body_type(&self) -> BodyType {
+        BodyType::of::<LinkBody>()
     }
 
     fn is_guarded(&self, wish: &DesiredResource) -> bool {

@@ -12,10 +12,9 @@
 
 use super::keeper::{PersistenceUnit, Trigger};
 use super::{
-    Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading,
-    ResourceKind,
+    Action, Assessment, Attribute, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind,
 };
-use crate::body::{Body, BodyErrors, check_body, read_body};
+use crate::body::{Body, BodyErrors, BodyType, read_body};
 use crate::json_fields::read_text_field;
 use railwright_base::Reason;
 use railwright_base::quote::quote_for_shell;
@@ -92,8 +91,8 @@ impl ResourceKind for LinkEcn {
         read_text_field(body, "netdev").map(str::to_owned)
     }
 
-    fn check(&self, body: &Value) -> Vec<BodyError> {
-        check_body::<LinkEcnBody>(body)
+    fn body_type(&self) -> BodyType {
+        BodyType::of::<LinkEcnBody>()
     }
 
     fn reads(&self, wish: &DesiredResource) -> Vec<Read> {

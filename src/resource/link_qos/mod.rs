@@ -10,10 +10,10 @@ pub mod settings;
 use super::keeper::{PersistenceUnit, PersistenceUnitFiles, Trigger};
 use super::sections::{self, Section, find_section};
 use super::{
-    Action, Assessment, Attribute, BodyError, DesiredResource, Disruption, Fact, Plane, Read,
-    ReadResults, Reading, ResourceKind,
+    Action, Assessment, Attribute, DesiredResource, Disruption, Fact, Plane, Read, ReadResults,
+    Reading, ResourceKind,
 };
-use crate::body::{check_body, read_body};
+use crate::body::{BodyType, read_body};
 use crate::json_fields::read_text_field;
 use railwright_base::Reason;
 use serde_json::{Value, json};
@@ -47,6 +47,8 @@ enum LinkQosState {
     NoTool,
     /// The device has no such settings, with the reason.
     NoDcb(String),
+    /// The settings of its port cannot be read through this netdev or program, with the reason.
+    Unreadable(String),
     /// The settings that run.
     Runs(Box<RunningQos>),
 }
@@ -60,8 +62,8 @@ impl ResourceKind for LinkQos {
         read_text_field(body, "netdev").map(str::to_owned)
     }
 
-    fn check(&self, body: &Value) -> Vec<BodyError> {
-        check_body::<LinkQosBody>(body)
+    fn body_type(&self) -> BodyType {
+        BodyType::of::<LinkQosBody>()
     }
 
     fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
@@ -77,10 +79,10 @@ impl ResourceKind for LinkQos {
         let missing = match decode_link_qos_state(body, answers) {
             Err(reason) => return same_everywhere(body, Reading::Unknown(reason)),
             Ok(LinkQosState::Runs(running)) => return diff_link_qos(body, answers, &running),
-            Ok(LinkQosState::NoDcb(reason)) if body.optional => {
+            Ok(LinkQosState::NoDcb(reason) | LinkQosState::Unreadable(reason)) if body.optional => {
                 return same_everywhere(body, Reading::NotApplicable(reason.into()));
             }
-            Ok(LinkQosState::NoDcb(reason)) => {
+            Ok(LinkQosState::NoDcb(reason) | LinkQosState::Unreadable(reason)) => {
                 return Assessment {
                     refusal: Some(format!(
                         "{reason}; the fabric stays without a lossless class on this link (a wish \
@@ -165,7 +167,8 @@ fn build_link_qos_unit(body: &LinkQosBody, tool: QosTool) -> PersistenceUnit {
 }
 
 /// What runs on a netdev, of which nothing is wished here: all that the program tells, all DSCPs
-/// included.
+/// included. It is absent where the driver has no data centre bridging, and not applicable where it
+/// cannot be read through this netdev or program.
 pub fn decode_running_qos(answers: &ReadResults, netdev: &str) -> Fact<Settings> {
     let all = Settings {
         dscp: Some((0..64).map(|dscp| (dscp, 0)).collect()),
@@ -173,11 +176,12 @@ pub fn decode_running_qos(answers: &ReadResults, netdev: &str) -> Fact<Settings>
     };
     match found_on(netdev, &all, answers) {
         Err(why) => Fact::Unknown(why),
-        Ok(LinkQosState::NoNetdev) => Fact::Absent,
+        Ok(LinkQosState::NoNetdev) => Fact::Unknown(format!("there is no netdev {netdev}").into()),
         Ok(LinkQosState::NoTool) => {
             Fact::Unknown("the host has neither `dcb` nor `mlnx_qos`".into())
         }
-        Ok(LinkQosState::NoDcb(why)) => Fact::NotApplicable(why.into()),
+        Ok(LinkQosState::NoDcb(_)) => Fact::Absent,
+        Ok(LinkQosState::Unreadable(why)) => Fact::NotApplicable(why.into()),
         Ok(LinkQosState::Runs(running)) => Fact::Is(running.settings),
     }
 }
@@ -200,7 +204,7 @@ fn found_on(
     }
     let sections = sections::parse_sections(out);
     if find_section(&sections, "virtual-function").is_some() {
-        return Ok(LinkQosState::NoDcb(format!(
+        return Ok(LinkQosState::Unreadable(format!(
             "{netdev} is a virtual function; only the physical function of a port has PFC"
         )));
     }
@@ -208,7 +212,7 @@ fn found_on(
     let foreign_dcbx = dcb::foreign_dcbx(&sections) == Some(true);
     if let Some(section) = find_section(&sections, "mlnx_qos") {
         let Some(mut settings) = mlnx::parse_mlnx_qos_settings(section, wanted) else {
-            return Ok(LinkQosState::NoDcb(format!(
+            return Ok(LinkQosState::Unreadable(format!(
                 "mlnx_qos has no answer for {netdev}: it knows NVIDIA NICs only"
             )));
         };

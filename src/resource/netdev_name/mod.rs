@@ -14,10 +14,9 @@ use super::link::owner;
 use super::names::is_netdev;
 use super::pci_setting::config::is_address;
 use super::{
-    Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading,
-    ResourceKind,
+    Action, Assessment, Attribute, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind,
 };
-use crate::body::{Body, BodyErrors, check_body, read_body};
+use crate::body::{Body, BodyErrors, BodyType, read_body};
 use crate::json_fields::read_text_field;
 use found::{NetdevIdentity, NetdevNameFacts, parse_netdev_name_facts};
 use keyed::{RenameEffect, predict_rename_effect};
@@ -80,8 +79,8 @@ impl ResourceKind for NetdevName {
         read_text_field(body, "name").map(str::to_owned)
     }
 
-    fn check(&self, body: &Value) -> Vec<BodyError> {
-        check_body::<NetdevNameBody>(body)
+    fn body_type(&self) -> BodyType {
+        BodyType::of::<NetdevNameBody>()
     }
 
     fn reads(&self, wish: &DesiredResource) -> Vec<Read> {

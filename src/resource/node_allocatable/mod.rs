@@ -9,10 +9,9 @@ use super::kubernetes_object::paths::is_same_quantity;
 use super::kubernetes_object::readiness::WITHIN_S;
 use super::kubernetes_object::request::KubernetesRead;
 use super::{
-    Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading,
-    ResourceKind,
+    Action, Assessment, Attribute, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind,
 };
-use crate::body::{Body, BodyErrors, check_body, read_body};
+use crate::body::{Body, BodyErrors, BodyType, read_body};
 use crate::json_fields::{read_flag_field, read_text_field};
 use railwright_base::TargetKind;
 use railwright_base::json_pointer::escape_step;
@@ -116,8 +115,8 @@ impl ResourceKind for NodeAllocatable {
         read_text_field(body, "resource").map(str::to_owned)
     }
 
-    fn check(&self, body: &Value) -> Vec<BodyError> {
-        check_body::<NodeAllocatableBody>(body)
+    fn body_type(&self) -> BodyType {
+        BodyType::of::<NodeAllocatableBody>()
     }
 
     fn reads(&self, _wish: &DesiredResource) -> Vec<Read> {

@@ -17,8 +17,8 @@ pub mod mark;
 use self::body::{NodeFieldKind, NodeFieldRequest, NodeLabelBody, NodeTaintBody};
 use super::kubernetes_object::access::ApiVerb;
 use super::kubernetes_object::request::{KubernetesRead, ObjectName};
-use super::{Assessment, BodyError, DesiredResource, Read, ReadResults, ResourceKind};
-use crate::body::check_body;
+use super::{Assessment, DesiredResource, Read, ReadResults, ResourceKind};
+use crate::body::BodyType;
 use railwright_base::TargetKind;
 use serde_json::Value;
 
@@ -67,10 +67,10 @@ impl ResourceKind for OfNodes {
         })
     }
 
-    fn check(&self, body: &Value) -> Vec<BodyError> {
+    fn body_type(&self) -> BodyType {
         match self.0 {
-            NodeFieldKind::Label => check_body::<NodeLabelBody>(body),
-            NodeFieldKind::Taint => check_body::<NodeTaintBody>(body),
+            NodeFieldKind::Label => BodyType::of::<NodeLabelBody>(),
+            NodeFieldKind::Taint => BodyType::of::<NodeTaintBody>(),
         }
     }
 

@@ -14,10 +14,9 @@ use super::kubernetes_object::looks::format_names_by_problem;
 use super::kubernetes_object::readiness::WITHIN_S;
 use super::kubernetes_object::request::{ABSENT, KubernetesRead};
 use super::{
-    Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading,
-    ResourceKind,
+    Action, Assessment, Attribute, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind,
 };
-use crate::body::{check_body, read_body};
+use crate::body::{BodyType, read_body};
 use crate::json_fields::read_text_field;
 use railwright_base::TargetKind;
 use railwright_base::text::{format_count, one_line};
@@ -43,8 +42,8 @@ impl ResourceKind for NodeProbe {
         read_text_field(body, "name").map(str::to_owned)
     }
 
-    fn check(&self, body: &Value) -> Vec<BodyError> {
-        check_body::<NodeProbeBody>(body)
+    fn body_type(&self) -> BodyType {
+        BodyType::of::<NodeProbeBody>()
     }
 
     fn reads(&self, wish: &DesiredResource) -> Vec<Read> {

@@ -7,29 +7,25 @@
 
 use crate::action::PackageVersion;
 use crate::complaint::{KILLED, LOCKED, MISSING, NOT_TRUSTED, SAY};
-use crate::package::release::{self, remove_alone};
+use crate::package::release::{self, UNLOCKED};
 use railwright_base::quote::{quote_for_shell, sh_words};
 
-/// Shell functions: `apt WORDS` runs apt-get and keeps its stderr; `verdict` turns its failure into
-/// a sentence; `taken WORDS` names what apt-get would take away, and `going NAMES` what it would
-/// with these. What it does not say it fails for: its caches are replaced by every update beside it.
+/// Shell functions: `apt WORDS` runs apt-get, which waits for no lock, and keeps its stderr;
+/// `verdict` turns its failure into a sentence; `taken WORDS` names what apt-get would take away,
+/// and `going NAMES` what it would with these. What it does not say it fails for: its caches are
+/// replaced by every update beside it.
 fn render_apt_functions() -> String {
     format!(
-        r#"{SAY}set -u
+        r#"{SAY}{UNLOCKED}set -u
 DEBIAN_FRONTEND=noninteractive; NEEDRESTART_SUSPEND=1; APT_LISTCHANGES_FRONTEND=none; UCF_FORCE_CONFFOLD=1
 export DEBIAN_FRONTEND NEEDRESTART_SUSPEND APT_LISTCHANGES_FRONTEND UCF_FORCE_CONFFOLD
 native=$(dpkg --print-architecture 2>/dev/null)
-e=$(mktemp); o=$(mktemp); trap 'rm -f "$e" "$o"' EXIT
+e=$(mktemp); trap 'rm -f "$e"' EXIT
 apt() {{
- n=0
- while :; do
-  apt-get -y -q -o DPkg::Lock::Timeout=60 -o Dpkg::Options::=--force-confold -o APT::Cmd::Pattern-Only=true -o APT::Install-Recommends=false -o APT::Get::AutomaticRemove=false "$@" </dev/null >"$o" 2>"$e"; rc=$?
-  cat "$o"
-  # DPkg::Lock::Timeout does not wait for the lock of the package lists
-  if [ "$rc" != 0 ] && grep -q '/var/lib/apt/lists/lock' "$e" && [ "$n" -lt 12 ]; then n=$((n+1)); sleep 5; continue; fi
-  cat "$e" >&2; return "$rc"
- done
+ apt-get -y -q -o DPkg::Lock::Timeout=0 -o Dpkg::Options::=--force-confold -o APT::Cmd::Pattern-Only=true -o APT::Install-Recommends=false -o APT::Get::AutomaticRemove=false "$@" </dev/null 2>"$e"; rc=$?
+ cat "$e" >&2; return "$rc"
 }}
+is_locked() {{ grep -q -e 'Could not get lock' -e 'Unable to acquire' -e 'Unable to lock' "$e"; }}
 taken() {{
  n=0
  until t=$(LC_ALL=C apt-get -s -q -o APT::Cmd::Pattern-Only=true -o APT::Install-Recommends=false -o APT::Get::AutomaticRemove=false "$@" </dev/null 2>"$e"); do
@@ -41,9 +37,8 @@ taken() {{
 }}
 going() {{ taken remove "$@"; }}
 verdict() {{
- if grep -q -e 'Could not get lock' -e 'Unable to acquire' -e 'Unable to lock' "$e"; then
-  # while it waits, apt names the holder on its standard output
-  h=$(sed -n 's/.*held by process \([0-9]*\) (\([^)]*\)).*/pid \1 (\2)/p' "$e" "$o" | head -n 1)
+ if is_locked; then
+  h=$(sed -n 's/.*held by process \([0-9]*\) (\([^)]*\)).*/pid \1 (\2)/p' "$e" | head -n 1)
   [ -n "$h" ] || h="another program ($(sed -n 's/^E: //p' "$e" | head -n 1))"
   say {LOCKED} "the package manager is locked by $h; nothing was changed"
  fi
@@ -90,7 +85,7 @@ i() {{
  done
  spare || return 100; apt install --allow-downgrades {words}
 }}
-i || {{ grep -q -e 'Unable to locate' -e 'was not found' -e 'no installation candidate' -e '404 ' "$e" && apt update && i; }} || verdict
+unlocked i || {{ grep -q -e 'Unable to locate' -e 'was not found' -e 'no installation candidate' -e '404 ' "$e" && unlocked apt update && unlocked i; }} || verdict
 "#,
         prelude = render_apt_functions(),
         bare = sh_words(
@@ -109,33 +104,41 @@ i || {{ grep -q -e 'Unable to locate' -e 'was not found' -e 'no installation can
 /// them. The others become dependencies. With `purge` the configuration goes too, unless it was
 /// changed or the package has a script for that, which may delete more, as those of databases do.
 pub fn release_script(names: &[String], purge: bool) -> String {
-    let clean = if purge { CLEAN } else { "clean=\n" };
+    let (clean, purge) = if purge { (CLEAN, PURGE) } else { ("", "") };
     format!(
         r#"{}mark() {{ apt-mark auto "$1" </dev/null >/dev/null || say 1 "apt-mark auto $1 ended with an error"; }}
-{}{clean}[ "$#" = 0 ] || apt remove "$@" || verdict
-[ -z "$clean" ] || apt purge $clean || verdict
-"#,
+release() {{
+{clean} apt remove "$@"
+}}
+{}{purge}"#,
         render_apt_functions(),
-        release::sort_out_script(names)
+        release::release_unneeded_script(names, "release")
     )
 }
 
 /// Those among `$@` of which purging takes away nothing but what came with them: no script of
 /// theirs runs after it.
-const CLEAN: &str = r#"clean=
-for p; do
- [ -n "$(dpkg-query --control-path "$p" postrm 2>/dev/null)" ] || [ -n "$(dpkg --verify "$p" 2>/dev/null)" ] || clean="$clean $p"
-done
+const CLEAN: &str = r#" clean=
+ for p; do
+  [ -n "$(dpkg-query --control-path "$p" postrm 2>/dev/null)" ] || [ -n "$(dpkg --verify "$p" 2>/dev/null)" ] || clean="$clean $p"
+ done
+"#;
+
+/// Purges those of `$clean` that are still gone: one that somebody brought again since is theirs.
+const PURGE: &str = r#"purge() {
+ set --
+ for p in ${clean:-}; do
+  case $(dpkg-query -W -f '${db:Status-Abbrev}' "$p" 2>/dev/null) in ?c?) set -- "$@" "$p" ;; esac
+ done
+ [ "$#" = 0 ] || apt purge "$@"
+}
+unlocked purge || verdict
 "#;
 
 /// Removes. It leaves before anything is done where a package beside these would go.
 pub fn remove_script(names: &[String]) -> String {
-    let words = sh_words(names.iter().map(String::as_str));
-    format!(
-        "{}{}apt remove {words} || verdict\n",
-        render_apt_functions(),
-        remove_alone("apt", names)
-    )
+    let remove = release::remove_alone_script("apt", names, "apt remove");
+    render_apt_functions() + &remove
 }
 
 /// Reads the lists anew, of one of our repositories (so that a stranger's broken one does not stop
@@ -145,7 +148,7 @@ pub fn remove_script(names: &[String]) -> String {
 /// so that whatever kills this leaves a source there.
 pub fn refresh_script(repository: Option<&str>) -> String {
     let Some(name) = repository else {
-        return format!("{}apt update || verdict\n", render_apt_functions());
+        return format!("{}unlocked apt update || verdict\n", render_apt_functions());
     };
     let source = quote_for_shell(&crate::package_repository::apt_sources_path(name));
     format!(
@@ -153,7 +156,7 @@ pub fn refresh_script(repository: Option<&str>) -> String {
 lists() {{ LC_ALL=C apt-get "$@" indextargets </dev/null 2>"$e" >/dev/null; }}
 if [ -f "$f" ] && ! lists; then
  m=$(sed -n 's/^E: //p' "$e" | head -n 1)
- d=$(mktemp -d); trap 'rm -rf "$e" "$o" "$d"' EXIT
+ d=$(mktemp -d); trap 'rm -rf "$e" "$d"' EXIT
  for s in "${{f%/*}}"/*; do [ "$s" = "$f" ] || ln -s "$s" "$d"; done
  if lists -o Dir::Etc::sourceparts="$d"; then
   w='ours was taken away again'
@@ -163,7 +166,7 @@ if [ -f "$f" ] && ! lists; then
   say 1 "another file names this repository to apt, with another key; $w, since apt reads neither: $m"
  fi
 fi
-apt update -o Dir::Etc::sourcelist="$f" -o Dir::Etc::sourceparts=- -o APT::Get::List-Cleanup=0 || verdict
+unlocked apt update -o Dir::Etc::sourcelist="$f" -o Dir::Etc::sourceparts=- -o APT::Get::List-Cleanup=0 || verdict
 cp -p "$f" "$f.save" || say 1 "$f.save could not be written"
 "#,
         render_apt_functions()

@@ -2,25 +2,21 @@
 
 use crate::action::PackageVersion;
 use crate::complaint::{KILLED, LOCKED, MISSING, NOT_TRUSTED, SAY, UNAVAILABLE};
-use crate::package::release::{self, remove_alone};
+use crate::package::release::{self, UNLOCKED};
 use railwright_base::quote::{quote_for_shell, sh_words};
 
-/// Shell functions: `d WORDS` runs dnf, waiting up to a minute for its lock (dnf itself would wait
-/// for ever), and keeps its stderr; `verdict` turns its failure into a sentence; `going NAMES`
-/// names what would go with these, however far away it needs them. dnf ends with 200 when the lock
-/// is held by another.
+/// Shell functions: `d WORDS` runs dnf, which waits for no lock, and keeps its stderr; `verdict`
+/// turns its failure into a sentence; `going NAMES` names what would go with these, however far
+/// away it needs them. dnf ends with 200 when the lock is held by another.
 fn render_dnf_functions() -> String {
     format!(
-        r#"{SAY}set -u
+        r#"{SAY}{UNLOCKED}set -u
 e=$(mktemp); trap 'rm -f "$e"' EXIT
 d() {{
- n=0
- while :; do
-  dnf -y -q --setopt=install_weak_deps=False --setopt=exit_on_lock=True "$@" </dev/null 2>"$e"; rc=$?
-  if [ "$rc" = 200 ] && [ "$n" -lt 12 ]; then n=$((n+1)); sleep 5; continue; fi
-  cat "$e" >&2; return "$rc"
- done
+ dnf -y -q --setopt=install_weak_deps=False --setopt=exit_on_lock=True "$@" </dev/null 2>"$e"; rc=$?
+ cat "$e" >&2; return "$rc"
 }}
+is_locked() {{ [ "$rc" = 200 ]; }}
 going() {{
  # rpm looks at no dependency where one of the names is not installed
  for t; do shift; ! rpm -q "$t" >/dev/null 2>&1 || set -- "$@" "$t"; done
@@ -33,10 +29,10 @@ going() {{
  done
 }}
 verdict() {{
- if [ "$rc" = 200 ]; then
+ if is_locked; then
   p=$(cat /var/cache/dnf/*_lock.pid /var/lib/dnf/*_lock.pid /run/dnf/*_lock.pid 2>/dev/null | head -n 1)
-  c=; [ -z "$p" ] || c=$(cat "/proc/$p/comm" 2>/dev/null)
-  say {LOCKED} "the package manager is locked by ${{p:+pid $p}} ${{c:+($c)}}${{p:-another program}}; nothing was changed"
+  h='another program'; [ -z "$p" ] || h="pid $p ($(cat "/proc/$p/comm" 2>/dev/null))"
+  say {LOCKED} "the package manager is locked by $h; nothing was changed"
  fi
  m=$(sed -n -e 's/.*No match for argument: \(.*\)/no package \1 in the repositories of this host/p' -e 's/.*Unable to find a match: \(.*\)/no package \1 in the repositories of this host/p' "$e" | head -n 1)
  [ -z "$m" ] || say {MISSING} "$m"
@@ -66,24 +62,25 @@ pub fn install_script(packages: &[PackageVersion]) -> String {
     let words = sh_words(words.iter().map(String::as_str));
     let names = packages.iter().map(|package| package.name.as_str());
     format!(
-        r#"{}{}n=0
-until plan=$(LC_ALL=C dnf --assumeno --setopt=install_weak_deps=False --setopt=exit_on_lock=True install {words} </dev/null 2>"$e"); rc=$?; [ "$rc" != 200 ] || [ "$n" = 12 ]; do n=$((n+1)); sleep 5; done
-line() {{ printf '%s\n' "$plan" | grep -q "$1"; }}
-# what is not to be done ends with 1 as well
-[ "$rc" = 0 ] || line '^Transaction Summary' || verdict
-for p in {}; do
- ! line '^Install' || rpm -q "$p" >/dev/null 2>&1 || line "^ $p\( \|\$\)" || say {MISSING} "no package $p in the repositories of this host, but one that provides or replaces it; nothing was changed (wish for that one by its name)"
-done
-{}spare || verdict
-d install {words} || verdict
+        r#"{}{}line() {{ printf '%s\n' "$plan" | grep -q "$1"; }}
+{}i() {{
+ plan=$(LC_ALL=C dnf --assumeno --setopt=install_weak_deps=False --setopt=exit_on_lock=True install {words} </dev/null 2>"$e"); rc=$?
+ # what is not to be done ends with 1 as well
+ [ "$rc" = 0 ] || line '^Transaction Summary' || return "$rc"
+ for p in {}; do
+  ! line '^Install' || rpm -q "$p" >/dev/null 2>&1 || line "^ $p\( \|\$\)" || say {MISSING} "no package $p in the repositories of this host, but one that provides or replaces it; nothing was changed (wish for that one by its name)"
+ done
+ spare && d install {words}
+}}
+unlocked i || verdict
 "#,
         render_dnf_functions(),
         release::ask_again_script(names.clone()),
-        sh_words(names),
         release::replace_only_ours(
             "dnf",
             r#"printf '%s\n' "$plan" | sed -n 's/^ *replacing  *\([^ ]*\)\.[^. ]* .*/\1/p'"#
         ),
+        sh_words(names),
     )
 }
 
@@ -92,23 +89,18 @@ d install {words} || verdict
 pub fn release_script(names: &[String]) -> String {
     // dnf 5 says `dependency` for what dnf 4 calls `remove`
     format!(
-        r#"{}mark() {{ d mark dependency "$1" >/dev/null 2>&1 || d mark remove "$1" || verdict; }}
-{}[ "$#" = 0 ] || d remove --noautoremove "$@" || verdict
-"#,
+        r#"{}mark() {{ d mark dependency "$1" >/dev/null 2>&1 || {{ ! is_locked && d mark remove "$1"; }}; }}
+{}"#,
         render_dnf_functions(),
-        release::sort_out_script(names)
+        release::release_unneeded_script(names, "d remove --noautoremove")
     )
 }
 
 /// Removes these packages, and not what came as their dependencies. It leaves before anything is
 /// done where a package beside these would go.
 pub fn remove_script(names: &[String]) -> String {
-    let words = sh_words(names.iter().map(String::as_str));
-    format!(
-        "{}{}d remove --noautoremove {words} || verdict\n",
-        render_dnf_functions(),
-        remove_alone("dnf", names)
-    )
+    let remove = release::remove_alone_script("dnf", names, "d remove --noautoremove");
+    render_dnf_functions() + &remove
 }
 
 /// Reads the metadata anew, of one of our repositories or of all.
@@ -120,7 +112,7 @@ pub fn refresh_script(repository: Option<&str>) -> String {
         )
     });
     format!(
-        "{}d makecache --refresh{} || verdict\n",
+        "{}unlocked d makecache --refresh{} || verdict\n",
         render_dnf_functions(),
         only.unwrap_or_default()
     )
@@ -133,7 +125,7 @@ pub fn hold_script(names: &[String], hold: bool) -> String {
         "{}dnf versionlock --help </dev/null >/dev/null 2>&1 || say {UNAVAILABLE} 'the versionlock \
          plugin of dnf is not on this host; wish the package python3-dnf-plugin-versionlock (on \
          Debian dnf-plugins-core)'\n\
-         d versionlock {verb} {} || verdict\n",
+         unlocked d versionlock {verb} {} || verdict\n",
         render_dnf_functions(),
         sh_words(names.iter().map(String::as_str))
     )

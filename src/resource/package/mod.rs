@@ -14,10 +14,9 @@ use super::action::{PackageManager, PackageVersion};
 use super::json_fields::read_text_field;
 use super::names::is_word;
 use super::{
-    Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading,
-    ResourceKind,
+    Action, Assessment, Attribute, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind,
 };
-use crate::body::{Body, BodyErrors, Presence, check_body, read_body};
+use crate::body::{Body, BodyErrors, BodyType, Presence, read_body};
 use found::{FoundPackage, PackageState, UnknownPackage};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -222,8 +221,8 @@ impl ResourceKind for Package {
         read_text_field(body, "name").map(str::to_owned)
     }
 
-    fn check(&self, body: &Value) -> Vec<BodyError> {
-        check_body::<PackageBody>(body)
+    fn body_type(&self) -> BodyType {
+        BodyType::of::<PackageBody>()
     }
 
     fn reads(&self, wish: &DesiredResource) -> Vec<Read> {

@@ -15,6 +15,19 @@ pub fn left_path() -> String {
     format!("{OWN_FOLDER}/left_packages")
 }
 
+/// `unlocked COMMAND` does this until it succeeds or fails for another reason than a lock that
+/// another program holds, for about a minute. What the command looks at before it acts, it so looks
+/// at again after each wait, in which others bring and take packages. Its caller brings `is_locked`,
+/// and what fails sets `$rc`.
+pub const UNLOCKED: &str = r#"unlocked() {
+ tries=0
+ until "$@"; do
+  is_locked && [ "$tries" -lt 12 ] || return "$rc"
+  tries=$((tries+1)); sleep 5
+ done
+}
+"#;
+
 /// `look NAMES...` sets `$b` to what would go with these and is not in `$names`. Its caller brings
 /// the shell functions `going NAMES...`, which names all that would go, or fails, and `verdict`. apt
 /// leaves the architecture of the host, `native`, out of names.
@@ -25,37 +38,46 @@ beside() {
 }
 "#;
 
-/// Ends with the names that can go as `$@`. Its caller brings two shell functions: `going NAMES...`
-/// names what would go with these, and `mark NAME` makes one a dependency, or says why not.
+/// Removes those of these packages that can go, by this command, and leaves the others. Its caller
+/// brings two shell functions: `going NAMES...` names what would go with these, and `mark NAME`
+/// makes one a dependency, or fails.
 ///
 /// What goes may need what stays and not the other way round, so each round looks again at those
 /// that are left; together they may take away more than each of them alone.
-pub fn sort_out_script(names: &[String]) -> String {
+pub fn release_unneeded_script(names: &[String], remove: &str) -> String {
     format!(
         r#"{BESIDE}leave() {{
- mark "$1"
+ mark "$1" || return "$rc"
  mkdir -p -m 700 {OWN_FOLDER} && {{ grep -qxF -e "$1" {left} 2>/dev/null || printf '%s\n' "$1" >>{left}; }} || say 1 "{left} could not be written"
  printf '%s stays, because other packages need it; it goes with them\n' "$1"
 }}
-set -- {words}
-while names=$*; [ "$#" -gt 0 ] && look "$@" && [ -n "$b" ]; do
- before=$#
- for p; do shift; look "$p"; if [ -n "$b" ]; then leave "$p"; else set -- "$@" "$p"; fi; done
- [ "$#" -lt "$before" ] || {{ for p; do leave "$p"; done; set --; }}
-done
+go() {{
+ while names=$*; [ "$#" -gt 0 ] && look "$@" && [ -n "$b" ]; do
+  before=$#
+  for p; do shift; look "$p"; if [ -n "$b" ]; then leave "$p" || return "$rc"; else set -- "$@" "$p"; fi; done
+  [ "$#" -lt "$before" ] || {{ for p; do leave "$p" || return "$rc"; done; set --; }}
+ done
+ [ "$#" = 0 ] || {remove} "$@"
+}}
+unlocked go {words} || verdict
 "#,
         left = left_path(),
         words = sh_words(names.iter().map(String::as_str)),
     )
 }
 
-/// Leaves before anything is done where a package would go that is not among these names: what
-/// needs them, be it wished for, installed by hand or a dependency. Its caller brings `going
-/// NAMES...`.
-pub fn remove_alone(manager: &str, names: &[String]) -> String {
+/// Removes these packages by this command. It leaves before anything is done where a package would
+/// go that is not among their names: what needs them, be it wished for, installed by hand or a
+/// dependency. Its caller brings `going NAMES...`.
+pub fn remove_alone_script(manager: &str, names: &[String], remove: &str) -> String {
     format!(
-        r#"{BESIDE}names={names}; look {words}
-[ -z "$b" ] || say {OF_OTHERS} "{manager} would take away$b with it; nothing was changed (wish for the absence of$b as well, or leave the absent package out of the spec)"
+        r#"{BESIDE}names={names}
+go() {{
+ look {words}
+ [ -z "$b" ] || say {OF_OTHERS} "{manager} would take away$b with it; nothing was changed (wish for the absence of$b as well, or leave the absent package out of the spec)"
+ {remove} {words}
+}}
+unlocked go || verdict
 "#,
         names = quote_for_shell(&names.join(" ")),
         words = sh_words(names.iter().map(String::as_str)),
@@ -136,6 +158,8 @@ mod tests {
         format!(
             r#"say() {{ exit 1; }}
 verdict() {{ exit 1; }}
+unlocked() {{ "$@"; }}
+removes() {{ echo "goes $*"; }}
 going() {{
  [ "$*" != '{not_together}' ] || echo of-both
  for f_p; do for f_d in {dependencies}; do case $f_d in *":$f_p") echo "${{f_d%:*}}" ;; esac; done; done
@@ -151,14 +175,63 @@ mark() {{ :; }}
         let folder = tempfile::tempdir().unwrap();
         let names = ["a".to_owned()];
         let failing = "say() { echo \"$2\"; exit 0; }\nverdict() { echo refused; exit 0; }\n\
-                       going() { return 100; }\nmark() { :; }\n";
+                       going() { return 100; }\nmark() { :; }\nunlocked() { \"$@\"; }\n";
         for script in [
-            sort_out_script(&names),
-            remove_alone("apt", &names),
+            release_unneeded_script(&names, "echo gone"),
+            remove_alone_script("apt", &names, "echo gone"),
             format!("{}spare || verdict\n", replace_only_ours("apt", "going a")),
         ] {
             let script = format!("{failing}{script}echo gone\n");
             assert_eq!(printed(folder.path(), &script), "refused\n", "{script}");
+        }
+    }
+
+    /// While it waits for the lock, somebody brings x, which needs a.
+    #[test]
+    fn who_waits_for_a_lock_looks_again_before_anything_goes() {
+        let names = ["a", "b"].map(str::to_owned);
+        let manager = format!(
+            r#"{UNLOCKED}x= rc=0
+say() {{ echo "$1$2"; exit 0; }}
+verdict() {{ say "$rc" ' in the end'; }}
+sleep() {{ x=x; }}
+is_locked() {{ [ "$rc" = 200 ]; }}
+going() {{ echo "$*"; case " $* " in *' a '*) echo $x ;; esac; }}
+mark() {{ :; }}
+removes() {{ [ -n "$x" ] && rc=0 || rc=200; echo "tried $*"; return "$rc"; }}
+"#
+        );
+        let release = release_unneeded_script(&names, "removes");
+        let remove = remove_alone_script("apt", &names, "removes");
+        let tried = "tried a b\n".repeat(13);
+        for (never_free, script, out) in [
+            (
+                "",
+                &release,
+                "tried a b\na stays, because other packages need it; it goes with them\ntried b\n"
+                    .to_owned(),
+            ),
+            (
+                "",
+                &remove,
+                format!(
+                    "tried a b\n{OF_OTHERS}apt would take away x with it; nothing was changed (wish for the absence of x as well, or leave the absent package out of the spec)\n"
+                ),
+            ),
+            (
+                "sleep() { :; }",
+                &release,
+                format!("{tried}200 in the end\n"),
+            ),
+            (
+                "sleep() { :; }",
+                &remove,
+                format!("{tried}200 in the end\n"),
+            ),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            let script = format!("{manager}{never_free}\n{script}");
+            assert_eq!(printed(folder.path(), &script), out);
         }
     }
 
@@ -179,20 +252,13 @@ mark() {{ :; }}
         ] {
             let folder = tempfile::tempdir().unwrap();
             let names = ["a", "b", "c"].map(str::to_owned);
-            let script = format!(
-                "{}{}printf 'goes %s\\n' \"$*\"\n",
-                fake_manager(dependencies, not_together),
-                sort_out_script(&names)
-            );
+            let script = fake_manager(dependencies, not_together)
+                + &release_unneeded_script(&names, "removes");
             // a step that was cut off is done once more
             for _ in 0..2 {
                 let out = printed(folder.path(), &script);
-                let last = out.lines().next_back().unwrap();
-                assert_eq!(
-                    last.strip_prefix("goes").unwrap().trim(),
-                    goes,
-                    "{dependencies:?} {out}"
-                );
+                let removed = out.lines().find_map(|line| line.strip_prefix("goes "));
+                assert_eq!(removed.unwrap_or_default(), goes, "{dependencies:?} {out}");
                 let listed = std::fs::read_to_string(folder.path().join("left_packages"))
                     .unwrap_or_default();
                 assert_eq!(listed, left, "{dependencies:?} {out}");

@@ -46,7 +46,8 @@ pub fn shared_script(names: &[&str]) -> String {
 
 /// `manager apt|dnf|none`, a line for each version that is known of each package, and one for each
 /// that was left as a dependency; `unread` where the database does not say. dpkg-query ends with 1
-/// where it knows one of the names not at all.
+/// where it knows one of the names not at all. rpm calls a package of a database that it cannot
+/// read `not installed` too, beside an error.
 pub fn read_script(names: &[String]) -> String {
     let names = sh_words(names.iter().map(String::as_str));
     format!(
@@ -60,9 +61,10 @@ pub fn read_script(names: &[String]) -> String {
          elif command -v rpm >/dev/null && {{ command -v dnf || command -v yum; }} >/dev/null; \
          then printf 'manager\\tdnf\\n'\n\
          s=$(rpm ${{R:+--root}} ${{R:+\"$R\"}} -q --qf \
-         'rpm\\t%{{NAME}}\\t%{{EPOCH}}:%{{VERSION}}-%{{RELEASE}}\\n' {names}); printf '%s\\n' \
-         \"$s\" | grep '^rpm\t'\n\
-         [ -n \"$s\" ] || printf 'unread\\trpm said nothing\\n'\n\
+         'rpm\\t%{{NAME}}\\t%{{EPOCH}}:%{{VERSION}}-%{{RELEASE}}\\n' {names} 2>&1); printf \
+         '%s\\n' \"$s\" | sed -n -e '/^rpm\t/p' -e 's/^error: /unread\trpm: /p'\n\
+         case $s in *rpm'\t'* | *' is not installed'*) ;; *) printf 'unread\\trpm said nothing of \
+         it\\n' ;; esac\n\
          for f in \"$R/etc/dnf/plugins/versionlock.list\" \
          \"$R/etc/yum/pluginconf.d/versionlock.list\"; do\n\
          ! has \"$f\" || get \"$f\" | sed -n 's/^\\([^#!]..*\\)$/lock\\t\\1/p'\n\

@@ -9,10 +9,9 @@ use super::file::found::{FileState, build_config_file_action};
 use super::json_fields::read_text_field;
 use super::names::is_word;
 use super::{
-    Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading,
-    ResourceKind,
+    Action, Assessment, Attribute, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind,
 };
-use crate::body::{Body, BodyErrors, check_body, read_body};
+use crate::body::{Body, BodyErrors, BodyType, read_body};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -268,8 +267,8 @@ impl ResourceKind for PackageRepository {
         read_text_field(body, "name").map(str::to_owned)
     }
 
-    fn check(&self, body: &Value) -> Vec<BodyError> {
-        check_body::<RepositoryBody>(body)
+    fn body_type(&self) -> BodyType {
+        BodyType::of::<RepositoryBody>()
     }
 
     fn reads(&self, wish: &DesiredResource) -> Vec<Read> {

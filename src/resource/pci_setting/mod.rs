@@ -15,10 +15,10 @@ use super::keeper::{PersistenceUnit, PersistenceUnitFiles, Trigger};
 use super::names::is_netdev;
 use super::package::found::FoundPackage;
 use super::{
-    Action, Assessment, Attribute, BodyError, DesiredResource, Disruption, Plane, Read,
-    ReadResults, Reading, ResourceKind,
+    Action, Assessment, Attribute, DesiredResource, Disruption, Plane, Read, ReadResults, Reading,
+    ResourceKind,
 };
-use crate::body::{Body, BodyErrors, check_body, read_body};
+use crate::body::{Body, BodyErrors, BodyType, read_body};
 use crate::json_fields::read_text_field;
 use acs::AcsMode;
 use config::{READ_REQUEST_MASK, is_address, read_request_field};
@@ -178,8 +178,8 @@ impl ResourceKind for PciSetting {
         Some(format!("{device}.max_read_request"))
     }
 
-    fn check(&self, body: &Value) -> Vec<BodyError> {
-        check_body::<PciSettingBody>(body)
+    fn body_type(&self) -> BodyType {
+        BodyType::of::<PciSettingBody>()
     }
 
     fn reads(&self, wish: &DesiredResource) -> Vec<Read> {

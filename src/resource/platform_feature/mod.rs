@@ -10,10 +10,9 @@ pub mod script;
 
 use super::hardware::platform::{IommuState, PlatformFacts, read_platform_facts};
 use super::{
-    Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading,
-    ResourceKind, host,
+    Assessment, Attribute, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind, host,
 };
-use crate::body::{Body, BodyErrors, check_body, read_body};
+use crate::body::{Body, BodyErrors, BodyType, read_body};
 use found::{VirtualFunctions, virtual_functions};
 use railwright_base::Reason;
 use railwright_base::text::one_line;
@@ -104,8 +103,8 @@ impl ResourceKind for PlatformFeature {
         }
     }
 
-    fn check(&self, body: &Value) -> Vec<BodyError> {
-        check_body::<PlatformFeatureBody>(body)
+    fn body_type(&self) -> BodyType {
+        BodyType::of::<PlatformFeatureBody>()
     }
 
     fn reads(&self, wish: &DesiredResource) -> Vec<Read> {

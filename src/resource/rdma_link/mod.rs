@@ -10,10 +10,10 @@ use railwright_base::Reason;
 use super::keeper::{PersistenceUnit, PersistenceUnitFiles, Trigger};
 use super::link::{link_state, other_netdevs};
 use super::{
-    Action, Assessment, Attribute, BodyError, DesiredResource, Disruption, Plane, Read,
-    ReadResults, Reading, ResourceKind,
+    Action, Assessment, Attribute, DesiredResource, Disruption, Plane, Read, ReadResults, Reading,
+    ResourceKind,
 };
-use crate::body::{Body, BodyErrors, check_body, read_body};
+use crate::body::{Body, BodyErrors, BodyType, read_body};
 use crate::json_fields::read_text_field;
 use railwright_base::quote::quote_for_shell;
 use schemars::JsonSchema;
@@ -76,8 +76,8 @@ impl ResourceKind for RdmaLink {
         read_text_field(body, "netdev").map(str::to_owned)
     }
 
-    fn check(&self, body: &Value) -> Vec<BodyError> {
-        check_body::<RdmaLinkBody>(body)
+    fn body_type(&self) -> BodyType {
+        BodyType::of::<RdmaLinkBody>()
     }
 
     fn reads(&self, wish: &DesiredResource) -> Vec<Read> {

@@ -5,9 +5,9 @@ use super::before::merge_before_values;
 use super::body::{build_switch_reads, check_port_name, extract_port_name};
 use super::configuration::DesiredPortSetting;
 use super::diff::{SwitchConfigurations, SwitchDiffBuilder, take_back};
-use crate::body::{Body, BodyErrors, check_body, read_body};
+use crate::body::{Body, BodyErrors, BodyType, read_body};
 use crate::json_fields::read_text_field;
-use crate::{Assessment, BodyError, DesiredResource, Read, ReadResults, ResourceKind};
+use crate::{Assessment, DesiredResource, Read, ReadResults, ResourceKind};
 use railwright_base::TargetKind;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -52,8 +52,8 @@ impl ResourceKind for SwitchPort {
         read_text_field(body, "port").map(str::to_owned)
     }
 
-    fn check(&self, body: &Value) -> Vec<BodyError> {
-        check_body::<SwitchPortBody>(body)
+    fn body_type(&self) -> BodyType {
+        BodyType::of::<SwitchPortBody>()
     }
 
     fn reads(&self, desired: &DesiredResource) -> Vec<Read> {

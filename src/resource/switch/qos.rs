@@ -7,11 +7,9 @@ use super::body::{PortTrafficClass, Qos, build_switch_reads, check_port_name, ex
 use super::configuration::{DesiredPortSetting, SwitchPortSettings};
 use super::diff::{SwitchConfigurations, SwitchDiffBuilder, take_back};
 use super::{PfcWatchdogSettings, SwitchSystem};
-use crate::body::{Body, BodyErrors, check_body, read_body};
+use crate::body::{Body, BodyErrors, BodyType, read_body};
 use crate::json_fields::read_text_field;
-use crate::{
-    Assessment, BodyError, DesiredResource, Fact, Read, ReadResults, Reading, ResourceKind,
-};
+use crate::{Assessment, DesiredResource, Fact, Read, ReadResults, Reading, ResourceKind};
 use railwright_base::TargetKind;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -115,8 +113,8 @@ impl ResourceKind for SwitchQos {
         read_text_field(body, "port").map(str::to_owned)
     }
 
-    fn check(&self, body: &Value) -> Vec<BodyError> {
-        check_body::<SwitchQosBody>(body)
+    fn body_type(&self) -> BodyType {
+        BodyType::of::<SwitchQosBody>()
     }
 
     fn reads(&self, desired: &DesiredResource) -> Vec<Read> {

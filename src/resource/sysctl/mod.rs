@@ -8,10 +8,10 @@ use super::file::found::{FileState, build_config_file_action};
 use super::json_fields::read_text_field;
 use super::names::is_word;
 use super::{
-    Action, Assessment, Attribute, BodyError, DesiredResource, Plane, Read, ReadResults, Reading,
+    Action, Assessment, Attribute, DesiredResource, Plane, Read, ReadResults, Reading,
     ResourceKind, rights,
 };
-use crate::body::{Body, BodyErrors, Scalar, check_body, read_body};
+use crate::body::{Body, BodyErrors, BodyType, Scalar, read_body};
 use railwright_base::Reason;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -139,8 +139,8 @@ impl ResourceKind for Sysctl {
         read_text_field(body, "key").map(key_name)
     }
 
-    fn check(&self, body: &Value) -> Vec<BodyError> {
-        check_body::<SysctlBody>(body)
+    fn body_type(&self) -> BodyType {
+        BodyType::of::<SysctlBody>()
     }
 
     fn is_guarded(&self, wish: &DesiredResource) -> bool {

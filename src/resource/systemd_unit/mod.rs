@@ -13,10 +13,10 @@ use super::assessment::WatchedFiles;
 use super::file::found::{FileState, build_config_file_action};
 use super::json_fields::read_text_field;
 use super::{
-    Action, Assessment, Attribute, BodyError, DesiredResource, Disruption, Plane, Read,
-    ReadResults, Reading, ResourceKind,
+    Action, Assessment, Attribute, DesiredResource, Disruption, Plane, Read, ReadResults, Reading,
+    ResourceKind,
 };
-use crate::body::{check_body, read_body};
+use crate::body::{BodyType, read_body};
 use body::UnitBody;
 use found::{FoundUnit, decode_modification_times};
 use railwright_base::Reason;
@@ -176,8 +176,8 @@ impl ResourceKind for SystemdUnit {
         read_text_field(body, "name").map(str::to_owned)
     }
 
-    fn check(&self, body: &Value) -> Vec<BodyError> {
-        check_body::<UnitBody>(body)
+    fn body_type(&self) -> BodyType {
+        BodyType::of::<UnitBody>()
     }
 
     fn is_guarded(&self, wish: &DesiredResource) -> bool {

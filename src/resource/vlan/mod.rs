@@ -9,10 +9,8 @@ pub mod change;
 
 use super::link::layers::{self, OnDisk, RunningLinkLayers, Settings};
 use super::names::is_netdev;
-use super::{
-    Assessment, BodyError, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind,
-};
-use crate::body::{Body, BodyErrors, check_body, read_body};
+use super::{Assessment, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind};
+use crate::body::{Body, BodyErrors, BodyType, read_body};
 use crate::json_fields::read_text_field;
 use crate::link::Owner;
 use railwright_base::Reason;
@@ -78,8 +76,8 @@ impl ResourceKind for Vlan {
         read_text_field(body, "netdev").map(str::to_owned)
     }
 
-    fn check(&self, body: &Value) -> Vec<BodyError> {
-        check_body::<VlanBody>(body)
+    fn body_type(&self) -> BodyType {
+        BodyType::of::<VlanBody>()
     }
 
     fn reads(&self, wish: &DesiredResource) -> Vec<Read> {

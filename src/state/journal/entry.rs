@@ -72,6 +72,9 @@ pub enum JournalEntry {
         redo: Vec<Address>,
         /// Resources taken for done as they are.
         accept: Vec<Address>,
+        /// The order that lay there, by its nonce: it is none for this part.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        last_order: Option<String>,
     },
     /// The cluster's lock was taken.
     LockTaken {

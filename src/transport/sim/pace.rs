@@ -9,7 +9,7 @@ use std::time::Duration;
 pub const BOOT: Duration = Duration::from_secs(300);
 /// A connection, a read.
 pub const ROUND_TRIP: Duration = Duration::from_millis(20);
-/// What apt waits for another program's lock (`DPkg::Lock::Timeout=60`).
+/// What is waited for a lock of apt or dnf that another program holds.
 pub const LOCK_PATIENCE: Duration = Duration::from_secs(60);
 
 /// How long an action takes.

@@ -42,6 +42,9 @@ pub(super) struct Route {
     pub target: Destination,
 }
 
+/// The ssh configuration may lead from one jump host to another without end.
+const MOST_JUMP_HOSTS: usize = 16;
+
 /// Fills in what the inventory leaves open.
 pub(super) async fn resolve_ssh_route(
     name: &str,
@@ -49,33 +52,17 @@ pub(super) async fn resolve_ssh_route(
     aliases: &Aliases,
 ) -> Result<Route, TransportError> {
     let config = find_ssh_config(access.ssh_config, &access.address, &access.user, aliases).await?;
-    if let (Some(command), true) = (&config.proxy_command, access.jump.is_empty()) {
-        let reason = format!(
-            "{}: the ssh configuration reaches {} through the ProxyCommand {command:?}, which \
-             railwright does not run; write the jump host as `ssh: {{ jump: [HOST] }}`",
-            name, access.address
-        );
-        return Err(TransportError::Local {
-            reason: reason.into(),
-        });
-    }
-    if let Some(file) = &config.revoked_keys {
-        let reason = format!(
-            "{name}: the ssh configuration names revoked keys in {file:?}, which railwright does \
-             not read; write them into the known_hosts file, as `@revoked * KEY`"
-        );
-        return Err(TransportError::Local {
-            reason: reason.into(),
-        });
-    }
-    let jump = if access.jump.is_empty() {
-        &config.proxy_jump
+    check_ssh_config(name, &access.address, &config, access.jump.is_empty())?;
+    let mut jump = if access.jump.is_empty() {
+        config.proxy_jump.clone()
     } else {
-        &access.jump
+        access.jump.clone()
     };
     let mut hops = Vec::new();
-    for text in jump {
-        let (user, host, port) = jump_parts(text).ok_or_else(|| TransportError::Local {
+    // From the target on. As with `ssh -J`, the first jump host of a list is reached as the
+    // configuration says of it, and the others through the one before them.
+    while let Some(text) = jump.pop() {
+        let (user, host, port) = jump_parts(&text).ok_or_else(|| TransportError::Local {
             reason: format!("{name}: {text:?} is no jump host; write [user@]host[:port]").into(),
         })?;
         let hop = SshAccess {
@@ -86,11 +73,49 @@ pub(super) async fn resolve_ssh_route(
             ..access.clone()
         };
         let config = find_ssh_config(access.ssh_config, &hop.address, &hop.user, aliases).await?;
+        check_ssh_config(name, &host, &config, jump.is_empty())?;
+        if jump.is_empty() {
+            jump = config.proxy_jump.clone();
+        }
         hops.push(merge_ssh_config(&host, &hop, &config));
+        if hops.len() > MOST_JUMP_HOSTS {
+            let reason = format!(
+                "{name}: more than {MOST_JUMP_HOSTS} jump hosts, the first of them {host}; does \
+                 one lead back to itself in the ssh configuration?"
+            );
+            return Err(TransportError::Local {
+                reason: reason.into(),
+            });
+        }
     }
+    hops.reverse();
     Ok(Route {
         hops,
         target: merge_ssh_config(name, access, &config),
+    })
+}
+
+/// Refuses what `ssh` would do by its configuration to reach this host, the target or a jump host
+/// before it, and railwright does not do. A ProxyCommand counts only where no jump host is named.
+fn check_ssh_config(
+    name: &str,
+    host: &str,
+    config: &SshConfig,
+    is_first: bool,
+) -> Result<(), TransportError> {
+    let reason = match (&config.proxy_command, &config.revoked_keys) {
+        (Some(command), _) if is_first => format!(
+            "{name}: the ssh configuration reaches {host} through the ProxyCommand {command:?}, \
+             which railwright does not run; write the jump host as `ssh: {{ jump: [HOST] }}`"
+        ),
+        (_, Some(file)) => format!(
+            "{name}: the ssh configuration names revoked keys for {host} in {file:?}, which \
+             railwright does not read; write them into the known_hosts file, as `@revoked * KEY`"
+        ),
+        _ => return Ok(()),
+    };
+    Err(TransportError::Local {
+        reason: reason.into(),
     })
 }
 

@@ -301,12 +301,16 @@ fn host_end(answers: &ReadResults, netdev: &str) -> EndFacts {
                 "the program that tells PFC did not tell its DSCPs",
             )
         }),
-        pfc: qos.and_then(|settings| {
-            known_or(
-                settings.pfc,
-                "the program that tells PFC did not tell its priorities",
-            )
-        }),
+        pfc: match qos {
+            // A driver without data centre bridging heeds the pause of no priority.
+            Fact::Absent => Fact::Is(BTreeSet::new()),
+            qos => qos.and_then(|settings| {
+                known_or(
+                    settings.pfc,
+                    "the program that tells PFC did not tell its priorities",
+                )
+            }),
+        },
         marking: Fact::NotApplicable("a NIC marks nothing".into()),
         counted: Fact::Absent,
     }

@@ -72,6 +72,7 @@ pub fn find_link_problems(
     if ends.iter().all(|end| end.facts.silent.is_none()) {
         problems.extend(check_dscp(ends, wanted));
         problems.extend(check_pfc(ends, wanted));
+        problems.extend(check_unreadable_pfc(ends, wanted));
         problems.extend(check_ecn(ends));
     }
     problems.sort();
@@ -215,6 +216,24 @@ fn check_pfc(ends: [&CheckedLinkEnd; 2], wanted: &DesiredFabricSettings) -> Opti
         LinkProblemKind::Pfc,
         format!("PFC: {priorities}{fabric}"),
     ))
+}
+
+/// On a link with a lossless class it has to be known whether a NIC heeds its pauses.
+fn check_unreadable_pfc(
+    ends: [&CheckedLinkEnd; 2],
+    wanted: &DesiredFabricSettings,
+) -> Vec<LinkProblem> {
+    let pauses = |facts: &EndFacts| facts.pfc.value().is_some_and(|pfc| !pfc.is_empty());
+    let is_lossless = wanted.lossless.is_some() || ends.iter().any(|end| pauses(end.facts));
+    let mut problems = Vec::new();
+    for end in ends {
+        if let Fact::NotApplicable(why) = &end.facts.pfc
+            && is_lossless
+        {
+            problems.push(new_unknown_problem(end.word(), why));
+        }
+    }
+    problems
 }
 
 /// `3, 4`; `none`.

@@ -21,6 +21,11 @@ const SMALL: Size = Size {
     spines: 1,
 };
 
+/// What `dcb` says of a NIC with PFC, and of one whose driver has none.
+const PFC_OF_3: &str = "== pfc 0\n|{\"prio_pfc\":[false,false,false,true,false,false,false,false]}";
+const NO_DCB: &str = "== pfc 1\n|Attribute read: Operation not supported";
+const VIRTUAL: &str = "== virtual-function\n\n== pfc 0";
+
 /// What is told once these answers are bent: `(device, key, from, to)`.
 fn bent(bends: &[(&str, &str, &str, &str)]) -> Vec<String> {
     let mut fabric = Fabric::of(SMALL);
@@ -92,6 +97,19 @@ fn each_thing_that_is_bent_is_told() {
         (
             ("gpu01", "link_qos:ens0f0np0", "false,true", "true,false"),
             "Pfc PFC: host 2, leaf 3, the fabric 3 on 1",
+        ),
+        (
+            ("gpu01", "link_qos:ens0f0np0", PFC_OF_3, NO_DCB),
+            "Pfc PFC: host none, leaf 3, the fabric 3 on 1",
+        ),
+        (
+            ("gpu01", "link_qos:ens0f0np0", "== pfc 0", "== mlnx_qos 1"),
+            "Unknown host: mlnx_qos has no answer for ens0f0np0: it knows NVIDIA NICs only on 1",
+        ),
+        (
+            ("gpu01", "link_qos:ens0f0np0", "== pfc 0", VIRTUAL),
+            "Unknown host: ens0f0np0 is a virtual function; only the physical function of a port \
+             has PFC on 1",
         ),
         (
             (
@@ -340,6 +358,34 @@ fn a_device_that_says_nothing_is_unknown_once() {
         report.findings[0].said,
         "leaf: the spec does not say how it is reached (`ssh`)"
     );
+}
+
+/// A spec without a lossless class: what the other end pauses says whether the link has one.
+#[test]
+fn a_nic_without_pfc_is_right_where_no_class_is_lossless() {
+    for (from, to, beside_pfc) in [
+        (PFC_OF_3, NO_DCB, LinkProblemKind::Pfc),
+        ("== pfc 0", "== mlnx_qos 1", LinkProblemKind::Unknown),
+        ("== pfc 0", VIRTUAL, LinkProblemKind::Unknown),
+    ] {
+        let mut fabric = Fabric::of(Size {
+            pods: 1,
+            hosts: 1,
+            rails: 1,
+            spines: 0,
+        });
+        fabric.bend("gpu01", "link_qos:ens0f0np0", from, to);
+        let found = |fabric: &Fabric| -> Vec<LinkProblemKind> {
+            let links = super::list_fabric_links(&fabric.loaded, None);
+            let wanted = DesiredFabricSettings::default();
+            let report = super::check_fabric_links(&links, &fabric.devices, &wanted);
+            report.findings.iter().map(|found| found.kind).collect()
+        };
+        assert_eq!(found(&fabric), [beside_pfc], "{to}");
+        let (on, off) = ("\"pfc_enable\":\"3\"", "\"pfc_enable\":\"\"");
+        fabric.bend("leaf1", "switch:running", on, off);
+        assert_eq!(found(&fabric), [], "{to}");
+    }
 }
 
 fn fact<T: Clone + std::fmt::Debug + 'static>(
