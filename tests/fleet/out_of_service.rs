@@ -1387,40 +1387,40 @@ async fn a_host_that_another_folders_run_gave_back_is_disturbed_again_only_withi
     }
 }
 
+/// With a command that disturbs these hosts.
+pub fn with_disruption(room: Room, hosts: &[&str], name: &str, after: &[&str]) -> Room {
+    for host in hosts {
+        let path = format!("/opt/{name}");
+        room.host(host, |host| {
+            host.probes.insert(format!("show {name}"), path.clone());
+            let writes = vec![Action::WriteFile {
+                path,
+                content: "done\n".into(),
+                mode: "0644".into(),
+                owner: "root".into(),
+                group: "root".into(),
+            }];
+            host.commands.insert(format!("make {name}"), writes);
+        });
+    }
+    let body = json!({
+        "name": name, "run": format!("make {name}"), "disruption": "drain",
+        "read": { "probe": format!("show {name}") },
+    });
+    room.wish("command", body, after)
+}
+
 /// A command that disturbs its host, a file, and a command again; one host may be out of service at
 /// a time.
 fn room_with_two_disruptions(hosts: &[&str]) -> Room {
     let mut room = Room::of(hosts);
-    for host in hosts {
-        for name in ["first", "second"] {
-            let path = format!("/opt/{name}");
-            room.host(host, |host| {
-                host.probes.insert(format!("show {name}"), path.clone());
-                let writes = vec![Action::WriteFile {
-                    path,
-                    content: "done\n".into(),
-                    mode: "0644".into(),
-                    owner: "root".into(),
-                    group: "root".into(),
-                }];
-                host.commands.insert(format!("make {name}"), writes);
-            });
-        }
-    }
-    let command = |name: &str| {
-        json!({
-            "name": name, "run": format!("make {name}"), "disruption": "drain",
-            "read": { "probe": format!("show {name}") },
-        })
-    };
     room.rollout.max_unavailable = 1;
-    room.wish("command", command("first"), &[])
-        .wish(
-            "file",
-            json!({ "path": "/etc/x", "content": "one\n" }),
-            &["command/first"],
-        )
-        .wish("command", command("second"), &["file/%2Fetc%2Fx"])
+    let room = with_disruption(room, hosts, "first", &[]).wish(
+        "file",
+        json!({ "path": "/etc/x", "content": "one\n" }),
+        &["command/first"],
+    );
+    with_disruption(room, hosts, "second", &["file/%2Fetc%2Fx"])
 }
 
 /// The run's own step has the host write down what the run remembers of it, and that is no word of

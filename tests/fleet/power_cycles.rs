@@ -2,7 +2,7 @@
 //! on.
 
 use crate::drains::emptied;
-use crate::out_of_service::{After, goes_down};
+use crate::out_of_service::{After, goes_down, with_disruption};
 use crate::room::{NEVER, Room, machine_id};
 use jiff::Timestamp;
 use railwright_apply::status::{GateState, HostState, RolloutStatus, compute_rollout_status};
@@ -307,11 +307,7 @@ async fn who_was_switched_off_and_on_for_an_earlier_run_writes_it_down() {
     begin(&room).await;
     switch_off_and_on(&room, &["b"]);
     goes_down(&room, "a");
-    let again = room.wish(
-        "kernel_parameter",
-        json!({ "parameter": "iommu", "value": "pt" }),
-        &[],
-    );
+    let again = with_disruption(room, &["a", "b"], "first", &[]);
     assert_eq!(codes(&begin(&again).await), ["RW0620"]);
     let record = again.host("b", |host| host.record.clone().unwrap());
     assert!(record.contains("switched_off_and_on"), "{record}");
