@@ -39,6 +39,9 @@ pub struct HostNow {
     pub recorded_outage: Option<Outage>,
     /// Its record said for certain that it is out of service when it was locked.
     pub was_left_out: bool,
+    /// Another folder's run seems to have given it back since it was left, and nothing was done to
+    /// it in this part of the run.
+    pub is_given_back: bool,
 }
 
 impl HostNow {

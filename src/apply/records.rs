@@ -120,6 +120,7 @@ impl RunContext {
             .outages
             .get(&host)
             .cloned();
+        let was_given_back = self.host(&host).is_given_back;
         if !self.note_outage(&host, OutageCause::Unproven { node: id.clone() }) {
             return Ok(());
         }
@@ -130,6 +131,7 @@ impl RunContext {
             return Ok(());
         }
         // It stays in service.
+        self.note_given_back(&host, was_given_back);
         let outages = &mut lock_ignoring_poison(&self.state).outages;
         match before {
             Some(before) => drop(outages.insert(host, before)),
@@ -174,6 +176,7 @@ impl RunContext {
             code: code.clone(),
             check: check.clone(),
         };
+        self.note_given_back(host, false);
         note_outage(
             &mut lock_ignoring_poison(&self.state).outages,
             host.to_owned(),
@@ -249,6 +252,9 @@ impl RunContext {
     /// still has to write it down: another folder's run may have written since that it is in
     /// service, or it could not write when this side came to know.
     pub(super) fn note_outage(&self, host: &str, cause: OutageCause) -> bool {
+        if !cause.is_in_doubt() {
+            self.note_given_back(host, false);
+        }
         {
             let outages = &mut lock_ignoring_poison(&self.state).outages;
             let before = outages.get(host);
@@ -340,13 +346,17 @@ impl RunContext {
         // A step and a gate may end at once on one host.
         let recorded = self.recorded(&target.name);
         let mut may_stand = recorded.lock().await;
-        let record = lock_ignoring_poison(&self.state).next_record(
-            &self.cluster,
-            &target.name,
-            &self.by,
-            &self.plan.digest,
-            clock::read_current_time(),
-        );
+        let outage = self.outage_to_record(&target.name);
+        let record = HostRecord {
+            outage,
+            ..lock_ignoring_poison(&self.state).next_record(
+                &self.cluster,
+                &target.name,
+                &self.by,
+                &self.plan.digest,
+                clock::read_current_time(),
+            )
+        };
         let mut members = list_record_members(&record);
         members.extend(coming);
         let (json, replaces) = (record.to_json(), may_stand.clone());

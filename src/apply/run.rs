@@ -316,7 +316,7 @@ pub(super) struct PreparedRun {
 impl PreparedRun {
     /// Ready to begin: `entries` are its first records.
     pub fn new(
-        mut parts: RunParts,
+        parts: RunParts,
         lock: ClusterLock,
         steps: Vec<ScheduledStep>,
         earlier: Earlier,
@@ -329,10 +329,10 @@ impl PreparedRun {
             failure_budget: parts.plan.rollout.failure_budget(),
             looks: true,
         };
-        let given_back = parts.state.doubt_given_back(&found.identities);
+        let given_back = parts.state.given_back(&found.identities);
         let mut history = build_history(&steps, &earlier.status, &found.ready);
         add_known_outages(&mut history, &parts);
-        doubt_outages(&mut history, given_back);
+        doubt_outages(&mut history, &given_back);
         let switched = find_power_cycled_hosts(&steps, &earlier.status, &found.ready);
         entries.extend(switched.iter().map(|(_, entry)| entry.clone()));
         for (host, now) in &found.ready {
@@ -352,6 +352,9 @@ impl PreparedRun {
             found.ready.clone(),
             heart,
         );
+        for host in &given_back {
+            shared.note_given_back(&host.name, true);
+        }
         note_power_cycles(&shared, switched.iter().map(|(n, _)| *n));
         let switched = shared.power_cycled_hosts();
         PreparedRun {

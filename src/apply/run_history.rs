@@ -216,10 +216,12 @@ pub(super) fn add_known_outages(history: &mut History, parts: &RunParts) {
 }
 
 /// These hosts may be in service again, whatever is known of them.
-pub(super) fn doubt_outages(history: &mut History, hosts: BTreeSet<Target>) {
+pub(super) fn doubt_outages(history: &mut History, hosts: &BTreeSet<Target>) {
     for host in hosts {
-        if history.out_of_service.contains(&host) {
-            history.in_doubt.insert(host, OutageCertainty::LeftInDoubt);
+        if history.out_of_service.contains(host) {
+            history
+                .in_doubt
+                .insert(host.clone(), OutageCertainty::Unknown);
         }
     }
 }

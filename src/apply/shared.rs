@@ -213,10 +213,30 @@ impl RunContext {
             .collect()
     }
 
-    /// Whether the host still has to write down the outage that is remembered of it.
+    /// The outage that a host has to write down. Of one that another folder's run seems to have
+    /// given back, and that this run did nothing to since, this side is not sure.
+    pub(super) fn outage_to_record(&self, host: &str) -> Option<Outage> {
+        let mut outage = lock_ignoring_poison(&self.state)
+            .outages
+            .get(host)
+            .cloned()?;
+        if self.host(host).is_given_back && !outage.cause.is_in_doubt() {
+            let node = outage.cause.node().to_owned();
+            outage.cause = OutageCause::GivenBack { node };
+        }
+        Some(outage)
+    }
+
+    /// Whether the host still has to write down its outage.
     pub(super) fn has_to_record_outage(&self, host: &str) -> bool {
-        let remembered = lock_ignoring_poison(&self.state).outages.get(host).cloned();
-        self.host(host).recorded_outage != remembered
+        self.host(host).recorded_outage != self.outage_to_record(host)
+    }
+
+    /// Whether another folder's run seems to have given a host back since it was left.
+    pub(super) fn note_given_back(&self, host: &str, is_given_back: bool) {
+        if let Some(now) = lock_ignoring_poison(&self.hosts).get_mut(host) {
+            now.is_given_back = is_given_back;
+        }
     }
 
     /// The hosts whose records said for certain that they are out of service when they were locked.

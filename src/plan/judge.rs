@@ -132,16 +132,18 @@ fn judge_wish(
     kinds: KindLookup,
     unknown: &mut Vec<UnknownFinding>,
 ) -> PlanItem {
-    let Some(kind) = kinds(&wish.kind) else {
-        let reason = format!("this railwright has no resource kind `{}`", wish.kind);
-        unknown.push(UnknownFinding::new(wish.address.to_string(), reason));
-        return PlanItem {
-            wish: wish.clone(),
-            removal: false,
-            assessment: Assessment::default(),
-            status: PlanItemStatus::Unknown,
-            since: Vec::new(),
-        };
+    let kind = match find_kind_of_wish(wish, applied, kinds) {
+        Ok(kind) => kind,
+        Err(reason) => {
+            unknown.push(UnknownFinding::new(wish.address.to_string(), reason));
+            return PlanItem {
+                wish: wish.clone(),
+                removal: false,
+                assessment: Assessment::default(),
+                status: PlanItemStatus::Unknown,
+                since: Vec::new(),
+            };
+        }
     };
     let assessment = redacted_assessment::diff_resource(kind, wish, answers);
     note_unknown(&wish.address, &assessment, unknown);
@@ -159,6 +161,31 @@ fn judge_wish(
         status,
         since: Vec::new(),
     }
+}
+
+/// The kind that compares a resource, or why none does: what is remembered of the resource would be
+/// overwritten without having been read.
+fn find_kind_of_wish(
+    wish: &DesiredResource,
+    applied: Option<&AppliedResource>,
+    kinds: KindLookup,
+) -> Result<&'static dyn ResourceKind, String> {
+    let Some(kind) = kinds(&wish.kind) else {
+        return Err(format!(
+            "this railwright has no resource kind `{}`",
+            wish.kind
+        ));
+    };
+    let can_read = |applied: &AppliedResource| {
+        kinds(&applied.kind).is_some_and(|kind| kind.body_type().can_read(&applied.body))
+    };
+    if applied.is_none_or(can_read) {
+        return Ok(kind);
+    }
+    Err(
+        "another version of railwright applied it, with a body that this one cannot read"
+            .to_owned(),
+    )
 }
 
 fn compute_item_status(
@@ -387,5 +414,43 @@ fn note_unknown(address: &Address, assessment: &Assessment, unknown: &mut Vec<Un
                 ));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use railwright_resource::{Want, kind_named};
+    use serde_json::{Value, json};
+
+    /// A later version applied it, with a field more.
+    #[test]
+    fn what_another_version_applied_is_not_written_over() {
+        let wish = DesiredResource {
+            address: Address::host("n1", "sysctl", "net.a"),
+            after: vec![],
+            want: Want {
+                kind: "sysctl".into(),
+                body: json!({ "key": "net.a", "value": 2 }),
+                module: "m/r".into(),
+                places: vec![],
+            }
+            .into(),
+        };
+        let mut applied = AppliedResource::of(&wish, Value::Null, false, "r1", "t".into());
+        let status = |applied: &AppliedResource| {
+            let (answers, mut unknown) = (ReadResults::default(), Vec::new());
+            let item = judge_wish(&wish, Some(applied), &answers, &kind_named, &mut unknown);
+            let about: Vec<String> = unknown.iter().map(|one| one.subject.to_string()).collect();
+            (item.status, item.assessment.actions.is_empty(), about)
+        };
+        assert!(!status(&applied).2.contains(&wish.address.to_string()));
+        applied.body["colour"] = "red".into();
+        let unknown = (
+            PlanItemStatus::Unknown,
+            true,
+            vec![wish.address.to_string()],
+        );
+        assert_eq!(status(&applied), unknown);
     }
 }

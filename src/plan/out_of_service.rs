@@ -49,8 +49,8 @@ pub enum OutageCause {
         /// The step's id in the run.
         node: String,
     },
-    /// The run left it out of service, and another folder's run gave it back since: it may be in
-    /// service again.
+    /// The run left it out of service, and another folder's run seems to have given it back since.
+    /// A host alone says so: the folder of the run remembers why it was left.
     GivenBack {
         /// The id in the run of the step or gate that left it.
         node: String,
@@ -74,10 +74,12 @@ impl OutageCause {
     /// How sure it is that the host is out of service.
     pub fn certainty(&self) -> OutageCertainty {
         match self {
-            OutageCause::InDoubt { .. }
-            | OutageCause::SwitchedOffAndOn { .. }
-            | OutageCause::GivenBack { .. } => OutageCertainty::LeftInDoubt,
-            OutageCause::Emptying { .. } => OutageCertainty::Unknown,
+            OutageCause::InDoubt { .. } | OutageCause::SwitchedOffAndOn { .. } => {
+                OutageCertainty::LeftInDoubt
+            }
+            OutageCause::Emptying { .. } | OutageCause::GivenBack { .. } => {
+                OutageCertainty::Unknown
+            }
             _ => OutageCertainty::Certain,
         }
     }
@@ -161,7 +163,7 @@ impl Outage {
                 "run {run}: a step that disturbs nobody failed, and no gate has passed it since"
             ),
             OutageCause::GivenBack { .. } => format!(
-                "run {run} left it out of service, and another folder's run gave it back since"
+                "run {run} left it out of service, and another folder's run worked on it since"
             ),
             OutageCause::Emptying { .. } => {
                 format!("run {run} began to empty its node, and no gate has passed it since")

@@ -67,17 +67,18 @@ impl<'a> DriftDocument<'a> {
 pub struct VerifyDocument<'a> {
     #[serde(flatten)]
     report: &'a VerifyReport,
-    /// The worst verdict of all.
+    /// The worst verdict of all; not run where no check was.
     verdict: CheckVerdict,
 }
 
 impl<'a> VerifyDocument<'a> {
     /// Of a report.
     pub fn of(report: &'a VerifyReport) -> Self {
-        VerifyDocument {
-            report,
-            verdict: report.verdict(),
-        }
+        let verdict = match report.proves_something() {
+            true => report.verdict(),
+            false => report.verdict().min(CheckVerdict::NotRun),
+        };
+        VerifyDocument { report, verdict }
     }
 }
 

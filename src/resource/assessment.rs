@@ -2,7 +2,7 @@
 //! and what would fix it.
 
 use super::{Action, DesiredResource, Disruption, Plane, Planes, Provenance, Reading};
-use railwright_base::Digest;
+use railwright_base::{Digest, Reason};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -190,6 +190,17 @@ pub struct WatchedFiles {
 }
 
 impl Assessment {
+    /// An undo that takes nothing back, because what is there now is unknown.
+    pub fn unknown_undo(plane: Plane, before: &Value, reason: Reason) -> Self {
+        let wanted = Reading::is("as before");
+        let attribute = Attribute::in_plane(plane, wanted, Reading::Unknown(reason));
+        Assessment {
+            attributes: [("settings".to_owned(), attribute)].into(),
+            before: before.clone(),
+            ..Assessment::default()
+        }
+    }
+
     /// Adds an attribute. Where another one has its name, both stay: no change hides another.
     pub fn insert_beside(&mut self, name: String, attribute: Attribute) {
         let (mut free, mut count) = (name.clone(), 1);

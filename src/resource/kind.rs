@@ -77,6 +77,12 @@ pub trait ResourceKind: Sync {
         answers: &ReadResults,
     ) -> Assessment;
 
+    /// False where this version does not know the form in which `before` is written; asked only
+    /// where something was recorded.
+    fn can_read_before(&self, _before: &Value) -> bool {
+        true
+    }
+
     /// What undoing needs once another wish of the same resource was applied over the first:
     /// `first` was there before our first change, `now` right before this one. Only kinds whose
     /// wishes touch more or less of the target have more to remember than the first.

@@ -5,7 +5,7 @@
 use super::{
     Assessment, Attribute, DesiredResource, Plane, Provenance, ReadResults, Reading, ResourceKind,
 };
-use railwright_base::{Reason, Redaction};
+use railwright_base::Redaction;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -50,6 +50,9 @@ pub fn diff_removal(
             ..Assessment::default()
         };
     }
+    if !before.is_null() && !kind.can_read_before(before) {
+        return build_unreadable_diff("before", "what was there before us");
+    }
     where_readable(kind, applied, || {
         without_secrets(None, answers, |answers| kind.undo(applied, before, answers))
     })
@@ -77,11 +80,16 @@ fn where_readable(
     if kind.body_type().can_read(&wish.body) {
         return compare();
     }
+    build_unreadable_diff("body", "its body")
+}
+
+fn build_unreadable_diff(name: &str, what: &str) -> Assessment {
     let why =
-        Reason::from("another version of railwright wrote its body, which this one cannot read");
-    let unreadable = Attribute::in_plane(Plane::Running, Reading::Absent, Reading::Unknown(why));
+        format!("another version of railwright wrote {what} in a form that this one cannot read");
+    let unknown = Reading::Unknown(why.into());
+    let unreadable = Attribute::in_plane(Plane::Running, Reading::Absent, unknown);
     Assessment {
-        attributes: [("body".to_owned(), unreadable)].into(),
+        attributes: [(name.to_owned(), unreadable)].into(),
         ..Assessment::default()
     }
 }
@@ -275,8 +283,16 @@ fn redact_json_value(value: &mut Value, replace: &dyn Fn(&str) -> String) {
 mod tests {
     use super::*;
     use crate::file::File;
+    use crate::kernel_parameter::KernelParameter;
+    use crate::link::Link;
+    use crate::package::Package;
+    use crate::package_repository::PackageRepository;
+    use crate::sysctl::Sysctl;
+    use crate::systemd_unit::SystemdUnit;
     use crate::test_support::{Scripted, answered, wish};
-    use crate::{Action, Plane, Read};
+    use crate::vlan::Vlan;
+    use crate::{Action, Plane, Read, Want};
+    use railwright_base::Address;
     use serde_json::json;
 
     fn compared(secret: &str, desired: &str, actual: &str) -> Assessment {
@@ -480,5 +496,91 @@ mod tests {
                  not kept"
             ]
         );
+    }
+
+    /// A later version gives other names to what was there before us. `null` was not recorded.
+    #[test]
+    fn what_another_version_wrote_of_the_time_before_us_is_unknown() {
+        let file = json!({ "path": "/etc/a", "content": "x" });
+        let link = json!({ "netdev": "en1", "mtu": 1400, "addresses": ["192.0.2.8/24"] });
+        let running =
+            json!({ "mtu": 1500, "up": true, "addresses": [{ "address": "192.0.2.7/24" }] });
+        let on_disk =
+            json!({ "manager": null, "values": { "addresses": [] }, "own": null, "settings": {} });
+        let unit = json!({ "there": true, "masked": false, "enabled": true, "active": true });
+        let absent = json!({ "absent": { "folder": null } });
+        let cases: [(&dyn ResourceKind, Value, Value); 10] = [
+            (
+                &File,
+                file.clone(),
+                json!({ "was_absent": { "folder": null } }),
+            ),
+            (
+                &File,
+                file,
+                json!({ "absent": { "folder": null, "links": 0 } }),
+            ),
+            (
+                &Sysctl,
+                json!({ "key": "net.a", "value": 2 }),
+                json!({ "running": "1", "persisted": null, "file": absent }),
+            ),
+            (
+                &Link,
+                link.clone(),
+                json!({ "running": running, "persisted": on_disk }),
+            ),
+            (&Link, link, json!({ "now": running, "on_disk": on_disk })),
+            (
+                &Vlan,
+                json!({ "netdev": "en1.5", "parent": "en1", "id": 5 }),
+                json!({ "was_running": true, "persisted": true }),
+            ),
+            (
+                &Package,
+                json!({ "name": "jq" }),
+                json!({ "manager": "apt", "state": { "gone": {} }, "held": false }),
+            ),
+            (
+                &PackageRepository,
+                json!({ "name": "r", "manager": "dnf", "url": "file:/r", "key": "k" }),
+                json!({ "/etc/yum.repos.d/r.repo": "plain" }),
+            ),
+            (
+                &SystemdUnit,
+                json!({ "name": "q.service", "active": true }),
+                json!({ "state": unit, "files": {} }),
+            ),
+            (
+                &KernelParameter,
+                json!({ "parameter": "iommu", "value": "pt" }),
+                json!({ "persisted": "absent", "next_boot": "absent", "running": "absent" }),
+            ),
+        ];
+        for (kind, body, before) in cases {
+            let applied = DesiredResource {
+                want: Arc::new(Want {
+                    body,
+                    kind: kind.name().into(),
+                    module: "m/r".into(),
+                    places: vec![],
+                }),
+                address: Address::host("n1", kind.name(), "a"),
+                after: vec![],
+            };
+            let back =
+                |before: &Value| diff_removal(kind, &applied, before, &ReadResults::default());
+            let unknown = back(&before);
+            assert!(
+                unknown.attributes.keys().eq(["before"]) && unknown.has_unknown(),
+                "{before}: {unknown:?}"
+            );
+            assert!(unknown.actions.is_empty() && unknown.residue.is_empty());
+            let unrecorded = back(&Value::Null);
+            assert!(
+                !unrecorded.attributes.contains_key("before"),
+                "{unrecorded:?}"
+            );
+        }
     }
 }

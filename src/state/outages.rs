@@ -82,21 +82,15 @@ impl ClusterState {
         }
     }
 
-    /// Hosts that this side remembers as out of service for certain, and of which a record that was
-    /// written after that says something else: another folder's run gave them back. They may be in
-    /// service from now on.
-    pub fn doubt_given_back(
-        &mut self,
-        seen: &BTreeMap<Target, TargetIdentity>,
-    ) -> BTreeSet<Target> {
+    /// Hosts that this side remembers as out of service for certain, and of which a record that
+    /// another folder's run wrote after that says something else: they may be in service again.
+    pub fn given_back(&self, seen: &BTreeMap<Target, TargetIdentity>) -> BTreeSet<Target> {
         let mut given_back = BTreeSet::new();
         for (target, identity) in seen {
-            if let Some(outage) = self.outages.get_mut(&*target.name)
+            if let Some(outage) = self.outages.get(&*target.name)
                 && let Some(record) = identity.record.read()
                 && is_given_back(outage, record)
             {
-                let node = outage.cause.node().to_owned();
-                outage.cause = OutageCause::GivenBack { node };
                 given_back.insert(target.clone());
             }
         }
@@ -130,14 +124,19 @@ impl ClusterState {
     }
 }
 
-/// Whether this record ended the outage. One of the run that left the host, which says nothing of
-/// it, could not be written when that came to be known.
+/// Whether the run that wrote this record seems to have ended the outage. The run that left the
+/// host may not have been able to write it down.
 fn is_given_back(outage: &Outage, record: &HostRecord) -> bool {
-    !outage.cause.is_in_doubt()
-        && match &record.outage {
-            Some(recorded) => recorded.cause.is_in_doubt(),
-            None => record.run != outage.run && record.earlier.has_run(&outage.run),
+    if outage.cause.is_in_doubt() {
+        return false;
+    }
+    match &record.outage {
+        Some(recorded) if !recorded.cause.is_in_doubt() => false,
+        Some(recorded) if recorded.run == outage.run => {
+            matches!(recorded.cause, OutageCause::GivenBack { .. })
         }
+        _ => record.run != outage.run && record.earlier.has_run(&outage.run),
+    }
 }
 
 #[cfg(test)]

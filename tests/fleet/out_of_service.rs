@@ -1555,3 +1555,33 @@ async fn a_node_that_somebody_gave_back_is_disturbed_by_a_lesser_step_only_withi
         );
     }
 }
+
+/// The host does not answer, or has no room, when its gate has failed. What its record says instead
+/// is no word of another run.
+#[tokio::test(start_paused = true)]
+async fn a_failed_gate_that_no_record_says_is_remembered_as_that() {
+    let mut unwritten = 0;
+    for nth in 1..40 {
+        let room =
+            Room::of(&["a"]).wish("file", json!({ "path": "/etc/x", "content": "one\n" }), &[]);
+        room.fault("a", "write_file", SimulatedTrouble::Fails);
+        run(&room).await;
+        is_bad(&room, &["a"]);
+        room.fill_disk("a", nth, 1000);
+        let failed = resume_run(&room.context, Decisions::default(), room.sink()).await;
+        room.host("a", |host| host.faults.clear());
+        if !codes(&failed).contains(&"RW0622") || !codes(&failed).contains(&"RW0650") {
+            continue;
+        }
+        unwritten += 1;
+        is_bad(&room, &[]);
+        room.gate.unchecked.lock().unwrap().insert("a".to_owned());
+        let outcome = run(&room).await;
+        assert!(
+            codes(&outcome).contains(&"RW0658"),
+            "{nth}: {:?}",
+            codes(&outcome)
+        );
+    }
+    assert!(unwritten > 0);
+}

@@ -304,6 +304,8 @@ async fn who_was_switched_off_and_on_is_out_of_service_for_every_later_plan() {
 async fn who_was_switched_off_and_on_for_an_earlier_run_writes_it_down() {
     let mut room = room(&["a", "b"]);
     room.rollout.max_unavailable = 1;
+    // Nothing harmless is left to do on the host.
+    room.wishes.retain(|wish| wish.kind != "file");
     begin(&room).await;
     switch_off_and_on(&room, &["b"]);
     goes_down(&room, "a");

@@ -121,7 +121,7 @@ impl Scheduler {
         for host in back {
             self.in_doubt
                 .entry(host)
-                .or_insert(OutageCertainty::LeftInDoubt);
+                .or_insert(OutageCertainty::Unknown);
         }
         self.outside = out;
         self.look = if self.look == OutageCheckState::Overtaken {

@@ -354,6 +354,35 @@ fn what_an_earlier_run_left_out_of_service_is_proven_first_though_it_has_no_step
 }
 
 /// Another run, or somebody by hand, may have given it back since.
+/// Nobody may have given it back: its node was never cordoned.
+#[test]
+fn a_host_that_a_run_disturbed_and_that_may_serve_again_takes_room() {
+    let hosts = |names: &[&str]| -> BTreeSet<Target> {
+        names.iter().map(|name| Target::host(*name)).collect()
+    };
+    let history = History {
+        out_of_service: hosts(&["a", "b"]),
+        in_doubt: [(Target::host("b"), OutageCertainty::LeftInDoubt)].into(),
+        ..History::default()
+    };
+    let limits = Limits {
+        parallel: 8,
+        max_unavailable: 1,
+        failure_budget: 1,
+        looks: true,
+    };
+    let unreachable = BTreeMap::new();
+    let (scheduler, last) =
+        Scheduler::new(plan(&["b1 b 0 - d"]), limits, &history).step(Signal::Begin { unreachable });
+    let mut run = Driven { scheduler, last };
+    assert_eq!(run.asked(), "look");
+    run.send(Signal::Looked {
+        out: BTreeMap::new(),
+        may_serve: hosts(&["a", "b"]),
+    });
+    assert_eq!(run.outcome("b1"), skipped(Skip::Budget));
+}
+
 #[test]
 fn a_host_that_an_earlier_part_disturbed_and_that_serves_again_needs_room() {
     let begun = |looks: bool| {

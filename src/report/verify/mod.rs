@@ -429,6 +429,8 @@ mod tests {
             text.ends_with("\nNothing is proven: nothing was there to be checked. 0 checks.\n"),
             "{text}"
         );
+        let json = render_verify_json(&nothing);
+        assert!(json.contains("\"verdict\": \"not_run\""), "{json}");
     }
 
     #[test]

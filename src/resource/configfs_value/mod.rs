@@ -278,13 +278,16 @@ fn plan_configfs_undo(
     before: &Value,
     answers: &ReadResults,
 ) -> Assessment {
+    let device = device_name(body, answers);
+    let found = read_running_value(body, &device, answers);
+    if let Reading::Unknown(reason) = found {
+        return Assessment::unknown_undo(Plane::Running, before, reason);
+    }
     let mut assessment = Assessment {
         before: before.clone(),
         ..Assessment::default()
     };
     build_configfs_unit(body).take_back(&mut assessment, answers);
-    let device = device_name(body, answers);
-    let found = read_running_value(body, &device, answers);
     let Some(old) = before.get("running").filter(|old| !old.is_null()) else {
         if found.value().is_some() {
             assessment.residue = vec![format!(

@@ -117,6 +117,21 @@ fn undo_sets_what_was_there_or_names_what_stays() {
 }
 
 #[test]
+fn a_value_that_cannot_be_read_is_not_taken_back() {
+    let wish = tos();
+    let mut answers = answers(&wish, DEVICE, "", true);
+    answers.insert(
+        Read::RdmaLinks.key(),
+        ReadResult {
+            status: AnswerStatus::Exit(2),
+            out: String::new(),
+        },
+    );
+    let undo = ConfigfsValue.undo(&wish, &json!({ "running": 0 }), &answers);
+    assert!(undo.only_unknown() && undo.actions.is_empty(), "{undo:?}");
+}
+
+#[test]
 fn bad_bodies_are_told_apart() {
     for (body, pointer) in [
         (

@@ -14,7 +14,7 @@ const SHOWN_LIMIT_BYTES: usize = 16 * 1024;
 
 /// A file's content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum FileContent {
     /// UTF-8.
     Text(String),
@@ -28,6 +28,7 @@ pub enum FileContent {
 
 /// A regular file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Regular {
     /// Four octal digits.
     pub mode: String,
@@ -41,7 +42,7 @@ pub struct Regular {
 
 /// What stands at a path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum FileState {
     /// Nothing; `folder` is the deepest folder above it that is there.
     Absent { folder: Option<String> },
@@ -57,6 +58,15 @@ pub enum FileState {
 /// another way.
 pub fn answer_of_private(text: &str) -> String {
     format!("600 root root {} regular file\n{text}", text.len())
+}
+
+/// What was not recorded.
+impl Default for FileState {
+    fn default() -> Self {
+        FileState::Unknown {
+            reason: "what was there before was not recorded".into(),
+        }
+    }
 }
 
 impl FileState {
@@ -99,10 +109,8 @@ impl FileState {
 
     /// What a kind kept in `before`.
     pub fn remembered(before: Option<&Value>) -> Self {
-        let kept = before.and_then(|value| serde_json::from_value(value.clone()).ok());
-        kept.unwrap_or_else(|| FileState::Unknown {
-            reason: "what was there before was not recorded".into(),
-        })
+        let kept = before.and_then(|value| FileState::deserialize(value).ok());
+        kept.unwrap_or_default()
     }
 
     /// For `before`.
@@ -374,11 +382,11 @@ mod tests {
             ("777 root root 4 symbolic link\n", other("symbolic link")),
         ] {
             assert_eq!(parse_file_state(out), found, "{out:?}");
+            assert_eq!(FileState::remembered(Some(&found.remember())), found);
         }
-        assert!(matches!(
-            parse_file_state("nonsense"),
-            FileState::Unknown { .. }
-        ));
+        let unknown = parse_file_state("nonsense");
+        assert!(matches!(unknown, FileState::Unknown { .. }));
+        assert_eq!(FileState::remembered(Some(&unknown.remember())), unknown);
     }
 
     #[test]

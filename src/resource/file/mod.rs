@@ -330,6 +330,10 @@ impl ResourceKind for File {
         }
         assessment
     }
+
+    fn can_read_before(&self, before: &Value) -> bool {
+        FileState::deserialize(before).is_ok()
+    }
 }
 
 #[cfg(test)]

@@ -405,17 +405,7 @@ fn plan_firmware_undo(
     let (device, rows) = match decode_firmware_settings(body, answers) {
         Ok(FirmwareQueryResult::Settings { device, rows }) => (device, rows),
         Ok(_) => return assessment,
-        Err(reason) => {
-            assessment.attributes.insert(
-                "settings".to_owned(),
-                Attribute::in_plane(
-                    Plane::NextBoot,
-                    Reading::is("as before"),
-                    Reading::Unknown(reason),
-                ),
-            );
-            return assessment;
-        }
+        Err(reason) => return Assessment::unknown_undo(Plane::NextBoot, before, reason),
     };
     for name in body.settings.keys() {
         let old = find_before_value(before, "next_boot", name);

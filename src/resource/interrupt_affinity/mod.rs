@@ -353,6 +353,10 @@ fn plan_affinity_undo(
     before: &Value,
     answers: &ReadResults,
 ) -> Assessment {
+    let interrupts = match read_interrupts(answers, &body.netdev) {
+        Err(reason) => return Assessment::unknown_undo(Plane::Running, before, reason),
+        Ok(interrupts) => interrupts,
+    };
     let mut assessment = Assessment {
         before: before.clone(),
         ..Assessment::default()
@@ -362,7 +366,7 @@ fn plan_affinity_undo(
         .get("interrupts")
         .and_then(|old| serde_json::from_value(old.clone()).ok())
         .unwrap_or_default();
-    let Ok(InterruptFacts::There(now)) = read_interrupts(answers, &body.netdev) else {
+    let InterruptFacts::There(now) = interrupts else {
         return assessment;
     };
     let mut back = BTreeMap::new();

@@ -91,6 +91,21 @@ fn undo_binds_what_is_still_the_same_interrupt_as_before() {
 }
 
 #[test]
+fn interrupts_that_cannot_be_read_are_not_bound_as_before() {
+    let wish = wished("numa-local");
+    let undo = |code| {
+        let before = json!({ "interrupts": {} });
+        InterruptAffinity.undo(&wish, &before, &answers(&wish, code, "", STOPPED))
+    };
+    let unknown = undo(2);
+    assert!(
+        unknown.only_unknown() && unknown.actions.is_empty(),
+        "{unknown:?}"
+    );
+    assert!(undo(1).is_met(), "the netdev is gone");
+}
+
+#[test]
 fn irqbalance_is_refused_or_waited_for() {
     let runs = "LoadState=loaded\nActiveState=active\n";
     let wish = wished("numa-local");

@@ -92,6 +92,22 @@ fn what_somebody_loaded_or_unloaded_since_is_judged_by_what_was_there_before_us(
 }
 
 #[test]
+fn a_module_that_cannot_be_read_is_not_taken_back() {
+    let wish = wish(&KernelModule, json!({ "name": "ib_core", "loaded": true }));
+    let reads = KernelModule.reads(&wish);
+    let undo = KernelModule.undo(
+        &wish,
+        &json!({ "loaded": false }),
+        &answered(&[
+            (&reads[0], 1, "folder /etc/modules-load.d\n"),
+            (&reads[1], 1, "folder /etc/modprobe.d\n"),
+            (&reads[2], 2, ""),
+        ]),
+    );
+    assert!(undo.only_unknown() && undo.actions.is_empty(), "{undo:?}");
+}
+
+#[test]
 fn an_option_that_is_not_in_effect_is_an_owed_reload() {
     let body = json!({ "name": "ib_core", "options": { "netns_mode": 0 } });
     let idle = assess(body.clone(), IDLE);

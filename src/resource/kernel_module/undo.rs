@@ -1,6 +1,7 @@
 //! Takes a kernel module back to how it stood before us: its files, and whether it is loaded.
 
 use super::diff::{KernelModuleDiffBuilder, reading_from_presence};
+use super::found::FoundModule;
 use crate::file::found::FileState;
 use crate::json_fields::read_flag_field;
 use crate::{Action, Assessment, Attribute, DesiredResource, Plane, ReadResults};
@@ -14,6 +15,10 @@ pub(super) fn plan_kernel_module_undo(
     answers: &ReadResults,
 ) -> Assessment {
     let judge = KernelModuleDiffBuilder::new(last_applied, answers);
+    let module = match &judge.module {
+        Err(reason) => return Assessment::unknown_undo(Plane::Running, before, reason.clone()),
+        Ok(module) => module,
+    };
     let mut assessment = Assessment::default();
     for (path, _, now) in judge.own_files(answers) {
         let earlier = FileState::remembered(before["files"].get(&path));
@@ -27,23 +32,19 @@ pub(super) fn plan_kernel_module_undo(
         );
         assessment.attributes.insert(path, attribute);
     }
-    if let Ok(module) = &judge.module {
-        judge.copy_to_ram_disk(module, &mut assessment);
-    }
-    undo_running(&judge, before, &mut assessment);
+    judge.copy_to_ram_disk(module, &mut assessment);
+    undo_running(&judge, module, before, &mut assessment);
     assessment
 }
 
-fn undo_running(judge: &KernelModuleDiffBuilder, before: &Value, assessment: &mut Assessment) {
+fn undo_running(
+    judge: &KernelModuleDiffBuilder,
+    module: &FoundModule,
+    before: &Value,
+    assessment: &mut Assessment,
+) {
     let (Some(loaded), Some(earlier)) = (judge.body.loaded, read_flag_field(before, "loaded"))
     else {
-        return;
-    };
-    let Ok(module) = &judge.module else {
-        assessment.residue.push(format!(
-            "{} could not be read; it stays as it is",
-            judge.name
-        ));
         return;
     };
     let now = module.is_there();

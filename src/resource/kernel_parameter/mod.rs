@@ -239,6 +239,13 @@ impl ResourceKind for KernelParameter {
         assessment
     }
 
+    fn can_read_before(&self, before: &Value) -> bool {
+        ["persisted", "next_boot", "running"]
+            .iter()
+            .all(|plane| Reading::deserialize(&before[plane]).is_ok())
+            && FileState::deserialize(&before["drop_in"]).is_ok()
+    }
+
     fn after_kinds(&self) -> &'static [&'static str] {
         &["package"]
     }
@@ -549,6 +556,7 @@ mod tests {
             json!({ "parameter": "iommu", "value": "pt" }),
         );
         let before = assess(&boot("ro", "quiet", "quiet")).before;
+        assert!(KernelParameter.can_read_before(&before));
         let own = "644 root root 3 regular file\nx\n";
         let out = with_own(&boot("ro iommu=pt", "quiet", "quiet iommu=pt"));
         let undone = KernelParameter.undo(

@@ -100,7 +100,7 @@ impl LinkBody {
 
 /// What there was before our first change.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(deny_unknown_fields)]
 struct Snapshot {
     running: PersistedLinkSettings,
     persisted: PriorLinkSettings,
@@ -187,6 +187,10 @@ impl ResourceKind for Link {
         answers: &ReadResults,
     ) -> Assessment {
         undo::plan_link_undo(&read_body(&last_applied.body), before, answers)
+    }
+
+    fn can_read_before(&self, before: &Value) -> bool {
+        Snapshot::deserialize(before).is_ok()
     }
 
     fn open_fields(&self) -> &'static [&'static str] {

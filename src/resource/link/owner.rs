@@ -17,7 +17,7 @@ pub const HEAD: &str = "# Written by railwright; changes made here are overwritt
 
 /// What is written to disk about a netdev.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(deny_unknown_fields)]
 pub struct PersistedLinkSettings {
     /// MTU in bytes; nothing where the default stays.
     pub mtu: Option<u32>,
@@ -222,7 +222,7 @@ pub fn plan_netdev_adoption(
 
 /// What was persisted before our first change, as far as taking it back needs it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(deny_unknown_fields)]
 pub struct PriorLinkSettings {
     /// The owner then; nothing when there was none.
     pub manager: Option<NetworkManagerKind>,

@@ -230,6 +230,7 @@ fn undo_brings_back_what_was_there_before_and_spares_the_rest() {
          |Address=10.0.0.2/24\n"
     );
     assert!(assess(body.clone(), &link, &manager).is_met());
+    assert!(Link.can_read_before(&first.before));
     let undo = Link.undo(&wish(body), &first.before, &answers(&link, &manager));
     insta::assert_json_snapshot!(undo.actions, @r#"
     [

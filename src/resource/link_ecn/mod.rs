@@ -123,29 +123,23 @@ impl ResourceKind for LinkEcn {
         before: &Value,
         answers: &ReadResults,
     ) -> Assessment {
+        let body = &read_body::<LinkEcnBody>(&last_applied.body);
+        let state = match decode_link_ecn_state(body, answers) {
+            Err(reason) => return Assessment::unknown_undo(Plane::Running, before, reason),
+            Ok(state) => state,
+        };
         let mut assessment = Assessment {
             before: before.clone(),
             ..Assessment::default()
         };
-        let body = &read_body::<LinkEcnBody>(&last_applied.body);
         build_link_ecn_unit(body).take_back(&mut assessment, answers);
         let old: Files = before
             .get("running")
             .and_then(|files| serde_json::from_value(files.clone()).ok())
             .unwrap_or_default();
-        let now = match decode_link_ecn_state(body, answers) {
-            Ok(LinkEcnState::Files(files)) => files,
-            // Without the netdev or its driver there is nothing that could hold a value.
-            Ok(_) => return assessment,
-            Err(reason) => {
-                let unknown = Attribute::in_plane(
-                    Plane::Running,
-                    Reading::is("as before"),
-                    Reading::Unknown(reason),
-                );
-                assessment.attributes.insert("settings".to_owned(), unknown);
-                return assessment;
-            }
+        // Without the netdev or its driver there is nothing that could hold a value.
+        let LinkEcnState::Files(now) = state else {
+            return assessment;
         };
         let old: Files = old
             .into_iter()

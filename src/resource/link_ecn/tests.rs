@@ -97,6 +97,15 @@ fn only_what_differs_is_written_and_what_was_there_comes_back() {
 }
 
 #[test]
+fn files_that_cannot_be_read_are_not_taken_back() {
+    let wish = lossless();
+    let before = json!({ "running": { "roce_rp/enable/3": "0" } });
+    let undo = LinkEcn.undo(&wish, &before, &answers(&wish, "nonsense\n"));
+    assert_eq!(undo.attributes.len(), 1, "{undo:?}");
+    assert!(undo.only_unknown() && undo.actions.is_empty(), "{undo:?}");
+}
+
+#[test]
 fn a_driver_without_the_files_is_refused_or_waited_for() {
     let wish = lossless();
     for (out, why) in [

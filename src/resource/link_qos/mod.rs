@@ -22,6 +22,8 @@ use settings::{LinkQosBody, Settings};
 /// The kind.
 pub struct LinkQos;
 
+const NO_TOOL: &str = "the host has neither `dcb` nor `mlnx_qos`";
+
 /// The program that sets it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum QosTool {
@@ -177,9 +179,7 @@ pub fn decode_running_qos(answers: &ReadResults, netdev: &str) -> Fact<Settings>
     match found_on(netdev, &all, answers) {
         Err(why) => Fact::Unknown(why),
         Ok(LinkQosState::NoNetdev) => Fact::Unknown(format!("there is no netdev {netdev}").into()),
-        Ok(LinkQosState::NoTool) => {
-            Fact::Unknown("the host has neither `dcb` nor `mlnx_qos`".into())
-        }
+        Ok(LinkQosState::NoTool) => Fact::Unknown(NO_TOOL.into()),
         Ok(LinkQosState::NoDcb(_)) => Fact::Absent,
         Ok(LinkQosState::Unreadable(why)) => Fact::NotApplicable(why.into()),
         Ok(LinkQosState::Runs(running)) => Fact::Is(running.settings),
@@ -465,17 +465,34 @@ fn has_dscp_map(settings: &Settings) -> bool {
     settings.dscp.as_ref().is_some_and(|dscp| !dscp.is_empty())
 }
 
+/// What an undo starts from; nothing where no netdev or driver is there that could hold a setting.
+fn read_settings_to_undo(
+    body: &LinkQosBody,
+    answers: &ReadResults,
+) -> Result<Option<Box<RunningQos>>, Reason> {
+    match decode_link_qos_state(body, answers)? {
+        LinkQosState::Runs(running) => Ok(Some(running)),
+        LinkQosState::NoNetdev | LinkQosState::NoDcb(_) => Ok(None),
+        LinkQosState::NoTool => Err(NO_TOOL.into()),
+        LinkQosState::Unreadable(reason) => Err(reason.into()),
+    }
+}
+
 /// What ran before comes back, and our files go.
 fn plan_link_qos_undo(body: &LinkQosBody, before: &Value, answers: &ReadResults) -> Assessment {
+    let running = match read_settings_to_undo(body, answers) {
+        Err(reason) => return Assessment::unknown_undo(Plane::Running, before, reason),
+        Ok(running) => running,
+    };
     let mut assessment = Assessment {
         before: before.clone(),
         ..Assessment::default()
     };
-    let (now, tool) = match decode_link_qos_state(body, answers) {
-        Ok(LinkQosState::Runs(running)) => (Some(running.settings), running.tool),
-        _ => (None, QosTool::Dcb),
-    };
+    let tool = running
+        .as_ref()
+        .map_or(QosTool::Dcb, |running| running.tool);
     build_link_qos_unit(body, tool).take_back(&mut assessment, answers);
+    let now = running.map(|running| running.settings);
     let judged = body.build_settings();
     let old: Option<Settings> = before
         .get("running")

@@ -210,6 +210,26 @@ fn undo_brings_back_what_ran() {
 }
 
 #[test]
+fn settings_that_cannot_be_read_are_not_taken_back() {
+    let wish = wish(lossless());
+    let before = json!({ "running": { "pfc": [], "dscp": {}, "pause": true, "ets": null } });
+    let undo = |code, out: &str| LinkQos.undo(&wish, &before, &answers(&wish, code, out));
+    for out in [
+        "== pfc 255\n|dcb: Failed to read: Device or resource busy\n",
+        "",
+        "== mlnx_qos 1\n|no answer\n",
+    ] {
+        let unknown = undo(0, out);
+        assert!(
+            unknown.only_unknown() && unknown.actions.is_empty(),
+            "{out}: {unknown:?}"
+        );
+    }
+    let gone = undo(1, "");
+    assert!(gone.is_met() && !gone.residue.is_empty(), "{gone:?}");
+}
+
+#[test]
 fn bad_bodies_are_told_apart() {
     for (body, pointer) in [
         (json!({ "netdev": "ens1" }), ""),

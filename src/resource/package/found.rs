@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// How a package stands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum PackageState {
     /// Not there; with apt its configuration files may be left over (`rc`).
     NotInstalled { configuration_left: bool },
@@ -20,6 +20,7 @@ pub enum PackageState {
 
 /// What the host says of one package.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct FoundPackage {
     /// Who keeps the packages.
     pub manager: PackageManager,

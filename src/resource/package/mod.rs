@@ -283,6 +283,10 @@ impl ResourceKind for Package {
         assessment
     }
 
+    fn can_read_before(&self, before: &Value) -> bool {
+        FoundPackage::deserialize(before).is_ok()
+    }
+
     fn after_kinds(&self) -> &'static [&'static str] {
         &["package_repository"]
     }
@@ -581,6 +585,7 @@ mod tests {
             Package.assess(&wanted, &one).before,
             Package.assess(&wanted, &answers("")).before,
         ] {
+            assert!(Package.can_read_before(&before));
             let undone = Package.undo(&wanted, &before, &two);
             assert!(
                 undone.is_met() && undone.residue[0].contains("stays"),

@@ -15,6 +15,7 @@ use crate::body::{Body, BodyErrors, BodyType, read_body};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 
 /// The kind.
 pub struct PackageRepository;
@@ -376,6 +377,10 @@ impl ResourceKind for PackageRepository {
             ));
         }
         assessment
+    }
+
+    fn can_read_before(&self, before: &Value) -> bool {
+        BTreeMap::<String, FileState>::deserialize(before).is_ok()
     }
 }
 

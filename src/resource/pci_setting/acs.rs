@@ -19,6 +19,7 @@ use crate::keeper::Trigger;
 use crate::{
     Action, Assessment, Attribute, DesiredResource, Disruption, Plane, ReadResults, Reading,
 };
+use railwright_base::Reason;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -191,8 +192,13 @@ fn record_acs_disruption(assessment: &mut Assessment, words: &str) {
     assessment.interrupts = vec![words.to_owned()];
 }
 
-/// The words of before come back on the bridges that are still there.
-pub(super) fn plan_acs_undo(before: &Value, answers: &ReadResults, assessment: &mut Assessment) {
+/// The words of before come back on the bridges that are still there. An error where those of now
+/// are unknown.
+pub(super) fn plan_acs_undo(
+    before: &Value,
+    answers: &ReadResults,
+    assessment: &mut Assessment,
+) -> Result<(), Reason> {
     let old: BTreeMap<String, u16> = before
         .get("bridges")
         .and_then(|bridges| serde_json::from_value(bridges.clone()).ok())
@@ -202,11 +208,12 @@ pub(super) fn plan_acs_undo(before: &Value, answers: &ReadResults, assessment: &
         .filter(|bridge| is_address(bridge))
         .cloned()
         .collect();
-    let now = read_bridge_tree(answers).and_then(|tree| Ok((tree.acs(&bridges)?, tree.means)));
-    let (Ok((now, means)), false) = (now, old.is_empty()) else {
+    let tree = read_bridge_tree(answers)?;
+    let now = tree.acs(&bridges)?;
+    if old.is_empty() {
         assessment.residue = vec!["ACS stays as it is until the next reboot".to_owned()];
-        return;
-    };
+        return Ok(());
+    }
     let (mut there, mut back) = (BTreeMap::new(), BTreeMap::new());
     let mut writes: Vec<PciWrite> = Vec::new();
     for (bridge, word) in &now {
@@ -219,10 +226,10 @@ pub(super) fn plan_acs_undo(before: &Value, answers: &ReadResults, assessment: &
             writes.push(build_acs_write(bridge, earlier, ACS_ALL));
         }
     }
-    if !writes.is_empty() && !means.can_write() {
+    if !writes.is_empty() && !tree.means.can_write() {
         assessment.residue =
             vec!["ACS stays as it is until the next reboot: nothing here can write it".to_owned()];
-        return;
+        return Ok(());
     }
     let attribute = Attribute::in_plane(
         Plane::Running,
@@ -237,4 +244,5 @@ pub(super) fn plan_acs_undo(before: &Value, answers: &ReadResults, assessment: &
             "what GPUs and NICs say to each other takes the way through the root complex again",
         );
     }
+    Ok(())
 }

@@ -217,12 +217,15 @@ impl ResourceKind for PciSetting {
         };
         let body = read_body::<PciSettingBody>(&last_applied.body);
         build_pci_setting_unit(&body).take_back(&mut assessment, answers);
-        if body.acs.is_some() {
-            acs::plan_acs_undo(before, answers, &mut assessment);
+        let undone = if body.acs.is_some() {
+            acs::plan_acs_undo(before, answers, &mut assessment)
         } else {
-            plan_read_request_undo(&body, before, answers, &mut assessment);
+            plan_read_request_undo(&body, before, answers, &mut assessment)
+        };
+        match undone {
+            Ok(()) => assessment,
+            Err(reason) => Assessment::unknown_undo(Plane::Running, before, reason),
         }
-        assessment
     }
 
     fn after_kinds(&self) -> &'static [&'static str] {
@@ -469,33 +472,33 @@ fn write_read_request(address: &str, bytes: u64) -> Action {
 }
 
 /// The size of before comes back; what the firmware would have set is only known again after a
-/// reboot.
+/// reboot. An error where the size of now is unknown.
 fn plan_read_request_undo(
     body: &PciSettingBody,
     before: &Value,
     answers: &ReadResults,
     assessment: &mut Assessment,
-) {
-    let now = found::read_pci_device(answers, body.device());
+) -> Result<(), Reason> {
+    let now = found::read_pci_device(answers, body.device())?;
     let old = before
         .get("running")
         .and_then(Value::as_u64)
         .filter(|bytes| read_request_field(*bytes).is_some());
-    let (
-        Ok(FoundDevice::There {
+    let there = match now {
+        FoundDevice::There {
             address,
-            max_read_request: Ok(Some(found)),
+            max_read_request,
             means,
             ..
-        }),
-        Some(old),
-    ) = (now, old)
-    else {
+        } => max_read_request?.map(|bytes| (address, bytes, means)),
+        FoundDevice::Missing | FoundDevice::NotPci => None,
+    };
+    let (Some((address, found, means)), Some(old)) = (there, old) else {
         assessment.residue = vec![format!(
             "the maximum read request of {} stays until the next reboot",
             body.device()
         )];
-        return;
+        return Ok(());
     };
     let differs = u64::from(found) != old;
     if differs && !means.can_write() {
@@ -503,7 +506,7 @@ fn plan_read_request_undo(
             "the maximum read request of {} stays until the next reboot: nothing here can write it",
             body.device()
         )];
-        return;
+        return Ok(());
     }
     let attribute = Attribute::in_plane(Plane::Running, Reading::is(old), Reading::is(found));
     assessment
@@ -513,6 +516,7 @@ fn plan_read_request_undo(
         assessment.actions.push(write_read_request(&address, old));
         assessment.disruption = Disruption::Reload;
     }
+    Ok(())
 }
 
 #[cfg(test)]

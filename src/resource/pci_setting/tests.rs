@@ -301,6 +301,31 @@ fn acs_goes_off_on_the_way_to_gpus_and_rails_and_nowhere_else() {
 }
 
 #[test]
+fn registers_that_cannot_be_read_are_not_taken_back() {
+    let (size, bridges) = (read_request(), acs("off"));
+    let no_space = format!("{READY}address 0000:3b:00.0\n");
+    for (wish, before, code, out) in [
+        (&size, json!({ "running": 512 }), 0, no_space.as_str()),
+        (&size, json!({ "running": 512 }), 0, ""),
+        (
+            &bridges,
+            json!({ "bridges": { "0000:39:00.0": 29 } }),
+            2,
+            "",
+        ),
+    ] {
+        let undo = PciSetting.undo(wish, &before, &fresh(wish, code, out, "none"));
+        assert!(undo.only_unknown() && undo.actions.is_empty(), "{undo:?}");
+    }
+    let gone = PciSetting.undo(
+        &size,
+        &json!({ "running": 512 }),
+        &fresh(&size, 1, "", "none"),
+    );
+    assert!(gone.is_met() && !gone.residue.is_empty(), "{gone:?}");
+}
+
+#[test]
 fn acs_is_left_alone_where_machines_lean_on_it() {
     let wish = acs("off");
     let guest = PciSetting.assess(&wish, &fresh(&wish, 0, &tree([0x1d, 0x1d], READY), "kvm"));

@@ -251,20 +251,20 @@ fn plan_rdma_link_undo(body: &RdmaLinkBody, before: &Value, answers: &ReadResult
     if was_there {
         return assessment;
     }
-    let devices = rdma_devices(answers);
-    let device = devices
-        .as_ref()
-        .map(|devices| device_on(devices, &body.netdev).filter(|d| d.is_soft_roce))
-        .map_err(Clone::clone);
+    let devices = match rdma_devices(answers) {
+        Err(reason) => return Assessment::unknown_undo(Plane::Running, before, reason),
+        Ok(devices) => devices,
+    };
+    let device = device_on(&devices, &body.netdev).filter(|device| device.is_soft_roce);
     assessment.attributes.insert(
         "device".to_owned(),
         Attribute::in_plane(
             Plane::Running,
             Reading::Absent,
-            build_presence_reading(&device),
+            build_presence_reading(&Ok(device)),
         ),
     );
-    if let Ok(Some(device)) = device {
+    if let Some(device) = device {
         assessment.actions.push(Action::RemoveRdmaLink {
             name: device.name.clone(),
         });

@@ -84,6 +84,22 @@ fn undo_spares_a_device_that_was_there_before() {
 }
 
 #[test]
+fn devices_that_cannot_be_read_are_not_taken_back() {
+    let wish = wish(json!({ "netdev": "ens1f0np0", "type": "rxe" }));
+    let mut answers = answers(&wish, SOFT, true);
+    answers.insert(
+        Read::RdmaLinks.key(),
+        ReadResult {
+            status: AnswerStatus::Exit(2),
+            out: String::new(),
+        },
+    );
+    let undo = RdmaLink.undo(&wish, &json!({ "device": null }), &answers);
+    assert_eq!(undo.attributes.len(), 1, "{undo:?}");
+    assert!(undo.only_unknown() && undo.actions.is_empty(), "{undo:?}");
+}
+
+#[test]
 fn hardware_is_only_looked_for() {
     let hca = wish(json!({ "netdev": "ens1f0np0", "type": "hca" }));
     assert!(RdmaLink.assess(&hca, &answers(&hca, SOFT, true)).is_met());

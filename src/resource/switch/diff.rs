@@ -154,6 +154,38 @@ impl SwitchConfigurations {
         })
     }
 
+    /// Why a port that does not run may be there again; nothing where the saved configuration
+    /// has nothing of it either. While a switch is reloaded nothing runs until all that is saved
+    /// is loaded (SONiC: `config reload` empties CONFIG_DB first).
+    fn find_why_port_may_return(
+        &self,
+        running: &dyn SwitchConfiguration,
+        port: &str,
+        before: &Value,
+    ) -> Option<Reason> {
+        if running.ports().is_empty() {
+            let why = "its running configuration has no port at all: is it being reloaded?";
+            return Some(why.into());
+        }
+        let saved = match self.saved.as_deref() {
+            Ok(Some(saved)) => saved,
+            Ok(None) => {
+                let why = "its running configuration has no such port, and none is saved";
+                return Some(why.into());
+            }
+            Err(reason) => return Some(reason.clone()),
+        };
+        // Not every system says in what is saved which ports there are.
+        let mut settings = saved.kept(port, before).into_iter();
+        let is_saved =
+            saved.ports().contains(&port) || settings.any(|setting| setting.is != Reading::Absent);
+        is_saved.then(|| {
+            "its running configuration has no such port, and its saved one has: is it being \
+             reloaded?"
+                .into()
+        })
+    }
+
     /// Notes whether the switch made the buffer that a paused priority needs, where that is its own
     /// doing.
     pub fn note_made_buffer(
@@ -280,6 +312,17 @@ fn plan_switch_actions(
     }
 }
 
+/// What nobody knows is neither put back nor forgotten.
+fn with_unknown_settings(mut assessment: Assessment, reason: Reason) -> Assessment {
+    let unknown = Attribute::in_plane(
+        Plane::Running,
+        Reading::is("as before"),
+        Reading::Unknown(reason),
+    );
+    assessment.attributes.insert("settings".to_owned(), unknown);
+    assessment
+}
+
 /// Puts back what is the port's own as it was before us.
 pub fn take_back(desired: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
     let configurations = SwitchConfigurations::decode(desired, answers);
@@ -289,18 +332,13 @@ pub fn take_back(desired: &DesiredResource, before: &Value, answers: &ReadResult
     };
     let running = match &configurations.running {
         Ok(running) => running.as_ref().as_ref(),
-        Err(reason) => {
-            let unknown = Attribute::in_plane(
-                Plane::Running,
-                Reading::is("as before"),
-                Reading::Unknown(reason.clone()),
-            );
-            assessment.attributes.insert("settings".to_owned(), unknown);
-            return assessment;
-        }
+        Err(reason) => return with_unknown_settings(assessment, reason.clone()),
     };
     let port = extract_port_name(desired);
     let Some(view) = running.port(port) else {
+        if let Some(reason) = configurations.find_why_port_may_return(running, port, before) {
+            return with_unknown_settings(assessment, reason);
+        }
         assessment.residue.push(format!(
             "nothing is left of {port}: the switch has no such port any more"
         ));

@@ -302,6 +302,38 @@ fn what_cannot_be_is_refused_and_what_nobody_knows_is_unknown() {
     }
 }
 
+/// `config reload` empties CONFIG_DB, and loads what is saved after that.
+#[test]
+fn a_port_that_does_not_run_is_gone_only_where_nothing_of_it_is_saved() {
+    let (config, wish) = (delivered(), qos());
+    let first = SwitchQos.assess(&wish, &answers(&SwitchQos, &wish, &config, Some(&config)));
+    let done = patched(&config, edits(&first));
+    let (empty, without) = (
+        json!({}),
+        json!({ "PORT": { "Ethernet4": { "mtu": "9100" } } }),
+    );
+    let mut rows = done.clone();
+    rows["PORT"] = without["PORT"].clone();
+    for (running, saved) in [
+        (&empty, Some(&done)),
+        (&empty, Some(&without)),
+        (&without, Some(&done)),
+        (&without, Some(&rows)),
+        (&without, None),
+    ] {
+        let answers = answers(&SwitchQos, &wish, running, saved);
+        let undo = SwitchQos.undo(&wish, &first.before, &answers);
+        assert!(undo.only_unknown(), "{undo:?}");
+        assert!(undo.actions.is_empty() && undo.residue.is_empty());
+        let desired = SwitchQos.assess(&wish, &answers);
+        assert!(desired.refusal.is_some() && desired.actions.is_empty());
+    }
+    let answers = answers(&SwitchQos, &wish, &without, Some(&without));
+    let undo = SwitchQos.undo(&wish, &first.before, &answers);
+    let gone = ["nothing is left of Ethernet0: the switch has no such port any more"];
+    assert!(undo.is_met() && undo.residue == gone, "{undo:?}");
+}
+
 #[test]
 fn a_buffer_that_the_switch_has_no_row_for_is_never_as_wished() {
     let mut config = delivered();

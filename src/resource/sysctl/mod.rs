@@ -130,6 +130,15 @@ fn read_value_after_restore(key: &str, found: &Values, kept: &FileState) -> Read
         .map_or(Reading::Absent, |effective| Reading::is(effective.value))
 }
 
+/// What was there before our first change.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PriorSysctl {
+    running: Option<String>,
+    persisted: Option<String>,
+    drop_in: FileState,
+}
+
 impl ResourceKind for Sysctl {
     fn name(&self) -> &'static str {
         "sysctl"
@@ -216,17 +225,17 @@ impl ResourceKind for Sysctl {
         let key = &read_body::<SysctlBody>(&last_applied.body).key;
         let found = decode_sysctl_values(key, answers);
         let now = FileState::at(&drop_in(key), answers);
-        let kept = FileState::remembered(before.get("drop_in"));
-        let (mut actions, residue) = kept.restore(&drop_in(key), &now);
+        let before = PriorSysctl::deserialize(before).unwrap_or_default();
+        let (mut actions, residue) = before.drop_in.restore(&drop_in(key), &now);
         let mut residue: Vec<_> = residue.into_iter().collect();
         // What other files say has moved on without us, and counts once ours is as it was.
-        let persisted = read_value_after_restore(key, &found, &kept);
-        let earlier = read_text_field(before, "persisted").map(Reading::is);
+        let persisted = read_value_after_restore(key, &found, &before.drop_in);
+        let earlier = before.persisted.map(Reading::is);
         let running = if matches!(persisted, Reading::Is(_)) && earlier.as_ref() != Some(&persisted)
         {
             Some(persisted.clone())
         } else {
-            read_text_field(before, "running").map(Reading::is)
+            before.running.map(Reading::is)
         };
         let wanted_running = running.clone().unwrap_or_else(|| found.running.clone());
         match running {
@@ -260,6 +269,10 @@ impl ResourceKind for Sysctl {
             residue,
             ..Assessment::default()
         }
+    }
+
+    fn can_read_before(&self, before: &Value) -> bool {
+        PriorSysctl::deserialize(before).is_ok()
     }
 
     fn after_kinds(&self) -> &'static [&'static str] {
@@ -427,5 +440,6 @@ mod tests {
             ]),
         );
         assert!(done.is_met() && done.actions.is_empty());
+        assert!(Sysctl.can_read_before(&assess("running\t1\n").before));
     }
 }

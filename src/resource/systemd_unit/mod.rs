@@ -20,7 +20,9 @@ use crate::body::{BodyType, read_body};
 use body::UnitBody;
 use found::{FoundUnit, decode_modification_times};
 use railwright_base::Reason;
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 
 /// The kind.
 pub struct SystemdUnit;
@@ -263,6 +265,15 @@ impl ResourceKind for SystemdUnit {
         undo::plan_systemd_unit_undo(last_applied, before, answers)
     }
 
+    fn can_read_before(&self, before: &Value) -> bool {
+        let is_snapshot = |unit: &Value| {
+            let mut flags = ["there", "masked", "active"].iter();
+            unit.is_null() || flags.all(|flag| unit[flag].is_boolean())
+        };
+        before.get("unit").is_some_and(is_snapshot)
+            && BTreeMap::<String, FileState>::deserialize(&before["files"]).is_ok()
+    }
+
     fn open_fields(&self) -> &'static [&'static str] {
         &["enabled", "active", "masked"]
     }
@@ -472,6 +483,7 @@ mod tests {
                 &answers(&missing, (1, "folder /etc/systemd/system\n"), ""),
             )
             .before;
+        assert!(SystemdUnit.can_read_before(&before));
         let undone = SystemdUnit.undo(&unit(), &before, &answers(RUNS, (0, &there()), ""));
         assert_eq!(words(&undone), "disable stop remove_file reload_systemd");
         let again = SystemdUnit.undo(

@@ -21,6 +21,8 @@ use serde_json::{Value, json};
 /// The kind.
 pub struct Vlan;
 
+const NO_DETAILS: &str = "`ip -d` gave no details of it";
+
 /// What is wished of a VLAN.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -58,8 +60,8 @@ impl VlanBody {
 }
 
 /// Whether it was there before our first change.
-#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct PriorVlanState {
     running: bool,
     persisted: bool,
@@ -110,11 +112,18 @@ impl ResourceKind for Vlan {
                 persisted: true,
             });
         match decode_vlan_state(&body, answers) {
+            Ok((Some(running), _)) if !running.is_told => {
+                build_unknown_vlan_diff(&body, NO_DETAILS.into())
+            }
             Ok((running, on_disk)) => {
                 change::take_back(&body, before, running.as_ref(), &on_disk, answers)
             }
             Err(reason) => build_unknown_vlan_diff(&body, reason),
         }
+    }
+
+    fn can_read_before(&self, before: &Value) -> bool {
+        PriorVlanState::deserialize(before).is_ok()
     }
 
     fn after_kinds(&self) -> &'static [&'static str] {
@@ -153,7 +162,7 @@ fn diff_vlan(
         let value = match (plane, running) {
             (Plane::Persisted, _) => on_disk.settings.get(word),
             (_, Some(running)) if !running.is_told => {
-                return Reading::Unknown("`ip -d` gave no details of it".into());
+                return Reading::Unknown(NO_DETAILS.into());
             }
             (_, Some(running)) => running.settings.get(word),
             (_, None) => None,

@@ -270,6 +270,7 @@ fn undo_takes_away_what_we_brought_and_nothing_else() {
         &joined(NETWORKD),
         PARENT,
     );
+    assert!(Vlan.can_read_before(&before));
     let undo = Vlan.undo(&wish(), &before, &now);
     assert_eq!(
         undo.actions.iter().map(Action::word).collect::<Vec<_>>(),
@@ -287,6 +288,14 @@ fn undo_takes_away_what_we_brought_and_nothing_else() {
             .iter()
             .any(|action| action.word() == "remove_vlan")
     );
+}
+
+#[test]
+fn one_without_details_is_not_taken_back() {
+    let before = assess("", NETWORKD).before;
+    let bare = answers(&RUNNING.replace("|id=100\n", ""), NETWORKD, PARENT);
+    let undo = Vlan.undo(&wish(), &before, &bare);
+    assert!(undo.only_unknown() && undo.actions.is_empty(), "{undo:?}");
 }
 
 #[test]

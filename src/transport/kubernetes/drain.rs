@@ -9,7 +9,7 @@ use super::kinds::ApiResource;
 use super::lists::find_json_text;
 use super::nodes::{new_node_reference, new_pod_reference};
 use super::server::{KubernetesReply, KubernetesRequest};
-use super::unmarked::Unmarked;
+use super::unmarked::UnmarkedObject;
 use super::write_target::WriteTarget;
 use super::{KubernetesLink, performed_from_exit};
 use crate::ExecutionOutcome;
@@ -66,7 +66,7 @@ impl KubernetesLink {
             let metadata = json!({ "resourceVersion": version, "annotations": { CORDONED: mark } });
             let patch = json!({ "metadata": metadata, "spec": { "unschedulable": unschedulable } });
             if let Some(reply) = self.patch(&place, &patch, (turn, &mut doubt)).await? {
-                return match Unmarked::of(&place, &patch, reply.json()) {
+                return match UnmarkedObject::of(&place, &patch, reply.json()) {
                     None => Ok(performed_from_exit(0, &reply.warnings.join("\n"), "")),
                     Some(unmarked) => {
                         Err(unmarked.stop(self.take_back(&place, uncordon_unmarked).await))

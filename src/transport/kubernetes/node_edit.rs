@@ -4,7 +4,7 @@
 use super::act::{Doubt, KubernetesActionStop, TRIES, format_error_line, stop_with_failure};
 use super::nodes::new_node_reference;
 use super::server::AT_ONCE;
-use super::unmarked::{Unmarked, UnmarkedFate};
+use super::unmarked::{UnmarkedFate, UnmarkedObject};
 use super::write_target::WriteTarget;
 use super::{KubernetesLink, performed_from_exit};
 use crate::ExecutionOutcome;
@@ -108,7 +108,7 @@ impl KubernetesLink {
             }
             let patch = field.patch(&live, change.new.as_deref(), change.mark.as_ref());
             if let Some(reply) = self.patch(&place, &patch, (turn, &mut doubt)).await? {
-                return match Unmarked::of(&place, &patch, reply.json()) {
+                return match UnmarkedObject::of(&place, &patch, reply.json()) {
                     None => Ok(NodeEditOutcome::Well),
                     Some(unmarked) => {
                         // What was ours before would be nobody's then.

@@ -45,19 +45,19 @@ pub(super) enum UnmarkedFate {
 }
 
 /// Something that was stored without a mark of ours.
-pub(super) struct Unmarked {
+pub(super) struct UnmarkedObject {
     object: String,
     mark: String,
     stored: Value,
 }
 
-impl Unmarked {
+impl UnmarkedObject {
     /// What is stored, where it lacks a mark that was sent.
     pub fn of(place: &WriteTarget<'_>, sent: &Value, stored: Option<Value>) -> Option<Self> {
         let stored = stored?;
         let mark =
             find_lost_mark(sent, &stored).filter(|_| answer::is_of(place.object, &stored))?;
-        Some(Unmarked {
+        Some(UnmarkedObject {
             object: place.object.to_string(),
             mark,
             stored,
@@ -88,7 +88,7 @@ pub(super) fn refuse_unmarked(
     sent: &Value,
     stored: Option<Value>,
 ) -> Result<(), KubernetesActionStop> {
-    match Unmarked::of(place, sent, stored) {
+    match UnmarkedObject::of(place, sent, stored) {
         Some(unmarked) => Err(unmarked.stop(UnmarkedFate::Stands)),
         None => Ok(()),
     }
@@ -103,7 +103,7 @@ impl KubernetesLink {
         sent: &Value,
         reply: &KubernetesReply,
     ) -> Result<(), KubernetesActionStop> {
-        match Unmarked::of(place, sent, reply.json()) {
+        match UnmarkedObject::of(place, sent, reply.json()) {
             Some(unmarked) => Err(unmarked.stop(self.delete_made(place, &unmarked.stored).await)),
             None => Ok(()),
         }

@@ -303,6 +303,26 @@ fn other_thresholds_later_leave_nothing_behind() {
 }
 
 #[test]
+fn a_port_that_does_not_run_is_gone_only_where_nothing_of_it_is_saved() {
+    let (wish, config) = (ecn(1_000_000, 2_000_000, 10), json!({}));
+    let first = assess(&SwitchEcn, &wish, &config);
+    let done = patched(&config, &edits(&first));
+    let undo = |ports: Value, saved: &Value| {
+        let reads = SwitchEcn.reads(&wish);
+        let running = json!({ "ports": ports, "set": {} }).to_string();
+        let saved = json!({ "set": saved }).to_string();
+        let answers = answered(&[(&reads[0], 0, &running), (&reads[1], 0, &saved)]);
+        SwitchEcn.undo(&wish, &first.before, &answers)
+    };
+    for (ports, saved) in [(json!([]), &config), (json!(["swp2"]), &done)] {
+        let undo = undo(ports, saved);
+        assert!(undo.only_unknown() && undo.residue.is_empty(), "{undo:?}");
+    }
+    let undo = undo(json!(["swp2"]), &config);
+    assert!(undo.is_met() && undo.residue.len() == 1, "{undo:?}");
+}
+
+#[test]
 fn ports_go_round_and_stay_up() {
     let port = wish(
         &SwitchPort,

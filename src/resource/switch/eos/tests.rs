@@ -305,6 +305,25 @@ fn what_a_profile_says_counts_and_is_never_edited() {
     );
 }
 
+#[test]
+fn a_port_that_does_not_run_is_gone_only_where_nothing_of_it_is_saved() {
+    let (wish, config) = (ecn(1000, 2000, 10), model(&[]));
+    let first = assess(&SwitchEcn, &wish, &config);
+    let done = patched(&config, &edits(&first));
+    let empty = Model::new();
+    let without = Model::from([(Vec::new(), vec!["interface Ethernet1/2".to_owned()])]);
+    let undo = |running, saved| {
+        let answers = answers(&wish, running, Some(saved));
+        SwitchEcn.undo(&wish, &first.before, &answers)
+    };
+    for (running, saved) in [(&empty, &done), (&empty, &empty), (&without, &done)] {
+        let undo = undo(running, saved);
+        assert!(undo.only_unknown() && undo.residue.is_empty(), "{undo:?}");
+    }
+    let undo = undo(&without, &without);
+    assert!(undo.is_met() && undo.residue.len() == 1, "{undo:?}");
+}
+
 /// The wishes of one port go out together, and are taken back one after the other.
 #[test]
 fn the_wishes_of_a_port_fit_together() {
