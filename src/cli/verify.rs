@@ -169,14 +169,10 @@ pub async fn run(arguments: &VerifyArguments) -> Result<Exit, CommandFailure> {
         report::verify::render_verify_screen(&report)
     };
     report::out::print_result(&text);
-    Ok(match report.verdict() {
+    Ok(match report.conclusion() {
         CheckVerdict::Failed => Exit::Failed,
-        CheckVerdict::Unknown => Exit::Incomplete,
-        _ if !report.proves_something() => Exit::Incomplete,
-        CheckVerdict::Passed
-        | CheckVerdict::NotRun
-        | CheckVerdict::Warning
-        | CheckVerdict::NotApplicable => Exit::Done,
+        CheckVerdict::Unknown | CheckVerdict::NotRun => Exit::Incomplete,
+        CheckVerdict::Passed | CheckVerdict::Warning | CheckVerdict::NotApplicable => Exit::Done,
     })
 }
 

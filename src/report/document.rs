@@ -74,11 +74,10 @@ pub struct VerifyDocument<'a> {
 impl<'a> VerifyDocument<'a> {
     /// Of a report.
     pub fn of(report: &'a VerifyReport) -> Self {
-        let verdict = match report.proves_something() {
-            true => report.verdict(),
-            false => report.verdict().min(CheckVerdict::NotRun),
-        };
-        VerifyDocument { report, verdict }
+        VerifyDocument {
+            report,
+            verdict: report.conclusion(),
+        }
     }
 }
 

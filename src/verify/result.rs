@@ -418,10 +418,14 @@ impl VerifyReport {
         }
     }
 
-    /// Whether a check was run and found something to be as it must be.
-    pub fn proves_something(&self) -> bool {
+    /// What the report proves: its worst verdict, and `NotRun` where no check found something to be
+    /// as it must be.
+    pub fn conclusion(&self) -> CheckVerdict {
         let proofs = [CheckVerdict::Passed, CheckVerdict::Warning];
-        self.results.iter().any(|r| proofs.contains(&r.verdict))
+        match self.results.iter().any(|r| proofs.contains(&r.verdict)) {
+            true => self.verdict(),
+            false => self.verdict().min(CheckVerdict::NotRun),
+        }
     }
 
     /// The results of one verdict.

@@ -630,9 +630,7 @@ async fn a_host_that_another_folders_run_left_out_of_service_uses_up_the_budget_
             excludes: Vec::new(),
         })
         .await;
-    let mut other = Room::beside(room.fleet.clone(), room.cluster);
-    (other.wishes, other.rollout) = (room.wishes.clone(), room.rollout.clone());
-    copy_folder(room.context.folder.path(), other.context.folder.path());
+    let other = room.copied();
     is_bad(&other, &["c"]);
     assert_eq!(
         (
@@ -1368,9 +1366,7 @@ async fn a_host_that_another_folders_run_gave_back_is_disturbed_again_only_withi
             RunExitClass::Done
         );
         if is_given_back {
-            let mut other = Room::beside(room.fleet.clone(), room.cluster);
-            (other.wishes, other.rollout) = (room.wishes.clone(), room.rollout.clone());
-            copy_folder(room.context.folder.path(), other.context.folder.path());
+            let other = room.copied();
             assert_eq!(
                 narrowed(&other, &["host/a"], &[]).await.ending,
                 RunExitClass::Done
@@ -1439,9 +1435,7 @@ async fn a_host_that_another_folders_run_gave_back_is_not_taken_for_left_out_by_
             })
         };
         assert_eq!((is_made("first"), is_made("second")), (true, false));
-        let mut other = Room::beside(room.fleet.clone(), room.cluster);
-        (other.wishes, other.rollout) = (room.wishes.clone(), room.rollout.clone());
-        copy_folder(room.context.folder.path(), other.context.folder.path());
+        let other = room.copied();
         let disk = room.host("a", |host| host.disk.clone());
         let well = narrowed(&other, &["host/a"], &[]).await;
         assert_eq!((well.ending, is_made("second")), (RunExitClass::Done, true));
@@ -1469,13 +1463,11 @@ async fn a_host_that_another_folders_run_gave_back_and_left_in_doubt_is_not_take
     room.fault("a", "reboot", SimulatedTrouble::OldKernel);
     let first = narrowed(&room, &["host/a"], &[]).await;
     assert_ne!(first.ending, RunExitClass::Done);
-    let mut other = Room::beside(room.fleet.clone(), room.cluster);
-    (other.wishes, other.rollout) = (room.wishes.clone(), room.rollout.clone());
-    copy_folder(room.context.folder.path(), other.context.folder.path());
+    let other = room.copied();
     let loader = room.host("a", |host| host.loader.clone());
     let well = narrowed(&other, &["host/a"], &[]).await;
     assert_eq!(well.ending, RunExitClass::Done);
-    other = other.wish("file", json!({ "path": "/etc/x", "content": "one\n" }), &[]);
+    let other = other.wish("file", json!({ "path": "/etc/x", "content": "one\n" }), &[]);
     room.fault("a", "write_file", SimulatedTrouble::Fails);
     let left = narrowed(&other, &["host/a"], &[]).await;
     assert_ne!(left.ending, RunExitClass::Done);
@@ -1499,13 +1491,11 @@ async fn a_host_that_another_folder_left_in_doubt_writes_down_that_it_leaves_ser
     room.fault("a", "run_command", SimulatedTrouble::Fails);
     let first = narrowed(&room, &["host/a"], &[]).await;
     assert_ne!(first.ending, RunExitClass::Done);
-    let mut other = Room::beside(room.fleet.clone(), room.cluster);
-    (other.wishes, other.rollout) = (room.wishes.clone(), room.rollout.clone());
-    copy_folder(room.context.folder.path(), other.context.folder.path());
+    let other = room.copied();
     let disk = room.host("a", |host| host.disk.clone());
     let well = narrowed(&other, &["host/a"], &[]).await;
     assert_eq!(well.ending, RunExitClass::Done);
-    other = other.wish("file", json!({ "path": "/etc/y", "content": "one\n" }), &[]);
+    let other = other.wish("file", json!({ "path": "/etc/y", "content": "one\n" }), &[]);
     room.fault("a", "write_file", SimulatedTrouble::Fails);
     let left = narrowed(&other, &["host/a"], &[]).await;
     assert_ne!(left.ending, RunExitClass::Done);

@@ -145,6 +145,14 @@ pub fn copy_folder(from: &Path, to: &Path) {
 }
 
 impl Room {
+    /// Another operator, who has a copy of the folder and wishes the same.
+    pub fn copied(&self) -> Self {
+        let mut copy = Room::beside(self.fleet.clone(), self.cluster);
+        (copy.wishes, copy.rollout) = (self.wishes.clone(), self.rollout.clone());
+        copy_folder(self.context.folder.path(), copy.context.folder.path());
+        copy
+    }
+
     /// Plain hosts of these names.
     pub fn of(hosts: &[&str]) -> Self {
         Room::with(

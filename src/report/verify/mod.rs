@@ -241,10 +241,10 @@ fn render_verify_conclusion(report: &VerifyReport) -> String {
             count => parts.push(format!("{count} {word}")),
         }
     }
-    let verdict = match report.verdict() {
+    let verdict = match report.conclusion() {
         CheckVerdict::Failed => "The fabric is not as the spec wants it.",
         CheckVerdict::Unknown => "The fabric is not proven: something could not be found out.",
-        _ if !report.proves_something() => "Nothing is proven: nothing was there to be checked.",
+        CheckVerdict::NotRun => "Nothing is proven: nothing was there to be checked.",
         _ if report.with(CheckVerdict::NotRun).next().is_some() => {
             "Proven, but for what was not run."
         }

@@ -312,17 +312,6 @@ fn plan_switch_actions(
     }
 }
 
-/// What nobody knows is neither put back nor forgotten.
-fn with_unknown_settings(mut assessment: Assessment, reason: Reason) -> Assessment {
-    let unknown = Attribute::in_plane(
-        Plane::Running,
-        Reading::is("as before"),
-        Reading::Unknown(reason),
-    );
-    assessment.attributes.insert("settings".to_owned(), unknown);
-    assessment
-}
-
 /// Puts back what is the port's own as it was before us.
 pub fn take_back(desired: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
     let configurations = SwitchConfigurations::decode(desired, answers);
@@ -332,12 +321,12 @@ pub fn take_back(desired: &DesiredResource, before: &Value, answers: &ReadResult
     };
     let running = match &configurations.running {
         Ok(running) => running.as_ref().as_ref(),
-        Err(reason) => return with_unknown_settings(assessment, reason.clone()),
+        Err(reason) => return Assessment::unknown_undo(Plane::Running, before, reason.clone()),
     };
     let port = extract_port_name(desired);
     let Some(view) = running.port(port) else {
         if let Some(reason) = configurations.find_why_port_may_return(running, port, before) {
-            return with_unknown_settings(assessment, reason);
+            return Assessment::unknown_undo(Plane::Running, before, reason);
         }
         assessment.residue.push(format!(
             "nothing is left of {port}: the switch has no such port any more"
