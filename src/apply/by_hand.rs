@@ -5,7 +5,9 @@
 use super::change::Finish;
 use super::context::RunEvent;
 use super::precondition::ObservedMember;
-use super::reboot::{boot_id, collect_earlier_members, list_differing_members, wait_until_settled};
+use super::reboot::{
+    boot_id, collect_earlier_members, finish_boot, list_differing_members, wait_until_settled,
+};
 use super::shared::RunContext;
 use super::trouble::{self, NextCommands};
 use super::unready::Unready;
@@ -24,7 +26,11 @@ pub(super) async fn by_hand(shared: &RunContext, n: usize) -> Finish {
     if finish.outcome == (NodeOutcome::Done { changed: true }) {
         shared.note_acted(n);
     }
-    let _ = shared.finish(node, &finish, None).await;
+    let writer = match finish.removed.is_empty() {
+        true => None,
+        false => shared.connect(host).await.ok(),
+    };
+    let _ = shared.finish(node, &finish, writer.as_ref()).await;
     let is_failed = matches!(
         finish.outcome,
         NodeOutcome::Failed { .. } | NodeOutcome::Unknown { .. }
@@ -133,7 +139,7 @@ fn assess_power_cycle(
     was_made: bool,
 ) -> Result<Finish, Reason> {
     match open {
-        Open::Nothing => Ok(finish_power_cycle(shared, host, was_made)),
+        Open::Nothing => Ok(finish_power_cycle(shared, n, host, was_made)),
         Open::Waits(_) if !was_made => Ok(Finish::of(NodeOutcome::Held {
             reason: "it waits for a power cycle, which is done by hand".to_owned(),
         })),
@@ -159,13 +165,14 @@ fn assess_power_cycle(
     }
 }
 
-fn finish_power_cycle(shared: &RunContext, host: &str, was_made: bool) -> Finish {
+fn finish_power_cycle(shared: &RunContext, n: usize, host: &str, was_made: bool) -> Finish {
     if was_made {
         (shared.sink)(RunEvent::PowerCycled {
             host: host.to_owned(),
         });
     }
-    Finish::of(NodeOutcome::Done { changed: was_made })
+    let (members, _) = collect_earlier_members(shared, n);
+    finish_boot(shared, &members, was_made)
 }
 
 /// The boot in which the last step before it was done: in this part of the run, or when that was

@@ -2,8 +2,9 @@
 //! silent taken over, and let go after its last.
 
 use super::context::Context;
+use super::heartbeat::HeldLocks;
 use super::lock_steal::HeldLock;
-use super::preflight::{HostNow, connect_target};
+use super::preflight::connect_target;
 use super::running_steps::Busy;
 use super::trouble::{self, LockedTarget, NextCommands};
 use super::unready::Unready;
@@ -47,15 +48,8 @@ pub(super) fn beyond_reach(seen: u64, ours: u64, of: &LockedTarget) -> Option<St
 
 /// Lets the locks of these hosts go; a host that cannot be reached keeps a lock that a later run
 /// takes over once this process is gone.
-pub async fn release_host_locks(
-    ready: &BTreeMap<String, HostNow>,
-    context: &Context,
-    holder: &LockHolder,
-) {
-    let fences: Vec<(String, Fence)> = ready
-        .iter()
-        .map(|(host, now)| (host.clone(), now.fence(holder)))
-        .collect();
+pub(super) async fn release_host_locks(fences: BTreeMap<String, Fence>, context: &Context) {
+    let fences: Vec<(String, Fence)> = fences.into_iter().collect();
     crowd::run_each_bounded(fences, context.patience.parallel, &|(host, fence)| {
         Box::pin(release_host_lock(host, fence, context))
     })
@@ -100,13 +94,15 @@ pub(super) async fn lock_one(
     name: &str,
     context: &Context,
     locker: &Locker,
-    lock: &ClusterLock,
+    locks: &HeldLocks,
 ) -> Result<(Writer, Option<String>), Diagnostic> {
+    let lock = &locks.cluster;
     match take_lock(name, context, locker, &lock.holder, lock.fence).await {
-        Ok((number, record)) => Ok((
-            locker.writer(Fence::new(&lock.holder.line(), number)),
-            record,
-        )),
+        Ok((number, record)) => {
+            let fence = Fence::new(&lock.holder.line(), number);
+            locks.heart.add(name, fence.clone());
+            Ok((locker.writer(fence), record))
+        }
         Err(NotLocked::Refused(refusal)) => Err(*refusal),
         Err(NotLocked::Unready(unready)) => Err(unready.diagnostic(
             &context.target(name),

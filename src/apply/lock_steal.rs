@@ -1,6 +1,7 @@
 //! The locks of a cluster, seen and taken away: the one on this side and those on the hosts.
 
 use super::context::Context;
+use super::heartbeat::HeldLocks;
 use super::host_locks::beyond_reach;
 use super::preflight::connect_target;
 use super::trouble;
@@ -181,7 +182,9 @@ pub async fn steal_locks(
 ) -> Result<BTreeMap<String, Stolen>, Vec<Diagnostic>> {
     let (lock, from) = ClusterLock::take_away(&context.folder, "lock steal", force)
         .map_err(|problem| vec![problem])?;
-    let found = within_reach(list_host_locks(hosts, context).await, lock.fence, context);
+    let fence = lock.fence;
+    let locks = HeldLocks::begin(lock, String::new(), context);
+    let found = within_reach(list_host_locks(hosts, context).await, fence, context);
     let (taken, stolen) = select_locks(found, force);
     let mut holders: Vec<String> = from.iter().cloned().collect();
     holders.extend(taken.values().map(|(held, _)| held.describe()));
@@ -189,20 +192,25 @@ pub async fn steal_locks(
         who: identity::find_user_name(),
         machine: identity::read_machine_name(),
         reason: reason.to_owned(),
-        fence: lock.fence,
+        fence,
         from: holders,
         hosts: taken.keys().cloned().collect(),
     };
     // The record comes first: what is taken away is taken away for a reason that stays.
     if from.is_some() || !taken.is_empty() {
-        append_to_newest_journal(entry, &lock, &context.folder, trouble::steal_not_recorded)
-            .await
-            .map_err(|problem| vec![problem])?;
+        append_to_newest_journal(
+            entry,
+            &locks.cluster,
+            &context.folder,
+            trouble::steal_not_recorded,
+        )
+        .await
+        .map_err(|problem| vec![problem])?;
     }
     let stolen = Mutex::new(stolen);
     let taken: Vec<(String, (HeldLock, Grounds))> = taken.into_iter().collect();
     crowd::run_each_bounded(taken, context.patience.parallel, &|(host, selected)| {
-        Box::pin(add_stolen(host, selected, lock.fence, context, &stolen))
+        Box::pin(add_stolen(host, selected, fence, context, &stolen))
     })
     .await;
     Ok(std::mem::take(&mut *lock_ignoring_poison(&stolen)))
@@ -303,11 +311,7 @@ pub(super) async fn append_to_newest_journal(
         return Ok(false);
     };
     let journal = folder.read_journal(&run)?;
-    if journal.records.is_empty() {
-        return Ok(false);
-    }
-    let store = folder.continue_run(&run, &journal)?;
-    let writer = folder.writer(lock.fenced(folder, store)?, journal.chain)?;
+    let writer = lock.folder().continue_run(&run, &journal)?;
     writer
         .commit(entry)
         .await

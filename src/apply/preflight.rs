@@ -3,7 +3,8 @@
 use super::access;
 use super::by_hand::may_be_off;
 use super::context::{Context, EventSink, RunEvent};
-use super::host_locks::{NotLocked, release_host_locks, take_lock};
+use super::heartbeat::HeldLocks;
+use super::host_locks::{NotLocked, take_lock};
 use super::running_steps::{Busy, wait_until_idle};
 use super::trouble::{self, NextCommands};
 use super::unready::Unready;
@@ -14,9 +15,11 @@ use railwright_plan::{NodeKind, Outage, Plan, PlanNode};
 use railwright_resource::guard::Guard;
 use railwright_resource::host::{MachineIdReading, RunningMachine, decode_host_facts};
 use railwright_resource::{AnswerStatus, Read, ReadResults};
-use railwright_state::{ClusterLock, LockHolder, TargetIdentity, TargetRecord};
+use railwright_state::{LockHolder, TargetIdentity, TargetRecord};
 use railwright_system::clock;
-use railwright_transport::{Fence, Locker, Reader, RecordReading, TargetAccess, TransportError};
+use railwright_transport::{
+    Fence, Locker, Reader, RecordReading, TargetAccess, TransportError, Writer,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
@@ -114,26 +117,26 @@ pub struct PreflightScope {
 struct PreflightContext<'a> {
     plan: &'a Plan,
     wanted: &'a PreflightScope,
-    fence: u64,
+    locks: &'a HeldLocks,
 }
 
-/// Reaches and locks these hosts. With refusals the locks are let go again.
-pub async fn run_preflight(
+/// Reaches and locks these hosts. With refusals the locks are for its caller to let go again.
+pub(super) async fn run_preflight(
     plan: &Plan,
     wanted: PreflightScope,
     context: &Context,
-    lock: &ClusterLock,
+    locks: &HeldLocks,
     sink: &EventSink,
 ) -> Preflight {
     let found = Mutex::new(Preflight::default());
     let run = PreflightContext {
         plan,
         wanted: &wanted,
-        fence: lock.fence,
+        locks,
     };
     let hosts: Vec<String> = wanted.hosts.iter().cloned().collect();
     crowd::run_each_bounded(hosts, context.patience.parallel, &|host| {
-        Box::pin(prepare_host(host, context, &lock.holder, run, sink, &found))
+        Box::pin(prepare_host(host, context, run, sink, &found))
     })
     .await;
     let mut found = std::mem::take(&mut *lock_ignoring_poison(&found));
@@ -141,23 +144,19 @@ pub async fn run_preflight(
     if context.is_interrupted() {
         found.refusals = vec![trouble::interrupted_early()];
     }
-    if !found.refusals.is_empty() {
-        release_host_locks(&found.ready, context, &lock.holder).await;
-    }
     found
 }
 
 async fn prepare_host(
     host: String,
     context: &Context,
-    holder: &LockHolder,
     run: PreflightContext<'_>,
     sink: &EventSink,
     found: &Mutex<Preflight>,
 ) {
     let readiness = match run.wanted.rebooting.contains(&host) {
-        true => after_reboot(&host, context, holder, run, sink).await,
-        false => check_host(&host, context, holder, run, sink).await,
+        true => after_reboot(&host, context, run, sink).await,
+        false => check_host(&host, context, run, sink).await,
     };
     let found = &mut lock_ignoring_poison(found);
     add_host_result(found, context, &host, readiness, sink);
@@ -231,7 +230,6 @@ const GOES_DOWN: u32 = 3;
 async fn after_reboot(
     host: &str,
     context: &Context,
-    holder: &LockHolder,
     run: PreflightContext<'_>,
     sink: &EventSink,
 ) -> HostReadiness {
@@ -243,7 +241,7 @@ async fn after_reboot(
         else {
             return HostReadiness::Unready(Busy::Interrupted.into());
         };
-        let readiness = check_host(host, context, holder, run, sink).await;
+        let readiness = check_host(host, context, run, sink).await;
         left -= 1;
         if !back
             || left == 0
@@ -285,11 +283,10 @@ async fn come_back(host: &str, context: &Context, sink: &EventSink) -> bool {
 async fn check_host(
     host: &str,
     context: &Context,
-    holder: &LockHolder,
     run: PreflightContext<'_>,
     sink: &EventSink,
 ) -> HostReadiness {
-    let ready = match lock_and_read_host(host, context, holder, run, sink).await {
+    let ready = match lock_and_read_host(host, context, run, sink).await {
         Ok(ready) => ready,
         Err(readiness) => return readiness,
     };
@@ -299,7 +296,6 @@ async fn check_host(
 async fn lock_and_read_host(
     host: &str,
     context: &Context,
-    holder: &LockHolder,
     run: PreflightContext<'_>,
     sink: &EventSink,
 ) -> Result<ReadyHost, HostReadiness> {
@@ -313,21 +309,17 @@ async fn lock_and_read_host(
         TargetKind::Kube => check_cluster_rights(host, context, &locker, run).await?,
         _ => None,
     };
-    (now.token, now.record) = take_lock(host, context, &locker, holder, run.fence).await?;
-    let writer = locker.writer(now.fence(holder));
-    // With the lock in hand nobody begins another step. What the host is like is read after that,
-    // its record too: whoever had the lock before has written it.
-    let earlier = context.patience.earlier_step;
-    let of_run = run.wanted.run.as_deref();
-    if let Err(busy) = wait_until_idle(host, &writer, context, sink, earlier, of_run, None).await {
-        let _ = writer.unlock().await;
-        return Err(HostReadiness::Unready(busy.into()));
-    }
-    let record = match read_record(&context.target(host), &locker.reader()).await {
+    let lock = &run.locks.cluster;
+    (now.token, now.record) = take_lock(host, context, &locker, &lock.holder, lock.fence).await?;
+    let fence = now.fence(&lock.holder);
+    run.locks.heart.add(host, fence.clone());
+    let writer = locker.writer(fence);
+    let record = match await_record(host, context, &writer, run, sink).await {
         Ok(record) => record,
-        Err(error) => {
+        Err(unready) => {
+            run.locks.heart.remove(host);
             let _ = writer.unlock().await;
-            return Err(HostReadiness::Unready(error.into()));
+            return Err(HostReadiness::Unready(unready));
         }
     };
     let outage = record.read().and_then(|record| record.outage.clone());
@@ -338,6 +330,21 @@ async fn lock_and_read_host(
         record,
         warnings: warning.into_iter().collect(),
     })
+}
+
+/// Waits until a host that was locked is idle. What it is like is read after that, its record too:
+/// nobody begins another step now, and whoever had the lock before has written it.
+async fn await_record(
+    host: &str,
+    context: &Context,
+    writer: &Writer,
+    run: PreflightContext<'_>,
+    sink: &EventSink,
+) -> Result<TargetRecord, Unready> {
+    let earlier = context.patience.earlier_step;
+    let of_run = run.wanted.run.as_deref();
+    wait_until_idle(host, writer, context, sink, earlier, of_run, None).await?;
+    Ok(read_record(&context.target(host), &writer.reader()).await?)
 }
 
 /// Reaches a host and reads who it is, unless the user asks to stop meanwhile.

@@ -25,6 +25,7 @@ pub(super) async fn reboot_host(shared: &RunContext, n: usize) -> Result<Finish,
     let finish = reboot_and_verify(shared, n, host).await?;
     let writer = match finish.outcome {
         NodeOutcome::Failed { .. } => shared.connect(host).await.ok(),
+        _ if !finish.removed.is_empty() => shared.connect(host).await.ok(),
         _ => None,
     };
     let _ = shared.finish(node, &finish, writer.as_ref()).await;
@@ -109,8 +110,8 @@ async fn start_reboot(
         // It has happened since.
         Some(before) if before != now => Ok(Ok(before)),
         _ if !is_needed(shared, n, &writer).await => {
-            let finish = Finish::of(NodeOutcome::Done { changed: false });
-            Ok(Err(Box::new(finish)))
+            let (members, _) = collect_earlier_members(shared, n);
+            Ok(Err(Box::new(finish_boot(shared, &members, false))))
         }
         _ => {
             if let Err(finish) = confirm_empty(shared, n).await {
@@ -154,6 +155,19 @@ pub(super) fn list_differing_members<'a>(
         }
     }
     differing
+}
+
+/// All that came before the boot on its host is as it is to be; what was taken back and waited for it
+/// is forgotten.
+pub(super) fn finish_boot(shared: &RunContext, members: &[&Member], changed: bool) -> Finish {
+    let mut finish = Finish::of(NodeOutcome::Done { changed });
+    for member in members {
+        let address = &member.wish.address;
+        if member.removal && shared.prior(address).is_some() {
+            finish.removed.push(address.clone());
+        }
+    }
+    finish
 }
 
 /// The resources that come before the reboot on its host, and what has to be read to compare them.
@@ -336,10 +350,33 @@ pub(super) async fn boot_id(shared: &RunContext, host: &str) -> Result<(Writer, 
 /// All that was done on the host before the reboot must be in sync now, in every plane.
 async fn verify_reboot(shared: &RunContext, n: usize, host: &str) -> Finish {
     let (members, wanted) = collect_earlier_members(shared, n);
-    wait_until_settled(shared, host, "reboot", || {
+    let mut finish = wait_until_settled(shared, host, "reboot", || {
         Box::pin(look_after_reboot(shared, host, &members, &wanted))
     })
-    .await
+    .await;
+    if matches!(finish.outcome, NodeOutcome::Failed { .. })
+        && let Ok(differing) = look_at_members(shared, host, &members, &wanted).await
+    {
+        // What was taken back runs on all the same: another reboot brings no more than this one.
+        let left = differing.iter().filter(|s| s.only_waits_for_reboot());
+        let removals = left.filter(|s| s.member.removal);
+        finish.removed = removals.map(|s| s.address().clone()).collect();
+    }
+    finish
+}
+
+/// What differs of what was done before the reboot.
+async fn look_at_members<'a>(
+    shared: &RunContext,
+    host: &str,
+    members: &[&'a Member],
+    wanted: &[Read],
+) -> Result<Vec<ObservedMember<'a>>, Reason> {
+    let look = async { shared.connect(host).await?.reader().read(wanted).await };
+    let answers = look
+        .await
+        .map_err(|error: TransportError| error.to_string())?;
+    Ok(list_differing_members(shared, members, &answers))
 }
 
 /// Looks until there is something to say of what a reboot was to bring, or patience ends with what
@@ -377,13 +414,9 @@ async fn look_after_reboot(
     members: &[&Member],
     wanted: &[Read],
 ) -> Result<Finish, Reason> {
-    let look = async { shared.connect(host).await?.reader().read(wanted).await };
-    let answers = look
-        .await
-        .map_err(|error: TransportError| error.to_string())?;
-    let differing = list_differing_members(shared, members, &answers);
+    let differing = look_at_members(shared, host, members, wanted).await?;
     if differing.is_empty() {
-        return Ok(Finish::of(NodeOutcome::Done { changed: true }));
+        return Ok(finish_boot(shared, members, true));
     }
     let what: Vec<String> = differing.iter().map(ObservedMember::what_differs).collect();
     Err(what.join("; ").into())

@@ -2,7 +2,8 @@
 //! that has an intent and no good outcome.
 
 use super::context::{Context, DesiredSpec, EventSink};
-use super::host_locks::{release_dead_locks, release_host_locks};
+use super::heartbeat::HeldLocks;
+use super::host_locks::release_dead_locks;
 use super::outcome::ApplyOutcome;
 use super::preflight::{Preflight, PreflightScope, run_preflight};
 use super::run::{PreparedRun, list_problem, lock_taken, recognize_hosts};
@@ -71,49 +72,74 @@ async fn prepare_resume(
     };
     let plan = newest.read_plan(&context, now.as_deref())?;
     let steps = build_steps(&plan).map_err(list_problem)?;
-    let left = list_steps_left(&steps, &newest.status);
-    if !is_resumable(&steps, &newest.status) {
+    let mut locks = HeldLocks::begin(lock, format!("run {}", newest.name), &context);
+    let begun = continue_run(&newest, plan, &steps, &decisions, &context, &locks, sink).await;
+    let (parts, found) = match begun {
+        Ok(begun) => begun,
+        Err(problems) => {
+            locks.release_hosts(&context).await;
+            return Err(problems);
+        }
+    };
+    let entries = vec![
+        new_resume_entry(&decisions, &newest),
+        lock_taken(&locks.cluster),
+    ];
+    let earlier = Earlier {
+        status: newest.status,
+        decisions,
+        last_order: newest.last_order,
+    };
+    Ok(PreparedRun::new(
+        parts, locks, steps, earlier, found, entries,
+    ))
+}
+
+/// Checks what is left of the run, locks its targets, then opens its journal.
+async fn continue_run(
+    newest: &NewestRun,
+    plan: Plan,
+    steps: &[ScheduledStep],
+    decisions: &Decisions,
+    context: &Context,
+    locks: &HeldLocks,
+    sink: EventSink,
+) -> Result<(RunParts, Preflight), Vec<Diagnostic>> {
+    let lock = &locks.cluster;
+    let left = list_steps_left(steps, &newest.status);
+    if !is_resumable(steps, &newest.status) {
         // It may have died before it let its hosts go.
-        release_locks_except(&BTreeSet::new(), &plan, &context, &lock).await;
+        release_locks_except(&BTreeSet::new(), &plan, context, lock).await;
         let why = format!("run {} is done", newest.name);
         return Err(vec![report_nothing_to_resume(
             &why,
             &NextCommands::of(&plan),
         )]);
     }
-    check_decisions(&plan, &left, &newest.status, &decisions)?;
-    check_steps_left(&plan, &left, &context)?;
+    check_decisions(&plan, &left, &newest.status, decisions)?;
+    check_steps_left(&plan, &left, context)?;
     let mut state = state_of(&newest.status, &context.folder, &NextCommands::of(&plan))
         .map_err(list_problem)?;
-    let scope = build_preflight_scope(&plan, &left, &newest, &state);
-    release_locks_except(&scope.hosts, &plan, &context, &lock).await;
-    let mut found = run_preflight(&plan, scope, &context, &lock, &sink).await;
+    let scope = build_preflight_scope(&plan, &left, newest, &state);
+    release_locks_except(&scope.hosts, &plan, context, lock).await;
+    let mut found = run_preflight(&plan, scope, context, locks, &sink).await;
     if !found.refusals.is_empty() {
         return Err(found.refusals);
     }
-    check_identities(&mut found, &mut state, &plan, &context, &lock).await?;
-    let cluster = store_identity(&mut state, &plan, &context.folder).map_err(list_problem)?;
-    let journal = newest
-        .open_journal(&context.folder, &lock)
+    check_identities(&mut found, &mut state, &plan, context)?;
+    let (cluster, journal) = newest
+        .open_journal(&mut state, &plan, &context.folder, lock)
         .map_err(list_problem)?;
-    let entries = vec![new_resume_entry(&decisions, &newest), lock_taken(&lock)];
-    let earlier = Earlier {
-        status: newest.status,
-        decisions,
-        last_order: newest.last_order,
-    };
     let parts = RunParts {
         plan,
-        context,
+        context: context.clone(),
         sink,
-        run: newest.name,
+        run: newest.name.clone(),
         cluster,
         journal,
         state,
     };
-    Ok(PreparedRun::new(
-        parts, lock, steps, earlier, found, entries,
-    ))
+    Ok((parts, found))
 }
 
 /// The newest run of the state folder, as its files tell it.
@@ -126,8 +152,7 @@ struct NewestRun {
 }
 
 impl NewestRun {
-    /// A folder without a run, and a run that ended before its first record, have nothing to
-    /// resume.
+    /// A folder without a run has nothing to resume.
     fn read(folder: &StateFolder) -> Result<Self, Diagnostic> {
         let beside = NextCommands::beside(folder);
         let Some(name) = folder.newest_run()? else {
@@ -138,12 +163,6 @@ impl NewestRun {
         };
         let last_order = folder.read_order(&name);
         let journal = folder.read_journal(&name)?;
-        if journal.records.is_empty() {
-            return Err(report_nothing_to_resume(
-                &format!("run {name} ended before it did anything"),
-                &beside,
-            ));
-        }
         Ok(NewestRun {
             status: run_status::fold_journal_records(&journal.records),
             name,
@@ -164,28 +183,21 @@ impl NewestRun {
         Ok(plan)
     }
 
-    /// Opens the journal behind its last sound record, fenced by the cluster's lock.
+    /// Opens the journal behind its last sound record, then stores the state with the identity of
+    /// its cluster, before anything is journalled: what only the hosts remembered is not in the
+    /// journal.
     fn open_journal(
         &self,
+        state: &mut ClusterState,
+        plan: &Plan,
         folder: &StateFolder,
         lock: &ClusterLock,
-    ) -> Result<JournalWriter, Diagnostic> {
-        let store = folder.continue_run(&self.name, &self.journal)?;
-        let store = lock.fenced(folder, store)?;
-        folder.writer(store, self.journal.chain.clone())
+    ) -> Result<(ClusterIdentity, JournalWriter), Diagnostic> {
+        let cluster = folder.identify(state, plan.cluster_id.as_ref(), &plan.cluster)?;
+        let journal = lock.folder().continue_run(&self.name, &self.journal)?;
+        state.store(lock.folder())?;
+        Ok((cluster, journal))
     }
-}
-
-/// Stores the state with the identity of its cluster, before anything is journalled.
-fn store_identity(
-    state: &mut ClusterState,
-    plan: &Plan,
-    folder: &StateFolder,
-) -> Result<ClusterIdentity, Diagnostic> {
-    let cluster = folder.identify(state, plan.cluster_id.as_ref(), &plan.cluster)?;
-    // What only the hosts remembered is not in the journal.
-    state.store(folder)?;
-    Ok(cluster)
 }
 
 /// Lets go the locks that dead processes left on targets of the plan, other than these.
@@ -244,18 +256,16 @@ fn build_preflight_scope(
     }
 }
 
-/// Compares the targets with what is remembered of them. With conflicts their locks are let go.
-async fn check_identities(
+/// Compares the targets with what is remembered of them.
+fn check_identities(
     found: &mut Preflight,
     state: &mut ClusterState,
     plan: &Plan,
     context: &Context,
-    lock: &ClusterLock,
 ) -> Result<(), Vec<Diagnostic>> {
     let recognition = recognize_hosts(state, plan, found, context);
     let conflicts = IdentityConflict::refusals(&recognition.conflicts, &context.folder.inventory());
     if !conflicts.is_empty() {
-        release_host_locks(&found.ready, context, &lock.holder).await;
         return Err(conflicts);
     }
     found.warnings.extend(recognition.warnings);

@@ -24,8 +24,8 @@ pub async fn return_to_service(
     let lock = ClusterLock::take(folder, "state return-to-service")?;
     let next = NextCommands::beside(folder);
     let state = match read_newest_run(folder)? {
-        Some(run) if run.sequence > 0 => state_of(&run, folder, &next)?,
-        _ => ClusterState::load(folder)?,
+        Some(run) => state_of(&run, folder, &next)?,
+        None => ClusterState::load(folder)?,
     };
     // Only a look tells whether one that waits for a power cycle is out of service.
     if let Some(host) = hosts
@@ -44,7 +44,7 @@ pub async fn return_to_service(
     if !append_to_newest_journal(entry, &lock, folder, trouble::return_not_recorded).await? {
         return Err(trouble::return_without_journal(&next));
     }
-    ClusterState::load(folder)?.store(folder)
+    ClusterState::load(folder)?.store(lock.folder())
 }
 
 fn read_newest_run(folder: &StateFolder) -> Result<Option<RunStatus>, Diagnostic> {

@@ -2,8 +2,7 @@
 //! over.
 
 use super::context::{Context, EventSink, RunEvent};
-use super::heartbeat::Heart;
-use super::host_locks::release_host_locks;
+use super::heartbeat::HeldLocks;
 use super::outcome::ApplyOutcome;
 use super::plan_authorization::find_foreign_steps;
 use super::plan_integrity::{check_plan_graph, loosened_later};
@@ -23,7 +22,7 @@ use railwright_base::Diagnostic;
 use railwright_plan::by_hand::{is_by_hand, release_power_cycles};
 use railwright_plan::{OutageCause, Plan};
 use railwright_resource::host::MachineIdReading;
-use railwright_state::journal::{self, Chain};
+use railwright_state::journal;
 use railwright_state::journal_writer::{JournalError, JournalWriter};
 use railwright_state::{
     ClusterIdentity, ClusterLock, ClusterState, IdentityConflict, JournalEntry, Recognition,
@@ -55,29 +54,48 @@ async fn prepare_run(
         return Ok(None);
     }
     let lock = ClusterLock::take(&context.folder, "apply").map_err(list_problem)?;
-    let mut state = ClusterState::load(&context.folder).map_err(list_problem)?;
-    let mut found = lock_targets(plan, context, &lock, &sink).await?;
-    let problems = check_targets(plan, later.as_ref(), context, &mut state, &mut found);
-    let opened = match problems.is_empty() {
-        false => Err(problems),
-        true => open_run_journal(plan, context, &mut state, &lock).map_err(list_problem),
-    };
-    let (run, cluster, journal) = match opened {
-        Ok(opened) => opened,
+    let run = StateFolder::run_name(lock.fence, &plan.digest, &lock.holder.taking);
+    let mut locks = HeldLocks::begin(lock, format!("run {run}"), context);
+    let begun = begin_run(plan, later, run, context, &locks, sink).await;
+    let (parts, found) = match begun {
+        Ok(begun) => begun,
         Err(problems) => {
-            release_host_locks(&found.ready, context, &lock.holder).await;
+            locks.release_hosts(context).await;
             return Err(problems);
         }
     };
-    let entries = vec![
-        new_run_started_entry(&run, &cluster, plan, state.serial),
-        lock_taken(&lock),
-    ];
     let earlier = Earlier {
         status: RunStatus::default(),
         decisions: Decisions::default(),
         last_order: None,
     };
+    let entries = vec![
+        new_run_started_entry(&parts.run, &parts.cluster, plan, parts.state.serial),
+        lock_taken(&locks.cluster),
+    ];
+    Ok(Some(PreparedRun::new(
+        parts, locks, steps, earlier, found, entries,
+    )))
+}
+
+/// Locks and checks the targets, then opens the journal of a new run of this name. `later` is the
+/// plan with what power cycles keep waiting.
+async fn begin_run(
+    plan: &Plan,
+    later: Option<Plan>,
+    run: String,
+    context: &Context,
+    locks: &HeldLocks,
+    sink: EventSink,
+) -> Result<(RunParts, Preflight), Vec<Diagnostic>> {
+    let mut state = ClusterState::load(&context.folder).map_err(list_problem)?;
+    let mut found = lock_targets(plan, context, locks, &sink).await?;
+    let problems = check_targets(plan, later.as_ref(), context, &mut state, &mut found);
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let (cluster, journal) =
+        open_run_journal(plan, &run, context, &mut state, &locks.cluster).map_err(list_problem)?;
     let parts = RunParts {
         plan: later.unwrap_or_else(|| plan.clone()),
         context: context.clone(),
@@ -87,9 +105,7 @@ async fn prepare_run(
         journal,
         state,
     };
-    Ok(Some(PreparedRun::new(
-        parts, lock, steps, earlier, found, entries,
-    )))
+    Ok((parts, found))
 }
 
 pub(super) fn list_problem(problem: Diagnostic) -> Vec<Diagnostic> {
@@ -121,7 +137,7 @@ fn check_plan(plan: &Plan, context: &Context) -> Result<(), Vec<Diagnostic>> {
 async fn lock_targets(
     plan: &Plan,
     context: &Context,
-    lock: &ClusterLock,
+    locks: &HeldLocks,
     sink: &EventSink,
 ) -> Result<Preflight, Vec<Diagnostic>> {
     let hosts = refusal::list_target_names(plan)
@@ -132,7 +148,7 @@ async fn lock_targets(
         hosts,
         ..PreflightScope::default()
     };
-    let found = run_preflight(plan, scope, context, lock, sink).await;
+    let found = run_preflight(plan, scope, context, locks, sink).await;
     if !found.refusals.is_empty() {
         return Err(found.refusals);
     }
@@ -251,26 +267,24 @@ fn other_ground(
     problems
 }
 
-type Opened = (String, ClusterIdentity, JournalWriter);
-
+/// Opens the journal of a new run, then stores the state with the identity of its cluster, before
+/// anything is journalled. Where one of them is refused there is no run.
 fn open_run_journal(
     plan: &Plan,
+    run: &str,
     context: &Context,
     state: &mut ClusterState,
     lock: &ClusterLock,
-) -> Result<Opened, Diagnostic> {
+) -> Result<(ClusterIdentity, JournalWriter), Diagnostic> {
     let cluster = context
         .folder
         .identify(state, plan.cluster_id.as_ref(), &plan.cluster)?;
-    state.store(&context.folder)?;
-    let run = StateFolder::run_name(lock.fence, &plan.digest, &lock.holder.taking);
-    let store = context.folder.begin_run(&run, plan)?;
-    let store = lock.fenced(&context.folder, store)?;
-    Ok((
-        run,
-        cluster,
-        context.folder.writer(store, Chain::default())?,
-    ))
+    let journal = lock.folder().begin_run(run, plan)?;
+    if let Err(problem) = state.store(lock.folder()) {
+        lock.folder().discard_run(run);
+        return Err(problem);
+    }
+    Ok((cluster, journal))
 }
 
 /// This part of the run has the cluster's lock.
@@ -306,7 +320,7 @@ fn new_run_started_entry(
 pub(super) struct PreparedRun {
     shared: Arc<RunContext>,
     scheduler: Scheduler,
-    lock: ClusterLock,
+    locks: HeldLocks,
     found: Preflight,
     entries: Vec<JournalEntry>,
     /// Hosts that are out of service since a power cycle by hand, and do not know it yet.
@@ -317,7 +331,7 @@ impl PreparedRun {
     /// Ready to begin: `entries` are its first records.
     pub fn new(
         parts: RunParts,
-        lock: ClusterLock,
+        locks: HeldLocks,
         steps: Vec<ScheduledStep>,
         earlier: Earlier,
         found: Preflight,
@@ -343,14 +357,13 @@ impl PreparedRun {
                 machine_id,
             });
         }
-        let heart = Heart::new(&lock.holder, &parts.run, &parts.context, &found.ready);
         let shared = RunContext::new(
             parts,
-            lock.holder.taking.clone(),
+            locks.cluster.holder.taking.clone(),
             &steps,
             earlier,
             found.ready.clone(),
-            heart,
+            locks.heart.clone(),
         );
         for host in &given_back {
             shared.note_given_back(&host.name, true);
@@ -360,7 +373,7 @@ impl PreparedRun {
         PreparedRun {
             scheduler: Scheduler::new(steps, limits, &history),
             shared: Arc::new(shared),
-            lock,
+            locks,
             found,
             entries,
             switched,
@@ -372,14 +385,17 @@ impl PreparedRun {
         let PreparedRun {
             shared,
             scheduler,
-            lock,
+            mut locks,
             found,
             entries,
             switched,
         } = self;
-        let ready = found.ready.clone();
+        let is_new = matches!(entries.first(), Some(JournalEntry::RunStarted { .. }));
         if let Err(broken) = commit_entries(&shared.journal, entries).await {
-            release_host_locks(&ready, &shared.context, &lock.holder).await;
+            if is_new {
+                locks.cluster.folder().discard_run(&shared.run);
+            }
+            locks.release_hosts(&shared.context).await;
             return ApplyOutcome::refused(vec![trouble::journal_broken(&broken, &shared.next)]);
         }
         (shared.sink)(RunEvent::RunStarted {
@@ -396,21 +412,17 @@ impl PreparedRun {
         }
         problems.extend(found.warnings);
         let mut turn = Turn::new(shared.clone(), scheduler, problems);
-        let beating = tokio::spawn(shared.heart.clone().go_on(shared.context.clone()));
         shared.begin_records().await;
         // Whatever is in the way of it is in the way of the next step too, which tells.
         let _ = shared.record_hosts(switched).await;
         let broken = turn.run(unreachable).await.err();
-        beating.abort();
-        // Its end is waited for, so that no heartbeat comes after the lock is let go.
-        let _ = beating.await;
         if broken.is_none() {
             let given_up = turn.given_up();
             turn.add(shared.record_given_up(given_up).await);
             turn.add(shared.end_records().await);
-            release_host_locks(&ready, &shared.context, &lock.holder).await;
+            locks.release_hosts(&shared.context).await;
         }
-        turn.outcome(broken).await
+        turn.outcome(broken, locks.cluster.folder()).await
     }
 }
 

@@ -90,7 +90,7 @@ impl RunContext {
         steps: &[ScheduledStep],
         earlier: Earlier,
         ready: BTreeMap<String, HostNow>,
-        heart: Heart,
+        heart: Arc<Heart>,
     ) -> Self {
         let acted = find_earlier_steps(steps, &earlier.status, has_acted);
         let begun = find_earlier_steps(steps, &earlier.status, has_begun);
@@ -118,7 +118,7 @@ impl RunContext {
             earlier: earlier.status,
             decisions: earlier.decisions,
             last_order: earlier.last_order,
-            heart: Arc::new(heart),
+            heart,
             state: Mutex::new(parts.state),
             records: Mutex::default(),
             recorded: Mutex::new(recorded),

@@ -3,6 +3,7 @@
 //! was decided about is taken.
 
 use super::context::Context;
+use super::heartbeat::HeldLocks;
 use super::host_locks::lock_one;
 use super::preflight::{connect_target, host_now, read_record};
 use super::records::{list_record_members, too_large};
@@ -60,13 +61,25 @@ pub async fn take_over_targets(
     context: &Context,
 ) -> Result<TakenOver, Diagnostic> {
     let lock = ClusterLock::take(&context.folder, "state take-over")?;
+    let mut locks = HeldLocks::begin(lock, String::new(), context);
+    let taken_over = take_over_with_locks(decision, context, &locks).await;
+    locks.release_hosts(context).await;
+    taken_over
+}
+
+async fn take_over_with_locks(
+    decision: &TakeOverDecision,
+    context: &Context,
+    locks: &HeldLocks,
+) -> Result<TakenOver, Diagnostic> {
+    let folder = locks.cluster.folder();
     let mut state = ClusterState::load(&context.folder)?;
     state.cluster = decision.cluster.clone().or(state.cluster.take());
     let cluster = context.folder.identify(&mut state, None, &decision.name)?;
     let mut out = TakenOver::new();
     let mut candidates = BTreeMap::new();
     for (target, conflict) in &decision.targets {
-        match lock_and_read_target(target, conflict, decision, context, &lock).await {
+        match lock_and_read_target(target, conflict, decision, context, locks).await {
             Ok(candidate) => drop(candidates.insert(target.clone(), candidate)),
             Err(problem) => drop(out.insert(target.clone(), Err(problem))),
         }
@@ -78,10 +91,10 @@ pub async fn take_over_targets(
     for (target, candidate) in &mut candidates {
         note_take_over(target, candidate, &cluster, decision, &mut noted);
     }
-    noted.store(&context.folder)?;
+    noted.store(folder)?;
     state.serial = noted.serial;
     // Whoever knows more than the records say did not write this.
-    let by = lock.holder.part();
+    let by = locks.cluster.holder.part();
     for (target, candidate) in &mut candidates {
         let written = write_take_over_record(target, candidate, &cluster, &by, &mut noted).await;
         if !matches!(&written, Err(failed) if failed.is_certain) {
@@ -92,10 +105,7 @@ pub async fn take_over_targets(
         }
         out.insert(target.clone(), written.map_err(|failed| failed.problem));
     }
-    state.store(&context.folder)?;
-    for candidate in candidates.values() {
-        let _ = candidate.writer.unlock().await;
-    }
+    state.store(folder)?;
     Ok(out)
 }
 
@@ -151,7 +161,7 @@ async fn lock_and_read_target(
     conflict: &IdentityConflict,
     decision: &TakeOverDecision,
     context: &Context,
-    lock: &ClusterLock,
+    locks: &HeldLocks,
 ) -> Result<TakeOverCandidate, Diagnostic> {
     let next = NextCommands::beside(&context.folder);
     let locker = connect_target(&target.name, context)
@@ -167,23 +177,13 @@ async fn lock_and_read_target(
         .machine_id
         .known()
         .cloned();
-    let (writer, replaced) = lock_one(&target.name, context, &locker, lock).await?;
-    let decided = match read_record(target, &writer.reader()).await {
-        Ok(record) => {
-            match find_unfit_reason(&record, target, conflict, decision, machine.as_ref()) {
-                Some(reason) => Err(not_workable(target, reason, &next)),
-                None => Ok(record),
-            }
-        }
-        Err(error) => Err(error.diagnostic()),
-    };
-    let record = match decided {
-        Ok(record) => record,
-        Err(problem) => {
-            let _ = writer.unlock().await;
-            return Err(problem);
-        }
-    };
+    let (writer, replaced) = lock_one(&target.name, context, &locker, locks).await?;
+    let record = read_record(target, &writer.reader())
+        .await
+        .map_err(|error| error.diagnostic())?;
+    if let Some(reason) = find_unfit_reason(&record, target, conflict, decision, machine.as_ref()) {
+        return Err(not_workable(target, reason, &next));
+    }
     Ok(TakeOverCandidate {
         entry: new_take_over_entry(&record, decision),
         writer,

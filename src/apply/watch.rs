@@ -1,14 +1,12 @@
 //! What a run looks at besides its steps: the clock (maintenance window, deadline) and the orders
-//! that others leave for it in the state folder. On the way it gives the heartbeat of the lock on
-//! this side.
+//! that others leave for it in the state folder.
 
 use super::context::Context;
 use jiff::{SignedDuration, Timestamp};
 use railwright_knowledge::spec::window::{Opening, WindowState, compute_window_state};
 use railwright_plan::RolloutPolicy;
-use railwright_state::{LocalLock, RunOrder, StateFolder};
-use railwright_system::clock::{Clock, Moment, Ticker};
-use std::time::Duration;
+use railwright_state::{RunOrder, StateFolder};
+use railwright_system::clock::{Clock, Ticker};
 
 /// Something that the scheduler has to know.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,9 +31,6 @@ pub(super) struct RunMonitor {
     run: String,
     /// The latest order that was noticed, or lay there before.
     last_order: Option<RunOrder>,
-    /// When the latest heartbeat was given.
-    beat_at: Option<Moment>,
-    heartbeat: Duration,
 }
 
 impl RunMonitor {
@@ -60,8 +55,6 @@ impl RunMonitor {
             folder: context.folder.clone(),
             run: run.to_owned(),
             last_order,
-            beat_at: None,
-            heartbeat: context.patience.heartbeat,
         }
     }
 
@@ -75,14 +68,6 @@ impl RunMonitor {
     pub fn look(&mut self) -> Vec<Notice> {
         let now = self.clock.now();
         let mut notices = Vec::new();
-        let moment = self.clock.moment();
-        if self
-            .beat_at
-            .is_none_or(|beat_at| moment.since(beat_at) >= self.heartbeat)
-        {
-            LocalLock::beat(&self.folder, &format!("run {}", self.run));
-            self.beat_at = Some(moment);
-        }
         if self.expires.is_some_and(|expires| now >= expires) {
             self.expires = None;
             notices.push(Notice::Expired);

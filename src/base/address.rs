@@ -188,12 +188,16 @@ pub enum AddressError {
     Short(String),
 }
 
-/// `%`, `/`, `#`, white space and control characters are written as `%XX`; the rest stands as it
-/// is.
+/// What may have a shell run something: an address stands in commands as it is.
+const OF_SHELLS: &str = "$`\\'\"();|&<>!";
+
+/// `%`, `/`, `#`, white space, control characters and those of shells are written as `%XX`; the
+/// rest stands as it is.
 fn escape_segment(segment: &str) -> String {
     let mut out = String::with_capacity(segment.len());
     for c in segment.chars() {
-        if c == '%' || c == '/' || c == '#' || c.is_whitespace() || c.is_control() {
+        let is_plain = !"%/#".contains(c) && !OF_SHELLS.contains(c);
+        if !is_plain || c.is_whitespace() || c.is_control() {
             let mut buffer = [0u8; 4];
             for byte in c.encode_utf8(&mut buffer).bytes() {
                 out.push_str(&format!("%{byte:02X}"));
@@ -342,6 +346,9 @@ mod tests {
             let address: Address = text.parse().unwrap();
             assert_eq!(address.to_string(), text);
         }
+        // A command that names it runs nothing else.
+        let named = Address::host("a", "command", "$(id);x");
+        assert_eq!(named.to_string(), "host/a/command/%24%28id%29%3Bx");
         let port: Address = "switch/leaf1/port/Ethernet1%2F1".parse().unwrap();
         assert_eq!(port.name(), "Ethernet1/1");
     }
@@ -380,7 +387,9 @@ mod tests {
             name in ".{1,12}", path in proptest::collection::vec(".{1,12}", 1..4), attribute in proptest::option::of(".{1,8}")
         ) {
             let address = Address { target: Target::host(name), path: path.into(), attribute };
-            prop_assert_eq!(address.to_string().parse::<Address>().unwrap(), address);
+            let printed = address.to_string();
+            prop_assert!(!printed.contains(|c| OF_SHELLS.contains(c)), "{}", printed);
+            prop_assert_eq!(printed.parse::<Address>().unwrap(), address);
         }
 
         #[test]

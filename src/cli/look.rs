@@ -7,7 +7,7 @@ use railwright_drift::compare::DiffFunctions;
 use railwright_drift::outliers::{Outlier, Shown, collect_unmanaged_values, find_outliers};
 use railwright_drift::{DriftReport, Occasion, accept, age, compute_drift, cordons};
 use railwright_knowledge::spec::{LoadedSpec, Sources};
-use railwright_plan::judge::find_read_results;
+use railwright_plan::judge::{diff_wish, find_read_results};
 use railwright_plan::{ClusterNodes, Unavailable};
 use railwright_report::diagnostic::print_diagnostics;
 use railwright_resource::{
@@ -56,7 +56,11 @@ pub fn build_drift_report(
         wishes,
         &silent,
         DiffFunctions {
-            assess: &|resource| diff_observed(observation, resource),
+            assess: &|resource| {
+                let (kind, answers) = find_kind_and_answers(observation, resource)?;
+                let applied = state.last_applied.resources.get(&resource.address);
+                Ok(diff_wish(kind, resource, applied, answers))
+            },
             left: &|applied, desired| {
                 let (kind, answers) = find_kind_and_answers(observation, applied)?;
                 Ok(redacted_assessment::diff_left(

@@ -7,6 +7,7 @@
 use super::finding::{DriftFinding, DriftReason, DriftReport, FORMAT_VERSION, Occasion};
 use railwright_base::{Address, Reason, Target};
 use railwright_plan::{LastApplied, UnknownFinding};
+use railwright_resource::redacted_assessment::{UNREADABLE_BODY, is_readable};
 use railwright_resource::{
     Assessment, Attribute, DesiredResource, Plane, Provenance, Reading, kind_named,
 };
@@ -78,6 +79,11 @@ fn report_resource(
     last: &LastApplied,
 ) {
     let assessment = match (judge.assess)(wish) {
+        Ok(_) if !is_applied_readable(wish, last) => {
+            let not_judged = UnknownFinding::new(wish.address.to_string(), UNREADABLE_BODY);
+            report.not_judged.push(not_judged);
+            return;
+        }
         Ok(assessment) => assessment,
         Err(reason) => {
             report
@@ -117,6 +123,14 @@ fn no_longer_wished(
         .map(|(address, _)| address)
         .filter(|address| !silent.contains_key(&address.target));
     gone.cloned().collect()
+}
+
+/// False where this version cannot read what was applied last: what it left behind is unknown.
+fn is_applied_readable(wish: &DesiredResource, last: &LastApplied) -> bool {
+    let Some(applied) = last.applied(&wish.address) else {
+        return true;
+    };
+    kind_named(&applied.kind).is_none_or(|kind| is_readable(kind, &applied.wish(&wish.address)))
 }
 
 /// What was left behind; nothing where it was asked otherwise then, so that the two answers cannot
@@ -221,7 +235,7 @@ mod tests {
             after: vec![],
             want: Want {
                 kind: "link".to_owned(),
-                body: json!({ "mtu": mtu }),
+                body: json!({ "netdev": "ens4", "mtu": mtu }),
                 module: "jumbo-mtu/link".into(),
                 places: Vec::new(),
             }
@@ -261,12 +275,27 @@ mod tests {
             before: Value::Null,
             adopted: false,
             unfinished: false,
+            begun: vec![],
             run: "r1".into(),
             at: String::new(),
         };
         LastApplied {
             resources: [(wish.address, applied)].into(),
         }
+    }
+
+    #[test]
+    fn what_another_version_applied_is_not_judged() {
+        let met = |_: &DesiredResource| Ok(Assessment::default());
+        let mut last = applied(9000);
+        let of_resource = |last: &LastApplied| {
+            let report = found(&[link(9000)], &BTreeMap::new(), &met, last);
+            (report.resources, report.not_judged.len())
+        };
+        assert_eq!(of_resource(&last), (1, 0));
+        let resource = last.resources.values_mut().next().unwrap();
+        resource.body["of_a_later_version"] = json!(true);
+        assert_eq!(of_resource(&last), (0, 1));
     }
 
     /// The one finding for wanted 9000, with these values on the target.
@@ -363,7 +392,7 @@ mod tests {
             DesiredResource::of(
                 Address::host("n1", "command", "a"),
                 "command",
-                json!({ "name": "a", "read": { "probe": probe } }),
+                json!({ "name": "a", "run": "x", "read": { "probe": probe } }),
             )
         };
         let reason = |asked_then: &str, input: Option<String>| {

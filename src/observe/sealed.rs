@@ -5,6 +5,7 @@
 use railwright_base::{Target, secret};
 use railwright_plan::LastApplied;
 use railwright_resource::file::sealed::{is_sealed, seal_plain, seal_wish};
+use railwright_resource::redacted_assessment::list_reads;
 use railwright_resource::{DesiredResource, Observation, Read, kind_named};
 use railwright_transport::Secrets;
 use std::collections::{BTreeMap, BTreeSet};
@@ -60,24 +61,25 @@ pub fn collect_reads_by_host(
     wishes: &[DesiredResource],
     last: &LastApplied,
 ) -> BTreeMap<String, BTreeSet<Read>> {
-    let of = |wish: &DesiredResource| {
-        kind_named(&wish.kind)
-            .map(|kind| kind.reads(wish))
-            .unwrap_or_default()
-    };
     let mut reads: BTreeMap<String, BTreeSet<Read>> = BTreeMap::new();
     for wish in wishes {
-        reads
-            .entry(wish.address.target.name.to_string())
-            .or_default()
-            .extend(of(wish));
+        let of_host = reads.entry(wish.address.target.name.to_string());
+        if let Some(kind) = kind_named(&wish.kind) {
+            of_host.or_default().extend(list_reads(kind, wish));
+        }
     }
     let wished: BTreeMap<_, _> = reads
         .iter()
         .map(|(host, reads)| (host.clone(), plain_paths(reads)))
         .collect();
+    let wished_at: BTreeMap<_, _> = wishes.iter().map(|wish| (&wish.address, wish)).collect();
     for (address, applied) in &last.resources {
         let host = &address.target.name;
+        let is_asked = |wish: &&DesiredResource| wish.body == applied.body;
+        let is_wished = applied.begun.is_empty() && wished_at.get(address).is_some_and(is_asked);
+        let Some(kind) = kind_named(&applied.kind).filter(|_| !is_wished) else {
+            continue;
+        };
         let plain = |read: &Read| {
             sealed_path(read).is_some_and(|path| {
                 wished
@@ -85,9 +87,8 @@ pub fn collect_reads_by_host(
                     .is_some_and(|paths| paths.contains(&path))
             })
         };
-        let asked = of(&applied.wish(address))
-            .into_iter()
-            .filter(|read| !plain(read));
+        let asked = applied.list_reads_to_undo(address, kind);
+        let asked = asked.into_iter().filter(|read| !plain(read));
         reads.entry(host.to_string()).or_default().extend(asked);
     }
     for of_host in reads.values_mut() {

@@ -9,6 +9,7 @@ use super::part::{TargetGroup, TargetPlan};
 use super::{AppliedResource, ChangeReason, PlanSelection};
 use railwright_base::Address;
 use railwright_resource::host::ssh_lines;
+use railwright_resource::redacted_assessment::{list_reads, list_reads_to_undo};
 use railwright_resource::{Action, DesiredResource, Plane, Read, ReadResults, Unlike};
 use rustc_hash::FxHasher;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -108,7 +109,8 @@ impl<'a> EquivalenceClasses<'a> {
         let mut reads = Vec::with_capacity(items.len());
         for item in &items {
             reads.push(match (self.kinds)(&item.wish.kind) {
-                Some(kind) => kind.reads(&item.wish),
+                Some(kind) if item.removal => list_reads_to_undo(kind, &item.wish),
+                Some(kind) => list_reads(kind, &item.wish),
                 None => Vec::new(),
             });
         }
@@ -120,9 +122,11 @@ impl<'a> EquivalenceClasses<'a> {
         });
     }
 
-    /// One that `--target` or `--exclude` names is like no other.
+    /// One that `--target` or `--exclude` names is like no other, nor is one on which a change was
+    /// cut off.
     fn can_be(&self, group: &TargetGroup) -> bool {
         matches!(group.targets.as_slice(), [target] if !self.selection.names(target))
+            && (group.applied.iter()).all(|(_, applied)| applied.begun.is_empty())
     }
 }
 
@@ -367,12 +371,13 @@ fn is_same_record(
         before,
         adopted,
         unfinished,
+        begun,
         run: _,
         at: _,
     } = a;
     address.path == other.path
         && (kind, digest, module, adopted, unfinished)
             == (&b.kind, &b.digest, &b.module, &b.adopted, &b.unfinished)
-        && (body, places, before) == (&b.body, &b.places, &b.before)
+        && (body, begun, places, before) == (&b.body, &b.begun, &b.places, &b.before)
         && is_same_order(after, &b.after)
 }

@@ -484,5 +484,10 @@ pub(super) fn is_remembered(
     let (Some(applied), Some(kind)) = (applied, kinds(&wish.kind)) else {
         return false;
     };
+    // Where the kind goes by what was begun as well, nothing of it is left, or it is told.
+    let is_over = |begun| kind.join_bodies(&applied.body, begun).is_some();
+    if applied.begun.iter().any(is_over) {
+        return false;
+    }
     applied.digest == wish.digest() || kind.is_same_wish(&applied.wish(&wish.address), wish)
 }

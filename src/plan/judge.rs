@@ -145,7 +145,7 @@ fn judge_wish(
             };
         }
     };
-    let assessment = redacted_assessment::diff_resource(kind, wish, answers);
+    let assessment = diff_wish(kind, wish, applied, answers);
     note_unknown(&wish.address, &assessment, unknown);
     // What was begun and did not come through was never applied.
     let status = compute_item_status(
@@ -177,15 +177,14 @@ fn find_kind_of_wish(
         ));
     };
     let can_read = |applied: &AppliedResource| {
-        kinds(&applied.kind).is_some_and(|kind| kind.body_type().can_read(&applied.body))
+        kinds(&applied.kind).is_some_and(|kind| {
+            redacted_assessment::is_readable(kind, &applied.wish(&wish.address))
+        })
     };
     if applied.is_none_or(can_read) {
         return Ok(kind);
     }
-    Err(
-        "another version of railwright applied it, with a body that this one cannot read"
-            .to_owned(),
-    )
+    Err(redacted_assessment::UNREADABLE_BODY.to_owned())
 }
 
 fn compute_item_status(
@@ -310,9 +309,7 @@ fn judge_removal(
     let status = match &assessment.refusal {
         Some(refusal) => PlanItemStatus::Held(reason, refusal.clone()),
         // A step that would do nothing would only stop those after it.
-        None if assessment.only_unknown() && assessment.actions.is_empty() => {
-            PlanItemStatus::Unknown
-        }
+        None if assessment.has_unknown() => PlanItemStatus::Unknown,
         None => PlanItemStatus::Change(reason),
     };
     Some(PlanItem {
@@ -330,12 +327,26 @@ const NEITHER: &str = "the step that began it did not come through, and what is 
                        neither what was there before nor what was desired: roll back by hand what \
                        is not yours, then railwright state forget";
 
-/// What is there is what was there before us.
-fn is_before(since: &AttributeDifference, undo: &Assessment) -> bool {
-    match undo.attributes.get(&since.attribute) {
+/// What is there is what this assessment wants: for an undo, what was there before us.
+fn is_as_wanted(since: &AttributeDifference, by: &Assessment) -> bool {
+    match by.attributes.get(&since.attribute) {
         Some(attribute) => attribute.wanted.get(since.plane) == Some(&since.found),
         None => false,
     }
+}
+
+/// Compares a resource with its target, by its wish and by what earlier wishes of it may have made.
+pub fn diff_wish(
+    kind: &dyn ResourceKind,
+    wish: &DesiredResource,
+    applied: Option<&AppliedResource>,
+    answers: &ReadResults,
+) -> Assessment {
+    let Some(applied) = applied else {
+        return redacted_assessment::diff_resource(kind, wish, answers);
+    };
+    let earlier = applied.whole_wish(&wish.address, kind);
+    redacted_assessment::diff_after(kind, wish, &earlier, &applied.before, answers)
 }
 
 /// What takes a resource back, and what somebody changed since it was applied and loses with it.
@@ -349,38 +360,43 @@ pub fn taken_back(
     if applied.adopted && !kind.knows_its_own() {
         return (Assessment::default(), Vec::new());
     }
-    let wish = applied.wish(address);
-    let mut assessment = redacted_assessment::diff_removal(kind, &wish, &applied.before, answers);
+    let whole = applied.whole_wish(address, kind);
+    let mut assessment = redacted_assessment::diff_removal(kind, &whole, &applied.before, answers);
     let keeps = assessment.actions.is_empty() || kind.undo_keeps_changes();
     let since = if keeps {
         Vec::new()
     } else {
-        changed_since(kind, &wish, answers)
+        changed_since(kind, address, applied, answers)
     };
     if applied.unfinished
         && since
             .iter()
-            .any(|difference| !is_before(difference, &assessment))
+            .any(|difference| !is_as_wanted(difference, &assessment))
     {
         assessment.refusal.get_or_insert_with(|| NEITHER.to_owned());
     }
     (assessment, since)
 }
 
-/// What is there and is not what was applied last. The removal goes by what was there before us, so
-/// it is lost.
+/// What is there and is neither what was applied last nor what was begun after it. The removal goes
+/// by what was there before us, so it is lost.
 fn changed_since(
     kind: &dyn ResourceKind,
-    applied: &DesiredResource,
+    address: &Address,
+    applied: &AppliedResource,
     answers: &ReadResults,
 ) -> Vec<AttributeDifference> {
-    let mut compared = redacted_assessment::diff_applied(kind, applied, answers);
+    let mut compared = redacted_assessment::diff_applied(kind, &applied.wish(address), answers);
     // What comes about by itself nobody changed.
     compared
         .attributes
         .retain(|_, attribute| !attribute.settles);
     let mut since = collect_differences(&compared);
     since.retain(|difference| difference.found.value().is_some());
+    for begun in applied.begun_wishes(address) {
+        let begun = redacted_assessment::diff_applied(kind, &begun, answers);
+        since.retain(|difference| !is_as_wanted(difference, &begun));
+    }
     since
 }
 

@@ -2,7 +2,8 @@
 //! plan.
 
 use railwright_base::{Address, Digest, SourceLocation, Target};
-use railwright_resource::{DesiredResource, Want};
+use railwright_resource::redacted_assessment::list_reads_to_undo;
+use railwright_resource::{DesiredResource, Read, ResourceKind, Want};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,9 +32,14 @@ pub struct AppliedResource {
     /// changes nothing either.
     pub adopted: bool,
     /// True when the step that began it failed, or nobody knows how it ended: it is remembered to
-    /// be taken back, and was never applied.
+    /// be taken back, and was never applied. True also of one that was taken back as far as that
+    /// goes before the next boot.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unfinished: bool,
+    /// Bodies of later wishes of it whose steps did not come through: some of what they want may be
+    /// there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub begun: Vec<Value>,
     /// The run that applied it last.
     pub run: String,
     /// When, RFC 3339.
@@ -53,6 +59,7 @@ impl AppliedResource {
             before,
             adopted,
             unfinished: false,
+            begun: Vec::new(),
             run: run.to_owned(),
             at,
         }
@@ -66,18 +73,63 @@ impl AppliedResource {
         }
     }
 
+    /// A later wish of it was begun and did not come through; `before` is what was there before our
+    /// first change, as far as either wish needs it.
+    pub fn note_begun(&mut self, body: &Value, before: Value) {
+        self.before = before;
+        self.adopted = false;
+        if self.body != *body && !self.begun.contains(body) {
+            self.begun.push(body.clone());
+        }
+    }
+
     /// The wish that was applied last.
     pub fn wish(&self, address: &Address) -> DesiredResource {
+        self.wish_for(address, self.body.clone())
+    }
+
+    /// The wish that stands for all that was applied and begun, as far as one wish can.
+    pub fn whole_wish(&self, address: &Address, kind: &dyn ResourceKind) -> DesiredResource {
+        let mut body = self.body.clone();
+        for begun in &self.begun {
+            let joined = kind.join_bodies(&body, begun);
+            let joined = joined.filter(|joined| kind.check(joined).is_empty());
+            body = joined.unwrap_or(body);
+        }
+        self.wish_for(address, body)
+    }
+
+    /// What has to be read to take all of it back.
+    pub fn list_reads_to_undo(&self, address: &Address, kind: &dyn ResourceKind) -> Vec<Read> {
+        let mut reads = list_reads_to_undo(kind, &self.wish(address));
+        if !self.begun.is_empty() {
+            let whole = self.whole_wish(address, kind);
+            for wish in self.begun_wishes(address).iter().chain([&whole]) {
+                reads.extend(list_reads_to_undo(kind, wish));
+            }
+        }
+        reads
+    }
+
+    fn wish_for(&self, address: &Address, body: Value) -> DesiredResource {
         DesiredResource {
             address: address.clone(),
             after: self.after.clone(),
             want: Arc::new(Want {
                 kind: self.kind.clone(),
-                body: self.body.clone(),
+                body,
                 module: self.module.clone(),
                 places: self.places.clone(),
             }),
         }
+    }
+
+    /// The wishes that were begun after it and did not come through.
+    pub fn begun_wishes(&self, address: &Address) -> Vec<DesiredResource> {
+        let begun = self.begun.iter();
+        begun
+            .map(|body| self.wish_for(address, body.clone()))
+            .collect()
     }
 }
 
@@ -132,5 +184,30 @@ impl LastApplied {
         self.resources
             .iter()
             .filter(move |(address, _)| !wished.contains(*address))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// Whatever a change made before it was cut off is looked at before it is taken back.
+    #[test]
+    fn what_was_begun_is_asked_about_too() {
+        let address = Address::host("n1", "systemd_unit", "q.service");
+        let kind = railwright_resource::kind_named("systemd_unit").unwrap();
+        let body = |dropins: Value| json!({ "name": "q.service", "dropins": dropins });
+        let wish = DesiredResource::of(address.clone(), "systemd_unit", body(json!({ "a": "x" })));
+        let mut applied = AppliedResource::of(&wish, Value::Null, false, "r1", String::new());
+        let is_asked = |applied: &AppliedResource| {
+            let reads = format!("{:?}", applied.list_reads_to_undo(&address, kind));
+            ["a.conf", "b.conf"].map(|name| reads.contains(name))
+        };
+        assert_eq!(is_asked(&applied), [true, false]);
+        applied.note_begun(&body(json!({ "b": "x" })), Value::Null);
+        assert_eq!(is_asked(&applied), [true, true]);
+        let whole = applied.whole_wish(&address, kind);
+        assert_eq!(whole.body, body(json!({ "a": "x", "b": "x" })));
     }
 }

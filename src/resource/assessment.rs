@@ -146,6 +146,9 @@ pub struct Assessment {
     /// waiting ends at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hopeless: Option<Hopeless>,
+    /// What makes it in sync may be of before our last change: a run does not believe it at once.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub may_be_stale: bool,
 }
 
 /// What a wish is in or of, and is not there yet.

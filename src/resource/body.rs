@@ -24,7 +24,6 @@ pub trait Body: DeserializeOwned + JsonSchema + Default {
 #[derive(Debug, Clone, Copy)]
 pub struct BodyType {
     check: fn(&Value) -> Vec<BodyError>,
-    can_read: fn(&Value) -> bool,
 }
 
 impl BodyType {
@@ -32,19 +31,12 @@ impl BodyType {
     pub fn of<B: Body>() -> Self {
         BodyType {
             check: check_body::<B>,
-            can_read: |body| B::deserialize(body).is_ok(),
         }
     }
 
     /// All that is wrong with a body.
     pub fn check(self, body: &Value) -> Vec<BodyError> {
         (self.check)(body)
-    }
-
-    /// False for a body that another version of railwright wrote, with fields or values that this
-    /// one does not know.
-    pub fn can_read(self, body: &Value) -> bool {
-        (self.can_read)(body)
     }
 }
 
@@ -65,7 +57,7 @@ pub fn check_body<B: Body>(body: &Value) -> Vec<BodyError> {
 }
 
 /// The body of a wish that can be read; one without fields where it cannot be
-/// ([`BodyType::can_read`]).
+/// ([`super::redacted_assessment::is_readable`]).
 pub fn read_body<B: Body>(body: &Value) -> B {
     B::deserialize(body).unwrap_or_default()
 }

@@ -1,6 +1,7 @@
 //! What every resource kind can do, and the list of kinds.
 
 use super::body::BodyType;
+use super::joined_body::join_open_parts;
 use super::kubernetes_object::access::{ApiVerb, Right};
 use super::kubernetes_object::request::ObjectName;
 use super::{Assessment, DesiredResource, Read, ReadResults};
@@ -58,6 +59,11 @@ pub trait ResourceKind: Sync {
     /// host travel at once.
     fn reads(&self, wish: &DesiredResource) -> Vec<Read>;
 
+    /// What has to be read to take the wish back.
+    fn reads_to_undo(&self, applied: &DesiredResource) -> Vec<Read> {
+        self.reads(applied)
+    }
+
     /// The part of its answers that it is judged by, where an answer is about many things (a port
     /// of a switch); nothing for all of them.
     fn part<'a>(&self, _wish: &'a DesiredResource) -> Option<&'a str> {
@@ -66,6 +72,27 @@ pub trait ResourceKind: Sync {
 
     /// Judges the wish by the answers of its target.
     fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment;
+
+    /// Judges the wish where `earlier`, another wish of the resource, was applied or begun before it:
+    /// what that made, this one does not want, and was not there `before` us is to go. Only kinds
+    /// whose wishes name many things have more to do than for the wish alone.
+    fn assess_after(
+        &self,
+        wish: &DesiredResource,
+        _earlier: &DesiredResource,
+        _before: &Value,
+        answers: &ReadResults,
+    ) -> Assessment {
+        self.assess(wish, answers)
+    }
+
+    /// The body that stands for all that was applied, and for what was begun after it and did not
+    /// come through; nothing for kinds that go by what was applied alone, and where no wish may have
+    /// both.
+    fn join_bodies(&self, applied: &Value, begun: &Value) -> Option<Value> {
+        let joined = join_open_parts(self.open_fields(), self.open_maps(), applied, begun)?;
+        self.check(&joined).is_empty().then_some(joined)
+    }
 
     /// The wish was taken out of the spec: what restores the time before our first change
     /// (`before`, as `assess` gave it then), or removes what we brought. Attributes: what should be
@@ -119,6 +146,11 @@ pub trait ResourceKind: Sync {
 
     /// Fields of the body that may be left out, which leaves what they stand for as it is.
     fn open_fields(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Maps of the body of which an entry that is left out is left as it is.
+    fn open_maps(&self) -> &'static [&'static str] {
         &[]
     }
 

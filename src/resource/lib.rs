@@ -39,6 +39,7 @@ pub mod hardware;
 pub mod helm_release;
 pub mod host;
 pub mod interrupt_affinity;
+mod joined_body;
 pub mod json_fields;
 pub mod json_in_configmap;
 pub mod keeper;

@@ -2,14 +2,13 @@
 
 use super::ClusterState;
 use super::run_outages::OutageMark;
-use super::run_status::RunStatus;
+use super::run_status::{NodeStatus, RunStatus};
 use railwright_plan::note_outage;
 use std::collections::BTreeMap;
 
 impl RunStatus {
     /// Puts what the run applied and removed over a state that knows it as far as `earlier`: what
-    /// was forgotten since is not brought back. Each resource belongs to one node, and each host is
-    /// one machine in a run, so order does not matter. Where the run was not begun with this state,
+    /// was forgotten since is not brought back. Where the run was not begun with this state,
     /// the targets' own records are newer than what is made of both.
     pub fn absorb_into(&self, state: &mut ClusterState, earlier: &RunStatus) {
         let after = earlier.sequence;
@@ -53,7 +52,11 @@ impl RunStatus {
 
     fn absorb_resources(&self, state: &mut ClusterState, after: u64) {
         let resources = &mut state.last_applied.resources;
-        for node in self.nodes.values().filter(|node| node.finished > after) {
+        let nodes = self.nodes.values().filter(|node| node.finished > after);
+        let mut nodes: Vec<&NodeStatus> = nodes.collect();
+        // What a step left to the reboot is forgotten by the reboot.
+        nodes.sort_by_key(|node| node.finished);
+        for node in nodes {
             for (address, applied) in &node.applied {
                 resources.insert(address.clone(), applied.clone());
             }
@@ -124,6 +127,7 @@ mod tests {
             before: serde_json::json!({ "was": null }),
             adopted: true,
             unfinished: false,
+            begun: vec![],
             run: "r".to_owned(),
             at: "t".to_owned(),
         };

@@ -9,6 +9,7 @@ use railwright_plan::Plan;
 use railwright_system::append_file::AppendFile;
 use railwright_system::identity::ProcessIdentity;
 use railwright_system::{clock, files};
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,6 +20,8 @@ const FILE_LIMIT_BYTES: u64 = 4 << 30;
 /// The file with the key of the seals.
 const SEAL_KEY: &str = "seal-key";
 
+const HEARTBEAT: &str = "beat";
+
 /// Stands between a run and its journal's file.
 pub type Between = dyn Fn(Box<dyn JournalStore>) -> Box<dyn JournalStore> + Send + Sync;
 
@@ -28,6 +31,15 @@ pub struct StateFolder {
     root: PathBuf,
     between: Option<Arc<Between>>,
     process: Option<ProcessIdentity>,
+}
+
+impl fmt::Debug for StateFolder {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_tuple("StateFolder")
+            .field(&self.root)
+            .finish()
+    }
 }
 
 impl StateFolder {
@@ -73,12 +85,16 @@ impl StateFolder {
 
     /// An ordinary file of it, reached without a link: nothing else is waited for or read.
     pub(super) fn read(&self, below: impl AsRef<Path>, limit: u64) -> io::Result<Vec<u8>> {
-        // The folder itself may not be a link either.
+        let (around, below) = self.beneath(below.as_ref());
+        files::read_beneath(around, &below, limit)
+    }
+
+    /// The folder around this one, and what is below it: the folder itself may not be a link either.
+    fn beneath(&self, below: &Path) -> (&Path, PathBuf) {
         let (around, own) = (self.root.parent(), self.root.file_name());
-        files::read_beneath(
+        (
             around.unwrap_or(&self.root),
-            &own.map_or_else(PathBuf::new, PathBuf::from).join(below),
-            limit,
+            own.map_or_else(PathBuf::new, PathBuf::from).join(below),
         )
     }
 
@@ -173,7 +189,8 @@ impl StateFolder {
     pub fn next_fence(&self) -> Result<u64, Diagnostic> {
         // An older copy of the folder may have been put over a newer one.
         let latest_run = self
-            .newest_run()?
+            .run_names()?
+            .pop()
             .and_then(|name| run_number(&name))
             .unwrap_or_default();
         match self.fence()?.max(latest_run).checked_add(1) {
@@ -211,11 +228,27 @@ impl StateFolder {
 
     /// The newest run's name.
     pub fn newest_run(&self) -> Result<Option<String>, Diagnostic> {
-        Ok(self.runs()?.pop())
+        for name in self.run_names()?.into_iter().rev() {
+            if self.is_begun(&name)? {
+                return Ok(Some(name));
+            }
+        }
+        Ok(None)
     }
 
     /// All runs, the newest last.
     pub fn runs(&self) -> Result<Vec<String>, Diagnostic> {
+        let mut runs = Vec::new();
+        for name in self.run_names()? {
+            if self.is_begun(&name)? {
+                runs.push(name);
+            }
+        }
+        Ok(runs)
+    }
+
+    /// The names of runs, also of those that were not begun after all, the newest last.
+    fn run_names(&self) -> Result<Vec<String>, Diagnostic> {
         let names =
             files::names_in(&self.root.join("runs")).map_err(|error| self.unusable(&error))?;
         let mut runs: Vec<(u64, String)> = names
@@ -226,20 +259,45 @@ impl StateFolder {
         Ok(runs.into_iter().map(|(_, name)| name).collect())
     }
 
-    /// Makes the journal of a new run, with a copy of its plan beside it.
-    pub fn begin_run(&self, run: &str, plan: &Plan) -> Result<Box<dyn JournalStore>, Diagnostic> {
-        match self.make_run_folder(run, plan) {
-            Ok(journal) => Ok(Box::new(journal)),
+    /// Whether the first record of this run stands in its journal, whole: one that ended before
+    /// that did nothing, and hides no run before it.
+    pub(super) fn is_begun(&self, run: &str) -> Result<bool, Diagnostic> {
+        let (around, journal) = self.beneath(&below_runs(run, "journal.jsonl"));
+        match files::read_first_line_beneath(around, &journal, FILE_LIMIT_BYTES) {
+            Ok(line) => Ok(line.ends_with(b"\n")),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
             Err(error) => Err(self.unusable(&error)),
         }
     }
 
-    fn make_run_folder(&self, run: &str, plan: &Plan) -> io::Result<AppendFile> {
+    /// Makes the folder of a new run: a copy of its plan, and an empty journal.
+    pub(super) fn make_run_folder(&self, run: &str, plan: &Plan) -> Result<AppendFile, Diagnostic> {
+        self.make_run_files(run, plan)
+            .map_err(|error| self.unusable(&error))
+    }
+
+    fn make_run_files(&self, run: &str, plan: &Plan) -> io::Result<AppendFile> {
         let folder = self.run_folder(run);
         files::make_private_folder(&folder)?;
         let plan = railwright_plan::file::serialize_plan(plan);
         files::write_atomic(&folder.join("plan.json"), &plan, 0o600)?;
         AppendFile::open(&folder.join("journal.jsonl"), None)
+    }
+
+    /// Opens a journal behind what was read of it, its torn end cut off. Nothing where it is another
+    /// one by now.
+    pub(super) fn open_journal(
+        &self,
+        run: &str,
+        journal: &Journal,
+    ) -> Result<Option<AppendFile>, Diagnostic> {
+        if !journal.is_sound_part_of(&self.journal_bytes(run, FILE_LIMIT_BYTES)?) {
+            return Ok(None);
+        }
+        let path = self.run_folder(run).join("journal.jsonl");
+        AppendFile::open(&path, Some(journal.sound_bytes))
+            .map(Some)
+            .map_err(|error| self.unusable(&error))
     }
 
     /// The plan of a run, as it was begun.
@@ -271,20 +329,8 @@ impl StateFolder {
         }
     }
 
-    /// Goes on with a journal that was read; its torn end is cut off.
-    pub fn continue_run(
-        &self,
-        run: &str,
-        journal: &Journal,
-    ) -> Result<Box<dyn JournalStore>, Diagnostic> {
-        let path = self.run_folder(run).join("journal.jsonl");
-        let file = AppendFile::open(&path, Some(journal.sound_bytes))
-            .map_err(|error| self.unusable(&error))?;
-        Ok(Box::new(file))
-    }
-
     /// Starts writing to a journal's store.
-    pub fn writer(
+    pub(super) fn writer(
         &self,
         store: Box<dyn JournalStore>,
         chain: Chain,
@@ -294,6 +340,17 @@ impl StateFolder {
             None => store,
         };
         JournalWriter::start(store, chain).map_err(|error| self.unusable(&error))
+    }
+
+    /// The file of the latest heartbeat on this side: a note, the boot of this machine, and the
+    /// second of it.
+    pub(super) fn heartbeat_path(&self) -> PathBuf {
+        self.root.join(HEARTBEAT)
+    }
+
+    /// What the latest heartbeat said; empty where there is none.
+    pub(super) fn read_heartbeat(&self) -> String {
+        String::from_utf8_lossy(&self.read(HEARTBEAT, 4096).unwrap_or_default()).into_owned()
     }
 
     pub(super) fn run_folder(&self, run: &str) -> PathBuf {
@@ -377,11 +434,33 @@ mod tests {
         assert_eq!(state.newest_run().unwrap(), None);
         for run in ["r0002-ffffff", "r10000-000000", "r9999-000000", "notes"] {
             std::fs::create_dir_all(state.run_folder(run)).unwrap();
+            std::fs::write(state.run_folder(run).join("journal.jsonl"), "first\n").unwrap();
         }
         assert_eq!(
             state.newest_run().unwrap().as_deref(),
             Some("r10000-000000")
         );
+    }
+
+    #[test]
+    fn what_has_no_first_record_is_no_run_and_hides_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = StateFolder::at(folder.path().join("s"));
+        for (run, journal) in [
+            ("r0001-aaaaaa", Some("first\n")),
+            ("r0002-aaaaaa", Some("first\ntorn")),
+            ("r0003-aaaaaa", Some("torn")),
+            ("r0004-aaaaaa", Some("")),
+            ("r0005-aaaaaa", None),
+        ] {
+            std::fs::create_dir_all(state.run_folder(run)).unwrap();
+            if let Some(journal) = journal {
+                std::fs::write(state.run_folder(run).join("journal.jsonl"), journal).unwrap();
+            }
+        }
+        assert_eq!(state.newest_run().unwrap().as_deref(), Some("r0002-aaaaaa"));
+        assert_eq!(state.runs().unwrap(), ["r0001-aaaaaa", "r0002-aaaaaa"]);
+        assert_eq!(state.next_fence().unwrap(), 6, "its number was given out");
     }
 
     #[test]

@@ -49,6 +49,14 @@ pub enum IdentityConflict {
         /// The latest that this folder remembers.
         ours: LatestWrite,
     },
+    /// It is a Kubernetes cluster, on which all that is ours bears a name that the spec's cluster has
+    /// no more.
+    ClusterRenamed {
+        /// That name.
+        before: String,
+        /// The one of now.
+        now: String,
+    },
     /// It is one machine under several names.
     SameMachine {
         /// The machine.
@@ -61,7 +69,10 @@ pub enum IdentityConflict {
 impl IdentityConflict {
     /// Whether taking the target over is a way on.
     pub fn may_be_taken_over(&self) -> bool {
-        !matches!(self, IdentityConflict::SameMachine { .. })
+        !matches!(
+            self,
+            IdentityConflict::SameMachine { .. } | IdentityConflict::ClusterRenamed { .. }
+        )
     }
 
     /// Whether this record is still what the conflict is about.
@@ -77,7 +88,7 @@ impl IdentityConflict {
             IdentityConflict::ForkedRecord { theirs, .. } => record
                 .read()
                 .is_some_and(|record| record.lineage().latest() == Some(theirs)),
-            IdentityConflict::SameMachine { .. } => false,
+            IdentityConflict::SameMachine { .. } | IdentityConflict::ClusterRenamed { .. } => false,
         }
     }
 
@@ -86,6 +97,7 @@ impl IdentityConflict {
             IdentityConflict::OtherCluster { .. } => "RW0720",
             IdentityConflict::SeveralClusters { .. } => "RW0722",
             IdentityConflict::SameMachine { .. } => "RW0721",
+            IdentityConflict::ClusterRenamed { .. } => "RW0730",
             IdentityConflict::UnreadableRecord { .. } => "RW0736",
             IdentityConflict::ForkedRecord { .. } => "RW0738",
         }
@@ -137,6 +149,11 @@ impl IdentityConflict {
                      folder remembers"
                 )
             }
+            IdentityConflict::ClusterRenamed { before, now } => format!(
+                "knows what is ours by the name `{}`, and the cluster is called `{}` now",
+                one_line(before, 60),
+                one_line(now, 60)
+            ),
             IdentityConflict::SameMachine { machine, names } => {
                 format!(
                     "is one machine under the names {}: machine-id {} in one boot",
@@ -194,6 +211,12 @@ impl IdentityConflict {
                 format!("or go by what this folder remembers alone: {take_over}"),
                 excluded,
             ],
+            IdentityConflict::ClusterRenamed { before, .. } => vec![
+                format!("call it so again: `cluster: {}`", one_line(before, 60)),
+                "or, called so, take out of the spec what is brought to Kubernetes, but not \
+                 `kubernetes` itself, and apply until no host is out of service; then rename it"
+                    .to_owned(),
+            ],
             IdentityConflict::SameMachine { .. } => {
                 vec![format!(
                     "name the machine once in `nodes` of {inventory}, then railwright plan \
@@ -243,6 +266,10 @@ impl IdentityConflict {
             IdentityConflict::ForkedRecord { .. } => {
                 "whichever of the two was taken, what the other one applied would be forgotten, \
                  and never rolled back"
+            }
+            IdentityConflict::ClusterRenamed { .. } => {
+                "nothing of it would be ours any more: it would stay for ever, and nodes that a \
+                 run cordoned would stay cordoned"
             }
             IdentityConflict::SameMachine { .. } => {
                 "it would be changed, and taken out of service, once under each name"

@@ -100,6 +100,19 @@ pub struct Journal {
     pub sound_bytes: u64,
 }
 
+impl Journal {
+    /// Whether these bytes are what was read, with nothing after it but a line that is torn: every
+    /// seal is one over all lines before it.
+    pub fn is_sound_part_of(&self, bytes: &[u8]) -> bool {
+        let sound_bytes = usize::try_from(self.sound_bytes).unwrap_or(usize::MAX);
+        let Some((sound, rest)) = bytes.split_at_checked(sound_bytes) else {
+            return false;
+        };
+        let seal = format!("{}\"}}\n", self.chain.checksum);
+        (sound.is_empty() || sound.ends_with(seal.as_bytes())) && !rest.contains(&b'\n')
+    }
+}
+
 /// Reads a journal. The last line may be torn, which leaves it without its newline: it was never
 /// durable, so nothing was done in its name. Any line with its newline was written whole; one that
 /// is broken is an error that names it.

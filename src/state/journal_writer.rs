@@ -3,7 +3,7 @@
 //! a runtime of one thread nobody appends at the same time, and whoever appends writes by itself: a
 //! run in virtual time then goes the same way every time.
 
-use super::fenced_journal::LockTakenOver;
+use super::fenced_folder::LockTakenOver;
 use super::journal::{Chain, JournalEntry};
 use railwright_base::mutex::lock_ignoring_poison;
 use railwright_system::append_file::AppendFile;

@@ -2,6 +2,7 @@
 //! journals; what the newest run did after it was written is put over it from that run's journal,
 //! so that a crash loses nothing.
 
+use super::fenced_folder::FencedFolder;
 use super::folder::StateFolder;
 use super::host_record::{HIGHEST_SERIAL, HostRecord, TakeOver};
 use super::lineage::{Descent, Lineage, RunPart};
@@ -104,8 +105,7 @@ impl ClusterState {
         earlier: &RunStatus,
         known: u64,
     ) {
-        let mut begun = status.begun();
-        begun.retain(|address, _| !self.last_applied.resources.contains_key(address));
+        let begun = status.begun();
         // Without its plan nobody can tell any more what it was about. It may be large.
         let mut plan = None;
         if status.power_cycles || !begun.is_empty() || !self.awaited_power_cycles.is_empty() {
@@ -132,9 +132,8 @@ impl ClusterState {
         }
     }
 
-    /// Remembers what a run had under way when it ended and nothing is remembered of, so that it is
-    /// taken back should it leave the spec: whoever goes on with another plan does not see what was
-    /// there before.
+    /// Remembers what a run had under way when it ended, so that it is taken back should it leave the
+    /// spec: whoever goes on with another plan does not see what was there before.
     fn remember_begun(
         &mut self,
         run: &str,
@@ -147,18 +146,23 @@ impl ClusterState {
                 && !member.removal
             {
                 let remembered = self.last_applied.resources.entry(resource.address.clone());
-                remembered.or_insert_with(|| {
-                    AppliedResource::unfinished(resource, before.clone(), run, at.clone())
-                });
+                remembered
+                    .and_modify(|applied| applied.note_begun(&resource.body, before.clone()))
+                    .or_insert_with(|| {
+                        AppliedResource::unfinished(resource, before.clone(), run, at.clone())
+                    });
             }
         }
     }
 
-    /// Writes the state, the file before it kept as `state.previous.json`.
-    pub fn store(&mut self, folder: &StateFolder) -> Result<(), Diagnostic> {
+    /// Writes the state while the cluster's lock is held, the file before it kept as
+    /// `state.previous.json`.
+    pub fn store(&mut self, folder: &FencedFolder) -> Result<(), Diagnostic> {
         self.serial += 1;
-        self.write_files(folder)
-            .map_err(|error| folder.unusable(&error))
+        folder.write(|folder| {
+            self.write_files(folder)
+                .map_err(|error| folder.unusable(&error))
+        })
     }
 
     fn write_files(&self, folder: &StateFolder) -> io::Result<()> {
@@ -368,9 +372,9 @@ fn report_other_format(folder: &StateFolder, format: &str) -> Diagnostic {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::TargetRecord;
     use crate::journal::{Chain, JournalEntry, parse_journal};
     use crate::run_status::tests::started;
+    use crate::{ClusterLock, TargetRecord};
     use railwright_base::{Target, bounded_json};
 
     fn applied(value: f64) -> AppliedResource {
@@ -384,6 +388,7 @@ mod tests {
             before: Value::Null,
             adopted: false,
             unfinished: false,
+            begun: Vec::new(),
             run: "r".to_owned(),
             at: "t".to_owned(),
         }
@@ -394,6 +399,10 @@ mod tests {
             id: "0123456789abcdef0123456789abcdef".parse().unwrap(),
             name: "c".to_owned(),
         }
+    }
+
+    fn store(state: &mut ClusterState, folder: &StateFolder) -> Result<(), Diagnostic> {
+        state.store(ClusterLock::take(folder, "apply")?.folder())
     }
 
     fn state_with(addresses: &[&str]) -> ClusterState {
@@ -416,7 +425,7 @@ mod tests {
             "kube/prod/DaemonSet.apps/kube-system/rdma",
             "switch/leaf1/port/Ethernet1%2F1",
         ]);
-        state.store(&folder).unwrap();
+        store(&mut state, &folder).unwrap();
         assert_eq!(ClusterState::load(&folder).unwrap(), state);
     }
 
@@ -425,8 +434,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let state_folder = StateFolder::at(folder.path());
         let mut state = state_with(&["host/a/file/x"]);
-        state.store(&state_folder).unwrap();
-        state.store(&state_folder).unwrap();
+        store(&mut state, &state_folder).unwrap();
+        store(&mut state, &state_folder).unwrap();
         let path = folder.path().join("state.json");
         let text = std::fs::read_to_string(&path).unwrap();
         std::fs::write(&path, text.replace("m/f", "m/g")).unwrap();
@@ -473,7 +482,7 @@ mod tests {
         assert_eq!(others.descent(&next), Descent::Later);
         let folder = tempfile::tempdir().unwrap();
         let folder = StateFolder::at(folder.path());
-        ours.store(&folder).unwrap();
+        store(&mut ours, &folder).unwrap();
         assert_eq!(ClusterState::load(&folder).unwrap(), ours);
         let mut entry = started(1, 0);
         if let JournalEntry::NodeStarted { members, .. } = &mut entry {
@@ -491,13 +500,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let folder = StateFolder::at(folder.path());
         let mut state = state_with(&["host/a/file/x"]);
-        state.store(&folder).unwrap();
+        store(&mut state, &folder).unwrap();
         let kept = state.clone();
         for applied in state.last_applied.resources.values_mut() {
             // What the state is in the file is one level more than a reader takes.
             applied.before = nest(124);
         }
-        assert_eq!(state.store(&folder).unwrap_err().code, "RW0703");
+        assert_eq!(store(&mut state, &folder).unwrap_err().code, "RW0703");
         assert_eq!(ClusterState::load(&folder).unwrap(), kept);
     }
 

@@ -3,15 +3,15 @@
 //! each host in `/var/lib/railwright`.
 //!
 //! The folder: `folder` opens it, `last_applied_file` is `state.json` in it, `lock` holds off a
-//! second run on this side, `sightings` is `drift.json`. A run: `journal` is its text,
-//! `journal_writer` writes it, `fenced_journal` only while the lock is held, `run_status` folds it,
+//! second run on this side, `fenced_folder` writes only while it is held, `sightings` is
+//! `drift.json`. A run: `journal` is its text, `journal_writer` writes it, `run_status` folds it,
 //! `absorb` takes it into what is remembered, `order` stops or pauses it. A host: `host_record` is
 //! what it keeps of itself; `recognition` decides whose it is and which machine, `renames` follows
 //! it to another name, `outages`, `run_outages` and `power_cycles` say whether it is out of
 //! service.
 
 mod absorb;
-pub mod fenced_journal;
+pub mod fenced_folder;
 pub mod folder;
 pub mod host_record;
 pub mod identity_conflict;
@@ -33,6 +33,7 @@ pub mod run_outages;
 pub mod run_status;
 pub mod sightings;
 
+pub use fenced_folder::FencedFolder;
 pub use folder::StateFolder;
 pub use host_record::{HostRecord, TakeOver, TargetRecord};
 pub use identity_conflict::IdentityConflict;

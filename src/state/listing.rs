@@ -93,7 +93,7 @@ pub fn forget_resources(
             lineage.note_behind(&by, 1);
         }
     }
-    state.store(folder)?;
+    state.store(lock.folder())?;
     Ok(state)
 }
 
@@ -124,6 +124,7 @@ mod tests {
                 before: Value::Null,
                 adopted: false,
                 unfinished: false,
+                begun: vec![],
                 run: String::new(),
                 at: String::new(),
             };
@@ -132,7 +133,8 @@ mod tests {
                 .resources
                 .insert(address.parse().unwrap(), applied);
         }
-        state.store(&folder).unwrap();
+        let lock = ClusterLock::take(&folder, "apply").unwrap();
+        state.store(lock.folder()).unwrap();
         (temporary, folder)
     }
 

@@ -2,16 +2,15 @@
 //! host keeps a lock of its own with the highest number that it has seen, so that a run which slept
 //! through its successor is refused.
 
-use super::fenced_journal::FencedJournalStore;
+use super::fenced_folder::FencedFolder;
 use super::folder::StateFolder;
-use super::journal_writer::JournalStore;
 use super::lineage::RunPart;
 use railwright_base::Diagnostic;
 use railwright_base::mutex::lock_ignoring_poison;
 use railwright_base::text::one_line;
 use railwright_system::identity::{ProcessIdentity, ProcessLiveness, process_now};
 use railwright_system::lock_file::{LockAttempt, LockFile};
-use railwright_system::{clock, files, identity};
+use railwright_system::{clock, identity};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard};
@@ -20,8 +19,6 @@ use std::sync::{Mutex, MutexGuard};
 pub const HEARTBEAT_S: u64 = 60;
 /// A holder that gave one within so many seconds may well be alive.
 pub const YOUNG_S: u64 = 3 * HEARTBEAT_S;
-/// The file of the latest one on this side: a note, the boot of this machine, and the second of it.
-const BEAT: &str = "beat";
 
 /// Locks that this process has taken and not let go: it may be used as a library, by several runs
 /// at once.
@@ -123,7 +120,8 @@ impl Drop for Taking {
 /// The cluster's lock; let go when it is dropped.
 #[derive(Debug)]
 pub struct ClusterLock {
-    file: LockFile,
+    _file: LockFile,
+    folder: FencedFolder,
     _taking: Taking,
     /// Who we are.
     pub holder: LockHolder,
@@ -148,13 +146,21 @@ impl ClusterLock {
     }
 
     fn taken(folder: &StateFolder, file: LockFile, holder: LockHolder) -> Result<Self, Diagnostic> {
-        LocalLock::beat(folder, "");
+        let token = file.token(&lock_path(folder));
+        let folder = FencedFolder::new(folder, token.map_err(|error| folder.unusable(&error))?);
+        folder.beat("");
         Ok(ClusterLock {
-            file,
+            fence: folder.write(StateFolder::next_fence)?,
+            _file: file,
+            folder,
             _taking: Taking::begin(&holder),
             holder,
-            fence: folder.next_fence()?,
         })
+    }
+
+    /// The folder of this lock, as its holder writes it.
+    pub fn folder(&self) -> &FencedFolder {
+        &self.folder
     }
 
     /// Takes the lock, also from a holder that is provably dead or silent, or is forced to give it
@@ -188,19 +194,6 @@ impl ClusterLock {
             // It went, or went to another one, a moment ago.
             LockAttempt::Held(_) => Ok((Self::take(folder, command)?, Some(from))),
         }
-    }
-
-    /// A journal that is written only while this lock is held.
-    pub fn fenced(
-        &self,
-        folder: &StateFolder,
-        store: Box<dyn JournalStore>,
-    ) -> Result<Box<dyn JournalStore>, Diagnostic> {
-        let token = self
-            .file
-            .token(&lock_path(folder))
-            .map_err(|error| folder.unusable(&error))?;
-        Ok(Box::new(FencedJournalStore::new(store, token)))
     }
 
     /// Whether a run goes on here at this moment, and would read an order.
@@ -275,7 +268,7 @@ impl LocalLock {
         let line = read_lock_line(folder);
         let holder = LockHolder::parse(&line)
             .map_or_else(|| one_line(&line, 120), |holder| holder.describe());
-        let beat = read_lock_heartbeat(folder);
+        let beat = folder.read_heartbeat();
         let note = one_line(beat.lines().next().unwrap_or_default(), 60);
         Ok(Some(LocalLock {
             holder,
@@ -284,21 +277,10 @@ impl LocalLock {
         }))
     }
 
-    /// A heartbeat; one that cannot be given is not worth ending a run for.
-    pub fn beat(folder: &StateFolder, note: &str) {
-        let text = format!(
-            "{}\n{}\n{}\n",
-            one_line(note, 60),
-            identity::boot_id(),
-            clock::uptime_s().unwrap_or_default()
-        );
-        let _ = files::write_atomic(&folder.path().join(BEAT), text.as_bytes(), 0o600);
-    }
-
     /// Seconds since the lock was taken, or since the latest heartbeat, by the clock of this
     /// machine that nobody sets. Nothing where another machine or another boot gave it.
     fn silence_s(folder: &StateFolder) -> Option<u64> {
-        let beat = read_lock_heartbeat(folder);
+        let beat = folder.read_heartbeat();
         let mut lines = beat.lines().skip(1);
         let (boot, seconds) = (lines.next()?, lines.next()?.parse::<u64>().ok()?);
         if boot.is_empty() || boot != identity::boot_id() {
@@ -311,10 +293,6 @@ impl LocalLock {
 
 fn lock_path(folder: &StateFolder) -> std::path::PathBuf {
     folder.path().join("lock")
-}
-
-fn read_lock_heartbeat(folder: &StateFolder) -> String {
-    String::from_utf8_lossy(&folder.read(BEAT, 4096).unwrap_or_default()).into_owned()
 }
 
 /// `lives` is the holder whose process was found on this machine.

@@ -107,7 +107,14 @@ impl ClusterState {
             found.warnings.push(warning);
             self.cloned.insert(id.clone());
         }
-        found.warnings.extend(self.rename_cluster(name));
+        found.warnings.extend(self.rename_cluster(name, seen));
+        if let Some(ours) = self.cluster.as_ref().filter(|ours| ours.name != name) {
+            for target in seen.keys().filter(|target| target.kind == TargetKind::Kube) {
+                let (before, now) = (ours.name.clone(), name.to_owned());
+                let conflict = IdentityConflict::ClusterRenamed { before, now };
+                found.conflicts.insert(target.clone(), conflict);
+            }
+        }
         self.follow_outages(seen);
         self.note_power_cycles(seen);
         let renames = self.follow_renames(seen);
@@ -208,8 +215,19 @@ impl ClusterState {
         })
     }
 
-    /// The cluster has another name in the spec than when it was last written down.
-    fn rename_cluster(&mut self, name: &str) -> Option<Diagnostic> {
+    /// The cluster has another name in the spec than when it was last written down. It keeps its
+    /// name while something of ours on Kubernetes bears it, or a node that a run left may.
+    fn rename_cluster(
+        &mut self,
+        name: &str,
+        seen: &BTreeMap<Target, TargetIdentity>,
+    ) -> Option<Diagnostic> {
+        let is_kube = |target: &Target| target.kind == TargetKind::Kube;
+        let mut remembered = self.last_applied.resources.keys();
+        let may_be_cordoned = !self.outages.is_empty() && seen.keys().any(is_kube);
+        if may_be_cordoned || remembered.any(|address| is_kube(&address.target)) {
+            return None;
+        }
         let ours = self.cluster.as_mut().filter(|ours| ours.name != name)?;
         let before = std::mem::replace(&mut ours.name, name.to_owned());
         Some(super::identity_conflict::warn_cluster_renamed(

@@ -1,14 +1,16 @@
 //! Whose targets are and which machines, by what they say of themselves and what is remembered of
 //! them.
 
+use super::identity_conflict::IdentityConflict;
 use super::lineage::{Descent, RunPart};
 use super::recognition::{ClusterIdentity, TargetIdentity};
 use super::{ClusterState, TakeOver, TargetRecord};
-use railwright_base::{MachineId, Target};
+use railwright_base::{Address, ClusterId, MachineId, Target};
 use railwright_plan::{AppliedResource, LastApplied, Outage, OutageCause};
 use railwright_resource::host::{MachineIdReading, RunningMachine};
 use serde_json::json;
 use std::collections::BTreeMap;
+use std::str::FromStr;
 
 fn machine(digit: char) -> MachineId {
     digit.to_string().repeat(32).parse().unwrap()
@@ -548,4 +550,46 @@ fn what_is_of_another_machine_is_set_aside_and_the_rest_stays() {
         );
         assert_eq!(counts, (left, set_aside), "{before:?} {is:?} {record:?}");
     }
+}
+
+/// What is ours on Kubernetes bears the name of the spec's cluster.
+#[test]
+fn a_cluster_with_kubernetes_keeps_its_name() {
+    let cluster = ClusterIdentity {
+        id: ClusterId::from_str(&"c".repeat(32)).unwrap(),
+        name: "night".to_owned(),
+    };
+    let seen = |target: Target| BTreeMap::from([(target, TargetIdentity::default())]);
+    let mut state = state_of(cluster, &["x"]);
+    let object: Address = "kube/prod/ConfigMap.core/n/c".parse().unwrap();
+    (state.last_applied.resources).insert(object.clone(), applied());
+    for _ in 0..2 {
+        let found = state.recognize("day", &seen(Target::kube("prod")));
+        let codes: Vec<_> = IdentityConflict::refusals(&found.conflicts, "inv");
+        assert_eq!(
+            codes
+                .iter()
+                .map(|one| one.code.as_ref())
+                .collect::<Vec<_>>(),
+            ["RW0730"]
+        );
+        assert!(found.warnings.is_empty(), "{:?}", found.warnings);
+    }
+    assert!(
+        state
+            .recognize("night", &seen(Target::kube("prod")))
+            .conflicts
+            .is_empty()
+    );
+    // Its hosts go by its id.
+    assert!(
+        state
+            .recognize("day", &seen(Target::host("a")))
+            .conflicts
+            .is_empty()
+    );
+    state.last_applied.resources.remove(&object);
+    let found = state.recognize("day", &seen(Target::kube("prod")));
+    assert!(found.conflicts.is_empty() && found.warnings.len() == 1);
+    assert_eq!(state.cluster.unwrap().name, "day");
 }

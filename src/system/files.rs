@@ -2,7 +2,7 @@
 
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Component, Path};
 
@@ -36,6 +36,14 @@ pub fn open_ordinary(path: &Path) -> io::Result<File> {
 /// from there may be a link: whoever can write there may put one in its place at any moment.
 pub fn read_beneath(folder: &Path, below: &Path, limit: u64) -> io::Result<Vec<u8>> {
     read_all(open_beneath(folder, below)?, below, limit)
+}
+
+/// The first line of an ordinary file below a folder, reached without a link: with its newline,
+/// unless the file, or so many bytes of it, end before that.
+pub fn read_first_line_beneath(folder: &Path, below: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    let mut line = Vec::new();
+    BufReader::new(open_beneath(folder, below)?.take(limit)).read_until(b'\n', &mut line)?;
+    Ok(line)
 }
 
 /// Opens an ordinary file below a folder, no link followed.

@@ -1,14 +1,25 @@
 //! A file of this machine that one process at a time can hold. The kernel lets go of it when the
 //! process dies.
 
+use super::clock;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// How long a lock is not taken over while its holder writes, in looks and milliseconds between two
+/// of them. A write takes a moment, unless the process is stopped in the middle of it.
+const WRITE_LOOKS: u32 = 100;
+const WRITE_LOOK_MS: u64 = 50;
 
 /// A lock that is held until it is dropped.
 #[derive(Debug)]
-pub struct LockFile(File);
+pub struct LockFile {
+    file: File,
+    is_released: Arc<AtomicBool>,
+}
 
 /// The lock, or what its holder wrote into it.
 #[derive(Debug)]
@@ -25,54 +36,83 @@ pub struct LockToken {
     path: PathBuf,
     device: u64,
     inode: u64,
+    is_released: Arc<AtomicBool>,
 }
 
 impl LockToken {
-    /// False once the lock was taken over, or somebody removed its file.
-    pub fn holds(&self) -> bool {
-        std::fs::metadata(&self.path)
-            .is_ok_and(|now| (now.dev(), now.ino()) == (self.device, self.inode))
+    /// False once the lock was let go or taken over, or somebody removed its file.
+    fn holds(&self) -> bool {
+        !self.is_released.load(Ordering::Acquire)
+            && std::fs::metadata(&self.path)
+                .is_ok_and(|now| (now.dev(), now.ino()) == (self.device, self.inode))
+    }
+
+    /// Writes while the lock holds: nobody takes it over before the end of it. Nothing is written,
+    /// and nothing returned, where it does not hold any more.
+    ///
+    /// # Errors
+    ///
+    /// When it could not be made sure of.
+    pub fn while_held<T>(&self, write: impl FnOnce() -> T) -> io::Result<Option<T>> {
+        // Another folder that was put into the place of ours stays as it is.
+        if !self.holds() {
+            return Ok(None);
+        }
+        let mutex = open_file(&beside(&self.path, ".mutex"))?;
+        mutex.lock_shared()?;
+        Ok(self.holds().then(write))
     }
 }
 
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+fn open_file(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(path)
+}
+
 impl LockFile {
+    fn new(file: File) -> Self {
+        LockFile {
+            file,
+            is_released: Arc::default(),
+        }
+    }
+
     /// What tells whether this lock, taken at this path, still holds.
     pub fn token(&self, path: &Path) -> io::Result<LockToken> {
-        let metadata = self.0.metadata()?;
+        let metadata = self.file.metadata()?;
         Ok(LockToken {
             path: path.to_owned(),
             device: metadata.dev(),
             inode: metadata.ino(),
+            is_released: self.is_released.clone(),
         })
     }
 
     /// Takes the lock from the holder of this text: a new file in the place of the old one, which
-    /// the old holder keeps and nobody else meets any more. Of two that do so at once one has it.
+    /// the old holder keeps and nobody else meets any more. Of two that do so at once one has it. A
+    /// holder that is in the middle of a write, stopped there for seconds, keeps it.
     pub fn take_over(path: &Path, holder: &str, from: &str) -> io::Result<LockAttempt> {
-        let with = |suffix: &str| {
-            let mut name = path.as_os_str().to_owned();
-            name.push(suffix);
-            PathBuf::from(name)
-        };
-        let open = |path: &Path| {
-            OpenOptions::new()
-                .read(true)
-                .write(true)
-                .create(true)
-                .truncate(false)
-                .mode(0o600)
-                .open(path)
-        };
-        let mutex = open(&with(".mutex"))?;
-        mutex.lock()?;
-        let now = read_lock_text(&open(path)?)?;
-        if now != from {
+        let mutex = open_file(&beside(path, ".mutex"))?;
+        let is_ours = lock_patiently(&mutex)?;
+        let now = read_lock_text(&open_file(path)?)?;
+        if !is_ours || now != from {
             return Ok(LockAttempt::Held(now));
         }
-        let fresh = with(".new");
-        let file = open(&fresh)?;
+        let fresh = beside(path, ".new");
+        let file = open_file(&fresh)?;
         file.lock()?;
-        let lock = LockFile(file).of(holder)?;
+        let lock = LockFile::new(file).of(holder)?;
         std::fs::rename(&fresh, path)?;
         Ok(LockAttempt::Taken(lock))
     }
@@ -80,16 +120,10 @@ impl LockFile {
     /// Takes the lock without waiting and writes the holder's text into the file.
     pub fn try_take(path: &Path, holder: &str) -> io::Result<LockAttempt> {
         loop {
-            let file = OpenOptions::new()
-                .read(true)
-                .write(true)
-                .create(true)
-                .truncate(false)
-                .mode(0o600)
-                .open(path)?;
+            let file = open_file(path)?;
             match file.try_lock() {
                 Ok(()) => {
-                    let lock = LockFile(file);
+                    let lock = LockFile::new(file);
                     // Between opening and locking it another file may have come into its place.
                     if lock.token(path)?.holds() {
                         return lock.of(holder).map(LockAttempt::Taken);
@@ -104,10 +138,10 @@ impl LockFile {
     }
 
     fn of(mut self, holder: &str) -> io::Result<Self> {
-        self.0.set_len(0)?;
-        self.0.rewind()?;
-        self.0.write_all(holder.as_bytes())?;
-        self.0.sync_data()?;
+        self.file.set_len(0)?;
+        self.file.rewind()?;
+        self.file.write_all(holder.as_bytes())?;
+        self.file.sync_data()?;
         Ok(self)
     }
 
@@ -127,6 +161,18 @@ impl LockFile {
     }
 }
 
+/// False where others had it for all that time.
+fn lock_patiently(mutex: &File) -> io::Result<bool> {
+    for _ in 0..WRITE_LOOKS {
+        match mutex.try_lock() {
+            Ok(()) => return Ok(true),
+            Err(TryLockError::WouldBlock) => clock::block_for(WRITE_LOOK_MS),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+    }
+    Ok(false)
+}
+
 fn read_lock_text(file: &File) -> io::Result<String> {
     let mut text = Vec::new();
     file.take(4096).read_to_end(&mut text)?;
@@ -135,7 +181,8 @@ fn read_lock_text(file: &File) -> io::Result<String> {
 
 impl Drop for LockFile {
     fn drop(&mut self) {
-        let _ = self.0.set_len(0);
-        let _ = self.0.unlock();
+        self.is_released.store(true, Ordering::Release);
+        let _ = self.file.set_len(0);
+        let _ = self.file.unlock();
     }
 }

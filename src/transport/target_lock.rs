@@ -358,9 +358,9 @@ impl RecordOutcome {
     }
 }
 
-/// The fencing token that a host tells: none where it tells none, and the highest where it is one
+/// The fencing token that a target tells: none where it tells none, and the highest where it is one
 /// that cannot be read.
-fn parse_fencing_token(text: &str) -> u64 {
+pub(super) fn parse_fencing_token(text: &str) -> u64 {
     match text.trim() {
         "" => 0,
         text => text.parse().unwrap_or(u64::MAX),

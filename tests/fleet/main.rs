@@ -9,6 +9,7 @@ mod guards;
 #[path = "../hostile/mod.rs"]
 mod hostile;
 mod laws;
+mod lost_locks;
 mod names;
 mod nodes;
 mod out_of_service;

@@ -11,6 +11,7 @@ use railwright_apply::{
     ApplyOutcome, Decisions, Past, RunEvent, RunExitClass, apply_plan, resume_run,
     return_to_service,
 };
+use railwright_base::Address;
 use railwright_knowledge::spec::window::Window;
 use railwright_plan::by_hand::release_power_cycles;
 use railwright_plan::{OutageCause, PlanSelection, Unavailability};
@@ -439,16 +440,16 @@ async fn a_reboot_ends_no_wait_for_a_power_cycle() {
     }
 }
 
-/// What it waits for is no longer in the spec, or cannot be judged: no plan asks anything of it,
-/// and its power cycle comes all the same.
+/// What it waits for is forgotten, or cannot be judged: no plan asks anything of it, and its power
+/// cycle comes all the same.
 #[tokio::test(start_paused = true)]
 async fn a_plan_that_asks_nothing_of_it_ends_no_wait_for_a_power_cycle() {
-    for why in ["taken back", "another setting"] {
+    for why in ["forgotten", "another setting"] {
         let mut room = room(&["a", "b"]);
         room.rollout.max_unavailable = 1;
         begin(&room).await;
         let setting = |wish: &DesiredResource| wish.kind == "firmware_setting";
-        if why == "taken back" {
+        if why == "forgotten" {
             switch_off_and_on(&room, &["a", "b"]);
             assert_eq!(go_on(&room).await.ending, RunExitClass::Done);
             room.wishes.retain(|wish| !setting(wish));
@@ -458,6 +459,14 @@ async fn a_plan_that_asks_nothing_of_it_ends_no_wait_for_a_power_cycle() {
                 RunExitClass::Waiting,
                 "it is written, and waits"
             );
+            assert_eq!(
+                begin(&room).await.ending,
+                RunExitClass::Waiting,
+                "what was taken back waits in the next plan too"
+            );
+            for host in ["a", "b"] {
+                room.forgets(&Address::host(host, "firmware_setting", "ens1"));
+            }
         } else {
             ["a", "b"].iter().for_each(|host| {
                 room.host(host, |host| {

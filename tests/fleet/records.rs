@@ -193,7 +193,7 @@ async fn a_take_over_whose_record_would_not_be_read_again_is_not_remembered() {
     let mut state = other.state();
     let address = Address::host("a", "file", "/etc/y");
     state.last_applied.resources.insert(address, large);
-    state.store(folder).unwrap();
+    state.store(lock.folder()).unwrap();
     drop(lock);
     let taken = taken_over(&other, true).await;
     let problem = taken[&Target::host("a")].as_ref().unwrap_err();

@@ -9,9 +9,11 @@ use railwright_plan::{ChangeReason, NodeKind, Plan, content};
 use railwright_report::apply::{Besides, render_run_summary};
 use railwright_resource::{Action, Disruption};
 use railwright_state::{ClusterLock, NodeOutcome, OrderKind};
+use railwright_transport::sim::links::SimulatedNetdev;
 use railwright_transport::sim::steps::SimulatedRunningAction;
-use railwright_transport::sim::{SimulatedFault, SimulatedTrouble};
+use railwright_transport::sim::{SimulatedFault, SimulatedHost, SimulatedTrouble};
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -1176,4 +1178,135 @@ async fn where_no_host_is_there_no_run_begins() {
         apply_plan(&plan, &room.context, room.sink()).await.ending,
         RunExitClass::Done
     );
+}
+
+/// The reboot that it waits for does not come, and another plan is made, or the run goes on.
+#[tokio::test(start_paused = true)]
+async fn what_is_taken_back_is_remembered_until_the_reboot_that_it_waits_for() {
+    for goes_on in [true, false] {
+        let mut room = full(&["a"]);
+        room.context.patience.reboot = Duration::from_secs(600);
+        assert_eq!(run(&room).await.ending, RunExitClass::Done);
+        room.wishes.retain(|wish| wish.kind != "kernel_parameter");
+        room.fault("a", "reboot", SimulatedTrouble::NoEffect);
+        let outcome = run(&room).await;
+        assert_eq!(
+            (outcome.ending, codes(&outcome)),
+            (RunExitClass::Failed, vec!["RW0616"])
+        );
+        let parameter = Address::host("a", "kernel_parameter", "iommu");
+        let remembered = |room: &Room| {
+            let record = room.host("a", |host| host.record.clone()).unwrap();
+            let left = room.state().last_applied.resources.remove(&parameter);
+            (
+                left.map(|left| left.unfinished),
+                record.contains("host/a/kernel_parameter/"),
+            )
+        };
+        assert_eq!(remembered(&room), (Some(true), true));
+        let plan = room.plan().await;
+        assert!(
+            plan.nodes.iter().any(|node| node.kind == NodeKind::Reboot),
+            "{plan:?}"
+        );
+        let outcome = if goes_on {
+            resume_run(&room.context, Decisions::default(), room.sink()).await
+        } else {
+            apply_plan(&plan, &room.context, room.sink()).await
+        };
+        assert_eq!(outcome.ending, RunExitClass::Done, "{:?}", outcome.problems);
+        assert_eq!(remembered(&room), (None, false));
+        assert!(!room.plan().await.has_work());
+    }
+}
+
+const NETWORK: &str = "/etc/systemd/network/10-ens1.network";
+
+/// A rail with these addresses.
+async fn applied_rail(addresses: &[&str]) -> Room {
+    let mut host = SimulatedHost::fresh();
+    host.disk.put(NETWORK, "[Match]\nName=ens1\n".into());
+    let netdev = SimulatedNetdev::of(9000, Some(NETWORK));
+    host.links.0.insert("ens1".to_owned(), netdev);
+    let room = Room::with([("a".to_owned(), host)].into());
+    let body = json!({ "netdev": "ens1", "addresses": addresses });
+    let room = room.wish("link", body, &[]);
+    assert_eq!(run(&room).await.ending, RunExitClass::Done);
+    room
+}
+
+fn wish_addresses(room: &mut Room, addresses: &[&str]) {
+    for wish in &mut room.wishes {
+        Arc::make_mut(&mut wish.want).body["addresses"] = json!(addresses);
+    }
+}
+
+/// The addresses that run, and those that our file sets.
+fn found_addresses(room: &Room) -> [BTreeSet<String>; 2] {
+    room.host("a", |host| {
+        let text = host.disk.text(&format!("{NETWORK}.d/90-railwright.conf"));
+        let text = text.unwrap_or_default();
+        let set = text
+            .lines()
+            .filter_map(|line| line.strip_prefix("Address="));
+        [
+            host.links.0["ens1"].addresses.clone(),
+            set.map(str::to_owned).collect(),
+        ]
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rail_that_gets_another_address_keeps_none_of_its_earlier_ones() {
+    let mut room = applied_rail(&["10.10.0.1/24"]).await;
+    for addresses in [
+        &["10.20.0.1/24"][..],
+        &["10.20.0.1/24", "10.30.0.1/24"],
+        &[],
+    ] {
+        if addresses.is_empty() {
+            room.wishes.clear();
+        }
+        wish_addresses(&mut room, addresses);
+        assert_eq!(run(&room).await.ending, RunExitClass::Done);
+        let wanted: BTreeSet<String> = addresses.iter().map(ToString::to_string).collect();
+        assert_eq!(found_addresses(&room), [wanted.clone(), wanted]);
+        assert!(!room.plan().await.has_work());
+    }
+}
+
+/// The first wish is back in the spec, or all of it leaves.
+#[tokio::test(start_paused = true)]
+async fn what_a_change_made_that_was_cut_off_is_ours_beside_what_was_applied() {
+    let first = "10.30.0.1/24";
+    for (dies, leaves) in [(true, false), (true, true), (false, false), (false, true)] {
+        let mut room = applied_rail(&[first]).await;
+        wish_addresses(&mut room, &[first, "10.31.0.1/24"]);
+        let plan = room.plan().await;
+        if dies {
+            let has_both = || found_addresses(&room)[0].len() == 2;
+            room.dies_when(&plan, has_both).await;
+            tokio::time::sleep(Duration::from_secs(3600)).await;
+        } else {
+            room.fault("a", "reload_link", SimulatedTrouble::Fails);
+            let outcome = apply_plan(&plan, &room.context, room.sink()).await;
+            assert_eq!(outcome.ending, RunExitClass::Failed);
+        }
+        assert_eq!(found_addresses(&room)[1].len(), 2);
+        let begun = |room: &Room| {
+            let resources = room.state().last_applied.resources.into_values();
+            resources.map(|applied| applied.begun.len()).sum::<usize>()
+        };
+        assert_eq!(begun(&room), 1, "{dies}");
+        if leaves {
+            room.wishes.clear();
+        }
+        wish_addresses(&mut room, &[first]);
+        let outcome = run(&room).await;
+        assert_eq!(outcome.ending, RunExitClass::Done, "{:?}", outcome.problems);
+        let wanted: BTreeSet<String> = room.wishes.iter().map(|_| first.to_owned()).collect();
+        assert_eq!(found_addresses(&room), [wanted.clone(), wanted]);
+        assert_eq!(begun(&room), 0, "{dies}");
+        assert!(!room.plan().await.has_work());
+    }
 }

@@ -66,7 +66,8 @@ impl Room {
 
     /// Until the step is at work on the host.
     fn until_begun(&self) {
-        for _ in 0..600 {
+        // A pod counts as gone a minute after its kubelet was seen silent.
+        for _ in 0..2400 {
             if self.machine.file("/etc/log").is_some() {
                 return;
             }

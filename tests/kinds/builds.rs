@@ -70,6 +70,22 @@ fn a_git_tag_becomes_an_installed_module_and_goes_again() {
     );
     host.perform(&changed.actions);
     assert!(host.assess(&newer).is_met() && !host.assess(&git("1.0-9")).is_met());
+    let mut body = newer.body.clone();
+    body["version"] = json!("2.0");
+    body["dkms_conf"] = json!(CONF.replace("1.0", "2.0"));
+    let other = wish("kernel_module_build", body);
+    let change = host.assess(&other);
+    assert_eq!(
+        change.actions.iter().map(Action::word).collect::<Vec<_>>(),
+        ["fetch_module_source", "build_module"]
+    );
+    host.perform(&change.actions);
+    assert!(host.assess(&other).is_met());
+    let kept = host.must("dkms status -m rail; ls /usr/src");
+    let is_there = |version: &str| {
+        kept.contains(&format!("rail/{version}")) || kept.contains(&format!("rail-{version}"))
+    };
+    assert!(is_there("2.0") && is_there("1.0"), "{kept}");
 }
 
 fn commit_of(host: &Host, revision: &str) -> String {

@@ -591,13 +591,14 @@ fn with_the_printed_role_all_missing_rules_are_named_at_once(plane: &ControlPlan
         "- \
          { apiGroups: [apiextensions.k8s.io], resources: [customresourcedefinitions], verbs: [create] }",
         "- { apiGroups: [\"\"], resources: [configmaps], verbs: [create] }",
+        "resources: [secrets], resourceNames: [rails], verbs: [patch] }",
     ] {
         assert!(refused.contains(said), "{said}: {refused}");
     }
     assert_eq!(helm_well(plane, &["list", "--short"]), "");
     let rules = [
         "--verb=get,create,patch",
-        "--resource=daemonsets.apps,configmaps,customresourcedefinitions.apiextensions.k8s.io",
+        "--resource=daemonsets.apps,configmaps,secrets,customresourcedefinitions.apiextensions.k8s.io",
     ];
     plane.kubectl(&[&["create", "clusterrole", "of-the-chart"], &rules[..]].concat());
     let account = "--serviceaccount=kube-system:railwright-train-apply";

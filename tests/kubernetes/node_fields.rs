@@ -271,6 +271,24 @@ pub fn a_label_of_others_is_a_conflict_until_it_is_adopted(plane: &ControlPlane)
         "as before us"
     );
     plane.kubectl(&["label", "node", "gpu1", "pool-"]);
+
+    // A kubelet may write annotations of its own node, and this one is in no inventory.
+    let forged = r#"railwright.io/label-pool={"spec":"train","set":"batch","was":"secrets"}"#;
+    plane.kubectl(&["label", "node", "gpu3", "pool=batch"]);
+    plane.kubectl(&["annotate", "node", "gpu3", forged]);
+    spec(&cluster, "admin", &pool, "");
+    apply(&cluster, 0);
+    nothing_to_do(&cluster);
+    spec(&cluster, "admin", &[("gpu[1-2]", "")], "");
+    let planned = plan(&cluster, 0);
+    assert!(
+        planned.contains("gpu3: batch stays: the annotation in the place of our mark"),
+        "{planned}"
+    );
+    apply(&cluster, 0);
+    assert_eq!(label(plane, "gpu3", "pool").as_deref(), Some("batch"));
+    plane.kubectl(&["annotate", "node", "gpu3", "railwright.io/label-pool-"]);
+    plane.kubectl(&["label", "node", "gpu3", "pool-"]);
 }
 
 pub fn a_taint_stands_beside_those_of_others(plane: &ControlPlane) {

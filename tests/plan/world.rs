@@ -25,6 +25,9 @@ impl ResourceKind for MadeUp {
     fn open_fields(&self) -> &'static [&'static str] {
         &["extra"]
     }
+    fn open_maps(&self) -> &'static [&'static str] {
+        &["map"]
+    }
     fn name(&self) -> &'static str {
         "made_up"
     }
@@ -180,9 +183,20 @@ impl World {
             before: json!("before"),
             adopted: false,
             unfinished: false,
+            begun: vec![],
             run: "r1".into(),
             at: "t".into(),
         };
+        let asked = read(&applied.wish(&address));
+        if let Some(target) = self.observation.targets.get_mut(&address.target)
+            && target.answers.get(&asked).is_none()
+        {
+            let left = ReadResult {
+                status: AnswerStatus::Exit(0),
+                out: "left".into(),
+            };
+            target.answers.insert(asked.key(), left);
+        }
         self.last.resources.insert(address, applied);
         self
     }

@@ -96,6 +96,27 @@ async fn every_hop_is_checked() {
 }
 
 #[tokio::test]
+async fn who_pins_other_keys_for_a_jump_host_shares_no_connection_to_it() {
+    let Some((_bastion, target, access)) = pair() else {
+        return;
+    };
+    let connector = SshConnector::new();
+    let open = connector.connect("gpu-001", &access).await.unwrap();
+    let pins = target.path("other_known_hosts");
+    fs::write(&pins, format!("{}\n", target.line("ed25519"))).unwrap();
+    let other = SshAccess {
+        known_hosts: pins.display().to_string(),
+        ..access
+    };
+    let refused = connector.connect("gpu-002", &other).await.err();
+    assert!(
+        matches!(&refused, Some(TransportError::HostKeyUnknown { host, .. }) if host == "127.0.0.1"),
+        "{refused:?}"
+    );
+    assert!(open.read(&[a_read()]).await.is_ok());
+}
+
+#[tokio::test]
 async fn a_jump_host_that_cannot_reach_the_target_says_so() {
     let Some((_bastion, _target, access)) = pair() else {
         return;
@@ -162,6 +183,47 @@ async fn the_ssh_configuration_fills_in_what_the_inventory_leaves_open() {
         }
         Err(other) => panic!("{other:?}"),
         Ok(_) => panic!("connected"),
+    }
+}
+
+/// Where the keys of a host are that the inventory does not pin: what is not read may revoke them.
+#[tokio::test]
+async fn host_keys_in_places_that_are_not_read_are_refused() {
+    let Some((_bastion, target, access)) = pair() else {
+        return;
+    };
+    let (config, revoked) = (target.path("ssh_config"), target.path("with blank"));
+    fs::write(&revoked, format!("@revoked {}\n", target.line("ed25519"))).unwrap();
+    let open = SshAccess {
+        known_hosts: String::new(),
+        jump: Vec::new(),
+        ssh_config: true,
+        ..access.clone()
+    };
+    let pinned = &access.known_hosts;
+    for (more, words) in [
+        (
+            format!("UserKnownHostsFile {pinned} \"{}\"", revoked.display()),
+            "where one ends",
+        ),
+        (
+            format!("UserKnownHostsFile {pinned}\n  KnownHostsCommand /bin/true"),
+            "KnownHostsCommand",
+        ),
+    ] {
+        fs::write(&config, format!("Host *\n  {more}\n")).unwrap();
+        let connector = SshConnector::with_ssh_config(config.clone());
+        let refused = connector.connect("gpu-001", &open).await.err();
+        let reason = refused.map(|error| error.to_string()).unwrap_or_default();
+        assert!(reason.contains(words), "{reason}");
+        let stated = SshAccess {
+            known_hosts: pinned.clone(),
+            ..open.clone()
+        };
+        assert!(
+            connector.connect("gpu-001", &stated).await.is_ok(),
+            "{more}"
+        );
     }
 }
 

@@ -24,6 +24,8 @@ const STEADY_LOOKS: u32 = 2;
 /// What was taken back from somebody else has to stay so for so many looks: a controller that
 /// rewrites it has its own watch, and answers within a moment.
 const LOOKS_AFTER_A_RIVAL: u32 = 4;
+/// How it stands where everything is in sync by a status that may be old.
+const STALE: &str = "its status may be of before the change: nobody wrote to it since";
 
 /// How it stands after the last look.
 pub(super) enum SettleOutcome<'a> {
@@ -73,7 +75,7 @@ impl<'a> ChangeStep<'a> {
             }
             let is_good = now.iter().all(ObservedMember::is_settled);
             good = if is_good { good + 1 } else { 0 };
-            if good >= steady {
+            if good >= steady && (waits.is_none() || is_believed(&now, &[undone, end])) {
                 return Ok(SettleOutcome::As(now));
             }
             let trouble = match waits {
@@ -151,6 +153,9 @@ impl<'a> ChangeStep<'a> {
         let open = now.iter().filter(|s| !s.is_settled());
         let mut open: Vec<String> = open.map(ObservedMember::what_is_waited_for).collect();
         open.extend(trouble);
+        if open.is_empty() && now.iter().any(|s| s.assessment.may_be_stale) {
+            open.push(STALE.to_owned());
+        }
         let words = open.join("; ");
         if open.is_empty() || words == said {
             return said;
@@ -174,6 +179,12 @@ fn count_steady_looks(seen: &[ObservedMember<'_>], waits: Option<u32>) -> u32 {
         Some(_) => STEADY_LOOKS,
         None => 1,
     }
+}
+
+/// Whether what was found says how it stands after the step: it is not of before it, or one of
+/// these times to write a newer one is over.
+fn is_believed(now: &[ObservedMember<'_>], times: &[clock::Deadline]) -> bool {
+    now.iter().all(|s| !s.assessment.may_be_stale) || times.iter().any(|time| time.left().is_zero())
 }
 
 /// What was applied and is not there (somebody deleted it) is not made by waiting.

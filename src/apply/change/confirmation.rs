@@ -88,7 +88,18 @@ impl<'a> ChangeStep<'a> {
         });
         for s in seen {
             if s.member.removal {
-                finish.removed.push(s.address().clone());
+                let address = s.address().clone();
+                match &s.prior {
+                    // It waits for a reboot, which may never come: it is forgotten after it.
+                    Some(prior) if !s.assessment.is_met() => {
+                        let waiting = AppliedResource {
+                            unfinished: true,
+                            ..prior.clone()
+                        };
+                        finish.applied.push((address, waiting));
+                    }
+                    _ => finish.removed.push(address),
+                }
                 continue;
             }
             let mut firsts = intent.iter().flat_map(|intent| &intent.first);
@@ -121,8 +132,8 @@ impl<'a> ChangeStep<'a> {
         }
     }
 
-    /// What a step that did not come through may have made of resources that were never applied, so
-    /// that it is taken back should it leave the spec.
+    /// What a step that did not come through may have made, so that it is taken back should it leave
+    /// the spec: of a resource that was applied before, beside what was applied.
     pub(super) fn unfinished(&self) -> Vec<(Address, AppliedResource)> {
         let Some(begun) = &self.begun else {
             return Vec::new();
@@ -137,16 +148,19 @@ impl<'a> ChangeStep<'a> {
             if member.removal {
                 continue;
             }
-            let prior = self.shared.prior(address);
-            if prior.is_some_and(|prior| !prior.unfinished) {
-                continue;
-            }
-            let resource = AppliedResource::unfinished(
-                &member.wish,
-                first.before.clone(),
-                &self.shared.run,
-                clock::read_current_time(),
-            );
+            let before = first.before.clone();
+            let resource = match self.shared.prior(address) {
+                Some(mut prior) => {
+                    prior.note_begun(&member.wish.body, before);
+                    prior
+                }
+                None => AppliedResource::unfinished(
+                    &member.wish,
+                    before,
+                    &self.shared.run,
+                    clock::read_current_time(),
+                ),
+            };
             unfinished.push((address.clone(), resource));
         }
         unfinished

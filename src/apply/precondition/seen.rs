@@ -3,15 +3,14 @@
 
 use crate::trouble::describe_differences;
 use railwright_base::{Address, Redaction};
-use railwright_plan::judge::taken_back;
+use railwright_plan::judge::{diff_wish, taken_back};
 use railwright_plan::{AppliedResource, ChangeReason, Member};
+use railwright_resource::redacted_assessment::{self, list_reads, list_reads_to_undo};
 use railwright_resource::{
-    Assessment, Attribute, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind,
-    kind_named, redacted_assessment,
+    Assessment, Attribute, Plane, Read, ReadResults, Reading, ResourceKind, kind_named,
 };
 use railwright_state::journal::MemberIntent;
 use serde_json::Value;
-use std::borrow::Cow;
 
 /// One resource of a step, as it is now.
 #[derive(Clone)]
@@ -28,22 +27,16 @@ pub struct ObservedMember<'a> {
     pub may_have_moved: bool,
 }
 
-/// What must be read to compare a member, with what is remembered of it.
+/// What must be read to compare a member. What a removal takes back is as it is remembered: the plan
+/// carries it without secrets, and so may name something else.
 pub fn collect_member_reads(member: &Member, prior: Option<&AppliedResource>) -> Vec<Read> {
-    kind_named(&member.wish.kind)
-        .map(|kind| kind.reads(&resolve_desired_resource(member, prior)))
-        .unwrap_or_default()
-}
-
-/// What a removal takes back is as it is remembered: the plan carries it without secrets, and so
-/// may name something else.
-fn resolve_desired_resource<'m>(
-    member: &'m Member,
-    prior: Option<&AppliedResource>,
-) -> Cow<'m, DesiredResource> {
-    match prior.filter(|_| member.removal) {
-        Some(applied) => Cow::Owned(applied.wish(&member.wish.address)),
-        None => Cow::Borrowed(&member.wish),
+    let Some(kind) = kind_named(&member.wish.kind) else {
+        return Vec::new();
+    };
+    match prior {
+        _ if !member.removal => list_reads(kind, &member.wish),
+        Some(applied) => applied.list_reads_to_undo(&member.wish.address, kind),
+        None => list_reads_to_undo(kind, &member.wish),
     }
 }
 
@@ -61,7 +54,7 @@ pub fn observe_member<'a>(
             Some(applied) => taken_back(kind, &member.wish.address, applied, answers).0,
             None => redacted_assessment::diff_removal(kind, &member.wish, &member.before, answers),
         },
-        Some(kind) => redacted_assessment::diff_resource(kind, &member.wish, answers),
+        Some(kind) => diff_wish(kind, &member.wish, prior.as_ref(), answers),
     };
     ObservedMember {
         member,

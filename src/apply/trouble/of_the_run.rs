@@ -7,6 +7,7 @@ use railwright_base::{Diagnostic, Target, TargetKind, nodeset};
 use railwright_knowledge::spec::window::{self, WindowState};
 use railwright_plan::{NOTHING_TO_CHECK, Outage, RolloutPolicy};
 use railwright_resource::Disruption;
+use railwright_state::fenced_folder::LockTakenOver;
 use railwright_state::journal_writer::JournalError;
 use railwright_transport::TransportError;
 use std::collections::BTreeMap;
@@ -404,10 +405,7 @@ pub fn journal_broken(error: &JournalError, next: &NextCommands) -> Diagnostic {
     .effect("without a journal a crash could not be told from success, so nothing more was begun")
     .state("what was done stands; a step that was running is re-checked by resume")
     .next(match error {
-        JournalError::LockTakenOver(_) => {
-            "see what .railwright holds now: after a take-over its newest journal has the reason; \
-             where the folder was removed or replaced, put the right one back"
-        }
+        JournalError::LockTakenOver(_) => LockTakenOver::NEXT,
         JournalError::NotWritten(_) => "make space or repair the disk that holds the state folder",
     })
     .next(format!(

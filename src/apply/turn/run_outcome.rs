@@ -10,12 +10,16 @@ use railwright_base::{Diagnostic, nodeset};
 use railwright_plan::by_hand::{is_by_hand, is_left_to_new_plan};
 use railwright_plan::{Outage, Outages};
 use railwright_state::journal_writer::JournalError;
-use railwright_state::{ClusterState, JournalEntry, NodeOutcome, Skip};
+use railwright_state::{ClusterState, FencedFolder, JournalEntry, NodeOutcome, Skip};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Turn {
     /// How the run ended; its end is journalled, and the state made of the journal.
-    pub async fn outcome(mut self, broken: Option<JournalError>) -> ApplyOutcome {
+    pub async fn outcome(
+        mut self,
+        broken: Option<JournalError>,
+        folder: &FencedFolder,
+    ) -> ApplyOutcome {
         let outcomes: Vec<(String, NodeOutcome)> = self
             .scheduler
             .outcomes()
@@ -37,7 +41,7 @@ impl Turn {
                     && !outcome.is_some_and(NodeOutcome::is_done)
             });
         let ending = compute_exit_class(&outcomes, &waits, self.interrupts > 0, &self.problems);
-        let stored = store_end(&self.shared, ending, broken).await;
+        let stored = store_end(&self.shared, ending, broken, folder).await;
         let ending = match stored {
             Ok(outages) if ending == RunExitClass::Done => self.check_outages(&outages),
             Ok(_) => ending,
@@ -190,6 +194,7 @@ async fn store_end(
     shared: &RunContext,
     ending: RunExitClass,
     broken: Option<JournalError>,
+    folder: &FencedFolder,
 ) -> Result<Outages, Diagnostic> {
     let finished = match broken {
         Some(broken) => Err(broken),
@@ -200,8 +205,7 @@ async fn store_end(
         }
     };
     finished.map_err(|broken| trouble::journal_broken(&broken, &shared.next))?;
-    let folder = &shared.context.folder;
-    let stored = ClusterState::load(folder).and_then(|mut state| {
+    let stored = ClusterState::load(&shared.context.folder).and_then(|mut state| {
         state.store(folder)?;
         Ok(state.outages)
     });

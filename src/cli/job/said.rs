@@ -152,7 +152,7 @@ pub async fn read_job_output(
                     unread.push(format!(
                         "{}: only its first 16 MiB were read; kubectl logs {} -n {} has all of it",
                         pod.name,
-                        pod.name,
+                        quote::quote_word_if_needed(&pod.name),
                         asked.place.namespace()
                     ));
                 }

@@ -59,6 +59,36 @@ pub struct SpecTree {
     pub unreadable: bool,
 }
 
+/// Where a file is read as one of the spec that is none.
+const NO_SPEC_FILE: &str = "a file of something else has another place than the top of the \
+                            inventory, or another name than `*.yaml`";
+
+fn list_known_keys() -> impl Iterator<Item = &'static str> {
+    SINGLE.iter().chain(&LISTS).chain(&MAPS).copied()
+}
+
+fn find_near_key(name: &str) -> Option<&'static str> {
+    find_nearest_word(name, list_known_keys())
+}
+
+/// A file none of whose keys is one of the spec, or like one, is something else: a kubeconfig, a
+/// secret. No line of it is shown.
+fn report_no_spec_file(document: &YamlDocument, entries: &[YamlEntry]) -> Option<Diagnostic> {
+    let is_of_spec = |entry: &YamlEntry| {
+        let name = document.text(entry.key);
+        list_known_keys().any(|key| key == name)
+    };
+    let is_mistyped = |entry: &YamlEntry| find_near_key(document.text(entry.key)).is_some();
+    if entries.is_empty() || entries.iter().any(is_of_spec) || entries.iter().all(is_mistyped) {
+        return None;
+    }
+    Some(
+        Diagnostic::error("RW0105", "a file of the inventory has no key of a spec")
+            .on(document.source().name())
+            .next(NO_SPEC_FILE),
+    )
+}
+
 impl SpecTree {
     /// Parses and joins the files; whatever is wrong goes to `problems`.
     pub fn read(
@@ -87,16 +117,17 @@ impl SpecTree {
             self.unreadable = true;
             problems.push(
                 Diagnostic::error("RW0106", "a spec file is a mapping (`key: value`)")
-                    .at(
-                        document.source().name(),
-                        document.caret(root),
-                        "this is none",
-                    )
-                    .next("start with a key, such as `cluster: NAME`"),
+                    .on(document.source().name())
+                    .next("start with a key, such as `cluster: NAME`")
+                    .next(NO_SPEC_FILE),
             );
             return;
         }
         let entries: Vec<YamlEntry> = document.entries(root).collect();
+        if let Some(problem) = report_no_spec_file(&document, &entries) {
+            problems.push(problem);
+            return;
+        }
         self.documents.push(document);
         for YamlEntry { key, value } in entries {
             self.join_entry(
@@ -148,12 +179,12 @@ impl SpecTree {
     }
 
     fn unknown_key(&self, name: &str, key: SpecLocation) -> Diagnostic {
-        let known: Vec<&str> = SINGLE.iter().chain(&LISTS).chain(&MAPS).copied().collect();
         let name = one_line(name, 60);
-        let label = match find_nearest_word(&name, known.iter().copied()) {
+        let label = match find_near_key(&name) {
             Some(near) => format!("did you mean `{near}`?"),
             None => "nothing reads this".to_owned(),
         };
+        let known: Vec<&str> = list_known_keys().collect();
         Diagnostic::error("RW0105", format!("unknown key `{name}`"))
             .labelled(self.label(key, &label))
             .next(format!("keys that can stand here: {}", known.join(", ")))

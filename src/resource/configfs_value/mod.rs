@@ -18,8 +18,8 @@ use crate::rights::RootAccessNeed;
 use railwright_base::Reason;
 use railwright_base::quote::quote_for_shell;
 use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// The kind.
 pub struct ConfigfsValue;
@@ -91,6 +91,13 @@ impl ConfigfsValueBody {
     }
 }
 
+/// The number or text that ran before our first change; none where nobody had made its directory.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PriorConfigfsValue {
+    running: Option<Value>,
+}
+
 impl ResourceKind for ConfigfsValue {
     fn name(&self) -> &'static str {
         "configfs_value"
@@ -131,7 +138,10 @@ impl ResourceKind for ConfigfsValue {
         assessment
             .attributes
             .insert("unit".to_owned(), keeper.attribute(&kept));
-        assessment.before = json!({ "running": found.value() });
+        let before = PriorConfigfsValue {
+            running: found.value().cloned(),
+        };
+        assessment.before = serde_json::to_value(before).unwrap_or_default();
         match (device, kept) {
             (Ok(Some(device)), Ok(kept)) if !assessment.has_unknown() => {
                 plan_write_actions(body, &keeper, &kept, &device, &mut assessment)
@@ -156,6 +166,13 @@ impl ResourceKind for ConfigfsValue {
         answers: &ReadResults,
     ) -> Assessment {
         plan_configfs_undo(&read_body(&last_applied.body), before, answers)
+    }
+
+    fn can_read_before(&self, before: &Value) -> bool {
+        PriorConfigfsValue::deserialize(before).is_ok_and(|prior| {
+            let mut value = prior.running.iter();
+            value.all(|value| value.is_u64() || value.is_string())
+        })
     }
 
     fn after_kinds(&self) -> &'static [&'static str] {
@@ -288,7 +305,8 @@ fn plan_configfs_undo(
         ..Assessment::default()
     };
     build_configfs_unit(body).take_back(&mut assessment, answers);
-    let Some(old) = before.get("running").filter(|old| !old.is_null()) else {
+    let prior = PriorConfigfsValue::deserialize(before).unwrap_or_default();
+    let Some(old) = prior.running else {
         if found.value().is_some() {
             assessment.residue = vec![format!(
                 "{} stays at {} on {} until its driver is reloaded: nobody had made its directory \
@@ -300,11 +318,15 @@ fn plan_configfs_undo(
         }
         return assessment;
     };
+    // What is gone has no value to be put back.
+    let Ok(Some(device)) = device else {
+        return assessment;
+    };
     assessment.attributes.insert(
         "value".to_owned(),
         Attribute::in_plane(Plane::Running, Reading::Is(old.clone()), found.clone()),
     );
-    if let (Ok(Some(device)), true) = (device, found != Reading::Is(old.clone())) {
+    if found != Reading::Is(old.clone()) {
         let value = old.as_str().map_or_else(|| old.to_string(), str::to_owned);
         assessment.actions.push(Action::SetConfigfs {
             path: build_attribute_path(&device, body.attribute.word()),

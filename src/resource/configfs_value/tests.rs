@@ -3,6 +3,7 @@
 use super::*;
 use crate::{AnswerStatus, ReadResult};
 use railwright_base::Address;
+use serde_json::json;
 
 const DEVICE: &str = "== device rocep193s0\n|parent=ens1\n\n== port 1\n|state:4: ACTIVE\n";
 
@@ -82,6 +83,10 @@ fn a_directory_that_nobody_made_is_a_difference() {
         ),
     );
     assert!(met.is_met() && met.actions.is_empty());
+    for (assessment, running) in [(found, json!(null)), (met, json!(104))] {
+        assert_eq!(assessment.before, json!({ "running": running }));
+        assert!(ConfigfsValue.can_read_before(&assessment.before));
+    }
 }
 
 #[test]
@@ -114,6 +119,19 @@ fn undo_sets_what_was_there_or_names_what_stays() {
     );
     let stays = ConfigfsValue.undo(&wish, &json!({ "running": null }), &now);
     assert!(stays.residue[0].contains("until its driver is reloaded") && stays.actions.len() == 4);
+}
+
+#[test]
+fn of_a_device_that_is_gone_the_files_alone_are_taken_back() {
+    let wish = tos();
+    let prior = json!({ "running": 0 });
+    let gone = ConfigfsValue.undo(&wish, &prior, &answers(&wish, "", "", true));
+    assert!(
+        !gone.actions.is_empty() && !gone.attributes.contains_key("value"),
+        "{gone:?}"
+    );
+    let over = ConfigfsValue.undo(&wish, &prior, &answers(&wish, "", "", false));
+    assert!(over.is_met() && over.actions.is_empty(), "{over:?}");
 }
 
 #[test]

@@ -9,6 +9,7 @@ pub mod script;
 pub mod table;
 
 use super::link::other_netdevs;
+use super::switch::before::merge_before_values;
 use super::{
     Action, Assessment, Attribute, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind,
 };
@@ -19,8 +20,8 @@ use railwright_base::Reason;
 use railwright_base::json_pointer::escape_step;
 use railwright_base::text::one_line;
 use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use table::{Cell, FirmwareQueryResult, FirmwareSettingRow};
 
@@ -29,6 +30,8 @@ pub struct FirmwareSetting;
 
 /// Until it runs, the firmware does not show what it hides, MAX_ACC_OUT_READ for one.
 const GATE: &str = "ADVANCED_PCI_SETTINGS";
+
+const NO_PROGRAM: &str = "neither mlxconfig nor mstconfig (package mstflint) is installed";
 
 /// What is wished of the firmware of a NIC.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
@@ -117,6 +120,16 @@ impl FirmwareValue {
     }
 }
 
+/// All that was there before our first change, the factory's values too: a reset to those is no way
+/// back.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PriorFirmwareSettings {
+    default: BTreeMap<String, String>,
+    running: BTreeMap<String, String>,
+    next_boot: BTreeMap<String, String>,
+}
+
 impl ResourceKind for FirmwareSetting {
     fn name(&self) -> &'static str {
         "firmware_setting"
@@ -159,8 +172,7 @@ impl ResourceKind for FirmwareSetting {
                 ..Assessment::default()
             },
             Ok(FirmwareQueryResult::NoProgram) => {
-                let why = "neither mlxconfig nor mstconfig (package mstflint) is installed";
-                diff_missing_card(wish, body, why.to_owned())
+                diff_missing_card(wish, body, NO_PROGRAM.to_owned())
             }
             Ok(FirmwareQueryResult::Settings { device, rows }) => {
                 let mut assessment = Assessment::default();
@@ -174,6 +186,10 @@ impl ResourceKind for FirmwareSetting {
         }
     }
 
+    fn remembered(&self, first: &Value, now: &Value) -> Value {
+        merge_before_values(first, now)
+    }
+
     fn undo(
         &self,
         last_applied: &DesiredResource,
@@ -181,6 +197,14 @@ impl ResourceKind for FirmwareSetting {
         answers: &ReadResults,
     ) -> Assessment {
         plan_firmware_undo(&read_body(&last_applied.body), before, answers)
+    }
+
+    fn can_read_before(&self, before: &Value) -> bool {
+        PriorFirmwareSettings::deserialize(before).is_ok()
+    }
+
+    fn open_maps(&self) -> &'static [&'static str] {
+        &["settings"]
     }
 
     fn after_kinds(&self) -> &'static [&'static str] {
@@ -321,10 +345,7 @@ fn build_missing_setting_reading(
     if body.may_lack.iter().any(|lacked| lacked == name) {
         return Reading::NotApplicable("this card has no such setting".into());
     }
-    let hidden = rows
-        .get(GATE)
-        .and_then(|gate| gate.current.as_ref())
-        .is_some_and(|gate| gate.is("0"));
+    let hidden = is_gate_closed(rows);
     if hidden && body.settings.contains_key(GATE) {
         return Reading::NotApplicable(
             format!("hidden until {GATE} is in effect; a plan after that sets it").into(),
@@ -341,22 +362,25 @@ fn build_missing_setting_reading(
     Reading::Absent
 }
 
-/// All that was there, the factory's values too: a reset to those is no way back.
+fn is_gate_closed(rows: &BTreeMap<String, FirmwareSettingRow>) -> bool {
+    let gate = rows.get(GATE).and_then(|gate| gate.current.as_ref());
+    gate.is_some_and(|gate| gate.is("0"))
+}
+
 fn record_before_values(rows: &BTreeMap<String, FirmwareSettingRow>) -> Value {
-    let (mut default, mut running, mut next_boot) =
-        (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+    let mut before = PriorFirmwareSettings::default();
     for (name, row) in rows {
         for (column, cell) in [
-            (&mut default, &row.default),
-            (&mut running, &row.current),
-            (&mut next_boot, &row.next_boot),
+            (&mut before.default, &row.default),
+            (&mut before.running, &row.current),
+            (&mut before.next_boot, &row.next_boot),
         ] {
             if let Some(cell) = cell {
-                column.insert(name, cell.0.as_str());
+                column.insert(name.clone(), cell.0.clone());
             }
         }
     }
-    json!({ "default": default, "running": running, "next_boot": next_boot })
+    serde_json::to_value(before).unwrap_or_default()
 }
 
 fn plan_firmware_actions(body: &FirmwareSettingBody, device: &str, assessment: &mut Assessment) {
@@ -392,41 +416,80 @@ fn value_of(reading: &Reading) -> String {
         .map_or_else(String::new, |text| Cell(text.to_owned()).to_set())
 }
 
-/// What was to come with the next boot before our first change comes with the next one again.
+/// What was to come with the next boot before our first change comes with the next one again. The
+/// firmware outlives its driver and the program that sets it: without them it is unknown.
 fn plan_firmware_undo(
     body: &FirmwareSettingBody,
     before: &Value,
     answers: &ReadResults,
 ) -> Assessment {
+    let unknown = |reason| Assessment::unknown_undo(Plane::NextBoot, before, reason);
+    let (device, rows) = match decode_firmware_settings(body, answers) {
+        Ok(FirmwareQueryResult::Settings { device, rows }) => (device, rows),
+        Ok(FirmwareQueryResult::NoNetdev) => {
+            return unknown(format!("there is no netdev {}", body.netdev).into());
+        }
+        Ok(FirmwareQueryResult::NotACard(why)) => return unknown(why.into()),
+        Ok(FirmwareQueryResult::NoProgram) => return unknown(NO_PROGRAM.into()),
+        Err(reason) => return unknown(reason),
+    };
     let mut assessment = Assessment {
         before: before.clone(),
         ..Assessment::default()
     };
-    let (device, rows) = match decode_firmware_settings(body, answers) {
-        Ok(FirmwareQueryResult::Settings { device, rows }) => (device, rows),
-        Ok(_) => return assessment,
-        Err(reason) => return Assessment::unknown_undo(Plane::NextBoot, before, reason),
-    };
+    let prior = PriorFirmwareSettings::deserialize(before).unwrap_or_default();
     for name in body.settings.keys() {
-        let old = find_before_value(before, "next_boot", name);
-        let (Some(old), Some(row)) = (old, rows.get(name)) else {
-            continue;
-        };
-        let found = read_cell(&row.next_boot, &Cell(old.to_owned()).to_set(), old);
-        let mut attribute = Attribute::in_plane(Plane::NextBoot, Reading::is(old), found);
-        if let Some(ran) = find_before_value(before, "running", name) {
-            let found = read_cell(&row.current, &Cell(ran.to_owned()).to_set(), ran);
-            attribute = attribute.and(Plane::Running, Reading::is(ran), found);
+        match (prior.next_boot.get(name), rows.get(name)) {
+            (Some(old), Some(row)) => {
+                let attribute = build_restored_attribute(old, prior.running.get(name), row);
+                assessment.attributes.insert(name.clone(), attribute);
+            }
+            (Some(old), None) => {
+                let found = read_hidden_setting(name, &rows, body, &mut assessment);
+                let attribute =
+                    Attribute::in_plane(Plane::NextBoot, Reading::is(old.as_str()), found);
+                assessment.attributes.insert(name.clone(), attribute);
+            }
+            (None, Some(_)) => assessment.residue.push(format!(
+                "{name} stays as it is: what was there before was not recorded"
+            )),
+            (None, None) => {}
         }
-        assessment.attributes.insert(name.clone(), attribute);
     }
     plan_firmware_actions(body, &device, &mut assessment);
     assessment.owed = false;
     assessment
 }
 
-fn find_before_value<'b>(before: &'b Value, plane: &str, name: &str) -> Option<&'b str> {
-    before.get(plane)?.get(name)?.as_str()
+fn build_restored_attribute(
+    old: &str,
+    ran: Option<&String>,
+    row: &FirmwareSettingRow,
+) -> Attribute {
+    let found = read_cell(&row.next_boot, &Cell(old.to_owned()).to_set(), old);
+    let attribute = Attribute::in_plane(Plane::NextBoot, Reading::is(old), found);
+    let Some(ran) = ran else {
+        return attribute;
+    };
+    let found = read_cell(&row.current, &Cell(ran.clone()).to_set(), ran);
+    attribute.and(Plane::Running, Reading::is(ran.as_str()), found)
+}
+
+/// A setting that was there and that the firmware does not show now. Where the gate of ours that
+/// showed it is closed, it was taken back with it, or somebody closed the gate since.
+fn read_hidden_setting(
+    name: &str,
+    rows: &BTreeMap<String, FirmwareSettingRow>,
+    body: &FirmwareSettingBody,
+    assessment: &mut Assessment,
+) -> Reading {
+    if is_gate_closed(rows) && body.settings.contains_key(GATE) {
+        assessment.residue.push(format!(
+            "{name} stays as it is: it is hidden until {GATE} is in effect"
+        ));
+        return Reading::NotApplicable(format!("hidden until {GATE} is in effect").into());
+    }
+    Reading::Unknown(format!("the firmware does not show {name}").into())
 }
 
 #[cfg(test)]

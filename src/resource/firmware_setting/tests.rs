@@ -4,6 +4,7 @@ use super::*;
 use crate::Disruption;
 use crate::test_support::{answered, wish};
 use proptest::prelude::*;
+use serde_json::json;
 
 /// Rows as quoted in k8snetworkplumbingwg/sriov-network-operator#358 (ConnectX-6 Lx) and
 /// Mellanox/nic-configuration-operator.
@@ -73,6 +74,7 @@ fn three_planes_ask_for_their_own_step() {
 fn a_power_cycle_is_named_and_only_where_something_waits_for_it() {
     let by_hand = [("takes_effect", json!("power_cycle"))];
     let waits = assess(json!({ "NUM_OF_VFS": 16 }), &by_hand, TABLE);
+    assert!(FirmwareSetting.can_read_before(&waits.before));
     assert!(
         waits.needs_reboot && waits.needs_power_cycle && waits.disruption == Disruption::None,
         "writing it disturbs nobody"
@@ -148,6 +150,89 @@ fn an_answer_that_makes_no_sense_is_unknown_and_sets_nothing() {
         &TABLE.replace("0000:c1:00.0", "x; reboot"),
     );
     assert!(hostile.actions.is_empty() && hostile.refusal.is_some());
+}
+
+fn undone(settings: &[&str], before: &Value, answer: (i32, &str)) -> Assessment {
+    let settings: BTreeMap<_, _> = settings.iter().map(|name| (*name, 1)).collect();
+    let wish = wish(
+        &FirmwareSetting,
+        json!({ "netdev": "ens1", "settings": settings }),
+    );
+    let read = &FirmwareSetting.reads(&wish)[0];
+    FirmwareSetting.undo(&wish, before, &answered(&[(read, answer.0, answer.1)]))
+}
+
+#[test]
+fn a_card_that_cannot_be_asked_is_not_taken_back() {
+    let before = json!({
+        "default": {}, "running": {},
+        "next_boot": { "SRIOV_EN": "False(0)", "NUM_OF_VFS": "0" },
+    });
+    let failed = "== device 0000:c1:00.0\n== query 3 mlxconfig\n|-E- Failed to open device\n";
+    let hidden = TABLE.replace("NUM_OF_VFS", "PF_BAR2_SIZE");
+    for answer in [
+        (1, ""),
+        (0, "== device virtio0\n"),
+        (0, "== device 0000:c1:00.0\n== virtual-function\n"),
+        (0, "== device 0000:c1:00.0\n"),
+        (0, failed),
+        (0, &hidden),
+    ] {
+        let undo = undone(&["SRIOV_EN", "NUM_OF_VFS"], &before, answer);
+        assert!(
+            undo.has_unknown() && undo.actions.is_empty(),
+            "{answer:?}: {undo:?}"
+        );
+    }
+}
+
+#[test]
+fn a_setting_that_came_later_is_taken_back_too() {
+    let without = TABLE.replace(
+        "|         NUM_OF_VFS                          0",
+        "|         SPARE 0",
+    );
+    let first = assess(json!({ "SRIOV_EN": 1 }), &[], &without).before;
+    let now = assess(json!({ "NUM_OF_VFS": 8 }), &[], TABLE).before;
+    let both = ["SRIOV_EN", "NUM_OF_VFS"];
+    let table = TABLE.replace(
+        "0               8               8",
+        "0               8               9",
+    );
+    let undo = undone(
+        &both,
+        &FirmwareSetting.remembered(&first, &now),
+        (0, &table),
+    );
+    let [Action::SetFirmware { settings, .. }] = &undo.actions[..] else {
+        panic!("{undo:?}")
+    };
+    assert_eq!(settings["NUM_OF_VFS"], "8");
+    let undo = undone(&both, &first, (0, &table));
+    assert!(
+        undo.residue == ["NUM_OF_VFS stays as it is: what was there before was not recorded"],
+        "{undo:?}"
+    );
+}
+
+/// The gate of ours is closed again by its own undo, and hides what it showed.
+#[test]
+fn what_is_hidden_with_its_gate_is_told() {
+    let before = json!({
+        "default": {}, "running": {},
+        "next_boot": { "ADVANCED_PCI_SETTINGS": "False(0)", "MAX_ACC_OUT_READ": "0" },
+    });
+    let closed = "== device 0000:c1:00.0\n\
+                  == query 0 mlxconfig\n\
+                  |Configurations: Default Current Next Boot\n\
+                  |  ADVANCED_PCI_SETTINGS False(0) False(0) False(0)\n";
+    let gate = ["ADVANCED_PCI_SETTINGS", "MAX_ACC_OUT_READ"];
+    let undo = undone(&gate, &before, (0, closed));
+    assert!(
+        undo.is_met() && undo.residue[0].contains("hidden"),
+        "{undo:?}"
+    );
+    assert!(undone(&gate[1..], &before, (0, closed)).only_unknown());
 }
 
 proptest! {

@@ -14,6 +14,7 @@ use super::secret_values::{
 };
 use crate::Provenance;
 use crate::json_fields::{read_text_at, read_text_field};
+use crate::kubernetes_object::claims::describe_scaled_claims;
 use crate::kubernetes_object::fields_of_others::{ForeignField, list_foreign_fields};
 use crate::kubernetes_object::manifest::{self, without_servers_part};
 use crate::kubernetes_object::ownership::{find_field_managers, list_manager_entries};
@@ -539,11 +540,15 @@ fn build_field_change(name: &str, object: &Value, field: &FieldDifference) -> He
         (field.wanted.clone(), field.found.clone())
     };
     let restarts = has_pods(object) && field.shown.starts_with("spec.template.");
-    let interrupts = restarts.then(|| match read_text_at(object, "/spec/updateStrategy/type") {
+    let restart = restarts.then(|| match read_text_at(object, "/spec/updateStrategy/type") {
         Some("OnDelete") => format!(
             "pods of {name} keep running as they are until somebody deletes them (OnDelete)"
         ),
         _ => format!("pods of {name} start anew"),
+    });
+    let interrupts = restart.or_else(|| {
+        let object_name = manifest::parse_object_name(object)?;
+        describe_scaled_claims(&object_name, &[object], field)
     });
     HelmReleaseChange {
         name: format!("{name}: {}", field.shown),

@@ -6,11 +6,11 @@ use super::compare::HelmReleaseChange;
 use super::request::{DESCRIPTION, HelmReleasePreview, HelmReleaseState, InstalledRelease};
 use super::{insert_attribute, insert_presence_attribute};
 use crate::Provenance;
+use crate::kubernetes_object::ownership::PriorObject;
 use crate::kubernetes_object::paths;
 use crate::{Action, Assessment, Attribute, Disruption, Plane, Reading};
 use railwright_base::secret;
 use railwright_base::text::one_line;
-use serde_json::json;
 
 /// Compares a wish with what Helm said of its release, and plans the revision that fixes it.
 pub(super) fn diff_helm_release(
@@ -22,7 +22,8 @@ pub(super) fn diff_helm_release(
     let is_foreign = installed.is_some_and(|installed| !installed.ours);
     let there = installed.map_or(Reading::Absent, |_| Reading::is("present"));
     insert_presence_attribute(assessment, Reading::is("present"), there);
-    assessment.before = json!({ "existed": body.adopt || is_foreign });
+    let existed = body.adopt || is_foreign;
+    assessment.before = serde_json::to_value(PriorObject { existed }).unwrap_or_default();
     if let Some(installed) = installed
         && let Some(refusal) = find_unfinished_operation(body, installed)
     {

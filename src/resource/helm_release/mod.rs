@@ -12,6 +12,7 @@
 pub mod ambiguous_yaml;
 mod body;
 pub mod compare;
+pub mod data_loss;
 mod diff;
 pub mod edits;
 mod release_object;
@@ -29,8 +30,10 @@ use super::{
 };
 use crate::body::{BodyType, read_body};
 use crate::json_fields::read_text_field;
+use crate::kubernetes_object::ownership::PriorObject;
 use railwright_base::text::one_line;
 use railwright_base::{Reason, TargetKind};
+use serde::Deserialize;
 use serde_json::Value;
 
 /// The kind.
@@ -70,7 +73,12 @@ impl ResourceKind for HelmRelease {
     }
 
     fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
-        vec![build_release_read(wish)]
+        vec![build_release_read(parse_helm_release(wish))]
+    }
+
+    /// What is installed, and no chart: a release that was applied says of any what it is.
+    fn reads_to_undo(&self, applied: &DesiredResource) -> Vec<Read> {
+        vec![build_undo_read(applied)]
     }
 
     /// A chart may define kinds beside its objects, and make namespaces.
@@ -84,7 +92,7 @@ impl ResourceKind for HelmRelease {
 
     fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
         let mut assessment = Assessment::default();
-        match decode_release_state(wish, answers) {
+        match decode_release_state(&build_release_read(parse_helm_release(wish)), answers) {
             Err(reason) => insert_presence_attribute(
                 &mut assessment,
                 Reading::is("present"),
@@ -104,6 +112,10 @@ impl ResourceKind for HelmRelease {
         undo::plan_helm_release_undo(last_applied, before, answers)
     }
 
+    fn can_read_before(&self, before: &Value) -> bool {
+        PriorObject::deserialize(before).is_ok()
+    }
+
     fn may_hold_secret(&self, pointer: &str) -> bool {
         pointer.starts_with("/values/")
     }
@@ -114,15 +126,16 @@ pub fn parse_helm_release(wish: &DesiredResource) -> Release {
     read_body::<HelmReleaseBody>(&wish.body).to_release()
 }
 
-fn build_release_read(wish: &DesiredResource) -> Read {
-    Read::HelmRelease(Box::new(parse_helm_release(wish)))
+fn build_release_read(release: Release) -> Read {
+    Read::HelmRelease(Box::new(release))
 }
 
-fn decode_release_state(
-    wish: &DesiredResource,
-    answers: &ReadResults,
-) -> Result<HelmReleaseState, Reason> {
-    match answers.output(&build_release_read(wish))? {
+fn build_undo_read(applied: &DesiredResource) -> Read {
+    build_release_read(parse_helm_release(applied).without_values())
+}
+
+fn decode_release_state(read: &Read, answers: &ReadResults) -> Result<HelmReleaseState, Reason> {
+    match answers.output(read)? {
         (0, out) => serde_json::from_str(out)
             .map_err(|_| "the answer about the release cannot be read".into()),
         (NO_HELM, out) => Err(one_line(out, 300).into()),

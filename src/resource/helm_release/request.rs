@@ -160,6 +160,9 @@ pub struct InstalledRelease {
     /// Objects that Helm deletes when the release is uninstalled.
     #[serde(default)]
     pub deletes: Vec<ObjectName>,
+    /// Objects among them with which data would go, each with why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub data_losses: Vec<String>,
     /// Hooks that run when the release is uninstalled.
     #[serde(default)]
     pub hooks_run: Vec<String>,
@@ -252,8 +255,8 @@ impl Release {
         })
     }
 
-    /// Without values, where a secret of theirs is not to be had: what is installed can still be
-    /// asked.
+    /// Without values, where a secret of theirs is not to be had or the release is only to be taken
+    /// back: what is installed can still be asked, and no chart is fetched or rendered.
     pub fn without_values(&self) -> Self {
         Release {
             values: String::new(),

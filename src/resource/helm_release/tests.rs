@@ -23,7 +23,7 @@ pub(super) fn wish(more: Value) -> DesiredResource {
 }
 
 pub(super) fn judged(wish: &DesiredResource, code: i32, out: &str) -> Assessment {
-    HelmRelease.assess(wish, &answered(wish, code, out))
+    HelmRelease.assess(wish, &answered(HelmRelease.reads(wish), code, out))
 }
 
 /// What takes a release back that was brought for this wish.
@@ -32,13 +32,14 @@ pub(super) fn undone(
     before: &Value,
     found: &HelmReleaseState,
 ) -> Assessment {
-    HelmRelease.undo(last, before, &answered(last, 0, &said(found)))
+    let reads = HelmRelease.reads_to_undo(last);
+    HelmRelease.undo(last, before, &answered(reads, 0, &said(found)))
 }
 
-fn answered(wish: &DesiredResource, code: i32, out: &str) -> ReadResults {
+fn answered(reads: Vec<Read>, code: i32, out: &str) -> ReadResults {
     let mut answers = ReadResults::default();
     answers.insert(
-        build_release_read(wish).key(),
+        reads[0].key(),
         ReadResult {
             status: AnswerStatus::Exit(code),
             out: out.to_owned(),
@@ -355,6 +356,23 @@ fn a_removal_says_what_goes_along_and_what_stays() {
         unseen.has_unknown() && !unseen.actions.is_empty(),
         "{unseen:?}"
     );
+    let loss = "PersistentVolumeClaim.core kube-system/data: its data would go along";
+    let with_data = undone(
+        InstalledRelease {
+            data_losses: vec![loss.to_owned()],
+            ..installed("deployed", true)
+        },
+        false,
+    );
+    let refusal = with_data.refusal.as_deref().unwrap_or_default();
+    assert!(
+        refusal.contains(loss) && refusal.contains("`helm.sh/resource-policy: keep`"),
+        "{with_data:?}"
+    );
+    assert!(
+        with_data.actions.is_empty() && with_data.interrupts.contains(&loss.to_owned()),
+        "{with_data:?}"
+    );
     let hooks = InstalledRelease {
         hooks_run: vec!["hook a".to_owned()],
         hooks_stay: vec!["hook b".to_owned()],
@@ -516,6 +534,7 @@ fn a_plan_is_made_with_one_chart() {
             "{one:?}"
         );
         assert_eq!(one.is_absent(), before.is_none(), "what is new stays new");
+        assert!(HelmRelease.can_read_before(&one.before));
     }
     let due = |chart: Option<&str>, description: &str, ours: bool| {
         let record = ReleaseRecord {

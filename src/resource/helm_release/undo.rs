@@ -2,14 +2,18 @@
 
 use super::body::HelmReleaseBody;
 use super::compare::HelmReleaseChange;
+use super::data_loss::refuse_data_loss;
 use super::diff::find_unfinished_operation;
 use super::request::InstalledRelease;
-use super::{decode_release_state, edits, insert_attribute, insert_presence_attribute};
+use super::{
+    build_undo_read, decode_release_state, edits, insert_attribute, insert_presence_attribute,
+};
 use crate::body::read_body;
-use crate::json_fields::read_flag_field;
+use crate::kubernetes_object::ownership::PriorObject;
 use crate::{
     Action, Assessment, Attribute, DesiredResource, Disruption, Plane, ReadResults, Reading,
 };
+use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -24,7 +28,7 @@ pub(super) fn plan_helm_release_undo(
         before: before.clone(),
         ..Assessment::default()
     };
-    let installed = match decode_release_state(last_applied, answers) {
+    let installed = match decode_release_state(&build_undo_read(last_applied), answers) {
         Err(reason) => {
             insert_presence_attribute(&mut assessment, Reading::Absent, Reading::Unknown(reason));
             return assessment;
@@ -55,6 +59,9 @@ pub(super) fn plan_helm_release_undo(
             assessment.refusal = Some(hindrance.clone());
         }
     }
+    if assessment.refusal.is_none() {
+        assessment.refusal = refuse_data_loss(&installed);
+    }
     assessment.residue = list_residue(body.keeps, &installed);
     if assessment.refusal.is_none() {
         assessment.actions = vec![Action::UninstallRelease {
@@ -73,7 +80,7 @@ fn is_to_be_uninstalled(
     before: &Value,
     installed: &InstalledRelease,
 ) -> bool {
-    let is_brought = read_flag_field(before, "existed") == Some(false);
+    let is_brought = PriorObject::deserialize(before).is_ok_and(|prior| !prior.existed);
     is_brought && installed.ours && !body.adopt
 }
 
@@ -99,6 +106,7 @@ fn list_interruptions(installed: &InstalledRelease) -> Vec<String> {
     for object in &installed.runs {
         out.push(format!("pods of {object} end"));
     }
+    out.extend(installed.data_losses.iter().cloned());
     for kind in &installed.defines {
         out.push(format!(
             "every {kind} of the cluster is deleted: its definition is one of the release's own \

@@ -21,8 +21,8 @@ use railwright_base::Reason;
 use railwright_base::text::one_line;
 use schemars::JsonSchema;
 use script::InterruptBinding;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// The kind.
@@ -63,6 +63,14 @@ impl InterruptAffinityBody {
     fn cpu_list(&self) -> Option<&str> {
         (self.cpus != LOCAL).then_some(&self.cpus)
     }
+}
+
+/// Where each interrupt was handled before our first change, by number and name: a number alone may
+/// be another's after a reload of the driver.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PriorInterruptAffinity {
+    interrupts: BTreeMap<u32, [String; 2]>,
 }
 
 impl ResourceKind for InterruptAffinity {
@@ -120,6 +128,10 @@ impl ResourceKind for InterruptAffinity {
         answers: &ReadResults,
     ) -> Assessment {
         plan_affinity_undo(&read_body(&last_applied.body), before, answers)
+    }
+
+    fn can_read_before(&self, before: &Value) -> bool {
+        PriorInterruptAffinity::deserialize(before).is_ok()
     }
 
     fn after_kinds(&self) -> &'static [&'static str] {
@@ -204,7 +216,7 @@ fn diff_interrupts(
     let unit = keeper.attribute(&kept);
     let mut assessment = Assessment {
         attributes: [("cpus".to_owned(), cpus), ("unit".to_owned(), unit)].into(),
-        before: json!({ "interrupts": collect_current_affinity(interrupts) }),
+        before: serde_json::to_value(collect_current_affinity(interrupts)).unwrap_or_default(),
         ..Assessment::default()
     };
     if diff_irqbalance(wish, answers, &mut assessment) {
@@ -331,19 +343,16 @@ fn read_persisted_cpus(
     })
 }
 
-/// Where each is handled now, by number and name: a number alone may be another's after a reload of
-/// the driver.
-fn collect_current_affinity(interrupts: &Interrupts) -> BTreeMap<String, [String; 2]> {
-    interrupts
-        .all
-        .iter()
-        .map(|(number, interrupt)| {
-            (
-                number.to_string(),
-                [interrupt.name.clone(), interrupt.list.clone()],
-            )
-        })
-        .collect()
+/// Where each is handled now.
+fn collect_current_affinity(interrupts: &Interrupts) -> PriorInterruptAffinity {
+    let all = interrupts.all.iter();
+    let interrupts = all.map(|(number, interrupt)| {
+        let place = [interrupt.name.clone(), interrupt.list.clone()];
+        (*number, place)
+    });
+    PriorInterruptAffinity {
+        interrupts: interrupts.collect(),
+    }
 }
 
 /// What was bound before goes back to where it was; queues that have come since stay where they
@@ -362,10 +371,7 @@ fn plan_affinity_undo(
         ..Assessment::default()
     };
     build_affinity_unit(body).take_back(&mut assessment, answers);
-    let old: BTreeMap<String, [String; 2]> = before
-        .get("interrupts")
-        .and_then(|old| serde_json::from_value(old.clone()).ok())
-        .unwrap_or_default();
+    let prior = PriorInterruptAffinity::deserialize(before).unwrap_or_default();
     let InterruptFacts::There(now) = interrupts else {
         return assessment;
     };
@@ -375,7 +381,7 @@ fn plan_affinity_undo(
         .iter()
         .filter(|(_, interrupt)| !interrupt.is_managed)
     {
-        let Some([name, list]) = old.get(&number.to_string()) else {
+        let Some([name, list]) = prior.interrupts.get(number) else {
             continue;
         };
         let is_list = parse_cpu_list(list)

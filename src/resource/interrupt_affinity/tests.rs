@@ -3,6 +3,7 @@
 use super::*;
 use crate::test_support::{answered, wish};
 use proptest::prelude::*;
+use serde_json::json;
 
 /// Four queues and an interrupt that the kernel manages, made by hand as the read's script prints
 /// them.
@@ -81,6 +82,7 @@ fn undo_binds_what_is_still_the_same_interrupt_as_before() {
     let before = InterruptAffinity
         .assess(&wish, &answers(&wish, 0, QUEUES, STOPPED))
         .before;
+    assert!(InterruptAffinity.can_read_before(&before));
     let now = QUEUES
         .replace("40\t0-15", "40\t0")
         .replace("42\t0-15\tmlx5_comp1", "42\t8\tanother");

@@ -20,7 +20,7 @@ mod undo;
 
 use self::body::JsonInConfigMapBody;
 use self::look::{ConfigMapText, ConfigMapTextError};
-use self::parts::JsonPartsDiff;
+use self::parts::{JsonPartsDiff, PriorConfigMapText};
 use super::kubernetes_object::access::ApiVerb;
 use super::kubernetes_object::manifest;
 use super::kubernetes_object::request::{KubernetesRead, ObjectName};
@@ -31,6 +31,7 @@ use super::{
 use crate::body::{BodyType, read_body};
 use crate::json_fields::read_text_field;
 use railwright_base::{Reason, TargetKind};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 /// The kind.
@@ -106,7 +107,9 @@ impl ResourceKind for JsonInConfigMap {
 
     /// What stood in an object that was made anew since is what stood in that one.
     fn remembered(&self, first: &Value, now: &Value) -> Value {
-        if undo::is_of_another(first, now["uid"].as_str()) {
+        let [was, is] =
+            [first, now].map(|before| PriorConfigMapText::deserialize(before).ok()?.uid);
+        if undo::is_of_another(was.as_deref(), is.as_deref()) {
             now.clone()
         } else {
             first.clone()
@@ -120,6 +123,10 @@ impl ResourceKind for JsonInConfigMap {
         answers: &ReadResults,
     ) -> Assessment {
         undo::plan_configmap_undo(last_applied, before, answers)
+    }
+
+    fn can_read_before(&self, before: &Value) -> bool {
+        PriorConfigMapText::deserialize(before).is_ok()
     }
 }
 
@@ -174,7 +181,11 @@ fn diff_configmap_text(
             .attributes
             .insert(name, look.attribute(wanted, found));
     }
-    assessment.before = json!({ "parts": walk.before, "uid": look.uid() });
+    let before = PriorConfigMapText {
+        parts: walk.before.clone(),
+        uid: look.uid().map(str::to_owned),
+    };
+    assessment.before = serde_json::to_value(before).unwrap_or_default();
     plan_edit_and_restart(body, look, &mut walk, &mut assessment);
     for conflict in &body.conflicts {
         if parts::has_value_at_pointer(&document, &conflict.pointer, &conflict.value) {

@@ -9,9 +9,18 @@ use railwright_base::Reason;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+/// What was there before our first change.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PriorConfigMapText {
+    pub parts: Vec<Was>,
+    /// Of the ConfigMap.
+    pub uid: Option<String>,
+}
+
 /// A part as it was before our first change.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "part", rename_all = "snake_case")]
+#[serde(tag = "part", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Was {
     /// The value.
     Value {

@@ -168,6 +168,7 @@ fn parts_are_edited_and_their_readers_restarted() {
     world.perform_all(&drifted);
     assert!(world.assess(&wish).is_met() && world.text().contains("terway"));
 
+    assert!(JsonInConfigMap.can_read_before(&first.before));
     let undo = world.undo(&wish, &first.before);
     assert_eq!(
         (undo.disruption, undo.residue.len()),

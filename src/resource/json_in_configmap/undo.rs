@@ -4,7 +4,7 @@
 use super::body::{DesiredJsonEdit, DesiredJsonValue, JsonInConfigMapBody};
 use super::edit::JsonPointerValue;
 use super::look::{ConfigMapText, ConfigMapTextError};
-use super::parts::{JsonPartsDiff, Was};
+use super::parts::{JsonPartsDiff, PriorConfigMapText, Was};
 use super::text::format_json_pointer;
 use super::{
     Assessment, Attribute, DesiredResource, Plane, ReadResults, Reading, TEXT, build_refused_diff,
@@ -12,6 +12,7 @@ use super::{
 };
 use crate::body::read_body;
 use railwright_base::Reason;
+use serde::Deserialize;
 use serde_json::Value;
 
 /// The attribute of the mark on the ConfigMap.
@@ -40,11 +41,8 @@ pub fn plan_configmap_undo(
 }
 
 /// What is remembered stood in an object that is gone.
-pub(super) fn is_of_another(before: &Value, uid: Option<&str>) -> bool {
-    before["uid"]
-        .as_str()
-        .zip(uid)
-        .is_some_and(|(was, now)| was != now)
+pub(super) fn is_of_another(was: Option<&str>, is: Option<&str>) -> bool {
+    was.zip(is).is_some_and(|(was, is)| was != is)
 }
 
 fn diff_restored_parts(
@@ -53,18 +51,15 @@ fn diff_restored_parts(
     look: &ConfigMapText,
 ) -> Result<Assessment, Reason> {
     let mut assessment = Assessment::default();
-    if is_of_another(before, look.uid()) {
+    let PriorConfigMapText { parts: was, uid } =
+        PriorConfigMapText::deserialize(before).unwrap_or_default();
+    if is_of_another(uid.as_deref(), look.uid()) {
         assessment.residue.push(format!(
             "{} was made anew since, and stays as it is: what stood in it before us is not known",
             look.object
         ));
         return Ok(assessment);
     }
-    let was: Vec<Was> = before
-        .get("parts")
-        .cloned()
-        .and_then(|parts| serde_json::from_value(parts).ok())
-        .unwrap_or_default();
     let (document, mut walk) = (look.document()?, JsonPartsDiff::default());
     for was in &was {
         let (name, wanted, found) = walk

@@ -8,6 +8,7 @@ use crate::{
     Action, Assessment, Attribute, DesiredResource, Disruption, Plane, ReadResults, Reading,
 };
 use railwright_base::Reason;
+use std::collections::BTreeMap;
 
 /// The devices that a software RDMA driver takes along when it goes.
 fn list_disturbed_resources(name: &str, module: &FoundModule) -> Vec<String> {
@@ -123,18 +124,40 @@ impl KernelModuleDiffBuilder {
         }
     }
 
-    pub(super) fn running_actions(&self, module: &FoundModule, assessment: &mut Assessment) {
-        let load = Action::LoadModule {
+    pub(super) fn load(&self, parameters: &BTreeMap<String, String>) -> Action {
+        Action::LoadModule {
             name: self.name.clone(),
-            parameters: self.body.options.clone(),
-        };
+            parameters: parameters.clone(),
+        }
+    }
+
+    /// Loads it again, with the host where it is in use.
+    pub(super) fn reload(
+        &self,
+        module: &FoundModule,
+        parameters: &BTreeMap<String, String>,
+        assessment: &mut Assessment,
+    ) {
+        if self.unload(module, assessment) {
+            assessment.actions.push(self.load(parameters));
+            return;
+        }
+        assessment.needs_reboot = true;
+        assessment.interrupts.push(format!(
+            "the options of {} wait for a reboot: {}",
+            self.name,
+            self.users(module)
+        ));
+    }
+
+    pub(super) fn running_actions(&self, module: &FoundModule, assessment: &mut Assessment) {
         let mut options = self.body.options.keys();
         let option_differs =
             options.any(|key| differs_in(assessment, &format!("option {key}"), Plane::Running));
         let owed = module.loaded && option_differs;
         let loaded_differs = differs_in(assessment, "loaded", Plane::Running);
         match self.body.loaded {
-            Some(true) if loaded_differs => assessment.actions.push(load),
+            Some(true) if loaded_differs => assessment.actions.push(self.load(&self.body.options)),
             Some(false) if module.builtin => {
                 assessment.refusal = Some(format!(
                     "{} is built into the kernel and cannot be unloaded",
@@ -149,15 +172,7 @@ impl KernelModuleDiffBuilder {
                 ));
             }
             Some(false) => {}
-            _ if owed && self.unload(module, assessment) => assessment.actions.push(load),
-            _ if owed => {
-                assessment.needs_reboot = true;
-                assessment.interrupts.push(format!(
-                    "the options of {} wait for a reboot: {}",
-                    self.name,
-                    self.users(module)
-                ));
-            }
+            _ if owed => self.reload(module, &self.body.options, assessment),
             _ => {}
         }
         if module.builtin && option_differs {
@@ -282,7 +297,7 @@ pub(super) fn reading_from_presence(there: bool) -> Reading {
     }
 }
 
-fn persisted_option(module: &FoundModule, name: &str, key: &str) -> Reading {
+pub(super) fn persisted_option(module: &FoundModule, name: &str, key: &str) -> Reading {
     match (module.goes_on(name), module.option(name, key)) {
         (Some(path), _) => Reading::Unknown(
             format!("{path} has options that go on in the next line; write them on one line")
@@ -293,7 +308,7 @@ fn persisted_option(module: &FoundModule, name: &str, key: &str) -> Reading {
     }
 }
 
-fn running_option(module: &FoundModule, key: &str, wanted: &str) -> Reading {
+pub(super) fn running_option(module: &FoundModule, key: &str, wanted: &str) -> Reading {
     match module.parameters.get(&normal_name(key)) {
         Some(found) if same_value(wanted, found) => Reading::is(wanted),
         Some(found) => Reading::is(found.as_str()),

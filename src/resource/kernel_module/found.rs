@@ -65,6 +65,19 @@ impl FoundModule {
         self.loaded || self.builtin
     }
 
+    /// As it stands once a file of modprobe.d holds this text, or is gone.
+    pub fn with_modprobe_file(&self, path: &str, text: &str) -> Self {
+        let mut module = self.clone();
+        module.modprobe.retain(|line| line.path != path);
+        module
+            .modprobe
+            .extend(text.lines().map(|line| ConfigurationLine {
+                path: path.to_owned(),
+                text: line.to_owned(),
+            }));
+        module
+    }
+
     /// The value that the options of modprobe.d give a parameter, and the file that decides.
     pub fn option(&self, module: &str, key: &str) -> Option<(String, String)> {
         let mut found = None;

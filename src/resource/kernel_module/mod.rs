@@ -7,20 +7,34 @@ pub mod found;
 pub mod script;
 mod undo;
 
+use super::file::found::FileState;
 use super::json_fields::read_text_field;
 use super::names::is_word;
+use super::switch::before::merge_before_values;
 use super::{Assessment, DesiredResource, Read, ReadResults, ResourceKind};
 use crate::body::{Body, BodyErrors, BodyType, Scalar, read_body};
 use diff::KernelModuleDiffBuilder;
 use found::normal_name;
 use schemars::JsonSchema;
 use serde::de::Error as _;
-use serde::{Deserialize, Deserializer};
-use serde_json::{Value, json};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// The kind.
 pub struct KernelModule;
+
+/// What was there before our first change. Where the module could not be read, it has the files
+/// alone.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PriorKernelModule {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    loaded: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parameters: Option<BTreeMap<String, String>>,
+    files: BTreeMap<String, FileState>,
+}
 
 /// What is wished of a module.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
@@ -148,10 +162,10 @@ impl ResourceKind for KernelModule {
     fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
         let judge = KernelModuleDiffBuilder::new(wish, answers);
         let own = judge.own_files(answers);
-        let files: serde_json::Map<_, _> = own
-            .iter()
-            .map(|(path, _, found)| (path.clone(), found.remember()))
-            .collect();
+        let mut before = PriorKernelModule::default();
+        for (path, _, found) in &own {
+            before.files.insert(path.clone(), found.clone());
+        }
         let mut assessment = Assessment::default();
         judge.attributes(&mut assessment);
         if !assessment.is_met() {
@@ -163,16 +177,24 @@ impl ResourceKind for KernelModule {
             if let Some(why) = judge.contradiction(module) {
                 assessment.refusal = Some(why);
             }
-            let options = judge.body.options.keys().cloned();
-            let parameters: BTreeMap<_, _> = options
-                .filter_map(|key| Some((key.clone(), module.parameters.get(&normal_name(&key))?)))
-                .collect();
-            assessment.before =
-                json!({ "loaded": module.is_there(), "parameters": parameters, "files": files });
-        } else {
-            assessment.before = json!({ "files": files });
+            let options = judge.body.options.keys();
+            let parameters = options.filter_map(|key| {
+                let value = module.parameters.get(&normal_name(key))?;
+                Some((key.clone(), value.clone()))
+            });
+            before.parameters = Some(parameters.collect());
+            before.loaded = Some(module.is_there());
         }
+        assessment.before = serde_json::to_value(before).unwrap_or_default();
         assessment
+    }
+
+    /// Parameters that could not be read before the first change are not made up now.
+    fn remembered(&self, first: &Value, now: &Value) -> Value {
+        match first.get("parameters") {
+            Some(_) => merge_before_values(first, now),
+            None => first.clone(),
+        }
     }
 
     fn undo(
@@ -184,8 +206,16 @@ impl ResourceKind for KernelModule {
         undo::plan_kernel_module_undo(last_applied, before, answers)
     }
 
+    fn can_read_before(&self, before: &Value) -> bool {
+        PriorKernelModule::deserialize(before).is_ok()
+    }
+
     fn open_fields(&self) -> &'static [&'static str] {
         &["loaded", "at_boot", "blacklist"]
+    }
+
+    fn open_maps(&self) -> &'static [&'static str] {
+        &["options"]
     }
 
     fn after_kinds(&self) -> &'static [&'static str] {

@@ -3,6 +3,7 @@
 use super::*;
 use crate::test_support::{answered, wish};
 use crate::{Action, Disruption, Plane, Reading};
+use serde_json::json;
 
 fn assess(body: Value, out: &str) -> Assessment {
     let wish = wish(&KernelModule, body);
@@ -62,7 +63,7 @@ fn what_somebody_loaded_or_unloaded_since_is_judged_by_what_was_there_before_us(
         let read = KernelModule.reads(&wish).pop().unwrap();
         let undone = KernelModule.undo(
             &wish,
-            &json!({ "loaded": before }),
+            &json!({ "loaded": before, "files": {} }),
             &answered(&[(&read, 0, out)]),
         );
         (words(&undone), undone.is_met())
@@ -95,16 +96,15 @@ fn what_somebody_loaded_or_unloaded_since_is_judged_by_what_was_there_before_us(
 fn a_module_that_cannot_be_read_is_not_taken_back() {
     let wish = wish(&KernelModule, json!({ "name": "ib_core", "loaded": true }));
     let reads = KernelModule.reads(&wish);
-    let undo = KernelModule.undo(
-        &wish,
-        &json!({ "loaded": false }),
-        &answered(&[
-            (&reads[0], 1, "folder /etc/modules-load.d\n"),
-            (&reads[1], 1, "folder /etc/modprobe.d\n"),
-            (&reads[2], 2, ""),
-        ]),
-    );
+    let answers = answered(&[
+        (&reads[0], 1, "folder /etc/modules-load.d\n"),
+        (&reads[1], 1, "folder /etc/modprobe.d\n"),
+        (&reads[2], 2, ""),
+    ]);
+    let undo = KernelModule.undo(&wish, &json!({ "loaded": false, "files": {} }), &answers);
     assert!(undo.only_unknown() && undo.actions.is_empty(), "{undo:?}");
+    let files = KernelModule.assess(&wish, &answers).before;
+    assert!(KernelModule.can_read_before(&files) && files.get("loaded").is_none());
 }
 
 #[test]
@@ -115,10 +115,76 @@ fn an_option_that_is_not_in_effect_is_an_owed_reload() {
         (words(&idle).as_str(), idle.needs_reboot),
         ("write_file unload_module load_module", false)
     );
+    assert!(KernelModule.can_read_before(&idle.before) && idle.before["loaded"] == true);
     let used = assess(body, &IDLE.replace("1 0 -", "1 2 rdma_rxe,ib_cm,"));
     assert!(
         used.needs_reboot && used.interrupts[0].contains("rdma_rxe, ib_cm uses it"),
         "{used:?}"
+    );
+}
+
+#[test]
+fn options_that_run_are_taken_back_as_they_were_applied() {
+    let wish = wish(
+        &KernelModule,
+        json!({ "name": "ib_core", "options": { "netns_mode": 0 } }),
+    );
+    let reads = KernelModule.reads(&wish);
+    let text = read_body::<KernelModuleBody>(&wish.body)
+        .render_modprobe_file()
+        .unwrap();
+    let file = format!("644 root root 9 regular file\n{text}");
+    let absent = json!({ "absent": { "folder": "/etc/modprobe.d" } });
+    let boot = json!({ "absent": { "folder": "/etc/modules-load.d" } });
+    let before = |parameters: Value| {
+        json!({ "loaded": true, "parameters": parameters, "files": {
+            boot_file("ib_core"): boot, modprobe_file("ib_core"): absent } })
+    };
+    let answers = |file: (i32, &str), out: &str| {
+        answered(&[
+            (&reads[0], 1, "folder /etc/modules-load.d\n"),
+            (&reads[1], file.0, file.1),
+            (&reads[2], 0, out),
+        ])
+    };
+    let undone = |parameters: Value, out: &str| {
+        KernelModule.undo(&wish, &before(parameters), &answers((0, &file), out))
+    };
+    let runs = IDLE.replace("netns_mode\tY", "netns_mode\tN");
+    let idle = undone(json!({ "netns_mode": "Y" }), &runs);
+    assert_eq!(words(&idle), "remove_file unload_module load_module");
+    let used = format!("{}ram_disk\n", runs.replace("1 0 -", "1 2 rdma_rxe,"));
+    let used = undone(json!({ "netns_mode": "Y" }), &used);
+    assert_eq!(words(&used), "remove_file update_initial_ram_disks");
+    assert!(
+        used.needs_reboot && used.differs_in(Plane::Running),
+        "{used:?}"
+    );
+    let unknown = undone(json!({}), &runs);
+    assert!(
+        unknown.residue == ["ib_core runs with netns_mode=0 until it is loaded again"],
+        "{unknown:?}"
+    );
+    let elsewhere = "modprobe\t/etc/modprobe.d/a.conf\toptions ib_core netns_mode=0\n";
+    let stays = undone(json!({ "netns_mode": "Y" }), &format!("{runs}{elsewhere}"));
+    assert!(!stays.needs_reboot && stays.residue.len() == 1, "{stays:?}");
+    // A step that did nothing: what is there is what was there before, by the same names.
+    let untouched = answers(
+        (1, "folder /etc/modprobe.d\n"),
+        "loaded\tib_core 1 0 - Live 0x0\nparameter\tnetns_mode\tY\n",
+    );
+    let found = &KernelModule.assess(&wish, &untouched).attributes["option netns_mode"];
+    let undo = KernelModule.undo(&wish, &before(json!({ "netns_mode": "Y" })), &untouched);
+    assert!(undo.is_met() && undo.actions.is_empty(), "{undo:?}");
+    assert_eq!(
+        undo.attributes["option netns_mode"].wanted.running,
+        found.found.running
+    );
+    let later = before(json!({ "netns_mode": "N", "recv_queue_size": "512" }));
+    let all = KernelModule.remembered(&before(json!({ "netns_mode": "Y" })), &later);
+    assert_eq!(
+        all["parameters"],
+        json!({ "netns_mode": "Y", "recv_queue_size": "512" })
     );
 }
 

@@ -6,7 +6,7 @@ pub mod script;
 pub mod source;
 
 use super::file::found::FileState;
-use super::json_fields::{read_flag_field, read_text_field};
+use super::json_fields::read_text_field;
 use super::names::is_word;
 use super::{
     Action, Assessment, Attribute, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind,
@@ -15,8 +15,8 @@ use crate::body::{Body, BodyErrors, BodyType, read_body};
 use railwright_base::{Digest, Reason};
 use schemars::JsonSchema;
 use script::{record_path, source_folder};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use source::{ModuleBuildTool, SourceBody};
 
 /// The kind.
@@ -57,6 +57,14 @@ impl Body for ModuleBuildBody {
             "leave it out, or `dkms: true`",
         );
     }
+}
+
+/// What was there before our first change.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PriorModuleBuild {
+    tree: bool,
+    installed: Option<Value>,
 }
 
 struct DesiredModuleBuild {
@@ -122,10 +130,10 @@ impl DesiredModuleBuild {
         })
     }
 
-    fn remove(&self) -> Action {
+    fn remove(&self, version: &str) -> Action {
         Action::RemoveModuleBuild {
             name: self.name.clone(),
-            version: self.version.clone(),
+            version: version.to_owned(),
             module: self.module.clone(),
         }
     }
@@ -138,6 +146,10 @@ struct FoundBuild {
     tree: bool,
     plain: bool,
     dkms: Vec<String>,
+    /// DKMS is gone, and what it built is not.
+    lacks_dkms: bool,
+    /// Our own records: the file, and the name of the module where it stands there.
+    records: Vec<(String, String)>,
 }
 
 fn decode_build_state(
@@ -151,10 +163,15 @@ fn decode_build_state(
         match line.split_once('\t') {
             Some(("kernel", release)) => kernel = kernel.or(Some(release)),
             Some(("dkms", status)) => found.dkms.push(status.to_owned()),
+            Some(("record", record)) => {
+                let (file, name) = record.split_once('\t').unwrap_or((record, ""));
+                found.records.push((file.to_owned(), name.to_owned()));
+            }
             Some(_) => {}
             None => {
                 found.tree |= line == "tree";
                 found.plain |= line == "plain";
+                found.lacks_dkms |= line == "no_dkms";
             }
         }
     }
@@ -172,11 +189,7 @@ fn dkms_state(lines: &[String], name: &str, version: &str, kernel: &str) -> Opti
         let Some((place, state)) = line.split_once(": ") else {
             continue;
         };
-        let place = place.replacen(
-            &format!("{name}, {version}"),
-            &format!("{name}/{version}"),
-            1,
-        );
+        let place = normalize_dkms_place(place, name, version);
         let fields: Vec<&str> = place.split(", ").collect();
         let state = state
             .split_whitespace()
@@ -194,6 +207,37 @@ fn dkms_state(lines: &[String], name: &str, version: &str, kernel: &str) -> Opti
         }
     }
     best
+}
+
+fn normalize_dkms_place(place: &str, name: &str, version: &str) -> String {
+    let (earlier, later) = (format!("{name}, {version}"), format!("{name}/{version}"));
+    place.replacen(&earlier, &later, 1)
+}
+
+/// Versions of ours besides the desired one: our record of it names the module, or is an earlier
+/// one without a name, and DKMS knows that version.
+fn list_other_versions(wanted: &DesiredModuleBuild, found: &FoundBuild) -> Vec<String> {
+    let name = &wanted.name;
+    let is_in_dkms = |version: &str| {
+        found.dkms.iter().any(|line| {
+            let line = normalize_dkms_place(line, name, version);
+            line.split([',', ':']).next() == Some(&format!("{name}/{version}"))
+        })
+    };
+    let mut versions = Vec::new();
+    for (file, owner) in &found.records {
+        let version = file
+            .strip_prefix(&format!("{name}-"))
+            .and_then(|rest| rest.strip_suffix(".railwright"));
+        let Some(version) = version.filter(|version| is_word(version, "._+-")) else {
+            continue;
+        };
+        let is_ours = owner == name || (owner.is_empty() && is_in_dkms(version));
+        if is_ours && version != wanted.version {
+            versions.push(version.to_owned());
+        }
+    }
+    versions
 }
 
 fn installed_reading(wanted: &DesiredModuleBuild, found: &FoundBuild) -> Reading {
@@ -243,6 +287,21 @@ fn diff_module_build(
     }
 }
 
+/// Another version of ours stays beside it until the resource leaves the spec: other kernels may
+/// have that one alone, and a build that fails leaves it.
+fn plan_build_actions(wanted: &DesiredModuleBuild, assessment: &mut Assessment) {
+    let [source, installed] =
+        ["source", "installed"].map(|name| !assessment.attributes[name].differences().is_empty());
+    if source {
+        assessment.actions.extend(wanted.fetch());
+    }
+    if source || installed {
+        assessment.actions.push(wanted.build());
+        let module = super::kernel_module::found::normal_name(&wanted.module);
+        assessment.disturbs = vec![format!("kernel_module/{module}")];
+    }
+}
+
 impl ResourceKind for KernelModuleBuild {
     fn name(&self) -> &'static str {
         "kernel_module_build"
@@ -278,18 +337,7 @@ impl ResourceKind for KernelModuleBuild {
             &record,
             &mut assessment,
         );
-        let [source, installed] = ["source", "installed"]
-            .map(|name| !assessment.attributes[name].differences().is_empty());
-        if source {
-            assessment.actions.extend(wanted.fetch());
-        }
-        if source || installed {
-            assessment.actions.push(wanted.build());
-            assessment.disturbs = vec![format!(
-                "kernel_module/{}",
-                super::kernel_module::found::normal_name(&wanted.module)
-            )];
-        }
+        plan_build_actions(&wanted, &mut assessment);
         if let Ok(found) = &build {
             let strange = found.tree && matches!(record, FileState::Absent { .. });
             assessment.refusal = strange.then(|| {
@@ -299,10 +347,11 @@ impl ResourceKind for KernelModuleBuild {
                      remove` it), or wish another version"
                 )
             });
-            assessment.before = json!({
-                "tree": found.tree,
-                "installed": installed_reading(&wanted, found).value(),
-            });
+            let before = PriorModuleBuild {
+                tree: found.tree,
+                installed: installed_reading(&wanted, found).value().cloned(),
+            };
+            assessment.before = serde_json::to_value(before).unwrap_or_default();
         }
         assessment
     }
@@ -319,12 +368,16 @@ impl ResourceKind for KernelModuleBuild {
             decode_build_state(&wanted, answers),
         );
         let mut assessment = Assessment::default();
-        if read_flag_field(before, "tree") != Some(false) {
+        if PriorModuleBuild::deserialize(before).map_or(true, |prior| prior.tree) {
             let folder = source_folder(&wanted.name, &wanted.version);
             assessment.residue.push(format!(
                 "{folder} and its module stay: something was there before us and was not kept"
             ));
             return assessment;
+        }
+        if build.as_ref().is_ok_and(|found| found.lacks_dkms) {
+            let reason = "DKMS is gone, and what it built is not".into();
+            return Assessment::unknown_undo(Plane::Persisted, before, reason);
         }
         diff_module_build(
             &wanted,
@@ -333,10 +386,25 @@ impl ResourceKind for KernelModuleBuild {
             &record,
             &mut assessment,
         );
-        if !assessment.is_met() {
-            assessment.actions.push(wanted.remove());
+        let mut names = ["source", "installed"].iter();
+        if names.any(|name| !assessment.attributes[*name].differences().is_empty()) {
+            assessment.actions.push(wanted.remove(&wanted.version));
+        }
+        let others = build
+            .iter()
+            .flat_map(|found| list_other_versions(&wanted, found));
+        for version in others {
+            let found = Reading::is(source_folder(&wanted.name, &version));
+            let attribute = Attribute::in_plane(Plane::Persisted, Reading::Absent, found);
+            let name = format!("version {version}");
+            assessment.attributes.insert(name, attribute);
+            assessment.actions.push(wanted.remove(&version));
         }
         assessment
+    }
+
+    fn can_read_before(&self, before: &Value) -> bool {
+        PriorModuleBuild::deserialize(before).is_ok()
     }
 
     fn after_kinds(&self) -> &'static [&'static str] {
@@ -348,6 +416,7 @@ impl ResourceKind for KernelModuleBuild {
 mod tests {
     use super::*;
     use crate::test_support::{answered, wish};
+    use serde_json::json;
 
     #[test]
     fn reads_both_notations_of_dkms() {
@@ -408,6 +477,85 @@ mod tests {
             other.actions.iter().map(Action::word).collect::<Vec<_>>(),
             ["build_module"]
         );
+        assert!(KernelModuleBuild.can_read_before(&other.before));
+    }
+
+    #[test]
+    fn another_version_of_ours_stays_with_the_change_and_goes_with_the_undo() {
+        let removals = |dkms: bool, records: &str| {
+            let mut body = body();
+            body["version"] = json!("2.0");
+            body["dkms"] = json!(dkms);
+            let wish = wish(&KernelModuleBuild, body);
+            let reads = KernelModuleBuild.reads(&wish);
+            let digest = DesiredModuleBuild::of(&wish).digest;
+            let record = format!("644 root root 50 regular file\nsource {digest}\n");
+            let state = format!(
+                "kernel\t6.1\ntree\nplain\n\
+                 dkms\tnv_peer_mem/2.0, 6.1, x86_64: installed\n\
+                 dkms\tnv_peer_mem/1.0, 5.10, x86_64: installed\n{records}"
+            );
+            let answers = answered(&[(&reads[0], 0, &record), (&reads[1], 0, &state)]);
+            let before = json!({ "tree": false, "installed": null });
+            [
+                KernelModuleBuild.assess(&wish, &answers),
+                KernelModuleBuild.undo(&wish, &before, &answers),
+            ]
+            .map(|assessment| {
+                let words = assessment.actions.iter().map(|action| match action {
+                    Action::RemoveModuleBuild { version, .. } => format!("remove {version}"),
+                    other => other.word(),
+                });
+                words.collect::<Vec<_>>().join(", ")
+            })
+        };
+        let own = "record\tnv_peer_mem-2.0.railwright\tnv_peer_mem\n";
+        let with = |records: &str| format!("{own}{records}");
+        for (dkms, records, undo) in [
+            (true, "", "remove 2.0"),
+            // Of a version of railwright that wrote no name: by what DKMS knows.
+            (
+                true,
+                "record\tnv_peer_mem-1.0.railwright\t\n",
+                "remove 2.0, remove 1.0",
+            ),
+            (
+                true,
+                "record\tnv_peer_mem-0.9.railwright\tnv_peer_mem\n",
+                "remove 2.0, remove 0.9",
+            ),
+            (
+                false,
+                "record\tnv_peer_mem-1.0.railwright\tnv_peer_mem\n",
+                "remove 2.0, remove 1.0",
+            ),
+            // The version 1.0 of a module `nv_peer_mem-x`, and one that nobody knows.
+            (
+                true,
+                "record\tnv_peer_mem-x-1.0.railwright\tnv_peer_mem-x\n\
+                 record\tnv_peer_mem-0.8.railwright\t\n",
+                "remove 2.0",
+            ),
+        ] {
+            assert_eq!(
+                removals(dkms, &with(records)),
+                ["", undo],
+                "{dkms} {records}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_dkms_built_is_not_taken_back_without_it() {
+        let wish = wish(&KernelModuleBuild, body());
+        let reads = KernelModuleBuild.reads(&wish);
+        let answers = answered(&[
+            (&reads[0], 1, "folder /usr/src\n"),
+            (&reads[1], 0, "kernel\t6.1\nno_dkms\n"),
+        ]);
+        let before = json!({ "tree": false, "installed": null });
+        let undo = KernelModuleBuild.undo(&wish, &before, &answers);
+        assert!(undo.only_unknown() && undo.actions.is_empty(), "{undo:?}");
     }
 
     #[test]

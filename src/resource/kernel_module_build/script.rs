@@ -12,8 +12,8 @@ pub fn source_folder(name: &str, version: &str) -> String {
     format!("/usr/src/{name}-{version}")
 }
 
-/// Our own record beside it: the digest of the wished source, and the commit that a git revision
-/// stood for.
+/// Our own record beside it: the digest of the wished source, the commit that a git revision stood
+/// for, and the name, which the path alone does not tell from the version.
 pub fn record_path(name: &str, version: &str) -> String {
     format!("{}.railwright", source_folder(name, version))
 }
@@ -33,15 +33,20 @@ pub fn list_build_access_needs(name: &str, version: &str) -> Vec<RootAccessNeed>
     .to_vec()
 }
 
-/// Records `word <tab> text`: the running kernel, whether the source lies there, DKMS's own words,
-/// a plainly built module.
+/// Records `word <tab> text`: the running kernel, whether the source lies there, a plainly built
+/// module, our own records of all versions with the name that stands in each, and DKMS's own words
+/// of all versions, or that it is gone and what it built is not.
 pub fn read_script(name: &str, version: &str, module: &str) -> String {
     format!(
         "{OPEN}k=$(uname -r); printf 'kernel\\t%s\\n' \"$k\"\n\
          [ ! -d \"$R\"{folder} ] || echo tree\n\
          [ ! -f \"$R/lib/modules/$k/\"{plain} ] || echo plain\n\
-         if [ -z \"$R\" ] && command -v dkms >/dev/null; then as dkms status -m {name} -v \
-         {version} | sed 's/^/dkms\\t/'; fi\n\
+         for f in \"$R/usr/src/\"{name}-*.railwright; do [ ! -f \"$f\" ] || {{ n=; while read -r a b; \
+         do [ \"$a\" != name ] || n=$b; done <\"$f\"; printf 'record\\t%s\\t%s\\n' \"${{f##*/}}\" \"$n\"; \
+         }}; done\n\
+         if [ -z \"$R\" ] && command -v dkms >/dev/null; then as dkms status -m {name} | sed \
+         's/^/dkms\\t/'\n\
+         elif [ -d \"$R/var/lib/dkms/\"{name}/{version} ]; then echo no_dkms; fi\n\
          exit 0\n",
         folder = quote_for_shell(&source_folder(name, version)),
         plain = quote_for_shell(&plain_place(module)),
@@ -74,8 +79,9 @@ pub fn fetch_script(
          {get}{configuration}chmod -R go-w \"$s\"\n\
          rm -rf {folder} {record}\n\
          mv \"$s\" {folder} || exit 1\n\
-         printf 'source %s\\ncommit %s\\n' {digest} \"$commit\" >\"$t/record\" && mv \"$t/record\" \
-         {record}\n",
+         printf 'source %s\\ncommit %s\\nname %s\\n' {digest} \"$commit\" {name} >\"$t/record\" && mv \
+         \"$t/record\" {record}\n",
+        name = quote_for_shell(name),
         folder = quote_for_shell(&source_folder(name, version)),
         record = quote_for_shell(&record_path(name, version)),
         digest = quote_for_shell(digest),

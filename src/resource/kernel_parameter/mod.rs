@@ -317,11 +317,15 @@ fn wanted_back(
     boot: &Result<Boot, Reason>,
     planes: &KernelParameterPlanes,
 ) -> [Reading; 3] {
-    let earlier = [
+    let mut earlier = [
         read_kept_reading(before, "persisted").unwrap_or_else(|| planes.persisted.clone()),
         read_kept_reading(before, "next_boot").unwrap_or_else(|| planes.next_boot.clone()),
         read_kept_reading(before, "running").unwrap_or_else(|| planes.running.clone()),
     ];
+    // Only a boot changes what runs, and brings what the next one had then.
+    if earlier[2] != planes.running {
+        earlier[2] = earlier[1].clone();
+    }
     let Ok(boot) = boot else { return earlier };
     let others = match boot.loader {
         BootLoaderKind::Grub => {
@@ -627,6 +631,10 @@ mod tests {
             undo(&was_set, &boot("ro", "quiet", "quiet"), gone).is_met(),
             "it left the file of others since"
         );
+        // Somebody had set it and not rebooted yet: no boot brings back what ran then.
+        let was_to_come = boot("ro", "quiet iommu=on", "quiet iommu=on");
+        let rebooted = undo(&was_to_come, &was_set, gone);
+        assert!(rebooted.is_met(), "{rebooted:?}");
         let grubby = |running: &str, next: &str| {
             format!(
                 "running\t{running}\nloader\tgrubby\ngrubby\tindex=0\ngrubby\targs=\"{next}\"\n"

@@ -1,6 +1,8 @@
 //! What differs between a wish for an object and the object on the server, and what fixes it.
 
-use super::ownership::{FieldManager, MANAGER, find_field_managers, is_adopted, is_mark, is_ours};
+use super::ownership::{
+    FieldManager, MANAGER, PriorObject, find_field_managers, is_adopted, is_mark, is_ours,
+};
 use super::paths::{self, FieldDifference};
 use super::precondition::ObjectPrecondition;
 use super::preview::{self, ObjectPreview};
@@ -11,7 +13,7 @@ use crate::Provenance;
 use crate::{Assessment, Attribute, Lacking, Plane, ReadResults, Reading};
 use railwright_base::Reason;
 use railwright_base::text::one_line;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// Compares a wish with an object that is not there, and plans to make it.
 pub(super) fn diff_missing_object(
@@ -21,7 +23,8 @@ pub(super) fn diff_missing_object(
 ) {
     set_presence_attribute(assessment, Reading::is("present"), Reading::Absent);
     asked.readiness(None, assessment);
-    assessment.before = json!({ "existed": asked.adopts });
+    let existed = asked.adopts;
+    assessment.before = serde_json::to_value(PriorObject { existed }).unwrap_or_default();
     assessment.actions = asked.apply_and_wait(ObjectPrecondition::Absent);
     let not_previewed = match preview::read_object_preview(asked, answers) {
         ObjectPreview::Is(_) => return,
@@ -93,7 +96,8 @@ pub(super) fn diff_live_object(
         preview::read_object_preview(asked, answers),
         ours && is_adopted(object),
     );
-    assessment.before = json!({ "existed": !ours || asked.adopts });
+    let existed = !ours || asked.adopts;
+    assessment.before = serde_json::to_value(PriorObject { existed }).unwrap_or_default();
     if object.pointer("/metadata/deletionTimestamp").is_some() {
         return refuse_deleted_object(asked, object, assessment);
     }
@@ -226,7 +230,7 @@ fn plan_object_change(
             replace::plan_replacement(asked, looked_at, because, assessment);
         }
         None => {
-            pods::record_pod_disruption(asked, &live.fields, assessment);
+            pods::record_pod_disruption(asked, object, &live.fields, assessment);
             assessment.actions = asked.apply_and_wait(ObjectPrecondition::of(object));
         }
     }

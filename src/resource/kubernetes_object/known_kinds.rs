@@ -25,7 +25,7 @@ pub struct ApiResourceName {
 /// Kinds of Kubernetes itself: group, kind, plural, namespaced
 /// (kubernetes.io/docs/reference/kubernetes-api; a test compares them with what a real API server
 /// lists).
-pub const WELL_KNOWN: [(&str, &str, &str, bool); 31] = [
+pub const WELL_KNOWN: [(&str, &str, &str, bool); 32] = [
     ("", "ConfigMap", "configmaps", true),
     ("", "Endpoints", "endpoints", true),
     ("", "Event", "events", true),
@@ -36,6 +36,7 @@ pub const WELL_KNOWN: [(&str, &str, &str, bool); 31] = [
     ("", "PersistentVolumeClaim", "persistentvolumeclaims", true),
     ("", "Pod", "pods", true),
     ("", "ResourceQuota", "resourcequotas", true),
+    ("", "Secret", "secrets", true),
     ("", "Service", "services", true),
     ("", "ServiceAccount", "serviceaccounts", true),
     (

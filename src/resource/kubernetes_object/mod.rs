@@ -12,6 +12,7 @@
 
 pub mod access;
 pub mod applyset;
+pub(crate) mod claims;
 pub mod conditions;
 mod diff;
 mod disturbs;
@@ -43,7 +44,7 @@ pub use self::ownership::{MANAGER, MEMBERSHIP, build_cluster_object_name, part_o
 use self::access::ApiVerb;
 use self::looks::{LiveObject, looked_at};
 use self::manifest::KubernetesObjectBody;
-use self::ownership::{add_ownership_marks, taken_over};
+use self::ownership::{PriorObject, add_ownership_marks, taken_over};
 use self::precondition::ObjectPrecondition;
 use self::readiness::{DeclaredReadiness, Readiness, ReadinessCriteria};
 use self::replace::DeclaredReplacement;
@@ -55,6 +56,7 @@ use super::{
 use crate::body::{BodyType, read_body};
 use railwright_base::TargetKind;
 use railwright_base::text::one_line;
+use serde::Deserialize;
 use serde_json::Value;
 
 /// What a host would answer to a question for an API server, or do of an action for one: nothing
@@ -256,6 +258,10 @@ impl ResourceKind for KubernetesObject {
     ) -> Assessment {
         undo::plan_object_undo(last_applied, before, answers)
     }
+
+    fn can_read_before(&self, before: &Value) -> bool {
+        PriorObject::deserialize(before).is_ok()
+    }
 }
 
 /// What an object that is made anew will say, but for what its address says: the smallest fields of
@@ -271,7 +277,7 @@ pub fn list_manifest_fields(wish: &DesiredResource) -> Vec<(String, Value)> {
 }
 
 /// Why an object of this kind is never removed; nothing where it may be.
-fn explain_removal_prohibition(object: &ObjectName) -> Option<&'static str> {
+pub(crate) fn explain_removal_prohibition(object: &ObjectName) -> Option<&'static str> {
     let kind = object.kind_and_group();
     if NEVER_REMOVED.contains(&kind.as_str()) {
         Some("what lies below it would go along")
@@ -418,6 +424,7 @@ impl DesiredObject {
                 Some(Readiness::Not { words, hopeless }) => (Reading::is(words), hopeless),
             };
         assessment.hopeless = hopeless;
+        assessment.may_be_stale = object.is_some_and(|object| ready.may_be_stale(object));
         assessment.attributes.insert(
             READY.to_owned(),
             Attribute::in_plane(Plane::Running, Reading::is(READY), found).that_settles(),

@@ -30,6 +30,14 @@ pub const ADOPTED: &str = "railwright.io/adopted";
 /// again: what a lost answer left is known by it.
 pub const ATTEMPT: &str = "railwright.io/attempt";
 
+/// Whether an object or a release was there before our first change.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PriorObject {
+    /// It was, or it was taken over.
+    pub existed: bool,
+}
+
 /// Somebody who set a field, and when.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FieldManager {

@@ -1,5 +1,6 @@
 //! What a change of fields does to pods that run.
 
+use super::claims::describe_scaled_claims;
 use super::paths::{FieldDifference, FieldPathStep};
 use super::request::ObjectName;
 use super::{DesiredObject, WITH_PODS};
@@ -37,8 +38,22 @@ fn count_removed_pods(fields: &[FieldDifference]) -> u64 {
     removed
 }
 
-/// What a change of these fields does to pods that run.
+/// What a change of these fields of an object does to pods that run, and to their data.
 pub fn record_pod_disruption(
+    asked: &DesiredObject,
+    object: &Value,
+    fields: &[FieldDifference],
+    assessment: &mut Assessment,
+) {
+    record_ended_pods(asked, fields, assessment);
+    let versions = [&asked.manifest, object];
+    let claims = fields
+        .iter()
+        .find_map(|field| describe_scaled_claims(&asked.object, &versions, field));
+    assessment.interrupts.extend(claims);
+}
+
+fn record_ended_pods(
     asked: &DesiredObject,
     fields: &[FieldDifference],
     assessment: &mut Assessment,

@@ -112,6 +112,7 @@ fn an_object_that_is_not_there_is_made_unless_the_server_refuses_it() {
     let new = assess(&wish, (ABSENT, &json!("")), (0, &made));
     assert!(new.is_absent() && !new.is_met() && new.actions.len() == 1 && new.refusal.is_none());
     assert_eq!(new.before, json!({ "existed": false }));
+    assert!(KubernetesObject.can_read_before(&new.before));
     let before_its_kind = assess(
         &wish,
         (NO_KIND, &json!("")),

@@ -1,19 +1,19 @@
 //! Taking an object back: only what we made is deleted, by its UID; what was there before us stays,
 //! without our marks.
 
+use super::claims::explain_claim_deletion;
 use super::fields_of_others::list_foreign_fields;
-use super::ownership::{MANAGER, is_adopted, is_ours};
+use super::ownership::{MANAGER, PriorObject, is_adopted, is_ours};
 use super::precondition::ObjectPrecondition;
 use super::request::{NO_KIND, ObjectName};
 use super::{
     DesiredObject, LiveObject, OBJECT, explain_removal_prohibition, finalizers,
     parse_desired_object, pods, read_live_object, set_presence_attribute,
 };
-use crate::json_fields::{read_flag_field, read_text_at};
 use crate::{
     Action, Assessment, Attribute, DesiredResource, Disruption, Plane, ReadResults, Reading,
 };
-use railwright_base::text::one_line;
+use serde::Deserialize;
 use serde_json::Value;
 
 /// How long an object that was told to go may take: it is held until its finalizers are taken away.
@@ -45,31 +45,6 @@ fn reason_to_stay(
     Some(why.to_owned())
 }
 
-/// Which claims of its pods Kubernetes would delete with a StatefulSet, and their data
-/// (kubernetes/kubernetes pkg/controller/statefulset/stateful_set_utils.go: they are named
-/// TEMPLATE-NAME-ORDINAL, and with `whenDeleted: Delete` are owned by it).
-fn explain_claim_deletion(name: &ObjectName, object: &Value) -> Option<String> {
-    let policy = "/spec/persistentVolumeClaimRetentionPolicy/whenDeleted";
-    if name.kind_and_group() != "StatefulSet.apps" || read_text_at(object, policy) != Some("Delete")
-    {
-        return None;
-    }
-    let templates = object.pointer("/spec/volumeClaimTemplates")?.as_array()?;
-    let names = templates
-        .iter()
-        .filter_map(|template| read_text_at(template, "/metadata/name"));
-    let claims: Vec<String> = names
-        .map(|template| format!("{template}-{}-N", name.name))
-        .collect();
-    (!claims.is_empty()).then(|| {
-        format!(
-            "the claims of its pods ({}) would go along with their data \
-             (persistentVolumeClaimRetentionPolicy.whenDeleted is Delete)",
-            one_line(&claims.join(", "), 200)
-        )
-    })
-}
-
 /// Plans how an object that was applied is taken back: it is deleted where we made it, and else
 /// stays, without our marks.
 pub(super) fn plan_object_undo(
@@ -92,8 +67,8 @@ pub(super) fn plan_object_undo(
         }
     };
     let ours = is_ours(&object, &asked.cluster);
-    let was_there =
-        read_flag_field(before, "existed") != Some(false) || asked.adopts || is_adopted(&object);
+    let existed = PriorObject::deserialize(before).map_or(true, |prior| prior.existed);
+    let was_there = existed || asked.adopts || is_adopted(&object);
     match reason_to_stay(&asked.object, &object, was_there, ours) {
         Some(why) => {
             assessment.stays = true;

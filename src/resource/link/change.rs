@@ -22,11 +22,13 @@ impl RunningLinkChange {
             mtu: intent.mtu.filter(|mtu| running.mtu != Some(*mtu)),
             up: intent.up.filter(|up| running.up != Some(*up)),
             add: list_missing_addresses(&intent.addresses, &running.addresses),
-            remove: if intent.exclusive {
-                list_missing_addresses(&running.addresses, &intent.addresses)
-            } else {
-                Vec::new()
-            },
+            remove: running
+                .addresses
+                .iter()
+                .filter(|a| !intent.addresses.contains(a))
+                .filter(|a| intent.exclusive || intent.dropped.contains(a))
+                .map(ToString::to_string)
+                .collect(),
         }
     }
 

@@ -177,7 +177,8 @@ pub fn plan_ifupdown_settings(
         actions.extend(plan_mtu_changes(netdev, stanzas, |_| mtu));
     }
     let content = own_stanza(netdev, view, intent, elsewhere.is_some());
-    if content.lines().count() > 1 && view.own.as_ref() != Some(&content) {
+    let says_something = content.lines().count() > 1;
+    if (says_something || view.own.is_some()) && view.own.as_ref() != Some(&content) {
         if !stanzas.reads_folder {
             return Err(
                 "/etc/network/interfaces does not read /etc/network/interfaces.d; add the line \

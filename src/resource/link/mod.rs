@@ -6,6 +6,7 @@
 //! netplan).
 
 mod change;
+mod earlier;
 pub mod ifupdown;
 pub mod layers;
 pub mod netplan;
@@ -27,6 +28,7 @@ use super::{
 use crate::body::{Body, BodyErrors, BodyType, read_body};
 use crate::json_fields::read_text_field;
 use change::RunningLinkChange;
+use earlier::EarlierAddresses;
 use ipnet::IpNet;
 use owner::{DesiredLinkSettings, PersistedLinkSettings, PriorLinkSettings};
 use schemars::JsonSchema;
@@ -50,6 +52,9 @@ pub(super) struct LinkBody {
     pub(super) exclusive: Option<bool>,
     guard: Option<bool>,
     known_after: Option<String>,
+    /// What earlier wishes made, which no spec says.
+    #[serde(skip)]
+    earlier: EarlierAddresses,
 }
 
 impl Body for LinkBody {
@@ -77,6 +82,8 @@ impl LinkBody {
             up: self.up,
             addresses: self.addresses.clone(),
             exclusive: self.is_exclusive(),
+            dropped: self.earlier.dropped.clone(),
+            prior_settings: self.earlier.prior_settings.clone(),
         }
     }
 
@@ -84,12 +91,13 @@ impl LinkBody {
         !self.addresses.is_empty() || self.is_exclusive()
     }
 
-    /// The addresses as an attribute's value: those of the wish, or all where no others may be
-    /// there.
+    /// The addresses as an attribute's value: those of the wish and of earlier ones, or all where no
+    /// others may be there.
     fn shown(&self, found: &[IpNet]) -> Reading {
+        let is_ours = |a: &IpNet| self.addresses.contains(a) || self.earlier.dropped.contains(a);
         let mut list: Vec<String> = found
             .iter()
-            .filter(|a| self.is_exclusive() || self.addresses.contains(a))
+            .filter(|a| self.is_exclusive() || is_ours(a))
             .map(ToString::to_string)
             .collect();
         list.sort();
@@ -104,6 +112,9 @@ impl LinkBody {
 struct Snapshot {
     running: PersistedLinkSettings,
     persisted: PriorLinkSettings,
+    /// Addresses that were made since, and left as they were when all addresses left the wish.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    left: Vec<IpNet>,
 }
 
 /// What a host says about one netdev, ready to be judged.
@@ -160,24 +171,27 @@ impl ResourceKind for Link {
     }
 
     fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
-        let body = read_body::<LinkBody>(&wish.body);
-        match link_state(answers, &body.netdev) {
-            Err(reason) => Assessment {
-                attributes: build_uniform_attributes(
-                    &body,
-                    &Reading::Unknown(reason.clone()),
-                    &Reading::Unknown(reason),
-                ),
-                ..Assessment::default()
-            },
-            Ok(None) => diff_missing_netdev(&body, wish, answers),
-            Ok(Some(state)) => diff_link(
-                &body,
-                wish,
-                state,
-                decode_netdev_owner(answers, &body.netdev),
-            ),
-        }
+        diff_wish(read_body(&wish.body), wish, answers)
+    }
+
+    fn assess_after(
+        &self,
+        wish: &DesiredResource,
+        earlier: &DesiredResource,
+        before: &Value,
+        answers: &ReadResults,
+    ) -> Assessment {
+        let mut body = read_body::<LinkBody>(&wish.body);
+        body.earlier = EarlierAddresses::of(&body, &read_body(&earlier.body), before);
+        diff_wish(body, wish, answers)
+    }
+
+    fn join_bodies(&self, applied: &Value, begun: &Value) -> Option<Value> {
+        earlier::join_bodies(applied, begun)
+    }
+
+    fn remembered(&self, first: &Value, now: &Value) -> Value {
+        earlier::remember_left_addresses(first, now)
     }
 
     fn undo(
@@ -200,6 +214,26 @@ impl ResourceKind for Link {
     fn after_kinds(&self) -> &'static [&'static str] {
         &["kernel_module", "kernel_module_build"]
     }
+}
+
+/// What is wished of the netdev beside what is found of it.
+fn diff_wish(mut body: LinkBody, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
+    let state = match link_state(answers, &body.netdev) {
+        Ok(Some(state)) => state,
+        Ok(None) => return diff_missing_netdev(&body, wish, answers),
+        Err(reason) => {
+            let unknown = Reading::Unknown(reason);
+            return Assessment {
+                attributes: build_uniform_attributes(&body, &unknown, &unknown),
+                ..Assessment::default()
+            };
+        }
+    };
+    let owner = decode_netdev_owner(answers, &body.netdev);
+    if let Ok(Owner::Managed(view)) = &owner {
+        body.earlier.leave_to_others(&view.others.addresses);
+    }
+    diff_link(&body, wish, state, owner)
 }
 
 /// One reading for all attributes that the wish judges.
@@ -276,6 +310,7 @@ fn diff_link(
         let snapshot = Snapshot {
             running: found.running.clone(),
             persisted: PriorLinkSettings::of(owner),
+            left: body.earlier.left.clone(),
         };
         assessment.before = serde_json::to_value(snapshot).unwrap_or_default();
     }

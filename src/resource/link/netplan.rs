@@ -186,6 +186,14 @@ pub fn plan_netplan_settings(
         lines.push_str("      activation-mode: \"off\"\n");
     }
     let addresses = owner::list_unset_addresses(intent, &view.others);
+    let says_something = intent.mtu.is_some() || intent.up == Some(false) || !addresses.is_empty();
+    if !says_something && view.own.is_some() {
+        // a definition without a key would be no mapping
+        return Ok(vec![Action::RemoveFile {
+            path: format_own_netplan_path(netdev),
+            below: None,
+        }]);
+    }
     if !addresses.is_empty() {
         lines.push_str("      addresses:\n");
     }

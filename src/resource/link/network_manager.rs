@@ -319,11 +319,8 @@ fn add_address_settings(
     settings: &mut BTreeMap<String, String>,
 ) {
     let now = connection.addresses(family);
-    let old = if intent.exclusive {
-        Vec::new()
-    } else {
-        now.clone()
-    };
+    let mut old = now.clone();
+    old.retain(|address| !intent.exclusive && !intent.dropped.contains(address));
     let mut list = old.clone();
     for address in &intent.addresses {
         let is_of_family = matches!(address, IpNet::V4(_)) == (family == "ipv4");
@@ -335,14 +332,31 @@ fn add_address_settings(
         return;
     }
     settings.insert(format!("{family}.addresses"), join_addresses(&list));
-    if !list.is_empty()
-        && !matches!(
-            connection.value(&format!("{family}.method")),
-            "auto" | "manual" | "dhcp"
-        )
-    {
-        settings.insert(format!("{family}.method"), "manual".to_owned());
+    let key = format!("{family}.method");
+    match connection.value(&key) {
+        "manual" if list.is_empty() => {
+            let without = choose_method_without_addresses(family, &intent.prior_settings);
+            settings.insert(key, without);
+        }
+        "auto" | "manual" | "dhcp" => {}
+        _ if list.is_empty() => {}
+        _ => drop(settings.insert(key, "manual".to_owned())),
     }
+}
+
+/// `manual` needs an address (Source: nm-settings-nmcli(5)): the method of before us, or none.
+fn choose_method_without_addresses(
+    family: &str,
+    prior_settings: &BTreeMap<String, String>,
+) -> String {
+    let none = if family == "ipv4" {
+        "disabled"
+    } else {
+        "link-local"
+    };
+    let prior = prior_settings.get(&format!("{family}.method"));
+    let prior = prior.filter(|method| !matches!(method.as_str(), "" | "manual"));
+    prior.map_or(none, String::as_str).to_owned()
 }
 
 fn join_addresses(list: &[IpNet]) -> String {

@@ -38,6 +38,10 @@ pub struct DesiredLinkSettings {
     pub addresses: Vec<IpNet>,
     /// No other addresses may be there.
     pub exclusive: bool,
+    /// Addresses that we set for earlier wishes and that must go.
+    pub dropped: Vec<IpNet>,
+    /// NetworkManager's settings before our first change.
+    pub prior_settings: std::collections::BTreeMap<String, String>,
 }
 
 /// A netdev's owner and its own view of the netdev.

@@ -270,3 +270,156 @@ fn undo_brings_back_what_was_there_before_and_spares_the_rest() {
         .collect();
     assert_eq!(json, [("addresses", 2), ("mtu", 2)]);
 }
+
+/// The wish of now after an earlier one that was applied, and what takes it back then.
+fn assess_after(
+    bodies: [Value; 2],
+    before: &Value,
+    link: &str,
+    manager: &str,
+) -> (Assessment, Assessment) {
+    let ([earlier, now], answers) = (bodies.map(wish), answers(link, manager));
+    let assessment = Link.assess_after(&now, &earlier, before, &answers);
+    let kept = Link.remembered(before, &assessment.before);
+    assert!(before.is_null() || Link.can_read_before(&kept), "{kept}");
+    let undo = Link.undo(&now, &kept, &answers);
+    (assessment, undo)
+}
+
+fn removed_addresses(assessment: &Assessment) -> Vec<&str> {
+    let removed = assessment.actions.iter().map(|action| match action {
+        Action::SetLink {
+            remove_addresses, ..
+        } => remove_addresses.iter().map(String::as_str).collect(),
+        _ => Vec::new(),
+    });
+    removed.flatten().collect()
+}
+
+const IFUPDOWN: &str = "== ifquery 0\n\
+                        |address: 10.0.0.1\n\
+                        |netmask: 24\n\
+                        |address: 10.1.0.1\n\
+                        |netmask: 24\n\
+                        \n\
+                        == interfaces /etc/network/interfaces\n\
+                        |source /etc/network/interfaces.d/*\n\
+                        |auto ens1\n\
+                        |iface ens1 inet static\n\
+                        \n\
+                        == interfaces-own 644 root root /etc/network/interfaces.d/90-railwright-ens1\n\
+                        |iface ens1 inet static\n\
+                        |    address 10.1.0.1/24\n";
+
+const NETPLAN: &str = "== networkd 644 a a /run/systemd/netif/links/3\n\
+                       |ADMIN_STATE=configured\n\
+                       |NETWORK_FILE=/run/systemd/network/10-netplan-ens1.network\n\
+                       \n\
+                       == netplan-get 0\n\
+                       |network:\n\
+                       |  ethernets:\n\
+                       |    ens1:\n\
+                       |      addresses:\n\
+                       |      - \"10.0.0.1/24\"\n\
+                       |      - \"10.1.0.1/24\"\n\
+                       \n\
+                       == netplan-own 600 root root /etc/netplan/90-railwright-ens1.yaml\n\
+                       |network:\n\
+                       |  ethernets:\n\
+                       |    ens1:\n\
+                       |      addresses:\n\
+                       |      - \"10.1.0.1/24\"\n";
+
+const NETWORK_MANAGER: &str = "== nm-device 644 root root /run/NetworkManager/devices/3\n\
+                               |managed=true\n\
+                               |connection-uuid=a9\n\
+                               \n\
+                               == nm-connection 0\n\
+                               |connection.type:802-3-ethernet\n\
+                               |connection.autoconnect:yes\n\
+                               |ipv4.method:manual\n\
+                               |ipv4.addresses:10.0.0.1/24, 10.1.0.1/24\n\
+                               |ipv6.method:link-local\n\
+                               |ipv6.addresses:\n\
+                               \n\
+                               == nm-file /etc/NetworkManager/system-connections/ens1.nmconnection\n";
+
+/// A rail that got another number. 10.0.0.1 was there before us.
+#[test]
+fn an_address_of_an_earlier_wish_goes_with_every_manager() {
+    let networkd = format!(
+        "{NETWORKD}\n\
+         == network-drop-in 644 root root \
+         /etc/systemd/network/10-ens1.network.d/90-railwright.conf\n\
+         |[Network]\n\
+         |Address=10.1.0.1/24\n"
+    );
+    let link = format!("{PLAIN}addr=3: ens1 inet 10.1.0.1/24 scope global ens1\n");
+    let body = |addresses: &[&str]| json!({ "netdev": "ens1", "addresses": addresses });
+    let before = json!({
+        "running": { "mtu": 1500, "up": true, "addresses": ["10.0.0.1/24"] },
+        "persisted": {
+            "manager": null,
+            "values": { "mtu": null, "up": true, "addresses": ["10.0.0.1/24"] },
+            "own": null,
+            "settings": {},
+        },
+    });
+    let of_manager = [&*networkd, IFUPDOWN, NETPLAN, NETWORK_MANAGER];
+    for manager in of_manager {
+        let earlier = body(&["10.0.0.1/24", "10.1.0.1/24"]);
+        for wanted in [&["10.2.0.1/24"][..], &["10.0.0.1/24"], &["fd00::1/64"]] {
+            let bodies = [earlier.clone(), body(wanted)];
+            let (found, _) = assess_after(bodies, &before, &link, manager);
+            assert_eq!(removed_addresses(&found), ["10.1.0.1/24"], "{manager}");
+            let written = match &found.actions[0] {
+                Action::WriteFile { content, .. } => content.contains("10.1."),
+                Action::ModifyConnection { settings, .. } => {
+                    settings["ipv4.addresses"].contains("10.1.")
+                }
+                Action::RemoveFile { .. } => false,
+                other => panic!("{other:?}"),
+            };
+            assert!(!written, "{manager}: {found:?}");
+            let addresses = &found.attributes["addresses"];
+            for plane in [Plane::Persisted, Plane::Running] {
+                let text = format!("{:?}", addresses.found.get(plane));
+                assert!(text.contains("10.1.0.1/24"), "{manager}: {text}");
+            }
+        }
+        // All addresses leave the wish: that is named once, and left; ours go with the rest.
+        let bodies = [earlier, json!({ "netdev": "ens1", "mtu": 1500 })];
+        let (found, undo) = assess_after(bodies, &before, &link, manager);
+        assert!(!found.attributes.contains_key("addresses"), "{manager}");
+        assert_eq!(removed_addresses(&undo), ["10.1.0.1/24"], "{manager}");
+    }
+    let earlier = body(&["10.1.0.1/24"]);
+    let theirs = NETPLAN.split("\n== netplan-own").next().unwrap();
+    for (before, manager) in [(&Value::Null, NETWORK_MANAGER), (&before, theirs)] {
+        let bodies = [earlier.clone(), body(&["10.0.0.1/24"])];
+        let (found, _) = assess_after(bodies, before, &link, manager);
+        assert!(found.is_met(), "{manager}: {found:?}");
+    }
+}
+
+/// `manual` without an address is refused.
+#[test]
+fn a_family_without_addresses_gets_the_method_of_before() {
+    let body = |address: &str| json!({ "netdev": "ens1", "addresses": [address] });
+    for (prior, then) in [("auto", "auto"), ("manual", "disabled"), ("", "disabled")] {
+        let before = json!({
+            "running": { "addresses": [] },
+            "persisted": {
+                "values": { "addresses": [] },
+                "settings": { "ipv4.method": prior },
+            },
+        });
+        let manager = NETWORK_MANAGER.replace("10.0.0.1/24, ", "");
+        let bodies = [body("10.1.0.1/24"), body("fd00::1/64")];
+        let (found, _) = assess_after(bodies, &before, PLAIN, &manager);
+        let Action::ModifyConnection { settings, .. } = &found.actions[0] else {
+            panic!("{found:?}")
+        };
+        assert_eq!(settings["ipv4.method"], then);
+    }
+}

@@ -29,8 +29,16 @@ pub(super) fn plan_link_undo(body: &LinkBody, before: &Value, answers: &ReadResu
         Ok(owner) => owner,
         Err(reason) => return build_unknown_link_diff(body, reason),
     };
+    let mut body = body.clone();
+    body.addresses.extend(&snapshot.left);
+    if let Owner::Managed(view) = &owner {
+        // what was left then may be somebody else's by now
+        let others = &view.others.addresses;
+        let is_theirs = |a: &IpNet| snapshot.left.contains(a) && others.contains(a);
+        body.addresses.retain(|address| !is_theirs(address));
+    }
     let found = LinkObservation::new(state, Ok(owner));
-    take_back(body, &snapshot, &found)
+    take_back(&body, &snapshot, &found)
 }
 
 fn build_unknown_link_diff(body: &LinkBody, reason: Reason) -> Assessment {

@@ -19,7 +19,7 @@ use crate::json_fields::read_text_field;
 use railwright_base::Reason;
 use railwright_base::quote::quote_for_shell;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -67,6 +67,13 @@ impl LinkEcnBody {
 
 /// Files below `ecn`, with their values.
 type Files = BTreeMap<String, String>;
+
+/// What ran before our first change.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PriorLinkEcn {
+    running: Files,
+}
 
 /// What a host says.
 enum LinkEcnState {
@@ -133,16 +140,12 @@ impl ResourceKind for LinkEcn {
             ..Assessment::default()
         };
         build_link_ecn_unit(body).take_back(&mut assessment, answers);
-        let old: Files = before
-            .get("running")
-            .and_then(|files| serde_json::from_value(files.clone()).ok())
-            .unwrap_or_default();
+        let prior = PriorLinkEcn::deserialize(before).unwrap_or_default();
         // Without the netdev or its driver there is nothing that could hold a value.
         let LinkEcnState::Files(now) = state else {
             return assessment;
         };
-        let old: Files = old
-            .into_iter()
+        let old: Files = (prior.running.into_iter())
             .filter(|(file, _)| build_desired_ecn_files(body).contains_key(file))
             .collect();
         for (file, value) in &old {
@@ -163,6 +166,10 @@ impl ResourceKind for LinkEcn {
             &mut assessment,
         );
         assessment
+    }
+
+    fn can_read_before(&self, before: &Value) -> bool {
+        PriorLinkEcn::deserialize(before).is_ok()
     }
 
     fn open_fields(&self) -> &'static [&'static str] {
@@ -189,17 +196,17 @@ fn diff_ecn_files(body: &LinkEcnBody, files: &Files, answers: &ReadResults) -> A
     assessment
         .attributes
         .insert("unit".to_owned(), keeper.attribute(&kept));
-    let (mut before, mut differs) = (Files::new(), Files::new());
+    let (mut running, mut differs) = (Files::new(), Files::new());
     for (file, value) in build_desired_ecn_files(body) {
         let found = files.get(&file);
         if let Some(found) = found {
-            before.insert(file.clone(), found.clone());
+            running.insert(file.clone(), found.clone());
         }
         if found != Some(&value) {
             differs.insert(file, value);
         }
     }
-    assessment.before = json!({ "running": before });
+    assessment.before = serde_json::to_value(PriorLinkEcn { running }).unwrap_or_default();
     if let (Ok(kept), false) = (kept, assessment.has_unknown()) {
         assessment.actions = keeper.write(&kept);
         push_set_ecn_action(body, differs, &mut assessment);

@@ -86,6 +86,7 @@ fn only_what_differs_is_written_and_what_was_there_comes_back() {
     let done = LinkEcn.assess(&wish, &after);
     assert!(done.is_met() && done.actions.is_empty(), "{done:#?}");
 
+    assert!(LinkEcn.can_read_before(&found.before));
     let undo = LinkEcn.undo(&wish, &found.before, &after);
     let Some(Action::SetLinkEcn { settings, .. }) = undo.actions.last() else {
         panic!("{undo:?}")

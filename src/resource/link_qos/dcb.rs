@@ -1,10 +1,12 @@
 //! `dcb` of iproute2 and `ethtool`: what they say, decoded, and the commands that set it.
 
 use super::settings::{Ets, Settings};
+use crate::Reading;
 use crate::json_fields::read_flag_field;
 use crate::rights::RootAccessNeed;
 use crate::sections::{SHELL, Section, find_section};
 use railwright_base::quote::{quote_for_shell, sh_words};
+use railwright_base::text::one_line;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -130,6 +132,26 @@ fn parse_dscp_map(value: &Value) -> Option<BTreeMap<u8, u8>> {
 fn parse_pause_state(sections: &[Section<'_>]) -> Option<bool> {
     let section = find_section(sections, "pause").filter(|section| section.code() == Some(0))?;
     Some(is_direction_paused(section, "RX:")? || is_direction_paused(section, "TX:")?)
+}
+
+/// Why `ethtool` told no pause: that the driver has none counts as an answer, anything else leaves it
+/// unknown.
+pub fn explain_missing_pause(sections: &[Section<'_>]) -> Reading {
+    let Some(section) = find_section(sections, "pause") else {
+        let why = "the host has no `ethtool`, which alone tells and sets global pause: install it";
+        return Reading::Unknown(why.into());
+    };
+    let said = section.text();
+    if said.contains("Operation not supported") {
+        return Reading::NotApplicable("the driver has no pause setting".into());
+    }
+    Reading::Unknown(
+        format!(
+            "ethtool did not tell global pause: {}",
+            one_line(&said, 120)
+        )
+        .into(),
+    )
 }
 
 fn is_direction_paused(section: &Section<'_>, direction: &str) -> Option<bool> {

@@ -16,7 +16,8 @@ use super::{
 use crate::body::{BodyType, read_body};
 use crate::json_fields::read_text_field;
 use railwright_base::Reason;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use settings::{LinkQosBody, Settings};
 
 /// The kind.
@@ -34,11 +35,31 @@ enum QosTool {
 /// What the host says about the netdev.
 struct RunningQos {
     settings: Settings,
+    /// What is known of global pause where `settings` has none.
+    no_pause: Reading,
     tool: QosTool,
     /// The firmware owns DCBX.
     foreign_dcbx: bool,
     /// lldpad runs, and whether it keeps PFC as wished.
     lldpad_agrees: Option<bool>,
+}
+
+impl RunningQos {
+    /// A setting as it runs, by its name.
+    fn read_setting(&self, name: &str) -> Reading {
+        match self.settings.values().remove(name) {
+            Some(value) => Reading::Is(value),
+            None if name == "pause" => self.no_pause.clone(),
+            None => Reading::Unknown("the program gave no answer that could be read".into()),
+        }
+    }
+}
+
+/// What ran before our first change.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PriorLinkQos {
+    running: Settings,
 }
 
 /// The answer about one netdev.
@@ -117,6 +138,10 @@ impl ResourceKind for LinkQos {
         answers: &ReadResults,
     ) -> Assessment {
         plan_link_qos_undo(&read_body(&last_applied.body), before, answers)
+    }
+
+    fn can_read_before(&self, before: &Value) -> bool {
+        PriorLinkQos::deserialize(before).is_ok()
     }
 
     fn open_fields(&self) -> &'static [&'static str] {
@@ -210,6 +235,7 @@ fn found_on(
     }
     let lldpad_agrees = dcb::lldpad_agrees(&sections, wanted);
     let foreign_dcbx = dcb::foreign_dcbx(&sections) == Some(true);
+    let no_pause = dcb::explain_missing_pause(&sections);
     if let Some(section) = find_section(&sections, "mlnx_qos") {
         let Some(mut settings) = mlnx::parse_mlnx_qos_settings(section, wanted) else {
             return Ok(LinkQosState::Unreadable(format!(
@@ -219,6 +245,7 @@ fn found_on(
         settings.pause = dcb::parse_dcb_settings(&sections).pause;
         return Ok(LinkQosState::Runs(Box::new(RunningQos {
             settings,
+            no_pause,
             tool: QosTool::Mlnx,
             foreign_dcbx,
             lldpad_agrees,
@@ -233,6 +260,7 @@ fn found_on(
     }
     Ok(LinkQosState::Runs(Box::new(RunningQos {
         settings,
+        no_pause,
         tool: QosTool::Dcb,
         foreign_dcbx,
         lldpad_agrees,
@@ -275,6 +303,7 @@ fn diff_link_qos(body: &LinkQosBody, answers: &ReadResults, running: &RunningQos
         tool,
         foreign_dcbx,
         lldpad_agrees,
+        ..
     } = running;
     let (tool, foreign_dcbx, lldpad_agrees) = (*tool, *foreign_dcbx, *lldpad_agrees);
     let wanted = body.build_settings();
@@ -283,7 +312,7 @@ fn diff_link_qos(body: &LinkQosBody, answers: &ReadResults, running: &RunningQos
     let mut assessment = Assessment {
         attributes: diff_qos_settings(
             &wanted,
-            now,
+            running,
             &decode_persisted_qos(&wanted, &keeper, tool, &kept),
         ),
         ..Assessment::default()
@@ -296,9 +325,19 @@ fn diff_link_qos(body: &LinkQosBody, answers: &ReadResults, running: &RunningQos
             Attribute::in_plane(Plane::Running, Reading::is("host"), Reading::is("firmware"));
         assessment.attributes.insert("dcbx".to_owned(), attribute);
     }
-    assessment.before = json!({ "running": now });
+    let before = PriorLinkQos {
+        running: now.clone(),
+    };
+    assessment.before = serde_json::to_value(before).unwrap_or_default();
     let Ok(kept) = kept else { return assessment };
     if assessment.is_met() || assessment.has_unknown() {
+        // PFC does not come on beside a pause that nobody knows.
+        if let Reading::Unknown(reason) = running.read_setting("pause")
+            && wanted.pause.is_some()
+            && !assessment.only_unknown()
+        {
+            assessment.refusal = Some(reason.to_string());
+        }
         return assessment;
     }
     if lldpad_agrees == Some(false) {
@@ -357,20 +396,12 @@ fn decode_persisted_qos(
 
 fn diff_qos_settings(
     wanted: &Settings,
-    now: &Settings,
+    running: &RunningQos,
     persisted: &Result<Settings, Reason>,
 ) -> std::collections::BTreeMap<String, Attribute> {
-    let running = now.values();
     let mut all = std::collections::BTreeMap::new();
     for (name, value) in wanted.values() {
-        let no_pause = name == "pause" && !running.contains_key(name);
-        let found = match running.get(name) {
-            Some(found) => Reading::Is(found.clone()),
-            None if no_pause => Reading::NotApplicable(
-                "the driver has no pause setting, or ethtool is not there".into(),
-            ),
-            None => Reading::Unknown("the program gave no answer that could be read".into()),
-        };
+        let found = running.read_setting(name);
         let disk = match persisted {
             Err(reason) => Reading::Unknown(reason.clone()),
             Ok(settings) => settings
@@ -492,12 +523,9 @@ fn plan_link_qos_undo(body: &LinkQosBody, before: &Value, answers: &ReadResults)
         .as_ref()
         .map_or(QosTool::Dcb, |running| running.tool);
     build_link_qos_unit(body, tool).take_back(&mut assessment, answers);
-    let now = running.map(|running| running.settings);
     let judged = body.build_settings();
-    let old: Option<Settings> = before
-        .get("running")
-        .and_then(|running| serde_json::from_value(running.clone()).ok());
-    let (Some(now), Some(old)) = (now, old) else {
+    let old = PriorLinkQos::deserialize(before);
+    let (Some(running), Ok(PriorLinkQos { running: old })) = (running, old) else {
         assessment.residue = vec![format!(
             "PFC, traffic classes and DSCP map of {} stay until its driver is loaded again",
             body.netdev
@@ -514,19 +542,20 @@ fn plan_link_qos_undo(body: &LinkQosBody, before: &Value, answers: &ReadResults)
             .filter(|_| judged.cable_length_m.is_some()),
     };
     for (name, value) in then.values() {
-        let found = now
-            .values()
-            .remove(name)
-            .map_or(Reading::Absent, Reading::Is);
+        let found = running.read_setting(name);
+        if let Reading::Unknown(reason) = found {
+            return Assessment::unknown_undo(Plane::Running, before, reason);
+        }
         assessment.attributes.insert(
             name.to_owned(),
             Attribute::in_plane(Plane::Running, Reading::Is(value), found),
         );
     }
+    let now = &running.settings;
     assessment
         .actions
-        .extend(running_actions(&body.netdev, tool, &then, &now, false));
-    record_qos_disruption(&body.netdev, &then, &now, &mut assessment);
+        .extend(running_actions(&body.netdev, tool, &then, now, false));
+    record_qos_disruption(&body.netdev, &then, now, &mut assessment);
     assessment
 }
 

@@ -13,6 +13,7 @@ pub const CABLE_LENGTH_MAX_M: u64 = 999;
 
 /// Enhanced transmission selection: eight traffic classes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Ets {
     /// The traffic class of each priority.
     pub prio_tc: [u8; 8],
@@ -24,7 +25,7 @@ pub struct Ets {
 
 /// PFC, ETS, DSCP map and pause of one netdev; `None` is not wished for, or not known.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct Settings {
     /// Priorities with PFC on.
     pub pfc: Option<BTreeSet<u8>>,

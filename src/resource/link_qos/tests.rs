@@ -4,6 +4,7 @@ use super::*;
 use crate::{AnswerStatus, ReadResult};
 use proptest::prelude::*;
 use railwright_base::Address;
+use serde_json::json;
 
 /// `dcb -j -N` (iproute2 6.1) and `ethtool -a` on the lab's make-believe ConnectX.
 const DCB: &str = include_str!("tests/dcb.txt");
@@ -106,6 +107,7 @@ fn mlnx_qos_stands_in_where_there_is_no_dcb() {
         .replace("state: dscp", "state: pcp")
         .replace("0   0   0   1", "0   0   0   0");
     let found = LinkQos.assess(&wish, &answers(&wish, 0, &pcp));
+    assert!(LinkQos.can_read_before(&found.before));
     assert_eq!(
         running(&found),
         [
@@ -183,6 +185,34 @@ fn an_lldpad_that_disagrees_and_firmware_dcbx_are_seen() {
         running(&found),
         ["pause false", "dcbx set dev ens1 host ieee"]
     );
+}
+
+/// Debian 12 has no `ethtool` by default.
+#[test]
+fn a_pause_that_nobody_told_is_unknown_and_one_that_the_driver_has_not_is_none() {
+    let wish = wish(json!({ "netdev": "ens1", "pfc": [3], "pause": false }));
+    let before = json!({ "running": { "pfc": [], "pause": true } });
+    let (rest, pause) = DCB.split_at(DCB.find("== pause").unwrap());
+    for (pause, is_known, has_pause) in [
+        (pause, true, true),
+        (
+            "== pause 76\n|netlink error: Operation not supported\n",
+            true,
+            false,
+        ),
+        ("", false, false),
+        ("== pause 1\n|netlink error: No such device\n", false, false),
+        ("== pause 0\n|Pause parameters for ens1:\n", false, false),
+    ] {
+        let answers = answers(&wish, 0, &format!("{rest}{pause}"));
+        let found = LinkQos.assess(&wish, &answers);
+        assert_eq!(!found.has_unknown(), is_known, "{pause}");
+        assert_eq!(found.refusal.is_none(), is_known, "{pause}: {found:?}");
+        assert_eq!(running(&found) == ["pause false"], has_pause, "{pause}");
+        let undo = LinkQos.undo(&wish, &before, &answers);
+        assert_eq!(!undo.has_unknown(), is_known, "{pause}: {undo:?}");
+        assert_eq!(undo.actions.is_empty(), !is_known, "{pause}: {undo:?}");
+    }
 }
 
 #[test]

@@ -23,8 +23,8 @@ use keyed::{RenameEffect, predict_rename_effect};
 use railwright_base::text::one_line;
 use schemars::JsonSchema;
 use script::build_link_file_path;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// The kind.
 pub struct NetdevName;
@@ -68,6 +68,14 @@ impl Body for NetdevNameBody {
             help,
         );
     }
+}
+
+/// What was there before our first change: the name, and the text of a file in our place.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PriorNetdevName {
+    running: String,
+    own: Option<String>,
 }
 
 impl ResourceKind for NetdevName {
@@ -133,6 +141,10 @@ impl ResourceKind for NetdevName {
         answers: &ReadResults,
     ) -> Assessment {
         plan_netdev_name_undo(&read_body(&last_applied.body), before, answers)
+    }
+
+    fn can_read_before(&self, before: &Value) -> bool {
+        PriorNetdevName::deserialize(before).is_ok()
     }
 
     fn after_kinds(&self) -> &'static [&'static str] {
@@ -258,9 +270,13 @@ fn diff_netdev_name(
     };
     let running = Reading::is(netdev.name.as_str());
     let attribute = in_planes(&wanted, persisted, running, next_boot);
+    let before = PriorNetdevName {
+        running: netdev.name.clone(),
+        own,
+    };
     let mut assessment = Assessment {
         attributes: [("name".to_owned(), attribute)].into(),
-        before: json!({ "running": netdev.name, "own": own }),
+        before: serde_json::to_value(before).unwrap_or_default(),
         ..Assessment::default()
     };
     if assessment.is_met() {
@@ -410,12 +426,13 @@ fn plan_netdev_name_undo(
     };
     let found = parse_netdev_name_facts(out);
     let desired = body.name.as_str();
-    let earlier = read_text_field(before, "own");
+    let prior = PriorNetdevName::deserialize(before).unwrap_or_default();
+    let earlier = prior.own.as_deref();
     let own = found.own();
     let [wanted, actual] =
         [earlier, own.as_deref()].map(|text| text.map_or(Reading::Absent, Reading::is));
     let mut attribute = Attribute::in_plane(Plane::Persisted, wanted, actual);
-    let old = read_text_field(before, "running").filter(|old| *old != desired && is_netdev(old));
+    let old = Some(prior.running.as_str()).filter(|old| *old != desired && is_netdev(old));
     let is_ours = found
         .netdevs
         .iter()

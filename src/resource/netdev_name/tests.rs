@@ -3,6 +3,7 @@
 use super::*;
 use crate::{AnswerStatus, ReadResult};
 use railwright_base::Address;
+use serde_json::json;
 
 const NICS: &str = "netdev eno1 0000:01:00.0 3c:ec:ef:00:00:01 -\n\
                     netdev ens1 0000:19:00.0 b8:ce:f6:00:00:01 -\n\
@@ -336,7 +337,9 @@ fn nobody_at_the_place_is_told_with_who_is_elsewhere() {
 
 #[test]
 fn undo_brings_the_old_name_back_and_asks_the_same_of_the_configuration() {
-    let before = json!({ "running": "ens1", "own": null });
+    let before = assess(&rail(), &format!("{NICS}{UDEV}")).before;
+    assert_eq!(before, json!({ "running": "ens1", "own": null }));
+    assert!(NetdevName.can_read_before(&before));
     let named = NICS.replace("ens1 ", "rail0 ");
     let undo = |out: &str| NetdevName.undo(&rail(), &before, &answers(&rail(), out));
     let found = undo(&format!("{named}{OWN}{DISK}{UDEV}"));

@@ -43,15 +43,15 @@ pub enum NodeEditDecision {
 }
 
 impl NodeFieldChange {
-    /// What is to be done with a node that says this.
+    /// What is to be done with a node that says this. Nothing is taken back without our mark.
     pub fn next(&self, now: &FieldNow) -> NodeEditDecision {
-        match (
-            now.value == self.new && now.mark == self.mark,
-            now.value == self.old,
-        ) {
-            (true, _) => NodeEditDecision::Nothing,
-            (false, true) => NodeEditDecision::Write,
-            (false, false) => NodeEditDecision::Moved,
+        let is_due = now.value == self.old && (self.mark.is_some() || now.mark.is_some());
+        if now.value == self.new && now.mark == self.mark {
+            NodeEditDecision::Nothing
+        } else if is_due {
+            NodeEditDecision::Write
+        } else {
+            NodeEditDecision::Moved
         }
     }
 }

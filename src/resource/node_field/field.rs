@@ -6,9 +6,12 @@
 //! itself. Taints are one list (`x-kubernetes-list-type: atomic` in the API's schema). So both are
 //! written by a merge patch that holds for the version of the node that was read.
 
-use super::mark::{NodeOwnershipAnnotation, build_ownership_annotation_name};
+use super::mark::{
+    MarkKey, NodeOwnershipAnnotation, build_mark_place, build_ownership_annotation_name,
+};
 use crate::kubernetes_object::ownership::{FieldManager, MANAGER, find_field_managers};
 use crate::kubernetes_object::paths::FieldPathStep;
+use railwright_base::{Reason, SealKey};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -78,6 +81,12 @@ pub struct FieldNow {
     /// Our mark for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mark: Option<NodeOwnershipAnnotation>,
+    /// In the place of our mark stands an annotation without a code of ours.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unproven_mark: bool,
+    /// Why nobody knows whose the annotation in the place of our mark is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unread_mark: Option<Reason>,
     /// Who else set it last, and when.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<FieldManager>,
@@ -85,7 +94,7 @@ pub struct FieldNow {
 
 impl NodeField {
     /// What the node says of it.
-    pub fn of(&self, node: &Value) -> FieldNow {
+    pub fn of(&self, node: &Value, key: &MarkKey) -> FieldNow {
         let (value, path) = match self {
             NodeField::Label { key } => {
                 (find_label_value(node, key), vec!["metadata", "labels", key])
@@ -109,30 +118,45 @@ impl NodeField {
         let last = others
             .max_by(|one, other| one.time.cmp(&other.time))
             .filter(|_| value.is_some());
-        let mark = node
-            .pointer("/metadata/annotations")
-            .and_then(|all| all.get(build_ownership_annotation_name(self)))
-            .and_then(Value::as_str)
-            .and_then(NodeOwnershipAnnotation::read);
-        FieldNow {
+        let mut now = FieldNow {
             value,
-            mark,
             by: last,
+            ..FieldNow::default()
+        };
+        self.read_mark(node, key, &mut now);
+        now
+    }
+
+    fn read_mark(&self, node: &Value, key: &MarkKey, now: &mut FieldNow) {
+        let name = build_ownership_annotation_name(self);
+        let annotations = node.pointer("/metadata/annotations");
+        let Some(text) = annotations.and_then(|all| all.get(&name)?.as_str()) else {
+            return;
+        };
+        match key {
+            MarkKey::Is(key) => {
+                let place = build_mark_place(node, &name);
+                now.mark = NodeOwnershipAnnotation::read(text, &place, key);
+                now.unproven_mark = now.mark.is_none();
+            }
+            MarkKey::Absent => now.unproven_mark = true,
+            MarkKey::Unknown(reason) => now.unread_mark = Some(reason.clone()),
         }
     }
 
-    /// The merge patch that gives a node this value of it, or none, and this mark; nothing else of
-    /// the node changes.
+    /// The merge patch that gives a node this value of it, or none, and this mark with its code;
+    /// nothing else of the node changes.
     pub fn patch(
         &self,
         node: &Value,
         value: Option<&str>,
-        mark: Option<&NodeOwnershipAnnotation>,
+        mark: Option<(&NodeOwnershipAnnotation, &SealKey)>,
     ) -> Value {
         let annotation = build_ownership_annotation_name(self);
+        let place = build_mark_place(node, &annotation);
         let metadata = json!({
             "resourceVersion": node.pointer("/metadata/resourceVersion"),
-            "annotations": { annotation: mark.map(NodeOwnershipAnnotation::text) },
+            "annotations": { annotation: mark.map(|(mark, key)| mark.text(&place, key)) },
         });
         let mut patch = json!({ "metadata": metadata });
         match self {
@@ -223,18 +247,41 @@ fn build_taint_list(node: &Value, key: &str, effect: Effect, value: Option<&str>
 mod tests {
     use super::*;
 
+    const KEY_BYTES: &[u8] = b"k";
+
+    fn key() -> MarkKey {
+        MarkKey::Is(SealKey::new(KEY_BYTES))
+    }
+
+    /// Label `rails` with our mark.
     fn node() -> Value {
         let held = json!({ "f:metadata": { "f:labels": { "f:rails": {} } }, "f:spec": { "f:taints": {} } });
-        json!({
+        let mut node = json!({
             "metadata": {
-                "resourceVersion": "7", "labels": { "rails": "8" },
-                "annotations": { "railwright.io/label-rails": r#"{"spec":"train","set":"4"}"# },
+                "uid": "u1", "resourceVersion": "7", "labels": { "rails": "8" },
                 "managedFields": [{ "manager": "kubectl-label", "operation": "Update", "time": "2026-01-02T03:04:05Z", "fieldsV1": held }],
             },
             "spec": { "taints": [
                 { "key": "gpu", "value": "a", "effect": "NoSchedule", "timeAdded": "2026-01-01T00:00:00Z" },
                 { "key": "gpu", "effect": "NoExecute" } ] },
-        })
+        });
+        let patch = label("rails").patch(&node, None, Some((&mark("4"), &SealKey::new(KEY_BYTES))));
+        node["metadata"]["annotations"] = patch["metadata"]["annotations"].clone();
+        node
+    }
+
+    fn mark(set: &str) -> NodeOwnershipAnnotation {
+        NodeOwnershipAnnotation {
+            spec: "train".to_owned(),
+            set: set.to_owned(),
+            was: None,
+        }
+    }
+
+    fn label(key: &str) -> NodeField {
+        NodeField::Label {
+            key: key.to_owned(),
+        }
     }
 
     fn taint(key: &str, effect: Effect) -> NodeField {
@@ -251,67 +298,78 @@ mod tests {
             time: "2026-01-02T03:04:05Z".to_owned(),
             with_ours: false,
         });
-        let mark = Some(NodeOwnershipAnnotation {
-            spec: "train".to_owned(),
-            set: "4".to_owned(),
-            was: None,
-        });
-        let label = NodeField::Label {
-            key: "rails".to_owned(),
+        let now = |value: &str, mark: Option<NodeOwnershipAnnotation>| FieldNow {
+            value: Some(value.to_owned()),
+            mark,
+            by: by.clone(),
+            ..FieldNow::default()
         };
+        for (field, wanted) in [
+            (label("rails"), now("8", Some(mark("4")))),
+            (label("other"), FieldNow::default()),
+            (taint("gpu", Effect::NoSchedule), now("a", None)),
+            (taint("gpu", Effect::NoExecute), now("", None)),
+            (taint("gpu", Effect::PreferNoSchedule), FieldNow::default()),
+        ] {
+            assert_eq!(field.of(&node(), &key()), wanted);
+        }
+    }
+
+    /// A kubelet may write annotations of its own node, and copy those of others.
+    #[test]
+    fn a_mark_without_a_code_that_we_made_for_it_is_none_of_ours() {
+        const MARK: &str = "railwright.io/label-rails";
+        let of = |node: &Value| {
+            let now = label("rails").of(node, &key());
+            (now.mark.is_some(), now.unproven_mark)
+        };
+        let with = |pointer: &str, value: Value| {
+            let mut node = node();
+            *node.pointer_mut(pointer).unwrap() = value;
+            node
+        };
+        assert_eq!(of(&node()), (true, false));
+        let text = node()["metadata"]["annotations"][MARK]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        let place = "/metadata/annotations/railwright.io~1label-rails";
+        for forged in [
+            with(place, json!("by hand")),
+            with(place, json!(r#"{"spec":"train","set":"4"}"#)),
+            with(place, json!(text.replace("\"4\"", "\"8\""))),
+            with(place, json!(text.replace("\"4\"", "\"4\",\"was\":\"2\""))),
+            with("/metadata/uid", json!("u2")),
+        ] {
+            assert_eq!(of(&forged), (false, true), "{forged}");
+        }
+        let mut copied = node();
+        copied["metadata"]["annotations"]["railwright.io/label-other"] = json!(text);
+        assert!(label("other").of(&copied, &key()).unproven_mark);
+        assert!(label("rails").of(&node(), &MarkKey::Absent).unproven_mark);
+        let other = MarkKey::Is(SealKey::new(b"other"));
+        assert!(label("rails").of(&node(), &other).unproven_mark);
+        let unknown = MarkKey::Unknown("no rule".into());
+        let now = label("rails").of(&node(), &unknown);
         assert_eq!(
-            label.of(&node()),
-            FieldNow {
-                value: Some("8".to_owned()),
-                mark,
-                by: by.clone()
-            }
+            (now.mark, now.unproven_mark, now.unread_mark),
+            (None, false, Some("no rule".into()))
         );
-        assert_eq!(
-            NodeField::Label {
-                key: "other".to_owned()
-            }
-            .of(&node()),
-            FieldNow::default()
-        );
-        assert_eq!(
-            taint("gpu", Effect::NoSchedule).of(&node()),
-            FieldNow {
-                value: Some("a".to_owned()),
-                mark: None,
-                by: by.clone()
-            }
-        );
-        assert_eq!(
-            taint("gpu", Effect::NoExecute).of(&node()),
-            FieldNow {
-                value: Some(String::new()),
-                mark: None,
-                by
-            }
-        );
-        assert_eq!(
-            taint("gpu", Effect::PreferNoSchedule).of(&node()),
-            FieldNow::default()
-        );
-        let mut unreadable = node();
-        unreadable["metadata"]["annotations"]["railwright.io/label-rails"] = json!("by hand");
-        assert_eq!(label.of(&unreadable).mark, None);
+        assert_eq!(label("other").of(&node(), &unknown), FieldNow::default());
     }
 
     #[test]
     fn a_patch_names_nothing_but_what_it_changes() {
-        let mark = NodeOwnershipAnnotation {
-            spec: "train".to_owned(),
-            set: "8".to_owned(),
-            was: None,
-        };
-        let label = NodeField::Label {
-            key: "example.org/rails".to_owned(),
-        };
+        let (key, label) = (SealKey::new(KEY_BYTES), label("example.org/rails"));
         let own = "railwright.io/label.example.org_rails";
-        let wanted = json!({ "metadata": { "resourceVersion": "7", "annotations": { own: r#"{"spec":"train","set":"8"}"# }, "labels": { "example.org/rails": "8" } } });
-        assert_eq!(label.patch(&node(), Some("8"), Some(&mark)), wanted);
+        let text = mark("8").text(&format!("u1/{own}"), &key);
+        assert!(
+            text.starts_with(r#"{"spec":"train","set":"8","code":"#),
+            "{text}"
+        );
+        let wanted = json!({ "metadata": { "resourceVersion": "7", "annotations": { own: text }, "labels": { "example.org/rails": "8" } } });
+        let patch = label.patch(&node(), Some("8"), Some((&mark("8"), &key)));
+        assert_eq!(patch, wanted);
         let gone = json!({ "metadata": { "resourceVersion": "7", "annotations": { own: null }, "labels": { "example.org/rails": null } } });
         assert_eq!(label.patch(&node(), None, None), gone);
         let taints = |field: NodeField, value: Option<&str>| {

@@ -21,6 +21,9 @@ use std::collections::BTreeMap;
 
 /// The longest name of nodes that are told together.
 const NAMES_LIMIT: usize = 200;
+/// Of an annotation in the place of our mark.
+const UNPROVEN: &str = "the annotation in the place of our mark bears no code of ours, and a \
+                        kubelet may write such a one on its own node";
 
 /// How one node stands. Nodes of the same are told together.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -75,6 +78,12 @@ pub fn diff_node_field(asked: &NodeFieldRequest, answers: &ReadResults) -> Asses
         }
     }
     let mut assessment = build_diff_from_cases(asked, &cases);
+    let left = nodes
+        .iter()
+        .filter(|(name, _)| !asked.values.contains_key(*name));
+    assessment
+        .residue
+        .extend(list_unproven_marks(&asked.field, left));
     if asked.values.keys().all(|name| !nodes.contains_key(name)) {
         let names = shorten_node_set(&nodeset::fold_node_set(
             &asked.values.keys().collect::<Vec<_>>(),
@@ -141,7 +150,31 @@ pub fn plan_node_field_undo(asked: &NodeFieldRequest, answers: &ReadResults) -> 
             add_node_to_case(&mut cases, name, case, now);
         }
     }
-    build_diff_from_cases(asked, &cases)
+    let mut assessment = build_diff_from_cases(asked, &cases);
+    assessment
+        .residue
+        .extend(list_unproven_marks(&asked.field, nodes.iter()));
+    assessment
+}
+
+/// What stays on nodes that are not to have it, though an annotation there says that it is ours.
+fn list_unproven_marks<'a>(
+    field: &NodeField,
+    nodes: impl Iterator<Item = (&'a String, &'a FieldNow)>,
+) -> Vec<String> {
+    let mut by_value: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (name, now) in nodes.filter(|(_, now)| now.unproven_mark) {
+        if let Some(value) = &now.value {
+            by_value.entry(value).or_default().push(name);
+        }
+    }
+    let mut out = Vec::new();
+    for (value, names) in by_value {
+        let names = shorten_node_set(&nodeset::fold_node_set(&names));
+        let value = one_line(&field.shown(value), 80);
+        out.push(format!("{names}: {value} stays: {UNPROVEN}"));
+    }
+    out
 }
 
 /// What each node says; why it is not known.
@@ -153,8 +186,12 @@ fn decode_node_fields(
         &Read::Kubernetes(KubernetesRead::NodeField(field.clone())),
         answers,
     )?;
-    serde_json::from_value(Value::Object(all))
-        .map_err(|_| "the server's answer is no list of nodes".into())
+    let nodes: BTreeMap<String, FieldNow> = serde_json::from_value(Value::Object(all))
+        .map_err(|_| Reason::from("the server's answer is no list of nodes"))?;
+    match nodes.values().find_map(|now| now.unread_mark.clone()) {
+        Some(reason) => Err(reason),
+        None => Ok(nodes),
+    }
 }
 
 fn build_unknown_nodes_diff(reason: Reason) -> Assessment {
@@ -203,25 +240,20 @@ fn classify_desired_node(asked: &NodeFieldRequest, value: &str, now: &FieldNow) 
     }
     let ours = now.mark.as_ref().filter(|mark| mark.spec == asked.cluster);
     let of_another = now.mark.is_some() && ours.is_none();
-    match &found {
-        _ if asked.adopts || ours.is_some() => {}
-        _ if of_another => {
-            return NodeFieldCase::Theirs {
-                wanted,
-                found,
-                by,
-                why: "another spec of railwright keeps it",
-            };
-        }
-        Some(_) => {
-            return NodeFieldCase::Theirs {
-                wanted,
-                found,
-                by,
-                why: "it was never ours",
-            };
-        }
-        None => {}
+    let why = match &found {
+        _ if asked.adopts || ours.is_some() => None,
+        _ if of_another => Some("another spec of railwright keeps it"),
+        _ if now.unproven_mark => Some(UNPROVEN),
+        Some(_) => Some("it was never ours"),
+        None => None,
+    };
+    if let Some(why) = why {
+        return NodeFieldCase::Theirs {
+            wanted,
+            found,
+            by,
+            why,
+        };
     }
     let was = ours.map_or_else(|| found.clone(), |mark| mark.was.clone());
     let mark = NodeOwnershipAnnotation {

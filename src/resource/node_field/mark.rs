@@ -3,11 +3,20 @@
 //! changed it, the field is theirs alone. The mark says what we set and what was there before, so
 //! that a node is set right whenever it joins or leaves the wish, and what somebody changed since
 //! is left to them.
+//!
+//! A kubelet may write annotations of its own node, and neither its taints nor every label
+//! (kubernetes.io/docs/reference/access-authn-authz/admission-controllers, "NodeRestriction"). So a
+//! mark counts only with a code over the node's UID, the annotation's name and all that it says,
+//! made with a key that no kubelet can read.
 
 use super::field::NodeField;
-use railwright_base::Digest;
+use crate::json_fields::read_text_at;
+use crate::kubernetes_object::access::NAMESPACE;
+use crate::kubernetes_object::request::ObjectName;
+use railwright_base::{Digest, Reason, SealKey};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// What our mark says.
 #[derive(
@@ -23,15 +32,61 @@ pub struct NodeOwnershipAnnotation {
     pub was: Option<String>,
 }
 
+/// A mark as the annotation has it.
+#[derive(Serialize, Deserialize)]
+struct CodedMark {
+    #[serde(flatten)]
+    mark: NodeOwnershipAnnotation,
+    code: String,
+}
+
 impl NodeOwnershipAnnotation {
-    /// Reads a mark. What cannot be read is none.
-    pub fn read(text: &str) -> Option<Self> {
-        serde_json::from_str(text).ok()
+    /// Reads the mark of a node's annotation. What cannot be read, or bears no code that was made
+    /// with this key for this place, is none of ours.
+    pub(super) fn read(text: &str, place: &str, key: &SealKey) -> Option<Self> {
+        let CodedMark { mark, code } = serde_json::from_str(text).ok()?;
+        (code == mark.code(place, key)).then_some(mark)
     }
 
-    /// Its text.
-    pub fn text(&self) -> String {
-        serde_json::to_string(self).unwrap_or_default()
+    /// The text of the annotation.
+    pub(super) fn text(&self, place: &str, key: &SealKey) -> String {
+        let coded = CodedMark {
+            mark: self.clone(),
+            code: self.code(place, key),
+        };
+        serde_json::to_string(&coded).unwrap_or_default()
+    }
+
+    fn code(&self, place: &str, key: &SealKey) -> String {
+        key.seal(place, &serde_json::to_vec(self).unwrap_or_default())
+    }
+}
+
+/// What the code of a mark holds for: one annotation of one node.
+pub(super) fn build_mark_place(node: &Value, annotation: &str) -> String {
+    let uid = read_text_at(node, "/metadata/uid").unwrap_or_default();
+    format!("{uid}/{annotation}")
+}
+
+/// The key of the codes, as far as it can be read.
+#[derive(Clone)]
+pub enum MarkKey {
+    /// It is this.
+    Is(SealKey),
+    /// None was made yet, so no mark is ours.
+    Absent,
+    /// Nobody knows whose the marks are.
+    Unknown(Reason),
+}
+
+/// The Secret with the key: one for all specs of a cluster, so that each knows the marks of the
+/// others. No Lease and no record of a spec has such a name: theirs begin with `railwright-`.
+pub fn build_mark_key_object_name() -> ObjectName {
+    ObjectName {
+        api_version: "v1".to_owned(),
+        kind: "Secret".to_owned(),
+        namespace: Some(NAMESPACE.to_owned()),
+        name: "railwright.node-marks".to_owned(),
     }
 }
 

@@ -4,6 +4,7 @@
 //!
 //! - What was never ours and has another value is a conflict, until `adopt: true` takes it over;
 //!   what is ours and was changed is drift.
+//! - What is ours is known by a mark with a code; without one it is somebody else's.
 //! - Nodes that leave the wish, and all of them when it goes, are as they were before us, save
 //!   where somebody else changed it since.
 //! - Whatever the number of labels and taints, the nodes are listed once.
@@ -15,6 +16,7 @@ mod judge;
 pub mod mark;
 
 use self::body::{NodeFieldKind, NodeFieldRequest, NodeLabelBody, NodeTaintBody};
+use self::mark::build_mark_key_object_name;
 use super::kubernetes_object::access::ApiVerb;
 use super::kubernetes_object::request::{KubernetesRead, ObjectName};
 use super::{Assessment, DesiredResource, Read, ReadResults, ResourceKind};
@@ -41,6 +43,11 @@ pub fn build_node_object_name(name: &str) -> ObjectName {
         namespace: None,
         name: name.to_owned(),
     }
+}
+
+/// What a mark takes besides its node: the key of its code is made with the first one, by an apply.
+pub fn list_mark_key_uses() -> [(ObjectName, ApiVerb); 2] {
+    [ApiVerb::Patch, ApiVerb::Create].map(|verb| (build_mark_key_object_name(), verb))
 }
 
 impl ResourceKind for OfNodes {
@@ -79,13 +86,18 @@ impl ResourceKind for OfNodes {
         vec![Read::Kubernetes(KubernetesRead::NodeField(field))]
     }
 
-    /// Each node is patched, now and when it leaves the spec.
-    fn changes(&self, wish: &DesiredResource, _removal: bool) -> Vec<(ObjectName, ApiVerb)> {
+    /// Each node is patched, now and when it leaves the spec. The first mark comes with the key of
+    /// its code.
+    fn changes(&self, wish: &DesiredResource, removal: bool) -> Vec<(ObjectName, ApiVerb)> {
         let nodes = NodeFieldRequest::of(self.0, &wish.body).values;
-        nodes
+        let mut changes: Vec<(ObjectName, ApiVerb)> = nodes
             .keys()
             .map(|name| (build_node_object_name(name), ApiVerb::Patch))
-            .collect()
+            .collect();
+        if !removal {
+            changes.extend(list_mark_key_uses());
+        }
+        changes
     }
 
     /// By the mark that each of our labels and taints has.
@@ -115,5 +127,7 @@ impl ResourceKind for OfNodes {
     }
 }
 
+#[cfg(test)]
+mod mark_tests;
 #[cfg(test)]
 mod tests;

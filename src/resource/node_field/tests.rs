@@ -32,7 +32,7 @@ fn wish(kind: &OfNodes, body: Value) -> DesiredResource {
     )
 }
 
-fn label(more: Value) -> DesiredResource {
+pub(super) fn label(more: Value) -> DesiredResource {
     let mut body =
         json!({ "label": "rdma", "value": "true", "nodes": ["gpu1", "gpu2"], "cluster": "train" });
     body.as_object_mut()
@@ -61,19 +61,19 @@ fn answers(wish: &DesiredResource, nodes: Value) -> ReadResults {
     answers
 }
 
-fn assess(wish: &DesiredResource, nodes: Value) -> Assessment {
+pub(super) fn assess(wish: &DesiredResource, nodes: Value) -> Assessment {
     crate::kind_named(&wish.kind)
         .unwrap()
         .assess(wish, &answers(wish, nodes))
 }
 
-fn undo(wish: &DesiredResource, nodes: Value) -> Assessment {
+pub(super) fn undo(wish: &DesiredResource, nodes: Value) -> Assessment {
     crate::kind_named(&wish.kind)
         .unwrap()
         .undo(wish, &Value::Null, &answers(wish, nodes))
 }
 
-fn mark(spec: &str, set: &str, was: Option<&str>) -> NodeOwnershipAnnotation {
+pub(super) fn mark(spec: &str, set: &str, was: Option<&str>) -> NodeOwnershipAnnotation {
     NodeOwnershipAnnotation {
         spec: spec.to_owned(),
         set: set.to_owned(),
@@ -81,7 +81,7 @@ fn mark(spec: &str, set: &str, was: Option<&str>) -> NodeOwnershipAnnotation {
     }
 }
 
-fn by(manager: &str) -> Value {
+pub(super) fn by(manager: &str) -> Value {
     json!({ "manager": manager, "time": "2026-01-02T03:04:05Z" })
 }
 
@@ -102,7 +102,7 @@ fn told(assessment: &Assessment) -> String {
     assessment.attributes.iter().map(one).collect()
 }
 
-fn edits(assessment: &Assessment) -> Vec<NodeEdit> {
+pub(super) fn edits(assessment: &Assessment) -> Vec<NodeEdit> {
     match &assessment.actions[..] {
         [] => Vec::new(),
         [Action::EditNodes { edits, .. }] => edits.clone(),
@@ -110,7 +110,7 @@ fn edits(assessment: &Assessment) -> Vec<NodeEdit> {
     }
 }
 
-fn edit(
+pub(super) fn edit(
     nodes: &[&str],
     old: Option<&str>,
     new: Option<&str>,
@@ -367,7 +367,7 @@ fn an_edit_holds_for_what_was_planned() {
     let now = |value: Option<&str>, mark: Option<NodeOwnershipAnnotation>| FieldNow {
         value: value.map(str::to_owned),
         mark,
-        by: None,
+        ..FieldNow::default()
     };
     assert_eq!(change.next(&now(None, None)), NodeEditDecision::Write);
     assert_eq!(
@@ -376,6 +376,19 @@ fn an_edit_holds_for_what_was_planned() {
         "a second try finds the first"
     );
     assert_eq!(change.next(&now(Some("b"), None)), NodeEditDecision::Moved);
+    let back = NodeFieldChange {
+        old: Some("a".to_owned()),
+        new: None,
+        mark: None,
+    };
+    let ours = now(Some("a"), Some(mark("train", "a", None)));
+    assert_eq!(back.next(&ours), NodeEditDecision::Write);
+    assert_eq!(
+        back.next(&now(Some("a"), None)),
+        NodeEditDecision::Moved,
+        "nothing is taken back without our mark"
+    );
+    assert_eq!(back.next(&now(None, None)), NodeEditDecision::Nothing);
 }
 
 #[test]
@@ -388,6 +401,7 @@ fn it_takes_a_list_of_nodes_and_a_patch_of_each() {
     let verbs = |level: AccessLevel, wished: bool| {
         let all = list_object_uses(&wish, wished)
             .iter()
+            .filter(|one| one.object.kind == "Node")
             .flat_map(|one| one.rights(level, &nodes))
             .map(|(right, _)| (right.name, right.verb))
             .collect::<Vec<_>>();
@@ -408,16 +422,28 @@ fn it_takes_a_list_of_nodes_and_a_patch_of_each() {
         )
     );
     let action = &assess(&wish, json!({ "gpu1": {}, "gpu2": { "value": "true" } })).actions[0];
-    let asked: Vec<(String, ApiVerb)> = of_action(action)
-        .into_iter()
-        .map(|(object, verb)| (object.name, verb))
-        .collect();
+    let asked = |action: &Action| -> Vec<(String, ApiVerb)> {
+        of_action(action)
+            .into_iter()
+            .map(|(object, verb)| (object.name, verb))
+            .collect()
+    };
+    let key = "railwright.node-marks";
+    let of = |name: &str, verb: ApiVerb| (name.to_owned(), verb);
     assert_eq!(
-        asked,
+        asked(action),
         [
-            ("gpu1".to_owned(), ApiVerb::Get),
-            ("gpu1".to_owned(), ApiVerb::Patch)
+            of("gpu1", ApiVerb::Get),
+            of("gpu1", ApiVerb::Patch),
+            of(key, ApiVerb::Patch),
+            of(key, ApiVerb::Create)
         ]
+    );
+    let ours = json!({ "gpu1": { "value": "true", "mark": mark("train", "true", None) } });
+    assert_eq!(
+        asked(&undo(&wish, ours).actions[0]),
+        [of("gpu1", ApiVerb::Get), of("gpu1", ApiVerb::Patch)],
+        "what is taken back needs no new key"
     );
 }
 

@@ -11,7 +11,7 @@ use super::config::{ACS_ALL, ACS_REDIRECT, acs_words, is_address};
 use super::found::{PciBridgeTree, read_bridge_tree};
 use super::script::{self, PciRegister, PciWrite};
 use super::{
-    PciSettingBody, PersistenceUnit, build_kept_setting_diff, build_uniform_diff,
+    PciSettingBody, PersistenceUnit, PriorPciSetting, build_kept_setting_diff, build_uniform_diff,
     refuse_if_unwritable, wait_or_refuse,
 };
 use crate::host;
@@ -22,7 +22,7 @@ use crate::{
 use railwright_base::Reason;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How ACS is set.
@@ -138,7 +138,8 @@ fn diff_acs_control_words(
     let keeper = build_acs_unit(body, mode);
     let kept = keeper.kept(answers);
     let mut assessment = build_kept_setting_diff("acs", &wanted, &found, &keeper, &kept);
-    assessment.before = json!({ "bridges": words });
+    let before = PriorPciSetting::Bridges(words.clone());
+    assessment.before = serde_json::to_value(before).unwrap_or_default();
     let Ok(kept) = kept else { return assessment };
     if assessment.is_met() || assessment.has_unknown() {
         return assessment;
@@ -199,10 +200,10 @@ pub(super) fn plan_acs_undo(
     answers: &ReadResults,
     assessment: &mut Assessment,
 ) -> Result<(), Reason> {
-    let old: BTreeMap<String, u16> = before
-        .get("bridges")
-        .and_then(|bridges| serde_json::from_value(bridges.clone()).ok())
-        .unwrap_or_default();
+    let old = match PriorPciSetting::deserialize(before) {
+        Ok(PriorPciSetting::Bridges(words)) => words,
+        _ => BTreeMap::new(),
+    };
     let bridges = old
         .keys()
         .filter(|bridge| is_address(bridge))

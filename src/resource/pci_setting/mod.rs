@@ -26,9 +26,9 @@ use found::{FoundDevice, Means, PciFunctionSelector};
 use railwright_base::Reason;
 use schemars::JsonSchema;
 use script::{PciRegister, PciWrite};
-use serde::Deserialize;
-use serde_json::{Value, json};
-use std::collections::BTreeSet;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The kind.
 pub struct PciSetting;
@@ -164,6 +164,16 @@ fn check_addresses<'a>(
     );
 }
 
+/// What ran before our first change.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum PriorPciSetting {
+    /// The maximum read request in bytes.
+    Running(Option<u64>),
+    /// The ACS control word of each bridge.
+    Bridges(BTreeMap<String, u16>),
+}
+
 impl ResourceKind for PciSetting {
     fn name(&self) -> &'static str {
         "pci_setting"
@@ -226,6 +236,10 @@ impl ResourceKind for PciSetting {
             Ok(()) => assessment,
             Err(reason) => Assessment::unknown_undo(Plane::Running, before, reason),
         }
+    }
+
+    fn can_read_before(&self, before: &Value) -> bool {
+        PriorPciSetting::deserialize(before).is_ok()
     }
 
     fn after_kinds(&self) -> &'static [&'static str] {
@@ -411,7 +425,8 @@ fn diff_read_request(
     let keeper = build_pci_setting_unit(body);
     let kept = keeper.kept(answers);
     let mut assessment = build_kept_setting_diff(NAME, &wanted, &running.size, &keeper, &kept);
-    assessment.before = json!({ "running": running.size.value() });
+    let bytes = running.size.value().and_then(Value::as_u64);
+    assessment.before = serde_json::to_value(PriorPciSetting::Running(bytes)).unwrap_or_default();
     let Ok(kept) = kept else { return assessment };
     if assessment.is_met()
         || assessment.has_unknown()
@@ -480,10 +495,11 @@ fn plan_read_request_undo(
     assessment: &mut Assessment,
 ) -> Result<(), Reason> {
     let now = found::read_pci_device(answers, body.device())?;
-    let old = before
-        .get("running")
-        .and_then(Value::as_u64)
-        .filter(|bytes| read_request_field(*bytes).is_some());
+    let old = match PriorPciSetting::deserialize(before) {
+        Ok(PriorPciSetting::Running(bytes)) => bytes,
+        _ => None,
+    };
+    let old = old.filter(|bytes| read_request_field(*bytes).is_some());
     let there = match now {
         FoundDevice::There {
             address,

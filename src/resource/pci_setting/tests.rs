@@ -4,6 +4,7 @@ use super::*;
 use crate::test_support::{answered, wish};
 use config::{PciConfigSpace, build_simulated_config_space};
 use proptest::prelude::*;
+use serde_json::json;
 
 /// A function's answer, made by hand as the read's script prints it.
 fn function(control: u16, head: &str) -> String {
@@ -108,6 +109,7 @@ fn a_read_request_is_written_and_only_its_bits() {
     let found = PciSetting.assess(&wish, &fresh(&wish, 0, &function(0x2910, READY), "none"));
     assert_eq!(writes(&found), ["0000:3b:00.0 DeviceControl 5000:7000"]);
     assert_eq!(found.before, json!({ "running": 512 }));
+    assert!(PciSetting.can_read_before(&found.before));
     let words: Vec<_> = found.actions.iter().map(Action::word).collect();
     assert_eq!(
         words,
@@ -265,6 +267,7 @@ fn acs_goes_off_on_the_way_to_gpus_and_rails_and_nowhere_else() {
         found.before,
         json!({ "bridges": { "0000:39:00.0": 0x1d, "0000:39:01.0": 1 } })
     );
+    assert!(PciSetting.can_read_before(&found.before));
     assert!(found.interrupts[0].contains("past the IOMMU"));
     let gentle = acs("redirect-off");
     let some = PciSetting.assess(

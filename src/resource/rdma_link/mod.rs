@@ -1,6 +1,6 @@
 //! `rdma_link`: an RDMA device on a netdev. `rxe` (Soft-RoCE) is added and kept by a unit of ours,
-//! because the kernel forgets it; `hca` only checks that the hardware's driver gave one. Its name
-//! is the netdev's: the device's own name is not stable.
+//! because the kernel forgets it; `hca` only checks that the hardware's driver gave one, and that no
+//! Soft-RoCE takes its place. Its name is the netdev's: the device's own name is not stable.
 
 pub mod devices;
 
@@ -17,8 +17,8 @@ use crate::body::{Body, BodyErrors, BodyType, read_body};
 use crate::json_fields::read_text_field;
 use railwright_base::quote::quote_for_shell;
 use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// The kind.
 pub struct RdmaLink;
@@ -67,6 +67,15 @@ impl RdmaLinkBody {
     }
 }
 
+/// What was there before our first change: the name of the device, and whether there were files in
+/// the place of ours.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PriorRdmaLink {
+    device: Option<String>,
+    kept: bool,
+}
+
 impl ResourceKind for RdmaLink {
     fn name(&self) -> &'static str {
         "rdma_link"
@@ -94,6 +103,16 @@ impl ResourceKind for RdmaLink {
         reads
     }
 
+    /// Where hardware is desired now, Soft-RoCE may have been before.
+    fn reads_to_undo(&self, applied: &DesiredResource) -> Vec<Read> {
+        let body = &read_body::<RdmaLinkBody>(&applied.body);
+        let mut reads = self.reads(applied);
+        if !body.is_soft() {
+            reads.extend(build_soft_roce_unit(body).reads());
+        }
+        reads
+    }
+
     fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
         let body = &read_body::<RdmaLinkBody>(&wish.body);
         let mut assessment = Assessment::default();
@@ -102,17 +121,22 @@ impl ResourceKind for RdmaLink {
             .as_ref()
             .map(|devices| device_on(devices, &body.netdev))
             .map_err(Clone::clone);
-        let running = Attribute::in_plane(
-            Plane::Running,
-            Reading::is("present"),
-            build_presence_reading(&device),
-        );
-        assessment.attributes.insert("device".to_owned(), running);
+        let mut found = build_presence_reading(&device);
         if body.is_soft() {
             assess_soft(wish, body, answers, &device, &mut assessment);
+        } else if let Some(soft) = find_soft_roce(&devices, &body.netdev) {
+            found = Reading::is(format!("the Soft-RoCE device {}", soft.name));
+            assessment.refusal = Some(format!(
+                "{} has the Soft-RoCE device {}, and hardware is desired: take this rdma_link out \
+                 of the spec and apply, which removes what railwright made, then declare it again; \
+                 one of somebody else goes with `rdma link delete`",
+                body.netdev, soft.name
+            ));
         } else if let Ok(None) = device {
             wait_or_refuse(wish, body, answers, &mut assessment);
         }
+        let running = Attribute::in_plane(Plane::Running, Reading::is("present"), found);
+        assessment.attributes.insert("device".to_owned(), running);
         assessment
     }
 
@@ -123,11 +147,21 @@ impl ResourceKind for RdmaLink {
         answers: &ReadResults,
     ) -> Assessment {
         let body = read_body::<RdmaLinkBody>(&last_applied.body);
-        if body.is_soft() {
+        if body.is_soft() || !before.is_null() {
             plan_rdma_link_undo(&body, before, answers)
         } else {
             Assessment::default()
         }
+    }
+
+    /// What there was before Soft-RoCE: for hardware nothing is recorded, for nothing is changed.
+    fn remembered(&self, first: &Value, now: &Value) -> Value {
+        let recorded = if first.is_null() { now } else { first };
+        recorded.clone()
+    }
+
+    fn can_read_before(&self, before: &Value) -> bool {
+        PriorRdmaLink::deserialize(before).is_ok()
     }
 
     fn after_kinds(&self) -> &'static [&'static str] {
@@ -160,6 +194,14 @@ fn build_soft_roce_unit(body: &RdmaLinkBody) -> PersistenceUnit {
     )
 }
 
+fn find_soft_roce<'a>(
+    devices: &'a Result<Vec<RdmaDevice>, Reason>,
+    netdev: &str,
+) -> Option<&'a RdmaDevice> {
+    let mut devices = devices.iter().flatten();
+    devices.find(|device| device.is_soft_roce && device.netdev.as_deref() == Some(netdev))
+}
+
 fn build_presence_reading(device: &Result<Option<&RdmaDevice>, Reason>) -> Reading {
     match device {
         Ok(Some(_)) => Reading::is("present"),
@@ -183,10 +225,11 @@ fn assess_soft(
     let (Ok(device), Ok(kept)) = (device, kept) else {
         return;
     };
-    assessment.before = json!({
-        "device": device.map(|device| device.name.clone()),
-        "kept": kept != PersistenceUnitFiles::default(),
-    });
+    let before = PriorRdmaLink {
+        device: device.map(|device| device.name.clone()),
+        kept: kept != PersistenceUnitFiles::default(),
+    };
+    assessment.before = serde_json::to_value(before).unwrap_or_default();
     if let Some(hardware) = device.filter(|device| !device.is_soft_roce) {
         assessment.refusal = Some(format!(
             "{} already has the hardware RDMA device {}; Soft-RoCE above it would only take its \
@@ -241,21 +284,24 @@ fn wait_or_refuse(
     });
 }
 
+/// Where hardware is desired by now, the files say whether a Soft-RoCE device is ours; so they go
+/// last.
 fn plan_rdma_link_undo(body: &RdmaLinkBody, before: &Value, answers: &ReadResults) -> Assessment {
     let mut assessment = Assessment {
         before: before.clone(),
         ..Assessment::default()
     };
     build_soft_roce_unit(body).take_back(&mut assessment, answers);
-    let was_there = before.get("device").is_some_and(Value::is_string);
-    if was_there {
+    let prior = PriorRdmaLink::deserialize(before).unwrap_or_default();
+    if prior.device.is_some() {
         return assessment;
     }
-    let devices = match rdma_devices(answers) {
-        Err(reason) => return Assessment::unknown_undo(Plane::Running, before, reason),
-        Ok(devices) => devices,
-    };
-    let device = device_on(&devices, &body.netdev).filter(|device| device.is_soft_roce);
+    let devices = rdma_devices(answers);
+    if let Err(reason) = devices {
+        return Assessment::unknown_undo(Plane::Running, before, reason);
+    }
+    let is_kept = !assessment.actions.is_empty();
+    let device = find_soft_roce(&devices, &body.netdev).filter(|_| body.is_soft() || is_kept);
     assessment.attributes.insert(
         "device".to_owned(),
         Attribute::in_plane(
@@ -265,9 +311,10 @@ fn plan_rdma_link_undo(body: &RdmaLinkBody, before: &Value, answers: &ReadResult
         ),
     );
     if let Some(device) = device {
-        assessment.actions.push(Action::RemoveRdmaLink {
-            name: device.name.clone(),
-        });
+        let name = device.name.clone();
+        assessment
+            .actions
+            .insert(0, Action::RemoveRdmaLink { name });
         assessment.disruption = Disruption::LinkBlip;
         assessment.interrupts = vec![format!(
             "every RDMA connection over {} ends: its device {} goes away",

@@ -3,6 +3,7 @@
 use super::*;
 use crate::{AnswerStatus, ReadResult};
 use railwright_base::Address;
+use serde_json::json;
 
 /// Soft-RoCE on the lab's make-believe ConnectX, after udev renamed it (Debian 12, kernel 6.1,
 /// rdma-core 44).
@@ -17,7 +18,7 @@ fn wish(body: Value) -> DesiredResource {
 /// Answers with these RDMA devices (none where empty), a netdev or not, and no files.
 fn answers(wish: &DesiredResource, devices: &str, has_netdev: bool) -> ReadResults {
     let mut answers = ReadResults::default();
-    for read in RdmaLink.reads(wish) {
+    for read in RdmaLink.reads_to_undo(wish) {
         let (code, out) = match &read {
             Read::RdmaLinks => (i32::from(devices.is_empty()), devices),
             Read::Link { .. } if has_netdev => (0, "mtu=9000\n"),
@@ -66,21 +67,51 @@ fn a_renamed_device_is_found_by_its_netdev() {
         found.actions.iter().map(Action::word).collect::<Vec<_>>(),
         ["write_file", "write_file", "write_file", "reload_systemd"]
     );
+    assert_eq!(
+        found.before,
+        json!({ "device": "rocep193s0", "kept": false })
+    );
+    assert!(RdmaLink.can_read_before(&found.before));
 }
 
 #[test]
 fn undo_spares_a_device_that_was_there_before() {
     let wish = wish(json!({ "netdev": "ens1f0np0", "type": "rxe" }));
     let answers = answers(&wish, SOFT, true);
-    let brought = RdmaLink.undo(&wish, &json!({ "device": null }), &answers);
+    let brought = RdmaLink.undo(&wish, &json!({ "device": null, "kept": false }), &answers);
     assert_eq!(
         brought.actions,
         [Action::RemoveRdmaLink {
             name: "rocep193s0".to_owned()
         }]
     );
-    let found = RdmaLink.undo(&wish, &json!({ "device": "rxe0" }), &answers);
+    let found = RdmaLink.undo(&wish, &json!({ "device": "rxe0", "kept": false }), &answers);
     assert!(found.is_met() && found.actions.is_empty());
+}
+
+#[test]
+fn soft_roce_of_ours_goes_also_where_hardware_is_desired_by_now() {
+    let hca = wish(json!({ "netdev": "ens1f0np0", "type": "hca" }));
+    let mut answers = answers(&hca, SOFT, true);
+    let before = json!({ "device": null, "kept": false });
+    let theirs = RdmaLink.undo(&hca, &before, &answers);
+    assert!(theirs.is_met() && theirs.actions.is_empty(), "{theirs:?}");
+    let path = "/etc/railwright/rdma-link/ens1f0np0.sh".to_owned();
+    answers.insert(
+        Read::File { path }.key(),
+        ReadResult {
+            status: AnswerStatus::Exit(0),
+            out: "755 root root 9 regular file\n#!/bin/sh\n".to_owned(),
+        },
+    );
+    let ours = RdmaLink.undo(&hca, &before, &answers);
+    let words: Vec<String> = ours.actions.iter().map(Action::word).collect();
+    assert_eq!(words, ["remove_rdma_link", "remove_file"]);
+    let never_soft = RdmaLink.undo(&hca, &Value::Null, &answers);
+    assert_eq!(never_soft, Assessment::default());
+    let now = json!({ "device": "rxe0", "kept": false });
+    assert_eq!(RdmaLink.remembered(&Value::Null, &now), now);
+    assert_eq!(RdmaLink.remembered(&before, &now), before);
 }
 
 #[test]
@@ -94,7 +125,7 @@ fn devices_that_cannot_be_read_are_not_taken_back() {
             out: String::new(),
         },
     );
-    let undo = RdmaLink.undo(&wish, &json!({ "device": null }), &answers);
+    let undo = RdmaLink.undo(&wish, &json!({ "device": null, "kept": false }), &answers);
     assert_eq!(undo.attributes.len(), 1, "{undo:?}");
     assert!(undo.only_unknown() && undo.actions.is_empty(), "{undo:?}");
 }
@@ -102,7 +133,17 @@ fn devices_that_cannot_be_read_are_not_taken_back() {
 #[test]
 fn hardware_is_only_looked_for() {
     let hca = wish(json!({ "netdev": "ens1f0np0", "type": "hca" }));
-    assert!(RdmaLink.assess(&hca, &answers(&hca, SOFT, true)).is_met());
+    let hardware = SOFT.replace("|parent=ens1f0np0\n", "");
+    let found = RdmaLink.assess(&hca, &answers(&hca, &hardware, true));
+    assert!(found.is_met() && found.before.is_null());
+    let soft = RdmaLink.assess(&hca, &answers(&hca, SOFT, true));
+    assert!(
+        !soft.is_met()
+            && soft
+                .refusal
+                .unwrap()
+                .contains("Soft-RoCE device rocep193s0")
+    );
     let missing = RdmaLink.assess(&hca, &answers(&hca, "", true));
     assert!(missing.refusal.unwrap().contains("mlx5_ib"));
     let waiting = wish(

@@ -6,7 +6,7 @@ use super::SwitchSystem;
 use super::before::merge_before_values;
 use super::body::{build_switch_reads, check_port_name, extract_port_name};
 use super::configuration::DesiredPortSetting;
-use super::diff::{SwitchConfigurations, SwitchDiffBuilder, take_back};
+use super::diff::{SwitchConfigurations, SwitchDiffBuilder, can_read_before, take_back};
 use crate::body::{Body, BodyErrors, BodyType, read_body};
 use crate::json_fields::read_text_field;
 use crate::{Assessment, DesiredResource, Read, ReadResults, ResourceKind};
@@ -95,6 +95,10 @@ impl ResourceKind for SwitchBuffer {
         answers: &ReadResults,
     ) -> Assessment {
         take_back(last_applied, before, answers)
+    }
+
+    fn can_read_before(&self, before: &Value) -> bool {
+        can_read_before(before)
     }
 
     /// The switch makes the buffer for a priority with PFC alone.

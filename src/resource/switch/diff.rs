@@ -312,6 +312,12 @@ fn plan_switch_actions(
     }
 }
 
+/// False where no system writes `before` like this; no two of them have a name and value in common.
+pub fn can_read_before(before: &Value) -> bool {
+    let mut systems = SwitchSystem::ALL.iter();
+    systems.any(|system| system.can_read_before(before))
+}
+
 /// Puts back what is the port's own as it was before us.
 pub fn take_back(desired: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
     let configurations = SwitchConfigurations::decode(desired, answers);

@@ -4,7 +4,7 @@
 use super::before::merge_before_values;
 use super::body::{build_switch_reads, check_port_name, extract_port_name};
 use super::configuration::DesiredPortSetting;
-use super::diff::{SwitchConfigurations, SwitchDiffBuilder, take_back};
+use super::diff::{SwitchConfigurations, SwitchDiffBuilder, can_read_before, take_back};
 use super::{EcnMarkingThresholds, SwitchSystem};
 use crate::body::{Body, BodyErrors, BodyType, read_body};
 use crate::json_fields::read_text_field;
@@ -126,5 +126,9 @@ impl ResourceKind for SwitchEcn {
         answers: &ReadResults,
     ) -> Assessment {
         take_back(last_applied, before, answers)
+    }
+
+    fn can_read_before(&self, before: &Value) -> bool {
+        can_read_before(before)
     }
 }

@@ -6,6 +6,7 @@ use super::{PfcWatchdogSettings, SwitchError, SwitchRead};
 use crate::counters::names::VendorCounter;
 use crate::lldp::{self, Lldp};
 use railwright_base::quote::quote_for_shell;
+use serde_json::Value;
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
@@ -57,6 +58,10 @@ pub trait SwitchOs: Sync {
 
     /// The configuration that a read printed; the error fits after "unknown:".
     fn configuration(&self, text: &str) -> Result<Box<dyn SwitchConfiguration>, SwitchError>;
+
+    /// False where this version does not know a name or value of `before`, as one of its
+    /// configurations wrote it.
+    fn can_read_before(&self, before: &Value) -> bool;
 
     /// Where the configuration is saved.
     fn saved(&self) -> &'static str;

@@ -4,7 +4,7 @@ use super::SwitchSystem;
 use super::before::merge_before_values;
 use super::body::{build_switch_reads, check_port_name, extract_port_name};
 use super::configuration::DesiredPortSetting;
-use super::diff::{SwitchConfigurations, SwitchDiffBuilder, take_back};
+use super::diff::{SwitchConfigurations, SwitchDiffBuilder, can_read_before, take_back};
 use crate::body::{Body, BodyErrors, BodyType, read_body};
 use crate::json_fields::read_text_field;
 use crate::{Assessment, DesiredResource, Read, ReadResults, ResourceKind};
@@ -88,6 +88,10 @@ impl ResourceKind for SwitchPort {
         answers: &ReadResults,
     ) -> Assessment {
         take_back(last_applied, before, answers)
+    }
+
+    fn can_read_before(&self, before: &Value) -> bool {
+        can_read_before(before)
     }
 
     fn open_fields(&self) -> &'static [&'static str] {

@@ -105,6 +105,7 @@ fn round(kind: &dyn ResourceKind, wish: &DesiredResource, config: &Value) -> Val
     assert!(first.announced.contains(&unsaved.actions[0].word()));
     let saved = kind.assess(wish, &answers(kind, wish, &done, Some(&done)));
     assert!(saved.is_met() && saved.actions.is_empty(), "{saved:?}");
+    assert!(kind.can_read_before(&first.before), "{}", first.before);
     let undo = kind.undo(
         wish,
         &first.before,

@@ -59,6 +59,12 @@ impl UnitBody {
         own.chain(dropins).collect()
     }
 
+    /// Whether it starts at boot, runs or is masked is ours to decide.
+    pub(super) fn wishes_state(&self) -> bool {
+        let states = [self.enabled, self.active, self.masked];
+        states.iter().any(Option::is_some)
+    }
+
     /// Every path whose change makes a restart owed.
     pub(super) fn list_restart_triggers(&self) -> Vec<String> {
         self.list_files()
@@ -127,9 +133,8 @@ impl Body for UnitBody {
         );
         self.check_content(errors);
         self.check_files(errors);
-        let states = [self.enabled, self.active, self.masked];
         errors.require(
-            !self.list_files().is_empty() || states.iter().any(Option::is_some),
+            !self.list_files().is_empty() || self.wishes_state(),
             "",
             "nothing is wished of the unit",
             "give `content`, `dropins`, `enabled`, `active` or `masked`",

@@ -12,6 +12,7 @@ use super::action::UnitVerb;
 use super::assessment::WatchedFiles;
 use super::file::found::{FileState, build_config_file_action};
 use super::json_fields::read_text_field;
+use super::switch::before::merge_before_values;
 use super::{
     Action, Assessment, Attribute, DesiredResource, Disruption, Plane, Read, ReadResults, Reading,
     ResourceKind,
@@ -256,6 +257,10 @@ impl ResourceKind for SystemdUnit {
         assessment
     }
 
+    fn remembered(&self, first: &Value, now: &Value) -> Value {
+        merge_before_values(first, now)
+    }
+
     fn undo(
         &self,
         last_applied: &DesiredResource,
@@ -275,7 +280,11 @@ impl ResourceKind for SystemdUnit {
     }
 
     fn open_fields(&self) -> &'static [&'static str] {
-        &["enabled", "active", "masked"]
+        &["enabled", "active", "masked", "content"]
+    }
+
+    fn open_maps(&self) -> &'static [&'static str] {
+        &["dropins"]
     }
 
     fn after_kinds(&self) -> &'static [&'static str] {
@@ -286,6 +295,7 @@ impl ResourceKind for SystemdUnit {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::redacted_assessment::diff_removal;
     use crate::test_support::{answered, wish};
 
     const RUNS: &str = "Type=simple\n\
@@ -536,6 +546,49 @@ mod tests {
                 && gone.residue[0].contains("its unit file is gone since"),
             "{gone:?}"
         );
+    }
+
+    #[test]
+    fn a_unit_of_which_too_little_is_known_is_not_taken_back() {
+        let before = SystemdUnit
+            .assess(&unit(), &answers(RUNS, (0, &there()), ""))
+            .before;
+        let reads = SystemdUnit.reads(&unit());
+        let no_bus = answered(&[(&reads[0], 1, ""), (&reads[1], 0, &there())]);
+        let odd = RUNS.replace("=enabled", "=bad");
+        let odd = answers(&odd, (0, &there()), "");
+        let not_recorded = json!({ "unit": null, "files": before["files"] });
+        let runs = answers(RUNS, (0, &there()), "");
+        for (before, answers) in [(&before, no_bus), (&before, odd), (&not_recorded, runs)] {
+            let undo = diff_removal(&SystemdUnit, &unit(), before, &answers);
+            assert!(undo.only_unknown() && undo.actions.is_empty(), "{undo:?}");
+        }
+    }
+
+    #[test]
+    fn a_drop_in_that_came_later_is_taken_back_too() {
+        let with = |file: &str| {
+            let text = "[Service]\nLimitMEMLOCK=infinity\n";
+            wish(
+                &SystemdUnit,
+                json!({ "name": "q.service", "dropins": { file: text } }),
+            )
+        };
+        let answered = |wish: &DesiredResource, file: (i32, &str)| {
+            let reads = SystemdUnit.reads(wish);
+            answered(&[(&reads[0], 0, RUNS), (&reads[1], file.0, file.1)])
+        };
+        let (first, later) = (with("10-a"), with("20-b"));
+        let [before, now] = [&first, &later].map(|wish| {
+            let absent = (1, "folder /etc/systemd/system\n");
+            SystemdUnit.assess(wish, &answered(wish, absent)).before
+        });
+        let before = SystemdUnit.remembered(&before, &now);
+        let there = (0, "644 root root 2 regular file\nx\n");
+        let undo = SystemdUnit.undo(&later, &before, &answered(&later, there));
+        assert_eq!(words(&undo), "remove_file reload_systemd");
+        let paths = ["10-a", "20-b"].map(|f| format!("/etc/systemd/system/q.service.d/{f}.conf"));
+        assert!(paths.iter().all(|path| !before["files"][path].is_null()));
     }
 
     #[test]

@@ -10,8 +10,10 @@ use crate::json_fields::read_flag_field;
 use crate::{
     Action, Assessment, Attribute, DesiredResource, Disruption, Plane, ReadResults, Reading,
 };
-use railwright_base::Reason;
 use serde_json::Value;
+
+const NOT_RECORDED: &str = "how the unit stood before our first change is not recorded: roll it back \
+                            by hand, then railwright state forget";
 
 /// What is to be done for that, and what cannot be.
 pub(super) fn plan_systemd_unit_undo(
@@ -21,18 +23,21 @@ pub(super) fn plan_systemd_unit_undo(
 ) -> Assessment {
     let body: UnitBody = read_body(&last_applied.body);
     let name = body.name.as_str();
-    let unit = FoundUnit::of(name, answers);
+    let unknown = |reason| Assessment::unknown_undo(Plane::Running, before, reason);
+    let unit = match FoundUnit::of(name, answers) {
+        Ok(unit) => unit,
+        Err(reason) => return unknown(reason),
+    };
     let earlier = &before["unit"];
+    if earlier.is_null() && body.wishes_state() {
+        return unknown(NOT_RECORDED.into());
+    }
     let mut assessment = Assessment::default();
     let own_file = before["files"].get(format!("/etc/systemd/system/{name}"));
     let comes_back = matches!(FileState::remembered(own_file), FileState::Regular(_));
-    if unit.as_ref().is_ok_and(FoundUnit::is_missing) && earlier["there"] == true && !comes_back {
+    if unit.is_missing() && earlier["there"] == true && !comes_back {
         assessment.residue.push(format!(
             "{name} stays as it is: its unit file is gone since"
-        ));
-    } else if earlier.is_null() {
-        assessment.residue.push(format!(
-            "{name} stays as it is: how it stood before is not recorded"
         ));
     } else {
         undo_unit(&body, earlier, &unit, &mut assessment);
@@ -41,15 +46,15 @@ pub(super) fn plan_systemd_unit_undo(
     restore_unit_files(&body, before, answers, &mut assessment);
     let mut files_change = !assessment.actions.is_empty();
     // Files that went in an attempt that was cut short: systemd still has them until it reads anew.
-    if unit.as_ref().is_ok_and(FoundUnit::is_stale) {
+    if unit.is_stale() {
         files_change = true;
         assessment.attributes.insert(
             "loaded".to_owned(),
             Attribute::in_plane(Plane::Running, Reading::is(true), Reading::is(false)),
         );
     }
-    let runs_on = unit.is_ok_and(|unit| unit.active() == Reading::is(true))
-        && !late.contains(&body.build_action(UnitVerb::Stop));
+    let runs_on =
+        unit.active() == Reading::is(true) && !late.contains(&body.build_action(UnitVerb::Stop));
     order_undo(&body, late, files_change, &mut assessment);
     if runs_on && files_change {
         plan_unit_restart(&body, &mut assessment);
@@ -129,27 +134,18 @@ fn order_undo(
     assessment.actions = first;
 }
 
-fn undo_unit(
-    body: &UnitBody,
-    earlier: &Value,
-    unit: &Result<FoundUnit, Reason>,
-    assessment: &mut Assessment,
-) {
-    let Ok(unit) = unit else {
-        assessment.residue.push(format!(
-            "{} could not be asked; it stays as it is",
-            body.name
-        ));
-        return;
+fn undo_unit(body: &UnitBody, earlier: &Value, unit: &FoundUnit, assessment: &mut Assessment) {
+    let enabled = match unit.enabled() {
+        Reading::Unknown(reason) => Reading::Unknown(reason),
+        enabled => Reading::is(enabled == Reading::is(true)),
     };
-    let is_enabled = unit.enabled() == Reading::is(true);
-    let is_active = unit.active() == Reading::is(true);
+    let active = Reading::is(unit.active() == Reading::is(true));
     let states = [
         (
             "masked",
             body.masked,
             Plane::NextBoot,
-            unit.is_masked(),
+            Reading::is(unit.is_masked()),
             UnitVerb::Mask,
             UnitVerb::Unmask,
         ),
@@ -157,7 +153,7 @@ fn undo_unit(
             "enabled",
             body.enabled,
             Plane::NextBoot,
-            is_enabled,
+            enabled,
             UnitVerb::Enable,
             UnitVerb::Disable,
         ),
@@ -165,7 +161,7 @@ fn undo_unit(
             "active",
             body.active,
             Plane::Running,
-            is_active,
+            active,
             UnitVerb::Start,
             UnitVerb::Stop,
         ),
@@ -175,14 +171,14 @@ fn undo_unit(
             continue;
         }
         let back = read_flag_field(earlier, field).unwrap_or(false);
-        if back != now {
+        if Reading::is(back) != now {
             assessment
                 .actions
                 .push(body.build_action(if back { yes } else { no }));
         }
         assessment.attributes.insert(
             field.to_owned(),
-            Attribute::in_plane(plane, Reading::is(back), Reading::is(now)),
+            Attribute::in_plane(plane, Reading::is(back), now),
         );
     }
 }

@@ -19,8 +19,24 @@ use std::path::Path;
 pub(super) struct SelectedConfig {
     /// What the client is made from.
     pub config: Config,
+    /// The context that counts; nothing as a pod of the cluster itself.
+    pub context: Option<String>,
     /// The file and its context, for messages.
     pub place: String,
+}
+
+impl SelectedConfig {
+    /// Host and port of the server, for messages.
+    pub fn address(&self) -> String {
+        let url = &self.config.cluster_url;
+        let usual = if url.scheme_str() == Some("http") {
+            80
+        } else {
+            443
+        };
+        let (host, port) = (url.host().unwrap_or_default(), url.port_u16());
+        format!("{host}:{}", port.unwrap_or(usual))
+    }
 }
 
 /// What counts of the kubeconfig of a spec's cluster.
@@ -53,6 +69,7 @@ pub(super) fn select_cluster_config(cluster: &ClusterAccess) -> Result<SelectedC
     }
     Ok(SelectedConfig {
         config,
+        context: Some(name.to_owned()),
         place: format!("{file} (context {})", one_line(name, 60)),
     })
 }
@@ -207,6 +224,7 @@ fn within_cluster(cluster: &ClusterAccess) -> Result<SelectedConfig, Reason> {
         .map_err(|error| format!("the service account of this pod cannot be used: {error}"))?;
     Ok(SelectedConfig {
         config,
+        context: None,
         place: "the service account of this pod".to_owned(),
     })
 }

@@ -5,6 +5,7 @@
 
 use super::chart::digest_of;
 use super::credentials::Credentials;
+use super::pinned_server::PINS;
 use crate::{ClusterAccess, resolve_spec_path};
 use railwright_base::text::one_line;
 use railwright_base::{Digest, Reason, Redaction};
@@ -178,7 +179,8 @@ impl Helm {
         }
     }
 
-    /// A call about the cluster.
+    /// A call about the cluster, which helm finds in the kubeconfig by itself: by the context that
+    /// this command began with, where that leads to the same server still.
     pub async fn call(
         &self,
         program: &HelmProgram,
@@ -186,6 +188,9 @@ impl Helm {
         input: &[u8],
         limit: Duration,
     ) -> Result<HelmOutput, HelmCallError> {
+        let selected = PINS
+            .select_config(&self.access)
+            .map_err(HelmCallError::Local)?;
         let mut call = self.quiet(program)?.arguments(words.iter().cloned());
         for (variable, name) in [
             ("HELM_CONFIG_HOME", "config"),
@@ -197,7 +202,7 @@ impl Helm {
         if let Some(kubeconfig) = &self.access.kubeconfig {
             call = call.argument(format!("--kubeconfig={kubeconfig}"));
         }
-        if let Some(context) = &self.access.context {
+        if let Some(context) = &selected.context {
             call = call.argument(format!("--kube-context={context}"));
         }
         run_helm_program(&call, input, limit, &self.credentials.redaction()).await
@@ -417,7 +422,49 @@ fn parse_helm_version(version: &str) -> Option<(u32, u32, u32)> {
 
 #[cfg(test)]
 mod tests {
-    use super::parse_helm_version;
+    use super::{Credentials, Helm, HelmCallError, HelmProgram, QUESTION, parse_helm_version};
+    use crate::ClusterAccess;
+    use std::sync::Arc;
+
+    /// Also where the spec names none; `echo` says what it is told.
+    #[tokio::test]
+    async fn helm_is_told_the_context_that_the_command_began_with() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("config");
+        let write = |current: &str, server: &str| {
+            let text = format!(
+                "current-context: {current}\n\
+                 clusters: [{{name: c, cluster: {{server: \"{server}\"}}}}]\n\
+                 contexts: [{{name: one, context: {{cluster: c}}}}, {{name: two}}]\n"
+            );
+            std::fs::write(&file, text).unwrap();
+        };
+        let access = ClusterAccess {
+            kubeconfig: Some(file.display().to_string()),
+            ..ClusterAccess::default()
+        };
+        let helm = Helm::new(access, Arc::new(Credentials::new(Default::default())));
+        let echo = HelmProgram {
+            path: "/bin/echo".into(),
+            major: 4,
+        };
+        let words = ["uninstall".to_owned()];
+        let call = async || helm.call(&echo, &words, b"", QUESTION).await;
+        let told = format!(
+            "uninstall --kubeconfig={} --kube-context=one\n",
+            file.display()
+        );
+        for current in ["one", "two"] {
+            write(current, "https://a");
+            assert_eq!(call().await.unwrap().out, told, "{current}");
+        }
+        write("one", "https://b");
+        let refused = call().await.err();
+        assert!(
+            matches!(&refused, Some(HelmCallError::Local(reason)) if reason.as_words().contains("leads to b:443")),
+            "{refused:?}"
+        );
+    }
 
     #[test]
     fn versions_are_read() {

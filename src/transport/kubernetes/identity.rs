@@ -1,10 +1,11 @@
 //! How we prove who we are to an API server: with the tokens, certificates and plugins that a
 //! kubeconfig names, or as the pod that we run in.
 
-use super::cluster_config::{SelectedConfig, select_cluster_config};
+use super::cluster_config::SelectedConfig;
 use super::credentials::{self, CredentialSource, Credentials, read_credential_file};
 use super::fault;
 use super::kubeconfig;
+use super::pinned_server::ServerPins;
 use super::server::KubernetesServer;
 use crate::access::CONNECT_TIMEOUT_S;
 use crate::{ClusterAccess, TransportError};
@@ -32,9 +33,10 @@ pub struct IdentityDescription {
 }
 
 /// A client; nothing was asked yet but a plugin.
-pub async fn open_kubernetes_server(
+pub(super) async fn open_kubernetes_server(
     name: &str,
     access: &ClusterAccess,
+    pins: &'static ServerPins,
 ) -> Result<KubernetesServer, TransportError> {
     let (server_name, cluster) = (name.to_owned(), access.clone());
     // Files are read and plugins waited for in a thread of its own, which does not hold up the end
@@ -45,7 +47,7 @@ pub async fn open_kubernetes_server(
     let stage = waits_for.clone();
     std::thread::spawn(move || {
         let _inside = runtime.enter();
-        let _ = sender.send(prepare_server(server_name, &cluster, &stage));
+        let _ = sender.send(prepare_server(server_name, &cluster, pins, &stage));
     });
     let reason = match clock::await_with_timeout(PLUGIN_LIMIT, receiver).await {
         Some(Ok(Ok(server))) => return Ok(server),
@@ -67,9 +69,14 @@ pub async fn open_kubernetes_server(
 fn prepare_server(
     name: String,
     cluster: &ClusterAccess,
+    pins: &ServerPins,
     waits_for: &Mutex<String>,
 ) -> Result<KubernetesServer, Reason> {
-    let SelectedConfig { mut config, place } = select_cluster_config(cluster)?;
+    let selected = pins.select_config(cluster)?;
+    let address = selected.address();
+    let SelectedConfig {
+        mut config, place, ..
+    } = selected;
     config.connect_timeout = Some(Duration::from_secs(CONNECT_TIMEOUT_S.into()));
     // Tries are counted where it is known what is asked.
     config.default_retry = false;
@@ -79,15 +86,6 @@ fn prepare_server(
     {
         exec.interactive_mode = Some(ExecInteractiveMode::Never);
     }
-    let host = config.cluster_url.host().unwrap_or_default();
-    let https = config.cluster_url.scheme_str() != Some("http");
-    let address = format!(
-        "{host}:{}",
-        config
-            .cluster_url
-            .port_u16()
-            .unwrap_or(if https { 443 } else { 80 })
-    );
     let words = describe_identity(&config.auth_info, &place);
     if config.auth_info.exec.is_some() {
         let what = format!(
@@ -200,7 +198,7 @@ fn file_name(path: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::kubernetes::server::KubernetesRequest;
     use serde_json::json;
@@ -212,7 +210,7 @@ mod tests {
             kubeconfig: Some(kubeconfig.display().to_string()),
             ..ClusterAccess::default()
         };
-        open_kubernetes_server("prod", &cluster)
+        open_kubernetes_server("prod", &cluster, ServerPins::begin())
             .await
             .err()
             .map(|error| error.one_line())
@@ -231,7 +229,7 @@ mod tests {
     }
 
     /// A server that answers everything with this status, and quotes what it was shown.
-    fn quoting(status: &'static str) -> String {
+    pub(in crate::kubernetes) fn quoting(status: &'static str) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let place = format!("http://{}", listener.local_addr().unwrap());
         std::thread::spawn(move || {
@@ -267,7 +265,7 @@ mod tests {
             kubeconfig: Some(config.display().to_string()),
             ..ClusterAccess::default()
         };
-        let server = open_kubernetes_server("prod", &cluster)
+        let server = open_kubernetes_server("prod", &cluster, ServerPins::begin())
             .await
             .map_err(|error| error.one_line())?;
         let said = quoted(&server).await?;

@@ -178,6 +178,32 @@ mod tests {
         assert!(read_list(&format!("{}:{}", at("a"), at("b"))).is_err());
     }
 
+    /// As in helm, down to each field: nothing of the second entry is added to the first.
+    #[test]
+    fn of_a_list_the_first_file_that_names_a_cluster_or_a_context_counts() {
+        let folder = tempfile::tempdir().unwrap();
+        let of = |n: u32, more: &str| {
+            let path = folder.path().join(n.to_string()).display().to_string();
+            let text = format!(
+                "current-context: of-{n}\n\
+                 clusters: [{{name: c, cluster: {{server: \"https://{n}\"{more}}}}}]\n\
+                 contexts: [{{name: x, context: {{cluster: c, user: u-{n}}}}}]\n"
+            );
+            std::fs::write(&path, text).unwrap();
+            path
+        };
+        let list = [of(1, ""), of(2, ", proxy-url: \"http://2\"")].join(":");
+        let merged = read_list(&list).unwrap();
+        let cluster = merged.clusters[0].cluster.clone().unwrap();
+        let context = merged.contexts[0].context.clone().unwrap();
+        assert_eq!(merged.current_context.as_deref(), Some("of-1"));
+        assert_eq!(
+            (cluster.server.as_deref(), cluster.proxy_url),
+            (Some("https://1"), None)
+        );
+        assert_eq!(context.user.as_deref(), Some("u-1"));
+    }
+
     #[test]
     fn what_helm_would_read_as_another_cluster_is_refused() {
         let folder = tempfile::tempdir().unwrap();

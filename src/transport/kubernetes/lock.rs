@@ -10,7 +10,7 @@ use super::read::{APPLY, apply_path};
 use super::server::{KubernetesReply, KubernetesRequest, WriteRequestOutcome};
 use super::write::OF_NOTHING;
 use super::{KubernetesLink, NAMESPACE, NOT_KEPT, performed_from_exit};
-use crate::target_lock::lock_lost;
+use crate::target_lock::{lock_lost, parse_fencing_token};
 use crate::{ExecutionOutcome, Fence, Grounds, TransportError};
 use http::Method;
 use jiff::Timestamp;
@@ -373,7 +373,7 @@ impl Lease {
     }
 
     fn fence(&self) -> Option<u64> {
-        self.annotation(FENCE)?.parse().ok()
+        self.annotation(FENCE).map(parse_fencing_token)
     }
 
     /// Whether it is this taking's.

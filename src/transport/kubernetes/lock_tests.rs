@@ -1,10 +1,13 @@
 //! The lock that a cluster keeps of us, taken, renewed, released and taken over on a server that is
 //! a function.
 
+use super::NAMESPACE;
 use super::kept_tests::{clock, digest, record, record_of, store, write};
+use super::lock::FENCE;
 use super::tests::{link, told};
 use crate::{Fence, FencedWrite, Grounds, HostLink, NO_RECORD, TransportError, Upkeep};
 use http::Method;
+use serde_json::json;
 use std::sync::{Arc, Mutex};
 
 /// For a write that was refused because of the lock.
@@ -206,4 +209,41 @@ async fn a_write_of_the_lock_whose_answer_got_lost_was_done() {
         assert_eq!(told(link.upkeep(&upkeep).await.unwrap()).0, 0, "{upkeep:?}");
     }
     assert_eq!(told(link.upkeep(&Upkeep::ReadLock).await.unwrap()).0, 1);
+}
+
+/// As on a host.
+#[tokio::test(start_paused = true)]
+async fn a_fencing_number_of_a_cluster_beyond_all_numbers_is_the_highest() {
+    let beyond = "99999999999999999999999";
+    let of = |kind: &str, path: &str| {
+        let metadata = json!({ "name": "railwright", "namespace": NAMESPACE, "annotations": { FENCE: beyond } });
+        let path = format!(
+            "{path}/namespaces/{NAMESPACE}/{}s/railwright",
+            kind.to_lowercase()
+        );
+        (
+            path,
+            json!({ "kind": kind, "metadata": metadata }).to_string(),
+        )
+    };
+    for (path, object) in [
+        of("Lease", "/apis/coordination.k8s.io/v1"),
+        of("Secret", "/api/v1"),
+    ] {
+        let server = store(Arc::new(Mutex::new(clock(0))));
+        server(&Method::PUT, &path, &object);
+        let (link, _) = link(server.clone());
+        let lock = Upkeep::Lock {
+            holder: "a".to_owned(),
+            fence: 5,
+        };
+        let (code, highest, _) = told(link.upkeep(&lock).await.unwrap());
+        assert_eq!(
+            (code, highest.trim()),
+            (76, u64::MAX.to_string().as_str()),
+            "{path}"
+        );
+        let (.., kept) = server(&Method::GET, &path, "");
+        assert!(kept.contains(beyond), "{kept}");
+    }
 }

@@ -3,13 +3,15 @@
 //! cluster keeps lock and record in its own objects.
 //!
 //! - The way there: `kubeconfig` (its files), `cluster_config` (server, certificates, proxy),
-//!   `identity` (who we are; the exec plugin), `credentials` (what a request shows), `proxy`,
-//!   `server` (one request and its answer), `fault` (what an answer means that is no success).
-//! - Reads: `read` over `lists` (held against their `label_selector`), `kinds` (what the server calls a kind), `nodes`, `jobs`,
-//!   `access_review` (what this account may do); a program in a pod by `exec`, the pod that is named
-//!   (`pod_exec`) or that an agent has on a node (`agents`), if it runs (`running_pod`).
+//!   `pinned_server` (the same one from beginning to end), `identity` (who we are; the exec plugin),
+//!   `credentials` (what a request shows), `proxy`, `server` (one request and its answer), `fault`
+//!   (what an answer means that is no success).
+//! - Reads: `read` over `lists` (held against their `label_selector`), `kinds` (what the server calls
+//!   a kind), `nodes` (whose pods `silence` takes for gone), `jobs`, `access_review` (what this
+//!   account may do); a program in a pod by `exec`, the pod that is named (`pod_exec`) or that an
+//!   agent has on a node (`agents`), if it runs (`running_pod`).
 //! - Writes: `act` decides by what is there, `create`, `write`, `edit`, `node_edit` and `drain` send
-//!   it (to a `write_target`) and judge the answer; `lock` and `record` are ours.
+//!   it (to a `write_target`) and judge the answer; `lock`, `record` and `mark_key` are ours.
 //! - Helm: `helm` runs the program, `chart` finds the chart, `release` shows what it renders to,
 //!   `release_change` applies it.
 
@@ -41,10 +43,12 @@ mod lists;
 mod lock;
 #[cfg(test)]
 mod lock_tests;
+mod mark_key;
 mod node_edit;
 #[cfg(test)]
 mod node_law_tests;
 mod nodes;
+mod pinned_server;
 mod pod_exec;
 mod proxy;
 mod read;
@@ -55,6 +59,7 @@ mod running_pod;
 mod server;
 #[cfg(test)]
 mod server_fault_tests;
+mod silence;
 #[cfg(test)]
 mod stale_tests;
 #[cfg(test)]
@@ -70,6 +75,7 @@ use super::{
 };
 use exec::InPod;
 use helm::Helm;
+use pinned_server::PINS;
 use railwright_base::mutex::lock_ignoring_poison;
 use railwright_resource::kubernetes_object::access::NAMESPACE;
 use railwright_resource::probe::Probe;
@@ -77,6 +83,7 @@ use railwright_resource::{Action, Read, ReadResults};
 use railwright_system::clock::Deadline;
 use record::NewRecord;
 use server::KubernetesServer;
+use silence::SilenceWatch;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -97,6 +104,7 @@ const KEPT_FOR: Duration = Duration::from_secs(300);
 pub struct KubernetesConnector {
     /// Of a spec's one cluster.
     kept: Mutex<Option<CachedServer>>,
+    silence: Arc<SilenceWatch>,
 }
 
 struct CachedServer {
@@ -138,7 +146,7 @@ impl KubernetesConnector {
                 Ok(()) => return Ok(server),
             }
         }
-        let server = Arc::new(identity::open_kubernetes_server(name, access).await?);
+        let server = Arc::new(identity::open_kubernetes_server(name, access, &PINS).await?);
         server.greet().await?;
         *self.kept() = Some(CachedServer {
             access: access.clone(),
@@ -155,7 +163,8 @@ impl KubernetesConnector {
         access: &ClusterAccess,
     ) -> Result<Arc<dyn HostLink>, TransportError> {
         let server = self.server(name, access).await?;
-        Ok(Arc::new(KubernetesLink::new(server, access.clone())))
+        let (access, silence) = (access.clone(), self.silence.clone());
+        Ok(Arc::new(KubernetesLink::new(server, access, silence)))
     }
 }
 
@@ -165,17 +174,23 @@ struct KubernetesLink {
     /// The name of the Lease and the Secret.
     keeps: String,
     helm: Arc<Helm>,
+    silence: Arc<SilenceWatch>,
     /// Of the lock under which it writes; a job has none.
     fence: Option<Fence>,
 }
 
 impl KubernetesLink {
-    fn new(server: Arc<KubernetesServer>, access: ClusterAccess) -> Self {
+    fn new(
+        server: Arc<KubernetesServer>,
+        access: ClusterAccess,
+        silence: Arc<SilenceWatch>,
+    ) -> Self {
         let helm = Arc::new(Helm::new(access.clone(), server.words.credentials.clone()));
         KubernetesLink {
             server,
             keeps: access.keeps,
             helm,
+            silence,
             fence: None,
         }
     }
@@ -186,6 +201,7 @@ impl KubernetesLink {
             server: self.server.clone(),
             keeps: self.keeps.clone(),
             helm: self.helm.clone(),
+            silence: self.silence.clone(),
             fence: fence.cloned(),
         }
     }

@@ -9,10 +9,13 @@ use super::write_target::WriteTarget;
 use super::{KubernetesLink, performed_from_exit};
 use crate::ExecutionOutcome;
 use futures_util::{StreamExt as _, stream};
+use railwright_base::SealKey;
 use railwright_base::text::one_line;
 use railwright_resource::kubernetes_object::request::{MOVED, ObjectName};
 use railwright_resource::node_field::NodeField;
 use railwright_resource::node_field::edit::{NodeEdit, NodeEditDecision, NodeFieldChange};
+use railwright_resource::node_field::field::FieldNow;
+use railwright_resource::node_field::mark::MarkKey;
 
 /// What became of one node.
 enum NodeEditOutcome {
@@ -33,10 +36,12 @@ impl KubernetesLink {
             .iter()
             .flat_map(|edit| edit.nodes.iter().map(|name| (name.as_str(), &edit.change)))
             .collect();
+        let writes_marks = all.iter().any(|(_, change)| change.mark.is_some());
+        let key = self.take_mark_key(writes_marks).await?;
         // Made first: a stream over borrowed items is none that the compiler takes for `Send`.
         let asked: Vec<_> = all
             .iter()
-            .map(|(name, change)| self.edit_node(field, name, change))
+            .map(|(name, change)| self.edit_node(field, name, change, key.as_ref()))
             .collect();
         let done: Vec<Result<NodeEditOutcome, KubernetesActionStop>> =
             stream::iter(asked).buffered(AT_ONCE).collect().await;
@@ -81,24 +86,22 @@ impl KubernetesLink {
         field: &NodeField,
         name: &str,
         change: &NodeFieldChange,
+        key: Option<&SealKey>,
     ) -> Result<NodeEditOutcome, KubernetesActionStop> {
         let (object, resource) = new_node_reference(name);
         let place = WriteTarget::new(&object, resource)?;
+        let marks = key.cloned().map_or(MarkKey::Absent, MarkKey::Is);
         let mut doubt = Doubt::default();
         for turn in 1..=TRIES {
             let live = match self.live(&place).await {
                 Ok(live) => live,
                 Err(stop) => return end_without_node(stop, &object, change, &doubt),
             };
-            let now = field.of(&live);
+            let now = field.of(&live, &marks);
             match change.next(&now) {
                 NodeEditDecision::Nothing => return Ok(NodeEditOutcome::Well),
                 NodeEditDecision::Moved => {
-                    let is = now.value.map_or_else(
-                        || "absent".to_owned(),
-                        |value| one_line(&field.shown(&value), 80),
-                    );
-                    let moved = format!("on {name} it is {is} by now");
+                    let moved = describe_moved_node(field, name, change, now);
                     if doubt.is_there() {
                         return Err(doubt.over(stop_with_failure(&moved)));
                     }
@@ -106,7 +109,8 @@ impl KubernetesLink {
                 }
                 NodeEditDecision::Write => {}
             }
-            let patch = field.patch(&live, change.new.as_deref(), change.mark.as_ref());
+            let mark = change.mark.as_ref().zip(key);
+            let patch = field.patch(&live, change.new.as_deref(), mark);
             if let Some(reply) = self.patch(&place, &patch, (turn, &mut doubt)).await? {
                 return match UnmarkedObject::of(&place, &patch, reply.json()) {
                     None => Ok(NodeEditOutcome::Well),
@@ -131,17 +135,30 @@ impl KubernetesLink {
         field: &NodeField,
         change: &NodeFieldChange,
     ) -> UnmarkedFate {
-        let back = NodeFieldChange {
-            old: change.new.clone(),
-            new: change.old.clone(),
-            mark: None,
-        };
         self.take_back(place, |live| {
-            let due = back.next(&field.of(live)) == NodeEditDecision::Write;
-            due.then(|| field.patch(live, back.new.as_deref(), None))
+            let now = field.of(live, &MarkKey::Absent);
+            let due = now.value == change.new && now.value != change.old;
+            due.then(|| field.patch(live, change.old.as_deref(), None))
         })
         .await
     }
+}
+
+/// Why a node is left as it is.
+fn describe_moved_node(
+    field: &NodeField,
+    name: &str,
+    change: &NodeFieldChange,
+    now: FieldNow,
+) -> String {
+    if now.value == change.old {
+        return format!("on {name} our mark is no longer there");
+    }
+    let is = now.value.map_or_else(
+        || "absent".to_owned(),
+        |value| one_line(&field.shown(&value), 80),
+    );
+    format!("on {name} it is {is} by now")
 }
 
 /// What becomes of an edit whose node could not be read.
@@ -169,6 +186,7 @@ fn end_without_node(
 mod tests {
     use super::*;
     use crate::HostLink as _;
+    use crate::kubernetes::mark_key::tests::answer_of_key;
     use crate::kubernetes::tests::{Reply, link, says};
     use http::Method;
     use railwright_resource::kubernetes_object::request::KubernetesRead;
@@ -218,6 +236,9 @@ mod tests {
         answer: impl Fn(&Method, &str) -> Reply + Clone + Send + Sync + 'static,
     ) -> (ExecutionOutcome, Vec<String>, String) {
         // What is taken is stored as it was sent.
+        let answer = move |method: &Method, path: &str| {
+            answer_of_key(path).unwrap_or_else(|| answer(method, path))
+        };
         let (link, asked) = link(move |method, path, body| match answer(method, path) {
             (200, ..) if *method == Method::PATCH => {
                 let mut stored: Value = serde_json::from_str(body).unwrap();
@@ -227,11 +248,10 @@ mod tests {
             }
             reply => reply,
         });
-        (
-            link.perform(&action, "t", None).await.unwrap(),
-            asked.lines(),
-            asked.last_body(),
-        )
+        let performed = link.perform(&action, "t", None).await.unwrap();
+        let mut lines = asked.lines();
+        lines.retain(|line| line.contains("/nodes/"));
+        (performed, lines, asked.last_body())
     }
 
     #[tokio::test(start_paused = true)]
@@ -273,7 +293,10 @@ mod tests {
     async fn an_edit_that_is_stored_without_its_mark_is_taken_back() {
         let labels = Arc::new(Mutex::new(json!({})));
         let kept = labels.clone();
-        let (link, _) = link(move |method, _, body| {
+        let (link, _) = link(move |method, path, body| {
+            if let Some(key) = answer_of_key(path) {
+                return key;
+            }
             let mut labels = kept.lock().unwrap();
             if *method == Method::PATCH {
                 let patch: Value = serde_json::from_str(body).unwrap();
@@ -377,7 +400,13 @@ mod tests {
         ]
         .map(Read::Kubernetes);
         let answers = link.read(&reads).await.unwrap();
-        assert_eq!(asked.lines(), ["GET /api/v1/nodes?limit=500"]);
+        assert_eq!(
+            asked.lines(),
+            [
+                "GET /api/v1/namespaces/kube-system/secrets/railwright.node-marks",
+                "GET /api/v1/nodes?limit=500"
+            ]
+        );
         assert_eq!(
             answers.output(&reads[1]).unwrap(),
             (0, r#"{"gpu-1":{"value":"a"},"gpu-2":{}}"#)

@@ -4,13 +4,14 @@ use super::answer::{self, new_exit_answer};
 use super::fault::KubernetesRequestError;
 use super::kinds::{self, ApiResource};
 use super::lists::{ObjectSelection, find_json_text, list_all_pages};
+use super::mark_key::read_mark_key;
 use super::server::{KubernetesRequest, KubernetesServer};
-use jiff::Timestamp;
+use super::silence::SilenceWatch;
 use railwright_resource::json_fields::list_items_at;
 use railwright_resource::kubernetes_job::JobPod;
-use railwright_resource::kubernetes_object::conditions::find_condition;
 use railwright_resource::kubernetes_object::nodes::{NodeNow, PodNow};
 use railwright_resource::kubernetes_object::request::{KubernetesRead, ObjectName};
+use railwright_resource::node_field::mark::MarkKey;
 use railwright_resource::{Read, ReadResult, node_field};
 use serde_json::{Value, json};
 
@@ -18,9 +19,6 @@ use serde_json::{Value, json};
 /// (kubernetes.io/docs/reference/labels-annotations-taints). Anybody may write it on any pod; the
 /// kubelet also has the node own it (kubernetes/kubernetes: pkg/kubelet/pod/mirror_client.go).
 const MIRROR: &str = "kubernetes.io/config.mirror";
-/// A kubelet that has been silent for so long, in seconds, by the word of the cluster's own
-/// controller, is not only away for a moment.
-const SILENT_S: i64 = 60;
 
 pub(super) fn new_node_reference(name: &str) -> (ObjectName, ApiResource) {
     (
@@ -67,9 +65,13 @@ pub async fn of_all(
     if reads.is_empty() {
         return Ok(Vec::new());
     }
+    let key = read_mark_key(server, reads).await?;
     let (name, kind) = new_node_reference("");
     let listed = list_all_pages(server, &name, &kind, ObjectSelection::All, |node| {
-        let values: Vec<Value> = reads.iter().map(|read| read_node(read, node)).collect();
+        let values: Vec<Value> = reads
+            .iter()
+            .map(|read| read_node(read, node, &key))
+            .collect();
         Some((find_json_text(node, "/metadata/name").to_owned(), values))
     })
     .await?;
@@ -90,9 +92,11 @@ pub async fn of_all(
 }
 
 /// What this question has of a node.
-fn read_node(read: &Read, node: &Value) -> Value {
+fn read_node(read: &Read, node: &Value, key: &MarkKey) -> Value {
     let value = match read {
-        Read::Kubernetes(KubernetesRead::NodeField(field)) => serde_json::to_value(field.of(node)),
+        Read::Kubernetes(KubernetesRead::NodeField(field)) => {
+            serde_json::to_value(field.of(node, key))
+        }
         _ => serde_json::to_value(NodeNow::of(node)),
     };
     value.unwrap_or_default()
@@ -100,67 +104,48 @@ fn read_node(read: &Read, node: &Value) -> Value {
 
 /// The pods of a node. When one was told to end, its node is asked for too: where the kubelet is
 /// silent nobody says that it is gone.
-pub async fn pods_on(
+pub(super) async fn pods_on(
     server: &KubernetesServer,
+    silence: &SilenceWatch,
     node: &str,
 ) -> Result<ReadResult, KubernetesRequestError> {
     let (name, kind) = new_pod_reference(None, "");
     let selection = ObjectSelection::OnNode(node);
-    let mut pods = match list_all_pages(server, &name, &kind, selection, pod_with_end).await? {
+    let listed = list_all_pages(server, &name, &kind, selection, |pod| {
+        let now = pod_now(pod);
+        let is_time_over = now.ends && silence.is_time_over(pod);
+        Some((now, is_time_over))
+    })
+    .await?;
+    let pods = match listed {
         Err(answer) => return Ok(answer),
         Ok(pods) => pods,
     };
-    let silent_at = if pods.iter().any(|(pod, _)| pod.ends) {
-        silent_at(server, node).await?
-    } else {
-        None
-    };
-    for (pod, ends_at) in &mut pods {
-        // The time by which it is to have ended
-        // (kubernetes.io/docs/reference/kubernetes-api/common-definitions/object-meta).
-        pod.lost = match (*ends_at, silent_at) {
-            (Some(ends_at), Some(now)) => ends_at < now,
-            _ => false,
-        };
-    }
-    let pods: Vec<PodNow> = pods.into_iter().map(|(pod, _)| pod).collect();
+    let is_silent = pods.iter().any(|(pod, _)| pod.ends)
+        && silence.is_silent(node, read_node_object(server, node).await?.as_ref());
+    let pods: Vec<PodNow> = pods
+        .into_iter()
+        .map(|(pod, is_time_over)| PodNow {
+            lost: is_silent && is_time_over,
+            ..pod
+        })
+        .collect();
     Ok(new_exit_answer(0, json!(pods).to_string()))
 }
 
-/// A pod, with the time by which it is to have ended.
-fn pod_with_end(pod: &Value) -> Option<(PodNow, Option<Timestamp>)> {
-    let ends_at = parse_timestamp_at(pod, "/metadata/deletionTimestamp");
-    Some((pod_now(pod), ends_at))
-}
-
-/// Now, by the server's clock, where the kubelet of a node has been silent for long. `Unknown` is
-/// said of one that sends nothing any more; `False` is what a kubelet says itself
-/// (kubernetes.io/docs/reference/node/node-status, "Conditions").
-async fn silent_at(
+/// The node of this name; nothing where the server does not say.
+async fn read_node_object(
     server: &KubernetesServer,
     name: &str,
-) -> Result<Option<Timestamp>, KubernetesRequestError> {
+) -> Result<Option<Value>, KubernetesRequestError> {
     let (object, resource) = new_node_reference(name);
     let Ok(path) = kinds::build_object_path(&object, &resource) else {
         return Ok(None);
     };
     let reply = server.ask(&KubernetesRequest::get(path)).await?;
-    let Some(node) = reply
+    Ok(reply
         .json()
-        .filter(|node| reply.status == 200 && !reply.cut && answer::is_of(&object, node))
-    else {
-        return Ok(None);
-    };
-    let unknown = find_condition(&node, "Ready", ("status", "Unknown"));
-    let since = unknown.and_then(|unknown| parse_timestamp_at(unknown, "/lastTransitionTime"));
-    Ok(match since {
-        Some(since) if reply.now.as_second() - since.as_second() >= SILENT_S => Some(reply.now),
-        _ => None,
-    })
-}
-
-fn parse_timestamp_at(object: &Value, pointer: &str) -> Option<Timestamp> {
-    find_json_text(object, pointer).parse().ok()
+        .filter(|node| reply.status == 200 && !reply.cut && answer::is_of(&object, node)))
 }
 
 fn pod_now(pod: &Value) -> PodNow {
@@ -217,10 +202,13 @@ fn owner_of(owner: &Value) -> String {
 mod tests {
     use super::*;
     use crate::HostLink as _;
+    use crate::kubernetes::KubernetesLink;
     use crate::kubernetes::tests::link;
     use railwright_base::Reason;
     use railwright_resource::kubernetes_object::nodes::CORDONED;
     use railwright_resource::kubernetes_object::request::NOT_SAID;
+    use std::sync::{Arc, Mutex};
+    use std::time::Duration;
 
     /// No kind is unknown either because the list of kinds is something else.
     #[tokio::test]
@@ -315,22 +303,14 @@ mod tests {
         );
     }
 
-    /// What these pods, which the server says are of gpu-1, come to, with this Ready condition of
-    /// the node at this time of the server.
-    async fn pods_told(
-        pods: Value,
-        ready: Value,
-        now: &'static str,
-    ) -> Result<Vec<PodNow>, Reason> {
-        let node = json!({ "kind": "Node", "metadata": { "name": "gpu-1" }, "status": { "conditions": [ready] } });
-        let (link, _) = link(move |_, path, _| {
-            let body = if path.starts_with("/api/v1/nodes/") {
-                node.clone()
-            } else {
-                json!({ "kind": "PodList", "items": pods })
-            };
-            (200, vec![("date", now.to_owned())], body.to_string())
-        });
+    /// What these pods, which the server says are of gpu-1, come to.
+    async fn pods_told(pods: Value) -> Result<Vec<PodNow>, Reason> {
+        let list = json!({ "kind": "PodList", "items": pods }).to_string();
+        let (link, _) = link(move |_, _, _| (200, Vec::new(), list.clone()));
+        read_pods(&link).await
+    }
+
+    async fn read_pods(link: &KubernetesLink) -> Result<Vec<PodNow>, Reason> {
         let read = Read::Kubernetes(KubernetesRead::PodsOn("gpu-1".to_owned()));
         let answers = link.read(std::slice::from_ref(&read)).await.unwrap();
         match answers.output(&read).unwrap() {
@@ -339,56 +319,112 @@ mod tests {
         }
     }
 
-    const NOW: &str = "Thu, 01 Jan 2026 00:10:00 GMT";
+    /// What a look sees: how Ready is, since when, and the seconds that the pod has to end.
+    type Look = (&'static str, &'static str, Value);
+
+    /// Whether the pod counts as lost at each of these looks, each so many seconds after the one
+    /// before, on a server whose clock is hours ahead.
+    async fn lost_at(looks: &[(u64, Look)]) -> Vec<bool> {
+        let now: Arc<Mutex<Look>> = Arc::default();
+        let seen = now.clone();
+        let (link, _) = link(move |_, path, _| {
+            let (status, since, grace) = seen.lock().unwrap().clone();
+            let body = if path.starts_with("/api/v1/nodes/") {
+                let ready =
+                    json!({ "type": "Ready", "status": status, "lastTransitionTime": since });
+                json!({ "kind": "Node", "metadata": { "name": "gpu-1" }, "status": { "conditions": [ready] } })
+            } else {
+                let metadata = json!({ "name": "train-0", "namespace": "ml", "uid": "u", "deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": grace });
+                json!({ "kind": "PodList", "items": [{ "metadata": metadata, "spec": { "nodeName": "gpu-1" } }] })
+            };
+            let date = "Thu, 01 Jan 2026 09:00:00 GMT".to_owned();
+            (200, vec![("date", date)], body.to_string())
+        });
+        let mut lost = Vec::new();
+        for (seconds, look) in looks {
+            tokio::time::advance(Duration::from_secs(*seconds)).await;
+            *now.lock().unwrap() = look.clone();
+            let pods = read_pods(&link).await.unwrap();
+            assert!(pods[0].ends);
+            lost.push(pods[0].lost);
+        }
+        lost
+    }
 
     /// A kubelet that says that it is not ready is no silent one, and one may be silent for a
-    /// moment.
-    #[tokio::test]
+    /// moment. The dates of the server say nothing.
+    #[tokio::test(start_paused = true)]
     async fn a_pod_that_ends_is_lost_only_with_a_kubelet_that_is_silent_for_long() {
-        let ready = |status: &str, since: &str| json!({ "type": "Ready", "status": status, "lastTransitionTime": since });
-        let pod = |ends_at: &str| {
-            let metadata = json!({ "name": "train-0", "namespace": "ml", "uid": "u", "deletionTimestamp": ends_at });
-            json!([{ "metadata": metadata, "spec": { "nodeName": "gpu-1" } }])
-        };
-        for (ready, ends_at, lost) in [
+        let of = |status, grace: u64| (status, "2026-01-01T00:00:00Z", json!(grace));
+        let silent = of("Unknown", 30);
+        for (looks, lost) in [
             (
-                ready("Unknown", "2026-01-01T00:09:00Z"),
-                "2026-01-01T00:09:59Z",
-                true,
+                vec![
+                    (0, silent.clone()),
+                    (59, silent.clone()),
+                    (1, silent.clone()),
+                ],
+                [false, false, true].as_slice(),
             ),
             (
-                ready("False", "2026-01-01T00:00:00Z"),
-                "2026-01-01T00:09:59Z",
-                false,
+                vec![(0, of("False", 30)), (900, of("False", 30))],
+                &[false, false],
             ),
             (
-                ready("True", "2026-01-01T00:00:00Z"),
-                "2026-01-01T00:09:59Z",
-                false,
+                vec![(0, of("True", 30)), (900, of("True", 30))],
+                &[false, false],
+            ),
+            // It spoke in between: at a look, or between two.
+            (
+                vec![
+                    (0, silent.clone()),
+                    (59, of("True", 30)),
+                    (1, silent.clone()),
+                    (60, silent.clone()),
+                ],
+                &[false, false, false, true],
             ),
             (
-                ready("Unknown", "2026-01-01T00:09:30Z"),
-                "2026-01-01T00:09:59Z",
-                false,
+                vec![
+                    (0, silent.clone()),
+                    (60, ("Unknown", "2026-01-01T00:00:59Z", json!(30))),
+                ],
+                &[false, false],
             ),
             (
-                ready("Unknown", "2026-01-01T00:00:00Z"),
-                "2026-01-01T00:10:30Z",
-                false,
+                vec![
+                    (0, of("Unknown", 1800)),
+                    (1799, of("Unknown", 1800)),
+                    (1, of("Unknown", 1800)),
+                ],
+                &[false, false, true],
+            ),
+            // Somebody shortens the time.
+            (
+                vec![
+                    (0, of("Unknown", 1800)),
+                    (60, silent.clone()),
+                    (30, silent.clone()),
+                ],
+                &[false, false, true],
+            ),
+            // Nobody says since when, or until when.
+            (
+                vec![
+                    (0, ("Unknown", "2026-01-01T00:00:00Z", Value::Null)),
+                    (900, ("Unknown", "2026-01-01T00:00:00Z", Value::Null)),
+                ],
+                &[false, false],
             ),
             (
-                ready("Unknown", "some time ago"),
-                "2026-01-01T00:09:59Z",
-                false,
+                vec![
+                    (0, ("Unknown", "2026-01-01T00:00:00Z", json!(u64::MAX))),
+                    (900, silent.clone()),
+                ],
+                &[false, false],
             ),
-            (json!({}), "2026-01-01T00:09:59Z", false),
         ] {
-            let told = pods_told(pod(ends_at), ready.clone(), NOW).await.unwrap();
-            assert_eq!(
-                (told[0].ends, told[0].lost),
-                (true, lost),
-                "{ready} {ends_at}"
-            );
+            assert_eq!(lost_at(&looks).await, lost, "{looks:?}");
         }
     }
 
@@ -408,9 +444,7 @@ mod tests {
             (json!({}), owner("apps/v1", "DaemonSet"), true),
             (json!({}), owner("example.org/v1", "DaemonSet"), false),
         ] {
-            let told = pods_told(pod(annotation, owner.clone()), json!({}), NOW)
-                .await
-                .unwrap();
+            let told = pods_told(pod(annotation, owner.clone())).await.unwrap();
             assert_eq!(told[0].stays(), stays, "{owner}: {}", told[0].shown());
         }
     }
@@ -418,11 +452,8 @@ mod tests {
     #[tokio::test]
     async fn objects_that_were_not_asked_for_make_a_list_none() {
         let of = |node: &str| json!([{ "metadata": { "name": "train-0", "namespace": "ml", "uid": "u" }, "spec": { "nodeName": node } }]);
-        assert_eq!(
-            pods_told(of("gpu-1"), json!({}), NOW).await.unwrap().len(),
-            1
-        );
-        let said = pods_told(of("gpu-2"), json!({}), NOW).await.unwrap_err();
+        assert_eq!(pods_told(of("gpu-1")).await.unwrap().len(), 1);
+        let said = pods_told(of("gpu-2")).await.unwrap_err();
         assert_eq!(
             said,
             "what came is no list of pods: train-0 is among them, which was not asked for".into()

@@ -103,7 +103,7 @@ impl KubernetesLink {
             Read::Host => self.installation().await,
             Read::File { path } if is_record(path) => self.record_as_file().await,
             Read::Kubernetes(KubernetesRead::PodsOn(node)) => {
-                nodes::pods_on(&self.server, node).await
+                nodes::pods_on(&self.server, &self.silence, node).await
             }
             Read::Kubernetes(KubernetesRead::Troubles { object, selector }) => {
                 lists::list_object_problems(&self.server, object, selector.as_deref()).await

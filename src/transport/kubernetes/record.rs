@@ -14,7 +14,7 @@ use super::lock::FENCE;
 use super::server::{KubernetesReply, KubernetesRequest, WriteRequestOutcome};
 use super::write::{OF_NOTHING, new_apply_request};
 use super::{KubernetesLink, NAMESPACE, NOT_KEPT, performed_from_exit};
-use crate::target_lock::RECORD_MOVED;
+use crate::target_lock::{RECORD_MOVED, parse_fencing_token};
 use crate::{ExecutionOutcome, Fence, NO_RECORD, TransportError};
 use flate2::Compression;
 use flate2::read::{GzDecoder, GzEncoder};
@@ -88,8 +88,8 @@ impl ClusterRecordLookup {
         let token = kept
             .secret
             .pointer("/metadata/annotations")
-            .and_then(|all| all.get(FENCE)?.as_str()?.parse().ok());
-        token.unwrap_or_default()
+            .and_then(|all| all.get(FENCE)?.as_str());
+        token.map_or(0, parse_fencing_token)
     }
 
     /// What a write names so that it is refused where another one came in between.

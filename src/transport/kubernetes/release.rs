@@ -14,6 +14,7 @@ use super::lists::{self, ObjectSelection};
 use super::read::Groups;
 use railwright_base::{Digest, Reason, bounded_json};
 use railwright_resource::helm_release::compare::{self, HelmReleaseChange, HelmReleaseObject};
+use railwright_resource::helm_release::data_loss::list_data_losses;
 use railwright_resource::helm_release::rendered_objects;
 use railwright_resource::helm_release::request::{
     HelmReleasePreview, HelmReleaseState, InstalledRelease, NO_HELM, NOT_SAID, Release,
@@ -22,7 +23,9 @@ use railwright_resource::helm_release::request::{
 use railwright_resource::json_fields::list_items_at;
 use railwright_resource::kubernetes_object::manifest;
 use railwright_resource::kubernetes_object::part_of;
-use railwright_resource::kubernetes_object::request::{KubernetesRead, ObjectName};
+use railwright_resource::kubernetes_object::request::{
+    KubernetesRead, NOT_SAID as NOT_ANSWERED, ObjectName,
+};
 use railwright_resource::{AnswerStatus, ReadResult, rights};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -126,11 +129,9 @@ impl KubernetesLink {
             compare::find_labelled_secret_paths(&values, &record.secrets),
         ]
         .concat();
-        let (live, unseen) = match self.live_objects(&objects).await {
-            Ok(live) => (live, None),
-            Err(reason) => (Vec::new(), Some(reason)),
-        };
-        let mut edits = compare::diff_live_objects(&live);
+        let seen = self.live_objects(&objects).await;
+        let live = seen.as_deref().unwrap_or_default();
+        let mut edits = compare::diff_live_objects(live);
         compare::conceal_secret_changes(&mut edits, &values, &hidden);
         let (kept, defines, runs) = compare::of_uninstall(&kept, &goes);
         let (hooks_run, hooks_stay) = compare::hooks_of_uninstall(&hooks);
@@ -146,10 +147,11 @@ impl KubernetesLink {
             defines,
             runs,
             deletes: compare::list_deleted_objects(&goes),
+            data_losses: list_data_losses(&goes, seen.as_deref().ok()),
             hooks_run,
             hooks_stay,
             edits,
-            unseen,
+            unseen: seen.as_ref().err().cloned(),
             ..InstalledRelease::default()
         };
         let left = self.hook_objects(&status, release, rendered_objects::is_left_by_last_run);
@@ -159,7 +161,7 @@ impl KubernetesLink {
             values,
             rendered: [objects, hooks].concat(),
             hidden,
-            kept_by_upgrade: compare::list_kept_by_upgrade(&live),
+            kept_by_upgrade: compare::list_kept_by_upgrade(live),
         }))
     }
 
@@ -376,6 +378,7 @@ impl KubernetesLink {
             .map_err(|trouble| trouble.error(&self.server).to_string())?;
         match answer.status {
             AnswerStatus::Exit(0) => Ok(serde_json::from_str(&answer.out).ok()),
+            AnswerStatus::Exit(NOT_ANSWERED) => Err(answer.out.into()),
             AnswerStatus::Exit(_) => Ok(None),
             AnswerStatus::Denied => Err(rights::of_role(&answer.out).into()),
             _ => Err(format!("{object} is too long to be read").into()),

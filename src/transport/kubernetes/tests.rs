@@ -97,6 +97,7 @@ pub(super) fn over(client: kube::Client) -> KubernetesLink {
             client,
         )),
         access,
+        Arc::default(),
     )
 }
 

@@ -20,12 +20,27 @@ pub(super) struct SshConfig {
     pub user: Option<String>,
     pub identities: Vec<PathBuf>,
     pub identities_only: bool,
-    pub agent: Option<PathBuf>,
+    pub agent: ConfiguredAgent,
     pub known_hosts: Vec<PathBuf>,
+    /// Files for host keys that cannot be told apart: one may have a blank in its name.
+    pub unclear_known_hosts: Option<String>,
+    pub known_hosts_command: Option<String>,
     pub key_alias: Option<String>,
     pub proxy_jump: Vec<String>,
     pub proxy_command: Option<String>,
     pub revoked_keys: Option<String>,
+}
+
+/// The agent to log in with.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) enum ConfiguredAgent {
+    /// That of the environment.
+    #[default]
+    OfEnvironment,
+    /// None, whatever the environment has.
+    None,
+    /// That of this socket.
+    At(PathBuf),
 }
 
 /// A host, and the user that the inventory names (empty when open).
@@ -123,6 +138,9 @@ fn parse_ssh_config(text: &str, home: Option<&Path>) -> SshConfig {
             continue;
         };
         if value == "none" {
+            if key == "identityagent" {
+                config.agent = ConfiguredAgent::None;
+            }
             continue;
         }
         match key {
@@ -132,12 +150,17 @@ fn parse_ssh_config(text: &str, home: Option<&Path>) -> SshConfig {
             "identityfile" => config.identities.push(expand_home(value, home)),
             "identitiesonly" => config.identities_only = value == "yes",
             "identityagent" if value != "SSH_AUTH_SOCK" => {
-                config.agent = Some(expand_home(value, home))
+                config.agent = ConfiguredAgent::At(expand_home(value, home))
             }
             "userknownhostsfile" | "globalknownhostsfile" => {
-                let files = value.split(' ').map(|file| expand_home(file, home));
+                let files = || value.split(' ');
+                if files().any(|file| !file.starts_with('/') && !file.starts_with("~/")) {
+                    config.unclear_known_hosts = Some(value.to_owned());
+                }
+                let files = files().map(|file| expand_home(file, home));
                 config.known_hosts.extend(files);
             }
+            "knownhostscommand" => config.known_hosts_command = Some(value.to_owned()),
             "hostkeyalias" => config.key_alias = Some(value.to_owned()),
             "proxyjump" => {
                 config.proxy_jump = value
@@ -206,14 +229,43 @@ mod tests {
             [PathBuf::from("/home/a/.ssh/id_a"), "/k b".into()]
         );
         assert_eq!(
-            (config.proxy_jump, config.proxy_command, config.agent),
-            (vec!["ops@b1:22".to_owned(), "b2".to_owned()], None, None)
+            (config.proxy_jump, config.proxy_command),
+            (vec!["ops@b1:22".to_owned(), "b2".to_owned()], None)
         );
         assert_eq!(config.revoked_keys.as_deref(), Some("/etc/ssh/revoked"));
-        assert_eq!(config.known_hosts.len(), 3);
+        assert_eq!(
+            (config.known_hosts.len(), config.unclear_known_hosts),
+            (3, None)
+        );
         assert_eq!(
             (config.key_alias.as_deref(), config.identities_only),
             (Some("gpu-one"), true)
         );
+    }
+
+    #[test]
+    fn an_agent_that_is_switched_off_is_not_that_of_the_environment() {
+        for (value, agent) in [
+            ("none", ConfiguredAgent::None),
+            ("SSH_AUTH_SOCK", ConfiguredAgent::OfEnvironment),
+            ("/run/agent", ConfiguredAgent::At("/run/agent".into())),
+        ] {
+            let config = parse_ssh_config(&format!("identityagent {value}\n"), None);
+            assert_eq!(config.agent, agent, "{value}");
+        }
+    }
+
+    /// `ssh -G` prints the files of a list with blanks between them, and quotes none.
+    #[test]
+    fn known_hosts_files_that_cannot_be_told_apart_are_unclear() {
+        for (files, is_unclear) in [
+            ("/a/known ~/.ssh/known", false),
+            ("/a/with blank/known", true),
+            ("known", true),
+            ("%d/known", true),
+        ] {
+            let config = parse_ssh_config(&format!("userknownhostsfile {files}\n"), None);
+            assert_eq!(config.unclear_known_hosts.is_some(), is_unclear, "{files}");
+        }
     }
 }

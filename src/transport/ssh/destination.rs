@@ -1,7 +1,7 @@
 //! Where a connection goes, in full: the inventory's word, then what `ssh -G` says, then the usual
 //! values.
 
-use super::config::{Aliases, SshConfig};
+use super::config::{Aliases, ConfiguredAgent, SshConfig};
 use crate::{SshAccess, TransportError};
 use railwright_base::login_name;
 use railwright_system::environment;
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// One SSH server and how to log in there.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Destination {
     /// The host's name in the spec; for a jump host what the inventory calls it.
     pub name: String,
@@ -52,7 +52,7 @@ pub(super) async fn resolve_ssh_route(
     aliases: &Aliases,
 ) -> Result<Route, TransportError> {
     let config = find_ssh_config(access.ssh_config, &access.address, &access.user, aliases).await?;
-    check_ssh_config(name, &access.address, &config, access.jump.is_empty())?;
+    check_ssh_config(name, access, &config, access.jump.is_empty())?;
     let mut jump = if access.jump.is_empty() {
         config.proxy_jump.clone()
     } else {
@@ -73,7 +73,7 @@ pub(super) async fn resolve_ssh_route(
             ..access.clone()
         };
         let config = find_ssh_config(access.ssh_config, &hop.address, &hop.user, aliases).await?;
-        check_ssh_config(name, &host, &config, jump.is_empty())?;
+        check_ssh_config(name, &hop, &config, jump.is_empty())?;
         if jump.is_empty() {
             jump = config.proxy_jump.clone();
         }
@@ -99,20 +99,35 @@ pub(super) async fn resolve_ssh_route(
 /// before it, and railwright does not do. A ProxyCommand counts only where no jump host is named.
 fn check_ssh_config(
     name: &str,
-    host: &str,
+    access: &SshAccess,
     config: &SshConfig,
     is_first: bool,
 ) -> Result<(), TransportError> {
-    let reason = match (&config.proxy_command, &config.revoked_keys) {
-        (Some(command), _) if is_first => format!(
+    let host = &access.address;
+    // The files of an inventory that names its own are the only ones.
+    let is_open = access.known_hosts.is_empty();
+    let reason = if let Some(command) = config.proxy_command.as_ref().filter(|_| is_first) {
+        format!(
             "{name}: the ssh configuration reaches {host} through the ProxyCommand {command:?}, \
              which railwright does not run; write the jump host as `ssh: {{ jump: [HOST] }}`"
-        ),
-        (_, Some(file)) => format!(
+        )
+    } else if let Some(file) = &config.revoked_keys {
+        format!(
             "{name}: the ssh configuration names revoked keys for {host} in {file:?}, which \
              railwright does not read; write them into the known_hosts file, as `@revoked * KEY`"
-        ),
-        _ => return Ok(()),
+        )
+    } else if let Some(command) = config.known_hosts_command.as_ref().filter(|_| is_open) {
+        format!(
+            "{name}: the ssh configuration asks the KnownHostsCommand {command:?} for the keys of \
+             {host}, which railwright does not run; write them into a known_hosts file"
+        )
+    } else if let Some(files) = config.unclear_known_hosts.as_ref().filter(|_| is_open) {
+        format!(
+            "{name}: the ssh configuration names the known_hosts files {files:?} for {host}, and \
+             where one ends cannot be told; write absolute paths without blanks"
+        )
+    } else {
+        return Ok(());
     };
     Err(TransportError::Local {
         reason: reason.into(),
@@ -167,10 +182,13 @@ fn merge_ssh_config(name: &str, access: &SshAccess, config: &SshConfig) -> Desti
             access.identities.iter().map(PathBuf::from).collect()
         },
         identities_only: config.identities_only,
-        agent: config
-            .agent
-            .clone()
-            .or_else(|| environment::read_variable("SSH_AUTH_SOCK").map(PathBuf::from)),
+        agent: match &config.agent {
+            ConfiguredAgent::OfEnvironment => {
+                environment::read_variable("SSH_AUTH_SOCK").map(PathBuf::from)
+            }
+            ConfiguredAgent::None => None,
+            ConfiguredAgent::At(socket) => Some(socket.clone()),
+        },
         known_hosts,
         key_alias: config.key_alias.clone(),
         timeout: Duration::from_secs(u64::from(access.connect_timeout_s.max(1))),

@@ -11,10 +11,11 @@ use std::sync::{Arc, Mutex, Weak};
 
 type Slot = Arc<tokio::sync::Mutex<Weak<SshConnection>>>;
 
-/// The jump connections that are open now.
+/// The jump connections that are open now, by all that led to each: whoever pins other keys for the
+/// same server, or logs in with others, shares none.
 #[derive(Default)]
 pub(super) struct Jumps {
-    open: Mutex<BTreeMap<String, Slot>>,
+    open: Mutex<BTreeMap<Vec<Destination>, Slot>>,
 }
 
 impl Jumps {
@@ -26,10 +27,8 @@ impl Jumps {
         files: &Files,
     ) -> Result<Option<Arc<SshConnection>>, TransportError> {
         let mut through = None;
-        let mut key = String::new();
-        for hop in hops {
-            key.push_str(&format!("{}@{}:{} ", hop.user, hop.address, hop.port));
-            let slot = self.slot(&key);
+        for (n, hop) in hops.iter().enumerate() {
+            let slot = self.slot(&hops[..=n]);
             // Held while connecting: the others wait for this one connection instead of each
             // opening its own.
             let mut held = slot.lock().await;
@@ -47,9 +46,9 @@ impl Jumps {
         Ok(through)
     }
 
-    fn slot(&self, key: &str) -> Slot {
+    fn slot(&self, way: &[Destination]) -> Slot {
         lock_ignoring_poison(&self.open)
-            .entry(key.to_owned())
+            .entry(way.to_vec())
             .or_default()
             .clone()
     }

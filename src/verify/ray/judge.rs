@@ -5,6 +5,7 @@ use crate::nccl::Proven;
 use crate::perftest::TrafficFault;
 use crate::result::CheckOutcome;
 use railwright_base::nodeset;
+use railwright_base::quote::quote_word_if_needed;
 use railwright_base::text::{format_count, one_line};
 use railwright_resource::kubernetes_job::{JobPod, Room};
 use serde::Serialize;
@@ -258,7 +259,7 @@ fn report_missing_devices(few: &[(&JobPod, usize)], pods: usize) -> Option<Check
         .next(format!(
             "kubectl exec {} -- ls -l /dev/infiniband; and the log of the device plugin on its \
              node",
-            format_pod_name(first)
+            quote_word_if_needed(&format_pod_name(first))
         ));
     Some(outcome)
 }

@@ -1,14 +1,17 @@
 //! Law 11: of two controllers on one fleet, however they sleep, steal, copy or crash, at most one
-//! writes to a target at a time, and none overwrites what the other recorded.
+//! writes to a target at a time, and none overwrites what the other recorded, there or in the folder
+//! of both.
 
 use super::case::{Case, benign, cases};
 use super::{Held, ensure, law};
 use crate::room::{Room, copy_folder};
 use proptest::prelude::*;
-use railwright_apply::{ApplyOutcome, RunExitClass, apply_plan, lock_steal};
+use railwright_apply::{
+    ApplyOutcome, Context, Decisions, RunExitClass, apply_plan, lock_steal, resume_run,
+};
 use railwright_resource::probe::Probe;
 use railwright_resource::{Action, Read, ReadResults};
-use railwright_state::{HostRecord, StateFolder};
+use railwright_state::{ClusterState, HostRecord, StateFolder};
 use railwright_system::clock::Clock;
 use railwright_system::identity::ProcessIdentity;
 use railwright_transport::sim::Fleet;
@@ -52,6 +55,8 @@ struct Duel {
     naps: Vec<Nap>,
     /// The first one dies with this call.
     crash: Option<usize>,
+    /// It died before, with this call, and resumes its run; so does the second one first.
+    resumes: Option<usize>,
     /// When the second one begins, in seconds.
     begins_s: u64,
     /// It takes the locks away first: by force or not.
@@ -78,21 +83,23 @@ fn duels() -> impl Strategy<Value = Duel> {
         -4000i64..4000,
     );
     let crash = proptest::option::weighted(0.2, 0usize..60);
+    let resumes = proptest::option::weighted(0.4, 8usize..60);
     (
         cases(2, benign(), 2),
         folder,
         any::<bool>(),
         naps,
-        crash,
+        (crash, resumes),
         second,
     )
         .prop_map(
-            |(world, folder, together, naps, crash, (begins_s, steal, clock_s))| Duel {
+            |(world, folder, together, naps, (crash, resumes), (begins_s, steal, clock_s))| Duel {
                 world,
                 folder,
                 together,
                 naps,
                 crash,
+                resumes,
                 begins_s,
                 steal,
                 clock_s,
@@ -306,8 +313,16 @@ fn process(machine: &str) -> ProcessIdentity {
     }
 }
 
+/// What the second controller left in its folder.
+struct Left {
+    outcome: ApplyOutcome,
+    serial: u64,
+    /// The journal of its run.
+    journal: Option<(String, Vec<u8>)>,
+}
+
 /// The second controller: takes the locks away where it is to, and applies until it was let do so.
-async fn second(duel: &Duel, room: &mut Room, first: &StateFolder) -> ApplyOutcome {
+async fn second(duel: &Duel, room: &mut Room, first: &StateFolder) -> Left {
     if duel.folder == Folder::Copied && first.path().exists() {
         copy_folder(first.path(), room.context.folder.path());
     }
@@ -316,9 +331,16 @@ async fn second(duel: &Duel, room: &mut Room, first: &StateFolder) -> ApplyOutco
         let _ = lock_steal::steal_locks(&hosts, "law 11", force, &room.context).await;
     }
     let mut outcome = None;
-    for _ in 0..12 {
-        let plan = room.plan().await;
-        let ended = apply_plan(&plan, &room.context, room.sink()).await;
+    for attempt in 0..12 {
+        let ended = match duel.resumes {
+            Some(_) if attempt == 0 => {
+                resume_run(&room.context, Decisions::default(), room.sink()).await
+            }
+            _ => {
+                let plan = room.plan().await;
+                apply_plan(&plan, &room.context, room.sink()).await
+            }
+        };
         let is_refused = ended.ending == RunExitClass::Refused;
         outcome = Some(ended);
         if !is_refused {
@@ -326,7 +348,36 @@ async fn second(duel: &Duel, room: &mut Room, first: &StateFolder) -> ApplyOutco
         }
         tokio::time::sleep(Duration::from_secs(60)).await;
     }
-    outcome.unwrap()
+    let (outcome, folder) = (outcome.unwrap(), &room.context.folder);
+    let journal = outcome.run.clone().map(|run| {
+        let bytes = folder.journal_bytes(&run, u64::MAX - 1).unwrap();
+        (run, bytes)
+    });
+    Left {
+        outcome,
+        serial: room.state().serial,
+        journal,
+    }
+}
+
+/// What the second controller left in its folder is there, whatever the first one does when it
+/// wakes up, and what is no run has no folder.
+fn nothing_is_lost(left: &Left, folder: &StateFolder) -> Result<(), String> {
+    if let Some((run, journal)) = &left.journal {
+        let now = folder.journal_bytes(run, u64::MAX - 1).unwrap();
+        ensure!(now.starts_with(journal), "the journal of {run} was cut");
+    }
+    let state = ClusterState::load(folder).map_err(|problem| problem.message.clone())?;
+    ensure!(
+        state.serial >= left.serial,
+        "an older state was written over a newer one: {} over {}",
+        state.serial,
+        left.serial
+    );
+    let begun = folder.runs().unwrap().len();
+    let folders = std::fs::read_dir(folder.path().join("runs")).map_or(0, Iterator::count);
+    ensure!(begun == folders, "{begun} runs have {folders} folders");
+    Ok(())
 }
 
 /// Who wrote to each host, in order; and whether somebody began before another had ended.
@@ -384,6 +435,23 @@ fn nothing_is_forgotten(recorded: &[Recorded]) -> Result<(), String> {
     Ok(())
 }
 
+/// The first controller begins its run, and dies.
+async fn die(duel: &Duel, room: &Room, truth: &Arc<Truth>) {
+    let way = Way {
+        crash: duel.resumes,
+        ..Way::of(&room.fleet, truth)
+    };
+    let context = Context {
+        connector: room.context.secrets.carried_by(Arc::new(way.clone())),
+        ..room.context.clone()
+    };
+    let plan = room.plan().await;
+    tokio::select! {
+        _ = apply_plan(&plan, &context, room.sink()) => (),
+        () = way.until_dead() => (),
+    }
+}
+
 async fn fought(duel: &Duel) -> Result<Held, String> {
     let (mut one, mut two) = (duel.world.room(), duel.world.room());
     let truth = Arc::new(Truth::default());
@@ -418,7 +486,15 @@ async fn fought(duel: &Duel) -> Result<Held, String> {
     duel.world.strike(&one);
     let folder = one.context.folder.clone();
     let first = async {
-        let run = async { apply_plan(&one.plan().await, &one.context, one.sink()).await };
+        if duel.resumes.is_some() {
+            die(duel, &one, &truth).await;
+        }
+        let run = async {
+            match duel.resumes {
+                Some(_) => resume_run(&one.context, Decisions::default(), one.sink()).await,
+                None => apply_plan(&one.plan().await, &one.context, one.sink()).await,
+            }
+        };
         let outcome = tokio::select! {
             outcome = run => Some(outcome),
             () = way.until_dead() => None,
@@ -434,6 +510,7 @@ async fn fought(duel: &Duel) -> Result<Held, String> {
     let (first, second) = tokio::join!(first, other);
     let writers = one_at_a_time(&one.fleet)?;
     nothing_is_forgotten(&truth.recorded.lock().unwrap())?;
+    nothing_is_lost(&second, &two.context.folder)?;
     let wrong = truth.wrong.lock().unwrap().join("; ");
     ensure!(wrong.is_empty(), "{wrong}");
     if let Some(first) = first.filter(|first| first.ending == RunExitClass::Done) {
@@ -443,11 +520,13 @@ async fn fought(duel: &Duel) -> Result<Held, String> {
             .any(|problem| problem.code == "RW0631");
         ensure!(!lost, "the first one lost its lock and ended well");
     }
-    Ok(if writers > 1 || second.ending == RunExitClass::Refused {
-        Held::Yes
-    } else {
-        Held::Beside
-    })
+    Ok(
+        if writers > 1 || second.outcome.ending == RunExitClass::Refused {
+            Held::Yes
+        } else {
+            Held::Beside
+        },
+    )
 }
 
 #[test]

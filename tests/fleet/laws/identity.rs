@@ -9,6 +9,7 @@ use railwright_apply::target_take_over::{TakeOverDecision, take_over_targets};
 use railwright_apply::{ApplyOutcome, RunExitClass, apply_plan};
 use railwright_base::Target;
 use railwright_plan::Plan;
+use railwright_state::ClusterLock;
 use railwright_transport::sim::SimulatedHost;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -57,13 +58,13 @@ fn another(case: &Case, room: &Room) -> Room {
     let mut other = Room::beside(room.fleet.clone(), if case.crash.1 { "c" } else { "zzz" });
     let mut state = other.state();
     if case.crash.1 {
-        other.context.folder.prepare().unwrap();
         other
             .context
             .folder
             .identify(&mut state, None, "c")
             .unwrap();
-        state.store(&other.context.folder).unwrap();
+        let lock = ClusterLock::take(&other.context.folder, "apply").unwrap();
+        state.store(lock.folder()).unwrap();
     }
     other.wishes = case.wished(&case.dropped);
     (other.rollout.canary, other.rollout.max_unavailable) = (case.canary, case.max_unavailable);

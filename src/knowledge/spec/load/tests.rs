@@ -44,6 +44,25 @@ fn one(text: &str) -> String {
     outcome(&[("a.yaml", text)])
 }
 
+/// A kubeconfig, a secret: what lies beside the spec by mistake.
+#[test]
+fn a_file_without_a_key_of_a_spec_is_not_quoted() {
+    for other in [
+        "apiVersion: v1\nclusters: [c]\nusers: [{ token: hunter2 }]\n",
+        "password: hunter2\n",
+        "hunter2\n",
+    ] {
+        let files = [("a.yaml", "cluster: a\n"), ("b.yaml", other)];
+        let files = files.map(|(name, text)| file(name, text)).to_vec();
+        let problems = load_spec(files).unwrap_err().diagnostics;
+        assert!(
+            problems.len() == 1 && problems[0].labels.is_empty(),
+            "{other}: {problems:?}"
+        );
+    }
+    assert!(one("clutser: a\n").contains("did you mean `cluster`?"));
+}
+
 #[test]
 fn what_yaml_allows_and_a_spec_does_not() {
     for (text, expected) in [
@@ -85,10 +104,7 @@ fn what_yaml_allows_and_a_spec_does_not() {
             "cluster: a # \u{1b}[31m",
             "RW0101 the file holds the control character U+001B 1:14 (here)",
         ),
-        (
-            "- a\n",
-            "RW0106 a spec file is a mapping (`key: value`) 1:1 (this is none)",
-        ),
+        ("- a\n", "RW0106 a spec file is a mapping (`key: value`) "),
         ("", "RW0107 the key `cluster` is missing in all files "),
         ("cluster: a\n", "valid: 0 hosts"),
         (

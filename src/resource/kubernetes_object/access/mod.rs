@@ -10,7 +10,9 @@ use super::known_kinds::ApiResourceName;
 use super::request::{KubernetesRead, ObjectName};
 use super::{build_cluster_object_name, manifest};
 use crate::json_fields::read_text_at;
-use crate::node_field::build_node_object_name;
+use crate::node_field::mark::build_mark_key_object_name;
+use crate::node_field::{build_node_object_name, list_mark_key_uses};
+use crate::redacted_assessment::is_readable;
 use crate::{Action, DesiredResource, Read, kind_named};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -180,7 +182,7 @@ pub struct ObjectUse {
 /// What a wish deals with: the objects that its kind reads of the API server, and what it does to
 /// them. One that was applied earlier and is no longer wished is only taken back.
 pub fn list_object_uses(wish: &DesiredResource, wished: bool) -> Vec<ObjectUse> {
-    let Some(kind) = kind_named(&wish.kind) else {
+    let Some(kind) = kind_named(&wish.kind).filter(|kind| is_readable(*kind, wish)) else {
         return Vec::new();
     };
     let (mut reads, mut changes) = (kind.reads(wish), Vec::new());
@@ -246,9 +248,11 @@ fn of_read(read: &Read, wished: bool) -> Vec<(ObjectName, How)> {
         KubernetesRead::Object(object) | KubernetesRead::Preview { object, .. } => {
             vec![(object.clone(), How::Read)]
         }
-        KubernetesRead::Nodes | KubernetesRead::NodeField(_) => {
-            vec![(name_all_objects("v1", "Node", &None), How::Read)]
-        }
+        KubernetesRead::Nodes => vec![(name_all_objects("v1", "Node", &None), How::Read)],
+        KubernetesRead::NodeField(_) => vec![
+            (name_all_objects("v1", "Node", &None), How::Read),
+            (build_mark_key_object_name(), How::Read),
+        ],
         KubernetesRead::PodsOn(_) => vec![(name_all_objects("v1", "Pod", &None), How::Read)],
         KubernetesRead::States {
             api_version,
@@ -401,11 +405,15 @@ pub fn of_action(action: &Action) -> Vec<(ObjectName, ApiVerb)> {
             .collect(),
         Action::EditNodes { edits, .. } => {
             let nodes = edits.iter().flat_map(|edit| &edit.nodes);
-            nodes
+            let mut verbs: Vec<(ObjectName, ApiVerb)> = nodes
                 .flat_map(|name| {
                     [ApiVerb::Get, ApiVerb::Patch].map(|verb| (build_node_object_name(name), verb))
                 })
-                .collect()
+                .collect();
+            if edits.iter().any(|edit| edit.change.mark.is_some()) {
+                verbs.extend(list_mark_key_uses());
+            }
+            verbs
         }
         _ => Vec::new(),
     }

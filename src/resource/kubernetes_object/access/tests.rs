@@ -2,16 +2,19 @@
 
 use super::super::rule::{RbacRule, build_rbac_rules};
 use super::*;
-use railwright_base::Address;
+use crate::ResourceKind;
+use crate::kubernetes_object::KubernetesObject;
+use railwright_base::{Address, Target};
 use serde_json::json;
 
 fn wish(manifest: Value) -> DesiredResource {
-    let address = "kube/prod/X.core/-/a".parse::<Address>().unwrap();
-    let mut wish = DesiredResource::of(
-        address,
-        "kubernetes_object",
-        json!({ "manifest": manifest, "cluster": "train" }),
-    );
+    let body = json!({ "manifest": manifest, "cluster": "train" });
+    let address = Address {
+        target: Target::kube("prod"),
+        path: KubernetesObject.address_path(&body).unwrap().into(),
+        attribute: None,
+    };
+    let mut wish = DesiredResource::of(address, "kubernetes_object", body);
     std::sync::Arc::make_mut(&mut wish.want).module = "own/a".to_owned();
     wish
 }

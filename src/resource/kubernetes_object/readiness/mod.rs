@@ -6,10 +6,13 @@
 //! may be true for nothing (`ReadinessCriteria` of the GPU operator's ClusterPolicy with the reason
 //! `NoGPUNodes`, NVIDIA/gpu-operator api/nvidia/v1/clusterpolicy_types.go), and one may be inverted
 //! (`ConfigUpdateInProgress`, Mellanox/nic-configuration-operator api/v1alpha1/nicdevice_types.go):
-//! so a module names reasons, too.
+//! so a module names reasons, too. A status that says of no generation that it is of this one (the
+//! ClusterPolicy's) may be of before the last change: it is believed once it is written anew, or
+//! after a while.
 
 mod workloads;
 
+use super::ownership::{MANAGER, list_manager_entries, list_whole_object_entries};
 use super::paths::is_same_quantity;
 use crate::Hopeless;
 use crate::body::BodyErrors;
@@ -174,6 +177,30 @@ impl ReadinessCriteria {
         !(self.conditions.is_empty() && self.fields.is_empty() && self.each.is_empty())
     }
 
+    /// Whether what makes an object ready may be of before our last change: it is not the object's
+    /// first generation, nothing there says that it is of this one, and nobody wrote to its status
+    /// since.
+    pub fn may_be_stale(&self, object: &Value) -> bool {
+        let generation = find_value_at_path(object, "metadata.generation").and_then(Value::as_u64);
+        generation.is_some_and(|generation| generation > 1)
+            && self.is_said()
+            && !self.is_of_this_generation(object)
+            && !is_status_written_since(object)
+    }
+
+    fn is_of_this_generation(&self, object: &Value) -> bool {
+        let is_seen = |part: Option<&Value>| read_seen_generation(part).is_some();
+        if is_seen(object.get("status")) {
+            return !is_unseen(object, object.get("status"));
+        }
+        let of_conditions_alone = self.fields.is_empty() && self.each.is_empty();
+        of_conditions_alone
+            && self
+                .conditions
+                .iter()
+                .all(|condition| is_seen(condition.find_in(object)))
+    }
+
     /// How an object of this kind stands.
     pub fn judge(&self, object: &Value, kind: &str) -> Readiness {
         if let Some((path, value)) = self.failed.iter().find(|(path, value)| {
@@ -241,19 +268,19 @@ impl ReadinessCriteria {
 }
 
 impl Condition {
+    fn find_in<'v>(&self, object: &'v Value) -> Option<&'v Value> {
+        let conditions = find_value_at_path(object, "status.conditions")?.as_array()?;
+        conditions
+            .iter()
+            .find(|condition| extract_text_field(condition, "type") == self.kind)
+    }
+
     fn judge(&self, object: &Value) -> Option<Readiness> {
-        let conditions = find_value_at_path(object, "status.conditions")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten();
         let wanted = self.reason.as_ref().map_or_else(
             || self.status.clone(),
             |reason| format!("{} ({reason})", self.status),
         );
-        let Some(found) = conditions
-            .into_iter()
-            .find(|condition| extract_text_field(condition, "type") == self.kind)
-        else {
+        let Some(found) = self.find_in(object) else {
             return new_not_ready_state(format!(
                 "condition {} is not there yet, and is to be {wanted}",
                 self.kind
@@ -333,12 +360,33 @@ fn check_field_value(object: &Value, path: &str, value: &Value) -> Option<Readin
 /// What stands there says of which generation of the object it is, and that is an earlier one.
 fn is_unseen(object: &Value, part: Option<&Value>) -> bool {
     let generation = find_value_at_path(object, "metadata.generation").and_then(Value::as_u64);
-    let seen = part
-        .and_then(|part| part.get("observedGeneration"))
-        .and_then(Value::as_u64);
     generation
-        .zip(seen)
+        .zip(read_seen_generation(part))
         .is_some_and(|(generation, seen)| seen < generation)
+}
+
+/// Of which generation of the object this is.
+fn read_seen_generation(part: Option<&Value>) -> Option<u64> {
+    part?.get("observedGeneration")?.as_u64()
+}
+
+/// Whether somebody wrote to the status in the second of our last apply or later, by the server's
+/// own word (kubernetes.io/docs/reference/using-api/server-side-apply, "managedFields"). One that
+/// has no status subresource is written as part of the object.
+fn is_status_written_since(object: &Value) -> bool {
+    let own = list_whole_object_entries(object).filter(|entry| {
+        extract_text_field(entry, "manager") == MANAGER
+            && extract_text_field(entry, "operation") == "Apply"
+    });
+    let of_status = list_manager_entries(object).filter(|entry| {
+        extract_text_field(entry, "subresource") == "status"
+            || entry.pointer("/fieldsV1/f:status").is_some()
+    });
+    let time = |entry| extract_text_field(entry, "time");
+    match own.map(time).max() {
+        Some(applied) => of_status.map(time).max() >= Some(applied),
+        None => true,
+    }
 }
 
 fn extract_text_field<'v>(value: &'v Value, field: &str) -> &'v str {

@@ -227,3 +227,59 @@ fn an_older_generation_of_a_ray_cluster_means_nothing() {
         "its controller has not seen the last change yet"
     );
 }
+
+/// Such a status has the ClusterPolicy of the GPU operator: a state and conditions, and no
+/// generation.
+#[test]
+fn a_status_that_nobody_wrote_since_our_change_may_be_of_before_it() {
+    let wanted =
+        json!({ "conditions": [{ "type": "Ready" }], "fields": { "status.state": "ready" } });
+    let applied =
+        |time: &str| json!({ "manager": "railwright", "operation": "Apply", "time": time });
+    let written = |time: &str| json!({ "manager": "operator", "operation": "Update", "subresource": "status", "time": time });
+    let beside = |time: &str| json!({ "manager": "operator", "operation": "Update", "time": time, "fieldsV1": { "f:status": {} } });
+    let (early, late) = ("2026-01-02T03:04:05Z", "2026-01-02T03:04:06Z");
+    let of = |wanted: &Value, seen: Value, condition: Value, managed: Value| {
+        let mut status = json!({ "state": "ready", "conditions": [condition] });
+        if !seen.is_null() {
+            status["observedGeneration"] = seen;
+        }
+        let metadata = json!({ "generation": 2, "managedFields": managed });
+        let object = json!({ "metadata": metadata, "status": status });
+        let criteria = declared(wanted.clone(), "ClusterPolicy.nvidia.com").unwrap();
+        criteria.may_be_stale(&object)
+    };
+    let condition = || json!({ "type": "Ready", "status": "True" });
+    for (managed, may_be_stale) in [
+        (json!([applied(late), written(early)]), true),
+        (json!([applied(late)]), true),
+        (json!([applied(early), written(late)]), false),
+        (json!([applied(early), beside(late)]), false),
+        (json!([applied(early), written(early)]), false),
+        (json!([written(early)]), false),
+        (json!([]), false),
+    ] {
+        let found = of(&wanted, Value::Null, condition(), managed.clone());
+        assert_eq!(found, may_be_stale, "{managed}");
+    }
+    let managed = || json!([applied(late), written(early)]);
+    assert!(
+        !of(&wanted, json!(2), condition(), managed()),
+        "it says so itself"
+    );
+    assert!(of(&wanted, json!(1), condition(), managed()));
+    let seen = json!({ "type": "Ready", "status": "True", "observedGeneration": 2 });
+    let alone = json!({ "conditions": [{ "type": "Ready" }] });
+    assert!(!of(&alone, Value::Null, seen.clone(), managed()));
+    assert!(
+        of(&wanted, Value::Null, seen, managed()),
+        "its state does not"
+    );
+    // What was made just now has no status of before; a Namespace has no generation.
+    for generation in [json!(1), Value::Null] {
+        let metadata = json!({ "generation": generation, "managedFields": [applied(late)] });
+        let object = json!({ "metadata": metadata, "status": { "state": "ready" } });
+        let criteria = declared(wanted.clone(), "ClusterPolicy.nvidia.com").unwrap();
+        assert!(!criteria.may_be_stale(&object), "{object}");
+    }
+}

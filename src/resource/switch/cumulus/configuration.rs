@@ -174,25 +174,40 @@ impl Nvue {
     /// What `before` has of the port alone, without what went with a profile.
     fn places<'a>(&self, port: &str, before: &'a Value) -> Vec<(Vec<&'a str>, &'a Value)> {
         let own_profile = format_port_profile_name(port);
-        let mut places = Vec::new();
-        for (path, was) in before.as_object().into_iter().flatten() {
-            let path = Vec::from_iter(path.split(' '));
-            let is_there = match path.as_slice() {
-                ["qos", family, profile, ..] if *profile == own_profile => {
-                    // A profile that came with a binding goes with it, whatever a later resource
-                    // of the port found in it.
-                    let binding = format!("interface {port} qos {family} profile");
-                    self.at(&path[..3]).is_some() && before.get(binding).is_none()
-                }
-                ["interface", ..] => true,
-                _ => false,
-            };
-            if is_there {
-                places.push((path, was.get(0).unwrap_or(was)));
+        let mut places = list_before_places(before).unwrap_or_default();
+        places.retain(|(path, _)| match path.as_slice() {
+            ["qos", family, profile, ..] => {
+                // A profile that came with a binding goes with it, whatever a later resource of the
+                // port found in it.
+                let binding = format!("interface {port} qos {family} profile");
+                *profile == own_profile
+                    && self.at(&path[..3]).is_some()
+                    && before.get(binding).is_none()
             }
-        }
+            _ => true,
+        });
         places
     }
+}
+
+/// The places of single ports that `before` has, with what they held; none where this version does
+/// not know one of its names or values.
+pub fn list_before_places(before: &Value) -> Option<Vec<(Vec<&str>, &Value)>> {
+    let mut places = Vec::new();
+    for (path, was) in before.as_object()? {
+        let path = Vec::from_iter(path.split(' '));
+        let was = match was.as_array().map(Vec::as_slice) {
+            Some([tree]) => tree,
+            _ => was,
+        };
+        let can_be_set = was.is_null() || was.is_object() || Leaf::of(was).is_some();
+        match path.as_slice() {
+            [SHARED] if was.is_object() => {}
+            ["interface", ..] | ["qos", _, _, ..] if can_be_set => places.push((path, was)),
+            _ => return None,
+        }
+    }
+    Some(places)
 }
 
 /// A tree is remembered as one: a later resource of the port adds nothing to it.

@@ -1,12 +1,13 @@
 //! What Cumulus Linux has of its own.
 
 use super::Nvue;
-use super::{POLLING_MS, counters, edit, script};
+use super::{POLLING_MS, configuration, counters, edit, script};
 use crate::counters::names::VendorCounter;
 use crate::switch::configuration::SwitchConfiguration;
 use crate::switch::edit::{Disturbance, SwitchEdit};
 use crate::switch::os::{SwitchOs, is_port_number};
 use crate::switch::{SwitchError, SwitchRead};
+use serde_json::Value;
 use std::ops::RangeInclusive;
 
 /// NVIDIA Cumulus Linux.
@@ -67,6 +68,10 @@ impl SwitchOs for Cumulus {
 
     fn configuration(&self, text: &str) -> Result<Box<dyn SwitchConfiguration>, SwitchError> {
         Ok(Box::new(Nvue::parse(text)?))
+    }
+
+    fn can_read_before(&self, before: &Value) -> bool {
+        configuration::list_before_places(before).is_some()
     }
 
     fn saved(&self) -> &'static str {

@@ -115,6 +115,7 @@ fn round(kind: &dyn ResourceKind, wish: &DesiredResource, config: &Value) -> Val
     );
     let saved = assess(kind, wish, &done);
     assert!(saved.is_met() && saved.actions.is_empty(), "{saved:?}");
+    assert!(kind.can_read_before(&first.before), "{}", first.before);
     let undo = kind.undo(wish, &first.before, &answers(wish, &done, Some(&done)));
     let back = patched(&done, &edits(&undo));
     let undone = kind.undo(wish, &first.before, &answers(wish, &back, Some(&back)));

@@ -17,13 +17,14 @@ use crate::switch::configuration::{
     list_shared_settings, unlike_as_a_whole,
 };
 use crate::switch::edit::SwitchEdit;
+use serde::Deserialize;
 use serde_json::{Map, Value};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A setting of a port that is put back, as `before` names it: `mtu`, `queue 3|bandwidth
 /// guaranteed`, `priority-flow-control priority 3`.
 #[derive(Clone, Copy)]
-enum EosPortSetting {
+pub(super) enum EosPortSetting {
     Own(EosSettingKey),
     Pause(u64),
     Queue(u64, EosSettingKey),
@@ -175,7 +176,7 @@ impl SwitchConfiguration for EosConfig {
             return Vec::new();
         };
         let mut settings = Vec::new();
-        for (setting, _, was) in list_before_settings(before) {
+        for (setting, _, was) in list_before_settings(before).unwrap_or_default() {
             let line = setting.line(&view).map(|(_, line)| line);
             settings.push(RestorableSetting {
                 called: setting.called(),
@@ -191,7 +192,7 @@ impl SwitchConfiguration for EosConfig {
             return Vec::new();
         };
         let mut edits = Vec::new();
-        for (setting, word_before, was) in list_before_settings(before) {
+        for (setting, word_before, was) in list_before_settings(before).unwrap_or_default() {
             let (word, line) = setting.line(&view).unzip();
             if setting.reading(was) == setting.reading(line) {
                 continue;
@@ -249,13 +250,17 @@ fn list_class_settings(view: &EosPortView, wanted: &Qos) -> Vec<EosPortSetting> 
 /// A setting of a port with the word of its queue's section and the command, as they stood there.
 type SettingBefore<'a> = (EosPortSetting, Option<&'a str>, Option<&'a str>);
 
-fn list_before_settings(before: &Value) -> Vec<SettingBefore<'_>> {
+/// The settings that `before` has; none where this version does not know one of its names or
+/// values.
+pub(super) fn list_before_settings(before: &Value) -> Option<Vec<SettingBefore<'_>>> {
     let mut settings = Vec::new();
-    for (name, was) in before.as_object().into_iter().flatten() {
-        let Some(setting) = EosPortSetting::named(name) else {
+    for (name, was) in before.as_object()? {
+        if name == SHARED {
+            BTreeMap::<u64, Option<String>>::deserialize(was).ok()?;
             continue;
-        };
-        let was = was.as_str();
+        }
+        let setting = EosPortSetting::named(name)?;
+        let was = Option::<&str>::deserialize(was).ok()?;
         match (setting, was.and_then(|was| was.split_once(": "))) {
             (EosPortSetting::Queue(..), Some((word, line))) => {
                 settings.push((setting, Some(word), Some(line)));
@@ -263,5 +268,5 @@ fn list_before_settings(before: &Value) -> Vec<SettingBefore<'_>> {
             _ => settings.push((setting, None, was)),
         }
     }
-    settings
+    Some(settings)
 }

@@ -1,13 +1,14 @@
 //! What EOS has of its own.
 
 use super::EosConfig;
-use super::{counters, edit, lldp, script};
+use super::{configuration, counters, edit, lldp, script};
 use crate::counters::names::VendorCounter;
 use crate::lldp::{Lldp, Silence};
 use crate::switch::configuration::SwitchConfiguration;
 use crate::switch::edit::{Disturbance, SwitchEdit};
 use crate::switch::os::{SwitchOs, is_port_number};
 use crate::switch::{SwitchError, SwitchRead};
+use serde_json::Value;
 use std::ops::RangeInclusive;
 
 /// Arista EOS.
@@ -58,6 +59,10 @@ impl SwitchOs for Eos {
 
     fn configuration(&self, text: &str) -> Result<Box<dyn SwitchConfiguration>, SwitchError> {
         Ok(Box::new(EosConfig::parse(text)?))
+    }
+
+    fn can_read_before(&self, before: &Value) -> bool {
+        configuration::list_before_settings(before).is_some()
     }
 
     fn saved(&self) -> &'static str {

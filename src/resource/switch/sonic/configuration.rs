@@ -13,9 +13,10 @@ use crate::switch::configuration::{
     DesiredPortSetting, RestorableSetting, SwitchConfiguration, SwitchPortSettings,
 };
 use crate::switch::edit::SwitchEdit;
-use serde_json::{Map, Value};
+use serde::Deserialize;
+use serde_json::Value;
 use std::any::Any;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A table, the key of a row that is of one port alone, and fields of it.
 type AffectedRow<'a> = (&'a str, String, Vec<&'a str>);
@@ -63,21 +64,22 @@ impl SwitchConfiguration for ConfigDb {
     }
 
     fn before(&self, port: &str, wanted: &DesiredPortSetting) -> Value {
-        let mut before = Map::new();
+        let mut before = PriorRows::new();
         for (table, key, fields) in list_affected_rows(self, port, wanted) {
-            let mut row = Map::new();
+            let mut row = BTreeMap::new();
             for field in fields {
                 let value = self.reference(table, &key, field);
-                row.insert(field.to_owned(), value.into());
+                row.insert(field.to_owned(), value.map(str::to_owned));
             }
-            before.insert(format!("{table}|{key}"), row.into());
+            before.insert(format!("{table}|{key}"), row);
         }
-        Value::Object(before)
+        serde_json::to_value(before).unwrap_or_default()
     }
 
     fn kept(&self, port: &str, before: &Value) -> Vec<RestorableSetting> {
         let mut settings = Vec::new();
-        for (table, key, field, was) in list_before_fields(before) {
+        let rows = read_prior_rows(before).unwrap_or_default();
+        for (table, key, field, was) in list_before_fields(&rows) {
             let is = self.reference(table, key, field);
             settings.push(RestorableSetting {
                 called: describe_row_field(port, key, field),
@@ -90,14 +92,15 @@ impl SwitchConfiguration for ConfigDb {
 
     fn put_back(&self, _port: &str, before: &Value) -> Vec<SwitchEdit> {
         let mut edits = SonicEditBuilder::of(self);
-        for (table, key, field, was) in list_before_fields(before) {
+        let rows = read_prior_rows(before).unwrap_or_default();
+        for (table, key, field, was) in list_before_fields(&rows) {
             match was {
                 Some(was) => edits.set(table, key, field, was),
                 None => edits.unset(table, key, field),
             }
         }
         // Rows that came with us and have nothing left go.
-        for (row, fields) in before.as_object().into_iter().flatten() {
+        for (row, fields) in &rows {
             let Some((table, key)) = row.split_once('|') else {
                 continue;
             };
@@ -105,7 +108,7 @@ impl SwitchConfiguration for ConfigDb {
                 && !row.is_empty()
                 && row
                     .keys()
-                    .all(|name| fields.get(name).is_some_and(|was| !was.is_string()))
+                    .all(|name| fields.get(name).is_some_and(Option::is_none))
             {
                 edits.remove(table, key);
             }
@@ -161,17 +164,27 @@ fn list_class_rows<'a>(port: &str, wanted: &Qos) -> Vec<AffectedRow<'a>> {
     rows
 }
 
+/// Fields with what stood there, by the table and key of their row (`PORT|Ethernet0`), which is of
+/// one port alone.
+type PriorRows = BTreeMap<String, BTreeMap<String, Option<String>>>;
+
+/// The rows that `before` has; none where this version does not know its form.
+pub fn read_prior_rows(before: &Value) -> Option<PriorRows> {
+    let rows = PriorRows::deserialize(before).ok()?;
+    rows.keys().all(|row| row.contains('|')).then_some(rows)
+}
+
 /// Table, key, field, and what stood there.
 type FieldBefore<'a> = (&'a str, &'a str, &'a str, Option<&'a str>);
 
-fn list_before_fields(before: &Value) -> Vec<FieldBefore<'_>> {
+fn list_before_fields(rows: &PriorRows) -> Vec<FieldBefore<'_>> {
     let mut all = Vec::new();
-    for (row, fields) in before.as_object().into_iter().flatten() {
-        let (Some((table, key)), Some(fields)) = (row.split_once('|'), fields.as_object()) else {
+    for (row, fields) in rows {
+        let Some((table, key)) = row.split_once('|') else {
             continue;
         };
         for (name, was) in fields {
-            all.push((table, key, name.as_str(), was.as_str()));
+            all.push((table, key, name.as_str(), was.as_deref()));
         }
     }
     all

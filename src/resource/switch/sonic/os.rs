@@ -1,13 +1,14 @@
 //! What SONiC has of its own.
 
 use super::config_db::ConfigDb;
-use super::{counters, edit, script};
+use super::{configuration, counters, edit, script};
 use crate::counters::names::VendorCounter;
 use crate::lldp::script::render_lldpctl_script;
 use crate::switch::configuration::SwitchConfiguration;
 use crate::switch::edit::{Disturbance, SwitchEdit};
 use crate::switch::os::{SwitchOs, is_port_number};
 use crate::switch::{SwitchError, SwitchRead};
+use serde_json::Value;
 use std::ops::RangeInclusive;
 
 /// SONiC.
@@ -54,6 +55,10 @@ impl SwitchOs for Sonic {
 
     fn configuration(&self, text: &str) -> Result<Box<dyn SwitchConfiguration>, SwitchError> {
         Ok(Box::new(ConfigDb::parse(text)?))
+    }
+
+    fn can_read_before(&self, before: &Value) -> bool {
+        configuration::read_prior_rows(before).is_some()
     }
 
     fn saved(&self) -> &'static str {
