@@ -611,6 +611,9 @@ fn a_pod_that_ends_is_waited_for_while_its_kubelet_speaks(room: &Room) {
         "{said}"
     );
     assert_eq!(room.stands(), (true, false));
+    // What stood still for over a minute has lost its watches, and takes its time to come back.
+    room.plane
+        .kubectl(&["wait", "pod/slow", "--for=delete", "--timeout=300s"]);
 }
 
 fn a_node_that_goes_away_is_not_waited_for(room: &Room) {

@@ -52,6 +52,8 @@ pub fn observe_member<'a>(
         None => Assessment::default(),
         Some(kind) if member.removal => match &prior {
             Some(applied) => taken_back(kind, &member.wish.address, applied, answers).0,
+            // What is ours no more and had nothing to be put back is let go.
+            None if member.before.is_null() => Assessment::default(),
             None => redacted_assessment::diff_removal(kind, &member.wish, &member.before, answers),
         },
         Some(kind) => diff_wish(kind, &member.wish, prior.as_ref(), answers),
