@@ -569,6 +569,10 @@ fn a_run_that_is_given_up_names_the_nodes_that_it_may_leave_cordoned(room: &Room
 #[ignore = "long: make test-deep"]
 fn a_pod_that_ends_is_waited_for_while_its_kubelet_speaks() {
     let Some(room) = Room::start() else { return };
+    room.machine.place.write(
+        "inv/rollout.yaml",
+        "rollout: { drain: { evict_unmanaged: true } }\n",
+    );
     room.plane.kubectl(&[
         "run",
         "slow",
