@@ -212,12 +212,11 @@ fn list_release_rights(member: &Member, kinds: &KnownKinds) -> BTreeSet<Right> {
 
 /// What a change of one of a release's objects needs; nothing where its kind is not known.
 fn list_change_rights(difference: &AttributeDifference, kinds: &KnownKinds) -> Option<Vec<Right>> {
-    let object = rights::parse_changed_object(&difference.attribute)?;
-    let is_whole = !difference.attribute.contains(": ");
-    let verb = match (is_whole, &difference.wanted) {
-        (true, Reading::Absent) => ApiVerb::Delete,
-        (true, _) => ApiVerb::Create,
-        (false, _) => ApiVerb::Patch,
+    let (object, field) = rights::parse_changed_object(&difference.attribute)?;
+    let verb = match (field, &difference.wanted) {
+        (None, Reading::Absent) => ApiVerb::Delete,
+        (None, _) => ApiVerb::Create,
+        (Some(_), _) => ApiVerb::Patch,
     };
     let right = Right::on(&object, kinds.called(&object)?, verb)?;
     let get = Right {

@@ -155,10 +155,13 @@ impl<'a> ChangeStep<'a> {
             seen = self.see(&answers);
             verdict = self.decide(&seen, earlier.as_ref());
         }
-        match verdict {
-            StepDecision::Met => Ok(self.done(&seen, earlier.as_ref())),
-            StepDecision::Act(actions) => self.act(actions, seen, earlier).await,
-            other => Err(self.refused(other)),
+        match (verdict, earlier) {
+            (StepDecision::Met, Some(intent)) if seen.iter().all(ObservedMember::is_settled) => {
+                self.confirm(&seen, intent, &[]).await
+            }
+            (StepDecision::Met, earlier) => Ok(self.done(&seen, earlier.as_ref())),
+            (StepDecision::Act(actions), earlier) => self.act(actions, seen, earlier).await,
+            (other, _) => Err(self.refused(other)),
         }
     }
 

@@ -3,7 +3,7 @@
 use super::gatekeeper::{GateResult, Gatekeeper};
 use super::trouble::LockedTarget;
 use railwright_base::{Digest, Target};
-use railwright_plan::RolloutPolicy;
+use railwright_plan::{GateCoverage, RolloutPolicy};
 use railwright_resource::DesiredResource;
 use railwright_state::lock::HEARTBEAT_S;
 use railwright_state::{NodeOutcome, OrderKind, Skip, StateFolder};
@@ -64,11 +64,16 @@ impl ExecutionOptions {
 }
 
 /// What a plan may do: the spec, as its modules understand it.
+#[derive(Default)]
 pub struct DesiredSpec {
     /// Every desired resource.
     pub wishes: Vec<DesiredResource>,
     /// The spec's limits.
     pub rollout: RolloutPolicy,
+    /// Digests of the modules, by name.
+    pub modules: BTreeMap<String, Digest>,
+    /// What gates prove.
+    pub proof: GateCoverage,
 }
 
 /// What a run needs besides its plan.

@@ -33,6 +33,7 @@ pub mod estimate;
 pub mod gatekeeper;
 mod heartbeat;
 mod host_locks;
+mod limits_of_now;
 pub mod lock_steal;
 mod occupied;
 mod outage_check;

@@ -4,7 +4,7 @@
 
 use super::context::Context;
 use super::trouble::NextCommands;
-use railwright_base::{Address, Diagnostic};
+use railwright_base::{Address, Diagnostic, Digest};
 use railwright_plan::by_hand::is_by_hand;
 use railwright_plan::{Member, Plan};
 use railwright_resource::file::sealed;
@@ -14,7 +14,7 @@ use railwright_transport::Secrets;
 use std::collections::BTreeMap;
 
 /// Steps that nobody asked for: not in the spec as they are in the plan, or a removal of what was
-/// never applied or is still desired; and a rollout that is not the spec's.
+/// never applied or is still desired; and modules or a rollout that are not the spec's.
 pub fn find_foreign_steps(plan: &Plan, context: &Context, state: &ClusterState) -> Vec<Diagnostic> {
     let Some(spec) = &context.wished else {
         return Vec::new();
@@ -32,6 +32,10 @@ pub fn find_foreign_steps(plan: &Plan, context: &Context, state: &ClusterState) 
             }
         }
     }
+    if let Some(name) = find_changed_module(&plan.modules, &spec.modules) {
+        let what = format!("the module {name} is another one, and what its gates check may be too");
+        problems.push(report_foreign_plan(plan, &what));
+    }
     if plan.rollout != spec.rollout {
         problems.push(report_foreign_plan(
             plan,
@@ -48,6 +52,15 @@ pub fn find_foreign_steps(plan: &Plan, context: &Context, state: &ClusterState) 
         }
     }
     problems
+}
+
+/// The first module that is not in both as it is in one.
+fn find_changed_module<'m>(
+    then: &'m BTreeMap<String, Digest>,
+    now: &'m BTreeMap<String, Digest>,
+) -> Option<&'m String> {
+    let mut names = then.keys().chain(now.keys());
+    names.find(|name| then.get(*name) != now.get(*name))
 }
 
 fn why_foreign(

@@ -4,6 +4,7 @@
 use super::context::{Context, DesiredSpec, EventSink};
 use super::heartbeat::HeldLocks;
 use super::host_locks::release_dead_locks;
+use super::limits_of_now::find_narrower_limits;
 use super::outcome::ApplyOutcome;
 use super::preflight::{Preflight, PreflightScope, run_preflight};
 use super::run::{PreparedRun, list_problem, lock_taken, recognize_hosts};
@@ -72,6 +73,11 @@ async fn prepare_resume(
     };
     let plan = newest.read_plan(&context, now.as_deref())?;
     let steps = build_steps(&plan).map_err(list_problem)?;
+    let left = list_steps_left(&steps, &newest.status);
+    let narrower = now.map(|now| find_narrower_limits(&plan, &left, &now));
+    if let Some(problem) = narrower.flatten() {
+        return Err(vec![problem]);
+    }
     let mut locks = HeldLocks::begin(lock, format!("run {}", newest.name), &context);
     let begun = continue_run(&newest, plan, &steps, &decisions, &context, &locks, sink).await;
     let (parts, found) = match begun {

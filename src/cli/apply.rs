@@ -181,6 +181,8 @@ pub fn build_apply_context(
         wished: Some(Arc::new(DesiredSpec {
             wishes: session.desired.wishes.clone(),
             rollout: session.rollout(),
+            modules: session.desired.digests.clone(),
+            proof: session.proof(),
         })),
         patience,
         clock: Clock::Real,

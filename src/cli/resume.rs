@@ -62,7 +62,9 @@ pub async fn run(arguments: &Resume) -> Result<Exit, CommandFailure> {
     };
     let plan = session.folder.read_plan(&run)?;
     session.check_plan_keys(&plan)?;
-    if plan.spec_digest != session.inventory.loaded.digest {
+    if plan.spec_digest != session.inventory.loaded.digest
+        || plan.modules != session.desired.digests
+    {
         print_diagnostics(&[report_changed_spec(&session, &run)], &Sources::default());
     }
     Ok(
@@ -79,7 +81,7 @@ fn report_changed_spec(session: &Session, run: &str) -> Diagnostic {
     let inventory = &session.inventory.word;
     Diagnostic::warning(
         "RW0644",
-        format!("the spec was changed since the plan of run {run} was made"),
+        format!("the spec or a module was changed since the plan of run {run} was made"),
     )
     .on(inventory.clone())
     .effect(

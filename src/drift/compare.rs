@@ -7,7 +7,7 @@
 use super::finding::{DriftFinding, DriftReason, DriftReport, FORMAT_VERSION, Occasion};
 use railwright_base::{Address, Reason, Target};
 use railwright_plan::{LastApplied, UnknownFinding};
-use railwright_resource::redacted_assessment::{UNREADABLE_BODY, is_readable};
+use railwright_resource::readability::{UNREADABLE_BODY, is_readable};
 use railwright_resource::{
     Assessment, Attribute, DesiredResource, Plane, Provenance, Reading, kind_named,
 };

@@ -5,7 +5,7 @@
 use railwright_base::{Target, secret};
 use railwright_plan::LastApplied;
 use railwright_resource::file::sealed::{is_sealed, seal_plain, seal_wish};
-use railwright_resource::redacted_assessment::list_reads;
+use railwright_resource::readability::list_reads;
 use railwright_resource::{DesiredResource, Observation, Read, kind_named};
 use railwright_transport::Secrets;
 use std::collections::{BTreeMap, BTreeSet};

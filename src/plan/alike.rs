@@ -9,7 +9,7 @@ use super::part::{TargetGroup, TargetPlan};
 use super::{AppliedResource, ChangeReason, PlanSelection};
 use railwright_base::Address;
 use railwright_resource::host::ssh_lines;
-use railwright_resource::redacted_assessment::{list_reads, list_reads_to_undo};
+use railwright_resource::readability::{list_reads, list_reads_to_undo};
 use railwright_resource::{Action, DesiredResource, Plane, Read, ReadResults, Unlike};
 use rustc_hash::FxHasher;
 use std::collections::{BTreeMap, BTreeSet, HashMap};

@@ -4,8 +4,9 @@
 //! - What needs no empty node and comes before what does is done first: packages are installed
 //!   while jobs go on.
 //! - A host that is no node of the cluster (not yet, or under another name) is not emptied, and the
-//!   plan says so; where nobody knows,
-//!   the step itself finds out. Where the node of its name is another machine, by both machine-ids, the host is left alone.
+//!   plan says so; where nobody knows, the step itself finds out.
+//! - By machine-ids, a host whose node is another machine, or that is a node under another name, is
+//!   left alone.
 //! - A node that an earlier run cordoned and did not give back is given back by the next one,
 //!   through a gate, even where
 //!   the spec empties no nodes any more.
@@ -16,8 +17,8 @@ use super::model::{NodeKind, NotEmptied, PlanNode, UnknownFinding};
 use super::part::TargetPlan;
 use super::{DrainPolicy, PlanInputs};
 use crate::by_hand::is_by_hand;
-use railwright_base::Target;
 use railwright_base::text::one_line;
+use railwright_base::{MachineId, Target};
 use railwright_knowledge::spec::LoadedSpec;
 use railwright_resource::kubernetes_object::nodes::{NodeNow, read_cluster_nodes};
 use railwright_resource::{Disruption, Observation, host};
@@ -66,6 +67,7 @@ pub(super) fn put_in(
         return Vec::new();
     };
     let mut not_emptied = Vec::new();
+    let other_names = find_other_node_names(inputs.observation, nodes, known);
     for part in parts {
         let Some(name) = nodes.by_host.get(&part.target) else {
             continue;
@@ -73,7 +75,11 @@ pub(super) fn put_in(
         let now = known.as_ref().ok().and_then(|known| known.get(name));
         if known.is_err() || now.is_some() {
             plan_drain(part, inputs, nodes, name, now);
-        } else if is_disrupted(part, inputs.rollout.drain.as_ref()) {
+        } else if !is_disrupted(part, inputs.rollout.drain.as_ref()) {
+            continue;
+        } else if let Some(other) = other_names.get(&part.target) {
+            part.hold(&describe_other_node_name(other, &nodes.cluster));
+        } else {
             not_emptied.push(NotEmptied {
                 host: part.target.clone(),
                 cluster: nodes.cluster.clone(),
@@ -157,9 +163,8 @@ fn other_machine(
     name: &str,
     node: &NodeNow,
 ) -> Option<String> {
-    let facts = host::decode_host_facts(&observation.targets.get(host)?.answers).ok()?;
-    let (own, of_node) = (facts.machine_id.known()?, node.machine.as_ref()?);
-    if own == of_node {
+    let (own, of_node) = (read_machine_id(observation, host)?, node.machine.as_ref()?);
+    if own == *of_node {
         return None;
     }
     Some(format!(
@@ -167,6 +172,52 @@ fn other_machine(
          {own}; correct its address, or kubernetes_node, in the spec; where the host was \
          re-installed, delete the node of before (kubectl delete node {name}), and it joins anew"
     ))
+}
+
+/// The machine-id that a host tells, where it has one.
+fn read_machine_id(observation: &Observation, host: &Target) -> Option<MachineId> {
+    let facts = host::decode_host_facts(&observation.targets.get(host)?.answers).ok()?;
+    facts.machine_id.known().cloned()
+}
+
+/// The nodes of no host of the spec that are one of its hosts all the same, by their machine-ids.
+/// One that several nodes or several hosts have (cloned images) says of none of them who it is.
+fn find_other_node_names<'a>(
+    observation: &Observation,
+    nodes: &'a ClusterNodes,
+    known: &'a KnownNodes,
+) -> BTreeMap<&'a Target, &'a str> {
+    let mut named: BTreeMap<&MachineId, Vec<&str>> = BTreeMap::new();
+    for (name, node) in known.iter().flatten() {
+        if let Some(machine) = &node.machine {
+            named.entry(machine).or_default().push(name);
+        }
+    }
+    let mut hosts: BTreeMap<MachineId, Vec<&Target>> = BTreeMap::new();
+    for host in nodes.by_host.keys() {
+        if let Some(machine) = read_machine_id(observation, host) {
+            hosts.entry(machine).or_default().push(host);
+        }
+    }
+    let of_spec: BTreeSet<&str> = nodes.by_host.values().map(String::as_str).collect();
+    let mut other_names = BTreeMap::new();
+    for (machine, hosts) in &hosts {
+        if let ([host], Some([name])) = (&hosts[..], named.get(machine).map(Vec::as_slice))
+            && !of_spec.contains(name)
+        {
+            other_names.insert(*host, *name);
+        }
+    }
+    other_names
+}
+
+fn describe_other_node_name(name: &str, cluster: &Target) -> String {
+    let name = one_line(name, 253);
+    format!(
+        "it is the node {name} of {cluster}, by the machine-id that both tell, and would be \
+         disturbed with the pods on it: write `kubernetes_node: {name}` in the spec, and the node \
+         is emptied first"
+    )
 }
 
 fn new_drain_step(target: &Target, word: &str, kind: NodeKind, disruption: Disruption) -> PlanNode {

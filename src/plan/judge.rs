@@ -6,7 +6,7 @@ use super::part::TargetGroup;
 use railwright_base::{Address, Target, TargetKind};
 use railwright_resource::{
     Assessment, DesiredResource, Disruption, Observation, Plane, ReadResults, Reading,
-    ResourceKind, redacted_assessment,
+    ResourceKind, readability, redacted_assessment,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -177,14 +177,13 @@ fn find_kind_of_wish(
         ));
     };
     let can_read = |applied: &AppliedResource| {
-        kinds(&applied.kind).is_some_and(|kind| {
-            redacted_assessment::is_readable(kind, &applied.wish(&wish.address))
-        })
+        kinds(&applied.kind)
+            .is_some_and(|kind| readability::is_readable(kind, &applied.wish(&wish.address)))
     };
     if applied.is_none_or(can_read) {
         return Ok(kind);
     }
-    Err(redacted_assessment::UNREADABLE_BODY.to_owned())
+    Err(readability::UNREADABLE_BODY.to_owned())
 }
 
 fn compute_item_status(

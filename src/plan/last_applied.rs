@@ -2,7 +2,7 @@
 //! plan.
 
 use railwright_base::{Address, Digest, SourceLocation, Target};
-use railwright_resource::redacted_assessment::list_reads_to_undo;
+use railwright_resource::readability::list_reads_to_undo;
 use railwright_resource::{DesiredResource, Read, ResourceKind, Want};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

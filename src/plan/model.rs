@@ -419,6 +419,17 @@ pub enum GateCoverage {
     NotSaid,
 }
 
+impl GateCoverage {
+    /// True where such gates leave something unproven that those of `then` prove.
+    pub fn proves_less_than(self, then: Self) -> bool {
+        let has_rdma = |one| matches!(one, GateCoverage::Rdma | GateCoverage::RdmaAndNccl);
+        let has_nccl = |one| matches!(one, GateCoverage::Nccl | GateCoverage::RdmaAndNccl);
+        has_rdma(then) && !has_rdma(self)
+            || has_nccl(then) && !has_nccl(self)
+            || then == GateCoverage::ModuleChecks && self == GateCoverage::Nothing
+    }
+}
+
 /// A whole plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Plan {
@@ -529,5 +540,31 @@ impl Plan {
     /// True where an earlier run left hosts of the spec out of service.
     pub fn has_outages(&self) -> bool {
         self.unavailable.iter().any(Unavailable::is_left_by_run)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::GateCoverage::{self, ModuleChecks, Nccl, NotSaid, Nothing, Rdma, RdmaAndNccl};
+
+    #[test]
+    fn gates_prove_less_where_something_is_no_longer_checked() {
+        let less: [(GateCoverage, &[GateCoverage]); 6] = [
+            (Nothing, &[Rdma, RdmaAndNccl, Nccl, ModuleChecks]),
+            (NotSaid, &[Rdma, RdmaAndNccl, Nccl]),
+            (ModuleChecks, &[Rdma, RdmaAndNccl, Nccl]),
+            (Nccl, &[Rdma, RdmaAndNccl]),
+            (Rdma, &[RdmaAndNccl, Nccl]),
+            (RdmaAndNccl, &[]),
+        ];
+        for (now, than) in less {
+            for then in [Nothing, NotSaid, ModuleChecks, Nccl, Rdma, RdmaAndNccl] {
+                assert_eq!(
+                    now.proves_less_than(then),
+                    than.contains(&then),
+                    "{now:?} {then:?}"
+                );
+            }
+        }
     }
 }

@@ -111,6 +111,8 @@ pub enum UnitVerb {
     Mask,
     /// `systemctl unmask`.
     Unmask,
+    /// `systemctl unmask --runtime`: a mask that the next boot would lose.
+    UnmaskRuntime,
 }
 
 /// One thing to do on a host.

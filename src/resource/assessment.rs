@@ -227,11 +227,18 @@ impl Assessment {
         announced: &[&str],
         reason: impl FnOnce() -> String,
     ) {
-        match wish
-            .text("known_after")
-            .map(str::to_owned)
-            .or_else(|| wish.naming())
-        {
+        let step = wish.text("known_after").map(str::to_owned);
+        self.wait_for_or_refuse(step.or_else(|| wish.naming()), announced, reason);
+    }
+
+    /// The same where the kind says itself which step of the wish's target brings what is missing.
+    pub fn wait_for_or_refuse(
+        &mut self,
+        step: Option<String>,
+        announced: &[&str],
+        reason: impl FnOnce() -> String,
+    ) {
+        match step {
             Some(step) => {
                 self.known_after = Some(step);
                 self.announced = announced.iter().map(|word| (*word).to_owned()).collect();

@@ -57,7 +57,7 @@ pub fn check_body<B: Body>(body: &Value) -> Vec<BodyError> {
 }
 
 /// The body of a wish that can be read; one without fields where it cannot be
-/// ([`super::redacted_assessment::is_readable`]).
+/// ([`super::readability::is_readable`]).
 pub fn read_body<B: Body>(body: &Value) -> B {
     B::deserialize(body).unwrap_or_default()
 }

@@ -4,7 +4,7 @@ use super::body::BodyType;
 use super::joined_body::join_open_parts;
 use super::kubernetes_object::access::{ApiVerb, Right};
 use super::kubernetes_object::request::ObjectName;
-use super::{Assessment, DesiredResource, Read, ReadResults};
+use super::{Assessment, DesiredResource, Read, ReadResults, Reading};
 use railwright_base::TargetKind;
 use serde_json::Value;
 
@@ -121,6 +121,16 @@ pub trait ResourceKind: Sync {
     /// The answers are to the questions of the wish of now.
     fn left(&self, applied: &DesiredResource, answers: &ReadResults) -> Assessment {
         self.assess(applied, answers)
+    }
+
+    /// An attribute that does not count as in sync right after our own actions, and how it reads until
+    /// it does. A plan takes it as it is.
+    fn unsteady(
+        &self,
+        _wish: &DesiredResource,
+        _answers: &ReadResults,
+    ) -> Option<(&'static str, Reading)> {
+        None
     }
 
     /// True where taking back leaves what somebody changed since as it is.

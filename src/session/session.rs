@@ -108,7 +108,7 @@ impl Session {
     }
 
     /// What a gate has to prove in this cluster.
-    pub(crate) fn proof(&self) -> GateCoverage {
+    pub fn proof(&self) -> GateCoverage {
         let has_rails = self
             .inventory
             .loaded

@@ -512,6 +512,30 @@ async fn a_gate_stops_at_what_failed_and_at_what_is_not_proven() {
              ens1f0np0"
         )
     );
+    // Whoever died since its own gate is no partner.
+    for (broken, rails, reason) in [
+        (vec![(1, Broken::Unreachable)], true, None),
+        (
+            vec![(1, Broken::Unreachable), (3, Broken::Unreachable)],
+            true,
+            Some("connection on n1 is unknown"),
+        ),
+        (
+            vec![(1, Broken::Unreachable), (3, Broken::Unreachable)],
+            false,
+            None,
+        ),
+    ] {
+        let mut request = request(3);
+        if !rails {
+            request.hosts.iter_mut().for_each(|host| host.rails.clear());
+        }
+        let done = names(&["n1", "n3"]);
+        let gate = verify_wave(&open(&broken), &request, &names(&["n2"]), &done, &|_| ()).await;
+        let said = gate.reason.unwrap_or_default();
+        assert_eq!(gate.passed, reason.is_none(), "{said}");
+        assert!(said.starts_with(reason.unwrap_or_default()), "{said}");
+    }
     let unknown = verify_wave(
         &open(&[(2, Broken::Unreachable)]),
         &request(3),

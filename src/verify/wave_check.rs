@@ -3,7 +3,7 @@
 //! Only hosts that are already done are paired. With fewer than two the canary is proven by link,
 //! GID and loopback traffic, and its pair test follows with the next batch.
 
-use super::request::VerifyRequest;
+use super::request::{VerifyHost, VerifyRequest};
 use super::result::{CheckVerdict, VerifyReport};
 use super::run::{OnEvent, verify_hosts};
 use railwright_base::nodeset;
@@ -24,18 +24,34 @@ pub struct GateReport {
     pub report: VerifyReport,
 }
 
-/// The hosts of a gate: the wave; the only host that is done besides, because it had no partner
-/// yet; and one more done host where somebody would be left without a partner.
-pub fn select_gate_hosts(wave: &[String], done: &[String]) -> Vec<String> {
-    let mut hosts: Vec<String> = wave.to_vec();
+/// How many hosts are asked whether they answer, to be the partner of one that has none.
+const PARTNERS_ASKED: usize = 3;
+
+/// The hosts that a wave can take one along from: the only host that is done besides, because it had
+/// no partner yet, or any where somebody would be left without a partner.
+fn list_partners<'d>(wave: &[String], done: &'d [String]) -> Vec<&'d String> {
     let earlier: Vec<&String> = done.iter().filter(|host| !wave.contains(host)).collect();
-    let wanted = if earlier.len() == 1 || hosts.len() % 2 == 1 {
-        1
+    if earlier.len() == 1 || wave.len() % 2 == 1 {
+        earlier
     } else {
-        0
-    };
-    hosts.extend(earlier.into_iter().take(wanted).cloned());
-    hosts
+        Vec::new()
+    }
+}
+
+/// The first of these that answers: whoever left service since its own gate proves nothing of the
+/// wave. Where none of the first few does, one of them, so that what it could not prove is told.
+async fn find_partner<'d>(
+    connector: &dyn Connector,
+    request: &VerifyRequest,
+    partners: &[&'d String],
+) -> Option<&'d String> {
+    for partner in partners.iter().take(PARTNERS_ASKED) {
+        let host = request.hosts.iter().find(|host| host.name() == **partner)?;
+        if connector.connect(&host.access).await.is_ok() {
+            return Some(partner);
+        }
+    }
+    partners.first().copied()
 }
 
 /// Proves a wave. `done` are the hosts whose wave passed before; `request` holds all hosts of the
@@ -47,7 +63,16 @@ pub async fn verify_wave(
     done: &[String],
     on_event: OnEvent<'_>,
 ) -> GateReport {
-    let names = select_gate_hosts(wave, done);
+    let mut names = wave.to_vec();
+    let has_rails = |host: &VerifyHost| !host.rails.is_empty();
+    let mut hosts = request.hosts.iter();
+    if hosts.any(|host| wave.iter().any(|name| name == host.name()) && has_rails(host)) {
+        names.extend(
+            find_partner(connector, request, &list_partners(wave, done))
+                .await
+                .cloned(),
+        );
+    }
     let mut request = request.clone();
     request
         .hosts
@@ -97,31 +122,25 @@ mod tests {
 
     #[test]
     fn the_canary_stands_alone_and_is_paired_with_the_next_batch() {
-        assert_eq!(select_gate_hosts(&names(&["n1"]), &[]), names(&["n1"]));
-        assert_eq!(
-            select_gate_hosts(&names(&["n2"]), &names(&["n1"])),
-            names(&["n2", "n1"])
-        );
-        assert_eq!(
-            select_gate_hosts(&names(&["n2", "n3"]), &names(&["n1"])),
-            names(&["n2", "n3", "n1"])
-        );
+        for (wave, done, partners) in [
+            (&["n1"][..], &[][..], &[][..]),
+            (&["n2"], &["n1"], &["n1"]),
+            (&["n2", "n3"], &["n1"], &["n1"]),
+        ] {
+            let done = names(done);
+            assert_eq!(list_partners(&names(wave), &done), partners, "{wave:?}");
+        }
     }
 
     #[test]
     fn later_waves_pair_among_themselves_and_lend_one_partner_to_an_odd_one() {
         let done = names(&["n1", "n2", "n3"]);
-        assert_eq!(
-            select_gate_hosts(&names(&["n4", "n5"]), &done),
-            names(&["n4", "n5"])
-        );
-        assert_eq!(
-            select_gate_hosts(&names(&["n4"]), &done),
-            names(&["n4", "n1"])
-        );
-        assert_eq!(
-            select_gate_hosts(&names(&["n3", "n4"]), &names(&["n3", "n4"])),
-            names(&["n3", "n4"])
-        );
+        for (wave, partners) in [
+            (&["n4", "n5"][..], &[][..]),
+            (&["n4"], &["n1", "n2", "n3"]),
+            (&["n2", "n3"], &["n1"]),
+        ] {
+            assert_eq!(list_partners(&names(wave), &done), partners, "{wave:?}");
+        }
     }
 }

@@ -16,8 +16,23 @@ fn room() -> Room {
     room.context.wished = Some(Arc::new(DesiredSpec {
         wishes: room.wishes.clone(),
         rollout: room.rollout.clone(),
+        ..DesiredSpec::default()
     }));
     room
+}
+
+/// A pull that changes a module's checks leaves its wishes as they were.
+#[tokio::test(start_paused = true)]
+async fn a_plan_of_other_modules_is_not_carried_out() {
+    let room = room();
+    let outcome = edited(&room, |plan| {
+        let digest = railwright_base::Digest::of_bytes(b"module");
+        plan.modules.insert("story".into(), digest);
+    })
+    .await;
+    assert_eq!(outcome.problems[0].code, "RW0626");
+    assert!(outcome.problems[0].message.contains("the module story"));
+    told_nothing(&room);
 }
 
 async fn edited(room: &Room, edit: impl FnOnce(&mut Plan)) -> ApplyOutcome {
@@ -121,6 +136,7 @@ fn fleet() -> Room {
     room.context.wished = Some(Arc::new(DesiredSpec {
         wishes: room.wishes.clone(),
         rollout: room.rollout.clone(),
+        ..DesiredSpec::default()
     }));
     room
 }
@@ -285,6 +301,7 @@ fn power_cycled() -> Room {
     room.context.wished = Some(Arc::new(DesiredSpec {
         wishes: room.wishes.clone(),
         rollout: room.rollout.clone(),
+        ..DesiredSpec::default()
     }));
     room
 }
@@ -343,6 +360,7 @@ async fn a_removal_of_something_else_than_was_applied_is_refused() {
     room.context.wished = Some(Arc::new(DesiredSpec {
         wishes: Vec::new(),
         rollout: room.rollout.clone(),
+        ..DesiredSpec::default()
     }));
     let outcome = edited(&room, |plan| {
         Arc::make_mut(&mut change(plan).0[0].wish.want).body["path"] = json!("/etc/passwd")

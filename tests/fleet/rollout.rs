@@ -14,7 +14,7 @@ use railwright_apply::{
 };
 use railwright_base::Diagnostic;
 use railwright_knowledge::spec::window::Window;
-use railwright_plan::{PlanSelection, RolloutPolicy};
+use railwright_plan::{DrainPolicy, PlanSelection, RolloutPolicy};
 use railwright_resource::Disruption;
 use railwright_state::{
     ClusterLock, JournalEntry, LocalLock, NodeOutcome, OrderKind, Skip, run_status,
@@ -476,8 +476,8 @@ async fn an_aborted_run_finishes_what_it_does_and_is_resumed() {
         Context {
             clock,
             wished: Some(Arc::new(DesiredSpec {
-                wishes: Vec::new(),
                 rollout,
+                ..DesiredSpec::default()
             })),
             ..room.context.clone()
         }
@@ -493,6 +493,57 @@ async fn an_aborted_run_finishes_what_it_does_and_is_resumed() {
         RunExitClass::Done,
         "the order was for the part that it ended"
     );
+}
+
+/// Whoever stops a run because it hurts, and narrows its limits, says `resume` next.
+#[tokio::test(start_paused = true)]
+async fn a_resumed_run_goes_no_further_than_the_spec_of_now_allows() {
+    let mut room = room(&["a", "b", "c"]);
+    room.rollout.max_unavailable = 2;
+    let folder = room.context.folder.clone();
+    acting(
+        &mut room,
+        |event| matches!(event, RunEvent::Interrupted { .. }),
+        move || drop(folder.order(OrderKind::Abort).unwrap()),
+    );
+    assert_eq!(run(&room).await.ending, RunExitClass::Interrupted);
+    let resumed = async |narrow: &dyn Fn(&mut RolloutPolicy)| {
+        let mut rollout = room.rollout.clone();
+        narrow(&mut rollout);
+        let spec = DesiredSpec {
+            rollout,
+            ..DesiredSpec::default()
+        };
+        let context = Context {
+            wished: Some(Arc::new(spec)),
+            ..room.context.clone()
+        };
+        resume_run(&context, Decisions::default(), room.sink()).await
+    };
+    let narrower: [(&str, &dyn Fn(&mut RolloutPolicy)); 4] = [
+        ("max_unavailable", &|now| now.max_unavailable = 1),
+        ("failure_budget", &|now| now.failure_budget = Some(1)),
+        ("max_disruption", &|now| {
+            now.max_disruption = Disruption::None
+        }),
+        ("rollout.drain", &|now| {
+            now.drain = Some(DrainPolicy {
+                from: Disruption::None,
+                evict: false,
+                timeout_s: 1,
+                evict_unmanaged: false,
+                delete_local_data: false,
+            });
+        }),
+    ];
+    for (name, narrow) in narrower {
+        let outcome = resumed(narrow).await;
+        assert_eq!(codes(&outcome), ["RW0661"], "{name}");
+        assert!(outcome.problems[0].message.contains(name), "{name}");
+        room.host("c", |host| assert!(host.told.is_empty(), "{name}"));
+    }
+    let wider = resumed(&|now| now.max_unavailable = 3).await;
+    assert_eq!(wider.ending, RunExitClass::Done);
 }
 
 #[tokio::test(start_paused = true)]

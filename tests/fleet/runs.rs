@@ -55,6 +55,45 @@ fn two_files(hosts: &[&str]) -> Room {
         )
 }
 
+/// systemd calls a program started that ends over its configuration a moment later.
+#[tokio::test(start_paused = true)]
+async fn a_service_that_ends_a_moment_after_its_start_is_not_done() {
+    let lost = SimulatedFault {
+        after: 0,
+        word: Some("unit".to_owned()),
+        trouble: SimulatedTrouble::LostAfter,
+    };
+    for (seconds, guard, fault, code) in [
+        ("infinity", false, None, None),
+        ("infinity", true, None, None),
+        ("4", false, None, Some("RW0613")),
+        ("4", false, Some(lost), Some("RW0613")),
+        ("4", true, None, Some("RW0641")),
+    ] {
+        let content = format!("[Service]\nExecStart=/bin/sleep {seconds}\n");
+        let unit =
+            json!({ "name": "own.service", "content": content, "active": true, "guard": guard });
+        let room = Room::of(&["a", "b"]).wish("systemd_unit", unit, &[]);
+        room.host("a", |host| host.faults.extend(fault));
+        let outcome = run(&room).await;
+        assert_eq!(
+            codes(&outcome).first().copied(),
+            code,
+            "{seconds} {guard} {:?}",
+            outcome.problems
+        );
+        let is_begun = room.host("b", |host| !host.told.is_empty());
+        assert_eq!(is_begun, code.is_none(), "{seconds} {guard}");
+    }
+    let unit = json!({ "name": "own.service", "content": "[Service]\nExecStart=/bin/sleep 4\n", "active": true });
+    let room = Room::of(&["a"]).wish("systemd_unit", unit, &[]);
+    let plan = room.plan().await;
+    let is_started = || room.host("a", |host| host.told.contains(&"unit".to_owned()));
+    room.dies_when(&plan, is_started).await;
+    let resumed = resume_run(&room.context, Decisions::default(), room.sink()).await;
+    assert_eq!(codes(&resumed), ["RW0613"], "{:?}", resumed.problems);
+}
+
 #[tokio::test(start_paused = true)]
 async fn from_nothing_to_done_and_then_there_is_nothing_to_do() {
     let room = full(&["a", "b", "c"]);

@@ -209,6 +209,7 @@ async fn what_was_applied_in_the_clear_is_taken_back_once_it_is_a_secret() {
     room.context.wished = Some(Arc::new(DesiredSpec {
         wishes: room.wishes.clone(),
         rollout: room.rollout.clone(),
+        ..DesiredSpec::default()
     }));
     let (plan, outcome) = run(&room).await;
     assert_eq!(

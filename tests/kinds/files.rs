@@ -153,23 +153,43 @@ fn a_file_in_a_folder_of_its_owner_or_behind_a_link_of_root_comes_and_goes() {
 }
 
 /// Written once more, as after a crash in the middle of a step, it must not look changed to
-/// services that watch it.
+/// services that watch it; nor after a `chmod` or a backup. One that came with an old time must.
 #[test]
 fn a_file_that_is_as_wished_keeps_its_time() {
     let Some(host) = Host::start("file again", &[]) else {
         return;
+    };
+    let since = || {
+        let read = Read::Modified {
+            paths: vec!["/etc/again".to_owned()],
+        };
+        let answers = host.read(std::slice::from_ref(&read));
+        let (_, out) = answers.output(&read).unwrap();
+        let time = out.strip_suffix(" /etc/again\n").unwrap();
+        time.parse::<i64>().unwrap()
+    };
+    let await_next_second = || {
+        host.must("s=$(date +%s); while [ \"$(date +%s)\" = \"$s\" ]; do sleep 0.05; done");
     };
     let fresh = host.assess(&wish(
         "file",
         json!({ "path": "/etc/again", "content": "same\n", "mode": "0644" }),
     ));
     host.perform(&fresh.actions);
-    host.must("touch -d @1000000000 /etc/again");
+    let was = since();
+    await_next_second();
     host.perform(&fresh.actions);
+    assert_eq!(since(), was);
+    assert_eq!(host.must("ls /etc | grep -c again").trim(), "1");
+    // Its time, or where the file system tells it, when it came.
+    let tells_birth = host.must("stat -c %W /etc/again").trim().len() > 1;
+    let bring = "echo same >/etc/x; touch -d @1000000000.5 /etc/x; cp -p /etc/x /etc/y; mv /etc/y \
+                 /etc/again";
+    host.must(bring);
     assert_eq!(
-        host.must("stat -c %Y /etc/again; ls /etc | grep -c again")
-            .trim(),
-        "1000000000\n1"
+        since() > was,
+        tells_birth,
+        "as rsync or a package brings it"
     );
     // Of one that another user had, what he has open is another file afterwards.
     for (differs, keeps_time) in [
@@ -177,14 +197,11 @@ fn a_file_that_is_as_wished_keeps_its_time() {
         ("chown daemon /etc/again", true),
         ("echo other >/etc/again", false),
     ] {
-        host.must(&format!("{differs}; touch -d @1000000000 /etc/again"));
-        let inode = host.must("stat -c %i /etc/again");
+        host.must(differs);
+        let (was, inode) = (since(), host.must("stat -c %i /etc/again"));
+        await_next_second();
         host.perform(&fresh.actions);
-        assert_eq!(
-            host.must("stat -c %Y /etc/again").trim() == "1000000000",
-            keeps_time,
-            "{differs}"
-        );
+        assert_eq!(since() == was, keeps_time, "{differs}");
         assert_ne!(host.must("stat -c %i /etc/again"), inode, "{differs}");
         assert_eq!(
             host.must("stat -c '%a %U' /etc/again; cat /etc/again")
@@ -192,6 +209,10 @@ fn a_file_that_is_as_wished_keeps_its_time() {
             "644 root\nsame"
         );
     }
+    let was = since();
+    await_next_second();
+    host.must("ln /etc/again /etc/other; rm /etc/other; chmod 600 /etc/again");
+    assert_eq!(since(), was, "a backup, a chmod");
 }
 
 #[test]

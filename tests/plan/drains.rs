@@ -189,6 +189,16 @@ fn hosts_that_are_no_nodes_or_are_not_disturbed_are_left_alone() {
     assert_eq!(drains(&left.plan()), 0);
 }
 
+fn tell_machine(world: &mut World, host: &str, machine: &str) {
+    let answer = ReadResult {
+        status: AnswerStatus::Exit(0),
+        out: format!("machine_id {machine}\nend\n"),
+    };
+    let host = world.observation.targets.entry(Target::host(host));
+    let answers = &mut host.or_default().answers;
+    answers.insert(Read::Host.key(), answer);
+}
+
 #[test]
 fn a_host_whose_node_is_another_machine_is_left_alone() {
     let [own, other] = ["0a", "0b"].map(|byte| byte.repeat(16));
@@ -196,17 +206,7 @@ fn a_host_whose_node_is_another_machine_is_left_alone() {
         let mut node = there(&["cn-n1"]);
         node["cn-n1"]["machine"] = json!(of_node);
         let mut world = emptied(one_host(), Some(node));
-        let answer = ReadResult {
-            status: AnswerStatus::Exit(0),
-            out: format!("machine_id {own}\nend\n"),
-        };
-        world
-            .observation
-            .targets
-            .entry(Target::host("n1"))
-            .or_default()
-            .answers
-            .insert(Read::Host.key(), answer);
+        tell_machine(&mut world, "n1", &own);
         world.plan()
     };
     let is_drained = |plan: &Plan| plan.nodes.iter().any(|node| node.id == "host/n1/drain");
@@ -220,6 +220,49 @@ fn a_host_whose_node_is_another_machine_is_left_alone() {
             && why.contains(&other),
         "{why}"
     );
+}
+
+#[test]
+fn a_host_that_is_a_node_under_another_name_is_left_alone() {
+    let own = "0a".repeat(16);
+    let plan = |machines: &[(&str, &str)], nodes: &[&str]| {
+        let mut known = there(&["cn-n3"]);
+        for name in nodes {
+            known[*name] =
+                json!({ "ready": true, "schedulable": true, "gives": {}, "machine": own });
+        }
+        let other = World::new().wish("host/n2/a/file", None, json!({ "value": "1" }), &[]);
+        let mut world = one_host();
+        world.wishes.extend(other.wishes);
+        world.targets.extend(other.targets);
+        world.observation.targets.extend(other.observation.targets);
+        let mut world = emptied(world, Some(known));
+        for (host, machine) in machines {
+            tell_machine(&mut world, host, machine);
+        }
+        world.plan()
+    };
+    let held = plan(&[("n1", &own)], &["hz.10.0.0.5"]);
+    let why = node(&held, "host/n1/a/driver").held.clone().unwrap();
+    assert!(
+        why.contains("the node hz.10.0.0.5 of kube/prod")
+            && why.contains("`kubernetes_node: hz.10.0.0.5`"),
+        "{why}"
+    );
+    assert_eq!(held.not_emptied, [], "nor is it told that it is disturbed");
+    assert_eq!(node(&held, "host/n2/a/file").held, None);
+    // A machine-id that several have, or none, names no node.
+    for (machines, nodes) in [
+        (&[("n1", own.as_str())][..], &[][..]),
+        (&[("n1", "")], &["hz.10.0.0.5"]),
+        (&[("n1", &own)], &["hz.10.0.0.5", "hz.10.0.0.6"]),
+        (&[("n1", &own), ("n2", &own)], &["hz.10.0.0.5"]),
+        (&[("n1", &own)], &["cn-n2"]),
+    ] {
+        let plan = plan(machines, nodes);
+        assert_eq!(node(&plan, "host/n1/a/driver").held, None, "{nodes:?}");
+        assert_eq!(plan.not_emptied.len(), 1, "{nodes:?}");
+    }
 }
 
 #[test]

@@ -211,6 +211,40 @@ pub fn a_leaf_is_planned_applied_found_changed_and_given_back() {
     assert_eq!(differing(&fabric.switch.config(), &fabric.saved()), [""; 0]);
 }
 
+/// As before `config qos reload`: no table says anything of classes. SONiC takes no patch that
+/// leaves a table empty.
+pub fn a_switch_without_classes_of_its_own_has_none_again() {
+    let Some(fabric) = Fabric::start("bare", "60s") else {
+        return;
+    };
+    fabric.switch.must(
+        "cli() { redis-cli -s /run/redis/redis.sock -n 4 \"$@\"; }\n\
+         for t in PORT_QOS_MAP QUEUE SCHEDULER WRED_PROFILE DSCP_TO_TC_MAP TC_TO_QUEUE_MAP \
+         TC_TO_PRIORITY_GROUP_MAP MAP_PFC_PRIORITY_TO_QUEUE PFC_WD; do\n\
+         cli keys \"$t|*\" | while read -r row; do cli del \"$row\"; done; done; config save -y",
+    );
+    let bare = fabric.switch.config();
+    assert_eq!(bare.get("PORT_QOS_MAP"), None);
+    let spec = std::fs::read_to_string(fabric.place.path().join("inv/cluster.yaml")).unwrap();
+    // It takes no first row of a watchdog in a patch.
+    let spec = spec.replace("    watchdog: true\n", "");
+    fabric.place.write("inv/cluster.yaml", &spec);
+    let applied = fabric.run(&["apply", "inv", "--yes"]);
+    assert!(applied.contains("--- exit 0 ---"), "{applied}");
+    assert!(fabric.switch.config().get("PORT_QOS_MAP").is_some());
+
+    fabric.without_class();
+    let removed = fabric.run(&["apply", "inv", "--yes"]);
+    assert!(removed.contains("--- exit 0 ---"), "{removed}");
+    let mut back = fabric.switch.config();
+    for port in ["Ethernet0", "Ethernet4"] {
+        back["PORT"][port]["mtu"] = bare["PORT"][port]["mtu"].clone();
+    }
+    as_it_was(&back, &bare);
+    assert_eq!(differing(&fabric.switch.config(), &fabric.saved()), [""; 0]);
+    fabric.has_no_changes();
+}
+
 /// What a switch refuses changes nothing, and its own words are told.
 pub fn a_patch_that_is_refused_changes_nothing() {
     let Some(fabric) = Fabric::start("refused", "60s") else {

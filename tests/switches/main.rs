@@ -42,6 +42,7 @@ macro_rules! stories {
 
 stories! {
     a_leaf_is_planned_applied_found_changed_and_given_back
+    a_switch_without_classes_of_its_own_has_none_again
     a_patch_that_is_refused_changes_nothing
     a_change_that_does_not_come_about_is_taken_back
     a_port_that_does_not_come_up_again_is_taken_back

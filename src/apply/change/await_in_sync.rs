@@ -2,7 +2,7 @@
 //! (pods that start, a resource that a node comes to give) is waited for as long as the spec says,
 //! and no longer than there is hope.
 
-use super::look::{again_seen, read_answers};
+use super::look::{read_answers, seen_after_actions};
 use super::{ChangeStep, Halt};
 use crate::context::RunEvent;
 use crate::precondition::ObservedMember;
@@ -67,7 +67,7 @@ impl<'a> ChangeStep<'a> {
                 None => return Ok(SettleOutcome::Not { now, trouble: None }),
             };
             match answers {
-                Ok(answers) => now = again_seen(seen, &answers),
+                Ok(answers) => now = seen_after_actions(seen, &answers),
                 Err(error) if self.reconnect().await.is_err() => {
                     return Err(self.unknown(error.to_string()));
                 }

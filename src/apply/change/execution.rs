@@ -113,7 +113,7 @@ impl<'a> ChangeStep<'a> {
             let answers = self.look_again(&reason, longest, &begun.token).await?;
             seen = again_seen(&seen, &answers);
             match judge_again(&self.node.kind, &seen, &begun, &none, &none) {
-                StepDecision::Met => return Ok(self.done(&seen, Some(&begun))),
+                StepDecision::Met => return self.confirm(&seen, begun, &actions).await,
                 StepDecision::Act(once_more) if turn < tries => actions = once_more,
                 StepDecision::Act(_) => {
                     let why = format!("the connection was lost {turn} times: {reason}");

@@ -5,7 +5,7 @@
 
 use super::execution::ActionsOutcome;
 use super::guard_questions::{QUESTION, RollbackTimerQuery, RollbackTimerState};
-use super::look::{again_seen, read_answers};
+use super::look::{again_seen, read_answers, seen_after_actions};
 use super::unproven::Unproven;
 use super::{ChangeStep, Halt, halt_with_problem};
 use crate::context::RunEvent;
@@ -379,7 +379,7 @@ impl<'a> ChangeStep<'a> {
                 None => why = Some(format!("no answer within {} s", watch.seconds * 3 / 4)),
                 Some(Err(error)) => (self.writer, why) = (None, Some(error.one_line())),
                 Some(Ok(answers)) => {
-                    let seen = again_seen(seen, &answers);
+                    let seen = seen_after_actions(seen, &answers);
                     let over = seen.iter().all(ObservedMember::is_settled)
                         || match go_on(&self.node.kind, &seen) {
                             StepDecision::Act(more) => more.iter().any(|new| !done.contains(new)),

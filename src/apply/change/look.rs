@@ -230,6 +230,18 @@ pub(super) fn again_seen<'a>(
         .collect()
 }
 
+/// The same right after our own actions: what may not last is not in sync yet.
+pub(super) fn seen_after_actions<'a>(
+    seen: &[ObservedMember<'a>],
+    answers: &ReadResults,
+) -> Vec<ObservedMember<'a>> {
+    let mut now = again_seen(seen, answers);
+    for member in &mut now {
+        member.expect_to_last(answers);
+    }
+    now
+}
+
 pub(super) async fn read_answers(
     writer: &Writer,
     wanted: &BTreeSet<Read>,

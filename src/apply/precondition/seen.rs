@@ -5,7 +5,8 @@ use crate::trouble::describe_differences;
 use railwright_base::{Address, Redaction};
 use railwright_plan::judge::{diff_wish, taken_back};
 use railwright_plan::{AppliedResource, ChangeReason, Member};
-use railwright_resource::redacted_assessment::{self, list_reads, list_reads_to_undo};
+use railwright_resource::readability::{list_reads, list_reads_to_undo};
+use railwright_resource::redacted_assessment;
 use railwright_resource::{
     Assessment, Attribute, Plane, Read, ReadResults, Reading, ResourceKind, kind_named,
 };
@@ -84,6 +85,22 @@ impl ObservedMember<'_> {
     /// Nothing is left to do but a reboot, which is a step of its own.
     pub fn is_settled(&self) -> bool {
         self.assessment.is_met() || self.only_waits_for_reboot()
+    }
+
+    /// What our own actions brought about and did not last yet differs until it has.
+    pub fn expect_to_last(&mut self, answers: &ReadResults) {
+        let unsteady = self
+            .kind
+            .and_then(|kind| kind.unsteady(&self.member.wish, answers));
+        let Some((name, reading)) = unsteady else {
+            return;
+        };
+        if let Some(attribute) = self.assessment.attributes.get_mut(name)
+            && attribute.wanted.running == Some(Reading::is(true))
+            && attribute.differences().is_empty()
+        {
+            attribute.found.running = Some(reading);
+        }
     }
 
     /// Everything differs only in the running plane, and only a reboot fixes that.

@@ -3,7 +3,7 @@
 use super::FabricSubject;
 use super::picture::fold_link_side;
 use railwright_base::text::{format_count, one_line};
-use railwright_verify::fabric::{FabricFinding, LinkProblemKind, LinkReport, NO_COUNTERS, Tier};
+use railwright_verify::fabric::{FabricFinding, LinkProblemKind, LinkReport, Tier, UnknownMatter};
 use std::collections::BTreeMap;
 
 /// A file for a recording with counters.
@@ -108,47 +108,38 @@ fn list_next_steps(finding: &FabricFinding, subject: &FabricSubject) -> Vec<Stri
     }
 }
 
-/// What finds out what is not known, by what the device said.
+/// What finds out what is not known.
 fn list_steps_for_unknown(finding: &FabricFinding, subject: &FabricSubject) -> Vec<String> {
-    let (inventory, said) = (subject.inventory, &finding.said);
-    if said.contains("counts no pause frames") {
-        return vec![
+    let inventory = subject.inventory;
+    match (finding.matter, subject.recorded) {
+        (UnknownMatter::Settings, _) => vec![format!(
+            "railwright drift {inventory} tells what cannot be reached or read; railwright \
+                 explain RW0847"
+        )],
+        (UnknownMatter::PauseFrames, _) => vec![
             "on SONiC: `counterpoll show` has to tell port, queue and pg-drop enabled; on a host: \
              ethtool -S NETDEV"
                 .to_owned(),
-        ];
-    }
-    if said.contains("set back") || said.contains("between the readings") {
-        return vec![format!(
-            "railwright verify fabric {inventory} again, while nobody clears counters"
-        )];
-    }
-    if said.ends_with("tells nothing of the port") {
-        return vec!["enter this command on the switch: it tells why".to_owned()];
-    }
-    if said.contains("dropped as they came") {
-        return vec![format!(
+        ],
+        (UnknownMatter::Discards, _) => vec![format!(
             "railwright verify fabric {inventory} again without traffic; railwright explain {}",
             finding.kind.code()
-        )];
-    }
-    if said.ends_with(NO_COUNTERS) {
-        let rest = subject
-            .recorded
-            .map(|(file, _)| format!(" --observations {}", one_line(file, 200)))
-            .unwrap_or_default();
-        return vec![
-            format!("railwright verify fabric {inventory} --for 0{rest} judges the rest"),
+        )],
+        (UnknownMatter::Counters, None) => vec![format!(
+            "railwright verify fabric {inventory} again, while nobody clears counters; where a \
+             command is named, enter it on the device: it tells why"
+        )],
+        (UnknownMatter::Counters, Some((file, _))) => vec![
+            format!(
+                "railwright verify fabric {inventory} --for 0 --observations {} judges the rest",
+                one_line(file, 200)
+            ),
             format!(
                 "railwright verify fabric {inventory} --record {RECORDING} reads its devices \
                  twice, and keeps both readings"
             ),
-        ];
+        ],
     }
-    vec![format!(
-        "railwright drift {inventory} tells what cannot be reached or read; railwright explain \
-         RW0847"
-    )]
 }
 
 /// ` (+12)`: packets, bytes or events, as the vendor counts them; nothing where nothing is counted.

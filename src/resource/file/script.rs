@@ -91,8 +91,8 @@ pub fn read_script_for_others(path: &str) -> String {
 
 /// Temporary file in a folder of its own beside it, mode and owner set before the name appears,
 /// synced, renamed. A file that is so already is left alone, and one of which only mode or owner
-/// differ keeps its time: a new one would make services that watch it owe a restart. `cat` writes,
-/// because dash's own `printf` calls a full disk an `I/O error`.
+/// differ keeps its time ([`CONTENT_TIME`]): a new one would make services that watch it owe a
+/// restart. `cat` writes, because dash's own `printf` calls a full disk an `I/O error`.
 pub fn write_script(path: &str, content: &str, mode: &str, owner: &str, group: &str) -> String {
     replace_script(
         path,
@@ -119,6 +119,18 @@ pub fn write_binary_script(
         group,
     )
 }
+
+/// `content_time FILE`: since when it has its content, in seconds since 1970. That is when it was
+/// written or, if that is later, when the file came: what a package, rsync or tar brings is a new
+/// file with an earlier time. The time of its last change of any sort (ctime) says less: a `chmod`
+/// and the hard link of a backup set it. A file that is new by its mode or owner alone has one
+/// nanosecond as the part of a second in its time, and is as old as that says.
+pub const CONTENT_TIME: &str = r#"content_time() {
+s=$(stat -L -c '%Y %W %y' "$1"); t=${s%% *}; s=${s#* }; b=${s%% *}
+case $s in [!0-9]* | *".000000001 "*) ;; *) [ "$b" -le "$t" ] || t=$b ;; esac
+echo "$t"
+}
+"#;
 
 /// The content is a word of `printf`: where that is a program of its own and not part of the shell,
 /// the content would show in the host's process list, and long ones would not fit.
@@ -188,12 +200,13 @@ fn replace_script(path: &str, producer: &str, mode: &str, owner: &str, group: &s
     let (folder, name) = split_shell_path(path);
     format!(
         "(set -eu\n\
-         {BUILT_IN}{functions}into {folder}; inside; f=../{name}\n\
+         {BUILT_IN}{CONTENT_TIME}{functions}into {folder}; inside; f=../{name}\n\
          {producer} >./new\n\
          chown {owner} ./new\n\
          chmod {mode} ./new\n\
          is_so() {{ [ \"$(stat -c '%a %u:%g' ./new)\" = \"$(stat -c '%a %u:%g' \"$f\")\" ] || {{ \
-         touch -r \"$f\" ./new; false; }}; }}\n\
+         touch -d \"@$(content_time \"$f\").000000001\" ./new 2>/dev/null || touch -r \"$f\" ./new; \
+         false; }}; }}\n\
          if [ -f \"$f\" ] && [ ! -L \"$f\" ] && cmp -s ./new \"$f\" && is_so\n\
          then :; else\n\
          sync ./new 2>/dev/null || sync\n\

@@ -9,7 +9,7 @@ pub mod script;
 pub mod table;
 
 use super::link::other_netdevs;
-use super::switch::before::merge_before_values;
+use super::merged_before::merge_before_values;
 use super::{
     Action, Assessment, Attribute, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind,
 };

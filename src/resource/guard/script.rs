@@ -41,7 +41,8 @@ pub fn keep_script(guard: &Guard) -> String {
             Keep::Ipv6 => format!("n={n}\n{ROUTES}{KEEP_IPV6}"),
             Keep::Unit { name } => {
                 format!(
-                    "keep_said {n} systemctl show -p ActiveState,UnitFileState -- {}",
+                    "keep_said {n} systemctl show -p \
+                     ActiveState,UnitFileState,WantedBy,RequiredBy -- {}",
                     quote_for_shell(name)
                 )
             }
@@ -59,6 +60,12 @@ pub fn restore_script(guard: &Guard) -> String {
     // A difference of many ports of a switch takes minutes, and so does a reload of it.
     let limit_s = if guard.is_of_switch() { 600 } else { 90 };
     let mut out = format!("failed= l={limit_s}\n{TRY}");
+    for (n, keep) in guard.keeps.iter().enumerate() {
+        if let Keep::Unit { name } = keep {
+            let commands = render_unit_commands(n, name, DISABLE_UNIT);
+            push_try(&mut out, name, &commands);
+        }
+    }
     push_kept_items(&mut out, guard, true);
     if guard.systemd {
         push_try(&mut out, "systemd", "systemctl daemon-reload");
@@ -150,9 +157,14 @@ fn render_restore_commands(n: usize, keep: &Keep, guard: &Guard) -> String {
             )
         }
         Keep::Ipv6 => format!("n={n}\n{ROUTES}{ADDRESSES}{RESTORE_IPV6}"),
-        Keep::Unit { name } => format!("n={n}; u={}\n{RESTORE_UNIT}", quote_for_shell(name)),
+        Keep::Unit { name } => render_unit_commands(n, name, RESTORE_UNIT),
         Keep::Switch { system, ports } => system.restore_script(&n.to_string(), ports),
     }
+}
+
+/// Commands about a unit, which know how it stood (`was`) and whether it starts at boot now (`$is`).
+fn render_unit_commands(n: usize, name: &str, commands: &str) -> String {
+    format!("n={n}; u={}\n{UNIT_STATE}{commands}", quote_for_shell(name))
 }
 
 /// `ours='...'`: what the change puts there; nothing where it puts nothing there.
@@ -297,11 +309,23 @@ drop "$i" "$ours"
 exit $s
 "#;
 
+const UNIT_STATE: &str = r#"was() { sed -n "s/^$1=//p" "$k/$n"; }
+is=$(systemctl show -p UnitFileState -- "$u" | sed -n 's/^UnitFileState=//p'); s=0
+"#;
+
+/// Before its file goes: what `enable` made goes by [Install] of that file. Where there was no file
+/// or a mask, what wanted the unit all the same (links that lead nowhere) is somebody else's.
+const DISABLE_UNIT: &str = r#"case $(was UnitFileState) in
+static | generated) ;;
+'' | masked*) [ -z "$(was WantedBy)$(was RequiredBy)" ] || exit 0 ;;
+*) exit 0 ;;
+esac
+case $is in enabled*) systemctl disable -- "$u" ;; esac
+"#;
+
 /// What holds until the next boot (`-runtime`) comes back so: `disable` takes away the links below
 /// /etc alone (systemctl(1)).
-const RESTORE_UNIT: &str = r#"was() { sed -n "s/^$1=//p" "$k/$n"; }
-is=$(systemctl show -p UnitFileState -- "$u" | sed -n 's/^UnitFileState=//p'); s=0
-if [ "$is" != "$(was UnitFileState)" ]; then
+const RESTORE_UNIT: &str = r#"if [ "$is" != "$(was UnitFileState)" ]; then
 case $is in masked*) systemctl unmask -- "$u" || s=1 ;; esac
 case $(was UnitFileState) in
 enabled-runtime) systemctl disable -- "$u" && systemctl enable --runtime -- "$u" || s=1 ;;

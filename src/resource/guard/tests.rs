@@ -432,40 +432,57 @@ const SYSTEMCTL: &str = r#"cat >systemctl <<'E' && chmod +x systemctl && PATH=$P
 #!/bin/sh
 cd "${0%/*}"; case " $* " in *' --runtime '*) r=-runtime ;; *) r= ;; esac
 case $1 in
-enable) : >"enabled$r" ;; disable) rm -f "enabled$r" ;;
+enable) : >"enabled$r" ;; disable) [ ! -e file ] || rm -f "enabled$r" ;;
 mask) : >"masked$r" ;; unmask) rm -f "masked$r" ;;
-show) for s in masked masked-runtime enabled enabled-runtime disabled; do [ ! -e "$s" ] || break; done; echo "UnitFileState=$s" ;;
+show) for s in masked masked-runtime enabled enabled-runtime disabled; do [ ! -e "$s" ] || break; done
+[ -e file ] || [ -e masked ] || s=
+case $3 in *,WantedBy,*) [ ! -e enabled ] || echo WantedBy=multi-user.target ;; esac; echo "UnitFileState=$s" ;;
 esac
 E"#;
 
 #[test]
 fn a_unit_is_enabled_and_masked_for_as_long_as_it_was() {
-    let guard = Guard::over(
-        &[Action::Unit {
-            name: "a.service".into(),
-            verb: super::super::action::UnitVerb::Restart,
-        }],
-        [],
-    )
-    .unwrap();
     for (was, between) in [
-        ("enable", "disable"),
-        ("enable --runtime", "enable"),
-        ("mask", "unmask"),
-        ("mask --runtime", "unmask --runtime"),
-        ("unmask", "enable"),
-        ("unmask", "mask"),
+        (": >file; systemctl enable", "systemctl disable"),
+        (": >file; systemctl enable --runtime", "systemctl enable"),
+        (": >file; systemctl mask", "systemctl unmask"),
+        (
+            ": >file; systemctl mask --runtime",
+            "systemctl unmask --runtime",
+        ),
+        (": >file; systemctl unmask", "systemctl enable"),
+        (": >file; systemctl unmask", "systemctl mask"),
+        // A unit whose file comes with the change.
+        (":", ": >file; systemctl enable"),
+        (
+            "systemctl mask",
+            ": >file; systemctl unmask; systemctl enable",
+        ),
+        // Its links were there before, and stay.
+        ("systemctl enable", ": >file; systemctl enable"),
+        (
+            "systemctl enable; systemctl mask",
+            ": >file; systemctl unmask; systemctl enable",
+        ),
     ] {
         let folder = tempfile::tempdir().unwrap();
-        let prefix = format!(
-            "cd {}\n{SYSTEMCTL}\nsystemctl {was} a.service",
-            folder.path().display()
-        );
+        let own = folder.path().display();
+        let guard = Guard::over(
+            &[
+                write(&format!("{own}/file"), ""),
+                Action::Unit {
+                    name: "a.service".into(),
+                    verb: super::super::action::UnitVerb::Restart,
+                },
+            ],
+            [],
+        )
+        .unwrap();
         let (before, after) = kept_and_put_back(
             &guard,
-            &prefix,
-            &format!("systemctl {between} a.service"),
-            "systemctl show -p UnitFileState -- a.service",
+            &format!("cd {own}\n{SYSTEMCTL}\n{was} a.service"),
+            &format!("{between} a.service"),
+            "systemctl show -p UnitFileState -- a.service; ls",
             "",
             &["sh", "-c"],
         );

@@ -39,10 +39,14 @@ pub fn of_records(wish: &DesiredResource, level: AccessLevel) -> Vec<(Right, Str
     rights
 }
 
-/// The object that a change of the release is about, by the change's name: `DaemonSet.apps
-/// default/rails-agent: spec.x`. Its version is not told.
-pub fn parse_changed_object(change: &str) -> Option<ObjectName> {
-    let (kind, name) = change.split(": ").next()?.split_once(' ')?;
+/// The object that a change of the release is about, and its field where it is not about all of it,
+/// by the change's name: `DaemonSet.apps default/rails-agent: spec.x`. Its version is not told.
+pub fn parse_changed_object(change: &str) -> Option<(ObjectName, Option<&str>)> {
+    let (object, field) = match change.split_once(": ") {
+        Some((object, field)) => (object, Some(field)),
+        None => (change, None),
+    };
+    let (kind, name) = object.split_once(' ')?;
     let (kind, group) = kind.split_once('.')?;
     let (namespace, name) = name
         .split_once('/')
@@ -57,12 +61,13 @@ pub fn parse_changed_object(change: &str) -> Option<ObjectName> {
     } else {
         format!("{group}/v1")
     };
-    is_name.then(|| ObjectName {
+    let object = ObjectName {
         api_version,
         kind: kind.to_owned(),
         namespace,
         name: name.to_owned(),
-    })
+    };
+    is_name.then_some((object, field))
 }
 
 #[cfg(test)]
@@ -71,19 +76,25 @@ mod tests {
 
     #[test]
     fn a_change_names_its_object() {
-        let shown = |change: &str| parse_changed_object(change).map(|object| object.to_string());
-        assert_eq!(
-            shown("DaemonSet.apps default/agent: spec.template.spec.x").as_deref(),
-            Some("DaemonSet.apps default/agent")
-        );
-        assert_eq!(
-            shown("ConfigMap.core default/a").as_deref(),
-            Some("ConfigMap.core default/a")
-        );
-        assert_eq!(
-            shown("ClusterRole.rbac.authorization.k8s.io a").as_deref(),
-            Some("ClusterRole.rbac.authorization.k8s.io a")
-        );
+        let shown = |change| {
+            let (object, field) = parse_changed_object(change)?;
+            Some((object.to_string(), field.unwrap_or_default()))
+        };
+        for (change, object, field) in [
+            (
+                "DaemonSet.apps default/agent: spec.template.spec.x",
+                "DaemonSet.apps default/agent",
+                "spec.template.spec.x",
+            ),
+            ("ConfigMap.core default/a", "ConfigMap.core default/a", ""),
+            (
+                "ClusterRole.rbac.authorization.k8s.io a",
+                "ClusterRole.rbac.authorization.k8s.io a",
+                "",
+            ),
+        ] {
+            assert_eq!(shown(change), Some((object.to_owned(), field)));
+        }
         for none in [
             "values.agent.driver",
             "version",

@@ -268,14 +268,7 @@ fn read_irqbalance_state(answers: &ReadResults) -> Reading {
         Ok((69, _)) => Reading::is("stopped"),
         Ok(_) => match FoundUnit::of(BALANCER, answers) {
             Err(reason) => Reading::Unknown(reason),
-            Ok(unit)
-                if matches!(
-                    unit.property("ActiveState"),
-                    "active" | "activating" | "reloading"
-                ) =>
-            {
-                Reading::is("runs")
-            }
+            Ok(unit) if unit.is_running() => Reading::is("runs"),
             Ok(_) => Reading::is("stopped"),
         },
     }

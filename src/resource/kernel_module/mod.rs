@@ -9,8 +9,8 @@ mod undo;
 
 use super::file::found::FileState;
 use super::json_fields::read_text_field;
+use super::merged_before::merge_before_values;
 use super::names::is_word;
-use super::switch::before::merge_before_values;
 use super::{Assessment, DesiredResource, Read, ReadResults, ResourceKind};
 use crate::body::{Body, BodyErrors, BodyType, Scalar, read_body};
 use diff::KernelModuleDiffBuilder;

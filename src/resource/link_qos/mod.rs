@@ -25,6 +25,18 @@ pub struct LinkQos;
 
 const NO_TOOL: &str = "the host has neither `dcb` nor `mlnx_qos`";
 
+/// The step that brings `ethtool` and nothing besides: neither a netdev nor `dcb`.
+const ETHTOOL: &str = "package/ethtool";
+
+/// What a wish may come to need once its programs are there.
+const ANNOUNCED: [&str; 5] = [
+    "reload_systemd",
+    "set_dcb",
+    "set_mlnx_qos",
+    "set_pause",
+    "write_file",
+];
+
 /// The program that sets it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum QosTool {
@@ -37,6 +49,7 @@ struct RunningQos {
     settings: Settings,
     /// What is known of global pause where `settings` has none.
     no_pause: Reading,
+    has_ethtool: bool,
     tool: QosTool,
     /// The firmware owns DCBX.
     foreign_dcbx: bool,
@@ -101,7 +114,7 @@ impl ResourceKind for LinkQos {
         let body = &read_body::<LinkQosBody>(&wish.body);
         let missing = match decode_link_qos_state(body, answers) {
             Err(reason) => return same_everywhere(body, Reading::Unknown(reason)),
-            Ok(LinkQosState::Runs(running)) => return diff_link_qos(body, answers, &running),
+            Ok(LinkQosState::Runs(running)) => return diff_link_qos(wish, answers, &running),
             Ok(LinkQosState::NoDcb(reason) | LinkQosState::Unreadable(reason)) if body.optional => {
                 return same_everywhere(body, Reading::NotApplicable(reason.into()));
             }
@@ -119,15 +132,12 @@ impl ResourceKind for LinkQos {
                 "the host has neither `dcb` (iproute2 5.11 or newer) nor `mlnx_qos`".to_owned()
             }
         };
-        let announced = [
-            "reload_systemd",
-            "set_dcb",
-            "set_mlnx_qos",
-            "set_pause",
-            "write_file",
-        ];
         let mut assessment = same_everywhere(body, Reading::Absent);
-        assessment.wait_or_refuse(wish, &announced, || missing);
+        let step = body.known_after.clone();
+        let step = step
+            .filter(|step| step != ETHTOOL)
+            .or_else(|| wish.naming());
+        assessment.wait_for_or_refuse(step, &ANNOUNCED, || missing);
         assessment
     }
 
@@ -236,6 +246,7 @@ fn found_on(
     let lldpad_agrees = dcb::lldpad_agrees(&sections, wanted);
     let foreign_dcbx = dcb::foreign_dcbx(&sections) == Some(true);
     let no_pause = dcb::explain_missing_pause(&sections);
+    let has_ethtool = find_section(&sections, "pause").is_some();
     if let Some(section) = find_section(&sections, "mlnx_qos") {
         let Some(mut settings) = mlnx::parse_mlnx_qos_settings(section, wanted) else {
             return Ok(LinkQosState::Unreadable(format!(
@@ -246,6 +257,7 @@ fn found_on(
         return Ok(LinkQosState::Runs(Box::new(RunningQos {
             settings,
             no_pause,
+            has_ethtool,
             tool: QosTool::Mlnx,
             foreign_dcbx,
             lldpad_agrees,
@@ -261,6 +273,7 @@ fn found_on(
     Ok(LinkQosState::Runs(Box::new(RunningQos {
         settings,
         no_pause,
+        has_ethtool,
         tool: QosTool::Dcb,
         foreign_dcbx,
         lldpad_agrees,
@@ -297,7 +310,12 @@ fn same_everywhere(body: &LinkQosBody, found: Reading) -> Assessment {
     assessment
 }
 
-fn diff_link_qos(body: &LinkQosBody, answers: &ReadResults, running: &RunningQos) -> Assessment {
+fn diff_link_qos(
+    wish: &DesiredResource,
+    answers: &ReadResults,
+    running: &RunningQos,
+) -> Assessment {
+    let body = &read_body::<LinkQosBody>(&wish.body);
     let RunningQos {
         settings: now,
         tool,
@@ -331,12 +349,8 @@ fn diff_link_qos(body: &LinkQosBody, answers: &ReadResults, running: &RunningQos
     assessment.before = serde_json::to_value(before).unwrap_or_default();
     let Ok(kept) = kept else { return assessment };
     if assessment.is_met() || assessment.has_unknown() {
-        // PFC does not come on beside a pause that nobody knows.
-        if let Reading::Unknown(reason) = running.read_setting("pause")
-            && wanted.pause.is_some()
-            && !assessment.only_unknown()
-        {
-            assessment.refusal = Some(reason.to_string());
+        if wanted.pause.is_some() && !assessment.only_unknown() {
+            hold_until_pause_is_known(wish, running, &mut assessment);
         }
         return assessment;
     }
@@ -354,6 +368,22 @@ fn diff_link_qos(body: &LinkQosBody, answers: &ReadResults, running: &RunningQos
     ));
     record_qos_disruption(&body.netdev, &wanted, now, &mut assessment);
     assessment
+}
+
+/// PFC does not come on beside a pause that nobody knows.
+fn hold_until_pause_is_known(
+    wish: &DesiredResource,
+    running: &RunningQos,
+    assessment: &mut Assessment,
+) {
+    let Reading::Unknown(reason) = running.read_setting("pause") else {
+        return;
+    };
+    if running.has_ethtool {
+        assessment.refusal = Some(reason.to_string());
+    } else {
+        assessment.wait_or_refuse(wish, &ANNOUNCED, || reason.to_string());
+    }
 }
 
 fn lldpad_refusal(netdev: &str, wanted: &Settings) -> String {

@@ -82,7 +82,7 @@ pub(super) struct LinkQosBody {
     cable_length_m: Option<u16>,
     #[serde(default)]
     pub(super) optional: bool,
-    known_after: Option<String>,
+    pub(super) known_after: Option<String>,
 }
 
 impl Body for LinkQosBody {

@@ -187,6 +187,24 @@ fn an_lldpad_that_disagrees_and_firmware_dcbx_are_seen() {
     );
 }
 
+#[test]
+fn a_class_waits_for_the_package_that_brings_ethtool() {
+    let (rest, _) = DCB.split_at(DCB.find("== pause").unwrap());
+    let broken = format!("{rest}== pause 1\n|No such device\n");
+    // It brings `ethtool` alone, and no netdev.
+    for (code, out, comes, waits) in [
+        (0, rest, json!("package/ethtool"), true),
+        (0, rest, Value::Null, false),
+        (0, &broken, json!("package/ethtool"), false),
+        (1, "", json!("package/ethtool"), false),
+    ] {
+        let wish = wish(json!({ "netdev": "ens1", "pfc": [4], "known_after": comes }));
+        let found = LinkQos.assess(&wish, &answers(&wish, code, out));
+        assert_eq!(found.known_after.is_some(), waits, "{out}: {found:?}");
+        assert_eq!(found.refusal.is_none(), waits, "{out}: {found:?}");
+    }
+}
+
 /// Debian 12 has no `ethtool` by default.
 #[test]
 fn a_pause_that_nobody_told_is_unknown_and_one_that_the_driver_has_not_is_none() {

@@ -5,9 +5,11 @@ use super::body::Qos;
 use super::edit::SwitchEdit;
 use super::{EcnMarkingThresholds, PfcWatchdogSettings, SwitchError};
 use crate::{Fact, Reading};
+use railwright_base::text::one_line;
 use serde_json::{Map, Value};
 use std::any::Any;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
 
 /// The desired setting of a port.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -127,6 +129,35 @@ pub fn check_queue_numbers(
         }
     }
     Ok(())
+}
+
+/// A map of ours begins as a copy of the one that a port has, and ports share it. The error names
+/// what a further port has and would lose: a port gets no other class than the spec says.
+pub fn check_shared_map<K: Ord + Display, V: PartialEq + Display>(
+    [theirs, ours]: [&str; 2],
+    actual: &BTreeMap<K, V>,
+    shared: &BTreeMap<K, V>,
+) -> Result<(), SwitchError> {
+    let keys: BTreeSet<&K> = actual.keys().chain(shared.keys()).collect();
+    let mut changes = Vec::new();
+    for key in keys {
+        let [is, becomes] = [actual, shared].map(|map| map.get(key));
+        if is != becomes {
+            let [is, becomes] =
+                [is, becomes].map(|value| value.map_or("none".to_owned(), V::to_string));
+            changes.push(format!("{key}: {is} -> {becomes}"));
+        }
+    }
+    if changes.is_empty() {
+        return Ok(());
+    }
+    let changes = one_line(&changes.join(", "), 800);
+    let [theirs, ours] = [theirs, ours].map(|map| one_line(map, 80));
+    Err(SwitchError::Conflict(format!(
+        "the port would share our map {ours} with ports that have it already, and it differs from \
+         {theirs}, which the port has: {changes}; set these to one value in both maps first, so \
+         that no port changes more than the spec says"
+    )))
 }
 
 /// What a port's settings come to. A setting that is there and makes no sense is unknown, whatever

@@ -8,7 +8,6 @@
 //! *persisted* for what is saved. What runs is changed first, proven over a new connection, and
 //! only then saved.
 
-pub(crate) mod before;
 pub mod body;
 pub mod buffer;
 pub mod configuration;

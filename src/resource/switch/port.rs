@@ -1,12 +1,12 @@
 //! `switch_port`: how large the packets of a port may be, and whether it is up.
 
 use super::SwitchSystem;
-use super::before::merge_before_values;
 use super::body::{build_switch_reads, check_port_name, extract_port_name};
 use super::configuration::DesiredPortSetting;
 use super::diff::{SwitchConfigurations, SwitchDiffBuilder, can_read_before, take_back};
 use crate::body::{Body, BodyErrors, BodyType, read_body};
 use crate::json_fields::read_text_field;
+use crate::merged_before::merge_before_values;
 use crate::{Assessment, DesiredResource, Read, ReadResults, ResourceKind};
 use railwright_base::TargetKind;
 use schemars::JsonSchema;

@@ -2,13 +2,13 @@
 //! which priorities are paused instead of dropped, what goes before all others, and what is done
 //! against a pause without end.
 
-use super::before::merge_before_values;
 use super::body::{PortTrafficClass, Qos, build_switch_reads, check_port_name, extract_port_name};
 use super::configuration::{DesiredPortSetting, SwitchPortSettings};
 use super::diff::{SwitchConfigurations, SwitchDiffBuilder, can_read_before, take_back};
 use super::{PfcWatchdogSettings, SwitchSystem};
 use crate::body::{Body, BodyErrors, BodyType, read_body};
 use crate::json_fields::read_text_field;
+use crate::merged_before::merge_before_values;
 use crate::{Assessment, DesiredResource, Fact, Read, ReadResults, Reading, ResourceKind};
 use railwright_base::TargetKind;
 use schemars::JsonSchema;

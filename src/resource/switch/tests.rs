@@ -213,6 +213,55 @@ fn other_thresholds_later_edit_our_profile_alone() {
     );
 }
 
+/// Ours is a copy of the map that a port has now, and not of the one that another port had once.
+#[test]
+fn a_map_that_changed_since_ours_was_copied_is_copied_anew_or_holds_a_further_port() {
+    let assess = |port: &str, config: &Value| {
+        let mut body = qos().body.clone();
+        body["port"] = json!(port);
+        let wish = wish(&SwitchQos, body);
+        SwitchQos.assess(&wish, &answers(&SwitchQos, &wish, config, Some(config)))
+    };
+    let mut config = delivered();
+    for table in ["PORT", "PORT_QOS_MAP"] {
+        config[table]["Ethernet4"] = config[table]["Ethernet0"].clone();
+    }
+    let mut done = patched(&config, edits(&assess("Ethernet0", &config)));
+    assert_eq!(assess("Ethernet4", &done).refusal, None);
+    let theirs = json!({ "3": "3", "4": "2", "26": "0", "46": "5", "48": "6" });
+    done["DSCP_TO_TC_MAP"]["AZURE"] = theirs.clone();
+    assert!(
+        assess("Ethernet0", &done).is_met(),
+        "who has it is not held"
+    );
+    let further = assess("Ethernet4", &done);
+    let why = further.refusal.clone().unwrap_or_default();
+    assert!(further.actions.is_empty(), "{further:?}");
+    for words in [
+        "DSCP_TO_TC_MAP|railwright",
+        "DSCP_TO_TC_MAP|AZURE",
+        ": 4: 2 -> 4, 46: 5 -> none; ",
+    ] {
+        assert!(why.contains(words), "{why}");
+    }
+    let mut both = done.clone();
+    both["DSCP_TO_TC_MAP"]["railwright"]["4"] = json!("2");
+    both["DSCP_TO_TC_MAP"]["railwright"]["46"] = json!("5");
+    assert_eq!(
+        assess("Ethernet4", &both).refusal,
+        None,
+        "the remedy is one"
+    );
+    // Nobody has it any more.
+    done["PORT_QOS_MAP"]["Ethernet0"] = config["PORT_QOS_MAP"]["Ethernet0"].clone();
+    done["DSCP_TO_TC_MAP"]["railwright"]["9"] = json!("1");
+    let again = patched(&done, edits(&assess("Ethernet4", &done)));
+    let mut expected = theirs;
+    expected["26"] = json!("3");
+    assert_eq!(again["DSCP_TO_TC_MAP"]["railwright"], expected);
+    assert!(assess("Ethernet4", &again).is_met());
+}
+
 /// What somebody else wrote is neither lost in a copy of ours nor guessed at.
 #[test]
 fn an_entry_of_others_that_makes_no_sense_holds_the_port() {

@@ -25,7 +25,7 @@ const SUFFIXES: [&str; 8] = [
 pub(super) struct UnitBody {
     /// With its suffix, such as openibd.service.
     pub(super) name: String,
-    content: Option<String>,
+    pub(super) content: Option<String>,
     /// Texts by file name, for example 10-memlock: "[Service]\nLimitMEMLOCK=infinity\n".
     #[serde(default)]
     dropins: BTreeMap<String, String>,
@@ -57,6 +57,21 @@ impl UnitBody {
             (format!("dropin {file}"), path, content.clone())
         });
         own.chain(dropins).collect()
+    }
+
+    /// What the files of ours set this to; the last one counts.
+    pub(super) fn find_setting(&self, name: &str) -> Option<&str> {
+        let texts = self.content.iter().chain(self.dropins.values());
+        texts
+            .flat_map(|text| text.lines())
+            .filter_map(|line| {
+                line.trim()
+                    .strip_prefix(name)?
+                    .trim_start()
+                    .strip_prefix('=')
+            })
+            .map(str::trim)
+            .last()
     }
 
     /// Whether it starts at boot, runs or is masked is ours to decide.

@@ -28,10 +28,39 @@ pub(super) fn plan_systemd_unit_undo(
         Ok(unit) => unit,
         Err(reason) => return unknown(reason),
     };
-    let earlier = &before["unit"];
-    if earlier.is_null() && body.wishes_state() {
+    if before["unit"].is_null() && body.wishes_state() {
         return unknown(NOT_RECORDED.into());
     }
+    let undo = plan_read_unit_undo(&body, before, answers, &unit);
+    match unit.find_aliased_unit(name) {
+        Some(other) if !undo.is_met() => unknown(
+            format!(
+                "{name} is another name of {other}: roll that back by hand, then railwright state \
+                 forget"
+            )
+            .into(),
+        ),
+        _ => match unit.find_linked_file() {
+            Some(file) if undo.actions.contains(&body.build_action(UnitVerb::Disable)) => unknown(
+                format!(
+                    "{name} is a link to {file}, which `systemctl disable` would take away: roll \
+                     that back by hand, then railwright state forget"
+                )
+                .into(),
+            ),
+            _ => undo,
+        },
+    }
+}
+
+/// The same of a unit whose state is known.
+fn plan_read_unit_undo(
+    body: &UnitBody,
+    before: &Value,
+    answers: &ReadResults,
+    unit: &FoundUnit,
+) -> Assessment {
+    let (name, earlier) = (body.name.as_str(), &before["unit"]);
     let mut assessment = Assessment::default();
     let own_file = before["files"].get(format!("/etc/systemd/system/{name}"));
     let comes_back = matches!(FileState::remembered(own_file), FileState::Regular(_));
@@ -40,10 +69,10 @@ pub(super) fn plan_systemd_unit_undo(
             "{name} stays as it is: its unit file is gone since"
         ));
     } else {
-        undo_unit(&body, earlier, &unit, &mut assessment);
+        undo_unit(body, earlier, unit, &mut assessment);
     }
     let late = std::mem::take(&mut assessment.actions);
-    restore_unit_files(&body, before, answers, &mut assessment);
+    restore_unit_files(body, before, answers, &mut assessment);
     let mut files_change = !assessment.actions.is_empty();
     // Files that went in an attempt that was cut short: systemd still has them until it reads anew.
     if unit.is_stale() {
@@ -53,11 +82,12 @@ pub(super) fn plan_systemd_unit_undo(
             Attribute::in_plane(Plane::Running, Reading::is(true), Reading::is(false)),
         );
     }
-    let runs_on =
-        unit.active() == Reading::is(true) && !late.contains(&body.build_action(UnitVerb::Stop));
-    order_undo(&body, late, files_change, &mut assessment);
+    let runs_on = unit.active() == Reading::is(true)
+        && (unit.is_running() || earlier["active"] == true)
+        && !late.contains(&body.build_action(UnitVerb::Stop));
+    order_undo(body, late, files_change, &mut assessment);
     if runs_on && files_change {
-        plan_unit_restart(&body, &mut assessment);
+        plan_unit_restart(body, &mut assessment);
     }
     assessment
 }
@@ -139,13 +169,15 @@ fn undo_unit(body: &UnitBody, earlier: &Value, unit: &FoundUnit, assessment: &mu
         Reading::Unknown(reason) => Reading::Unknown(reason),
         enabled => Reading::is(enabled == Reading::is(true)),
     };
-    let active = Reading::is(unit.active() == Reading::is(true));
+    // That a oneshot has run is not taken back, and it need not run again.
+    let has_run_before = unit.runs_once() && earlier["active"] == true;
+    let active = Reading::is(unit.is_running() || has_run_before);
     let states = [
         (
             "masked",
             body.masked,
             Plane::NextBoot,
-            Reading::is(unit.is_masked()),
+            Reading::is(unit.is_masked_for_good()),
             UnitVerb::Mask,
             UnitVerb::Unmask,
         ),

@@ -5,7 +5,7 @@
 use super::answer;
 use super::fault::KubernetesRequestError;
 use super::kinds::{ApiResource, NotKnown};
-use super::server::{KubernetesReply, KubernetesRequest, WriteRequestOutcome};
+use super::server::{KubernetesReply, KubernetesRequest, UnsureWrite, WriteRequestOutcome};
 use super::{KubernetesLink, NOT_HERE, performed_from_exit};
 use crate::{ExecutionOutcome, TransportError};
 use railwright_base::Reason;
@@ -45,10 +45,11 @@ pub(super) struct Doubt {
 }
 
 impl Doubt {
-    /// Of a try whose outcome is not known.
-    pub fn add(&mut self, reason: Reason, may_come: bool) {
-        self.reason = Some(reason);
-        self.may_come |= may_come;
+    /// Of a try whose outcome is not known: when to look again.
+    pub fn add(&mut self, unsure: UnsureWrite) -> Duration {
+        self.reason = Some(unsure.reason);
+        self.may_come |= unsure.may_come;
+        unsure.again_after
     }
 
     /// True once the outcome of a try was not known.
@@ -220,13 +221,8 @@ impl KubernetesLink {
                 WriteRequestOutcome::Answered(reply) => {
                     return Err(doubt.over(stop_with_failure(&reply.message())));
                 }
-                WriteRequestOutcome::Unsure {
-                    reason,
-                    may_come,
-                    again_after,
-                } => {
-                    doubt.add(reason, may_come);
-                    clock::sleep_for(again_after).await;
+                WriteRequestOutcome::Unsure(unsure) => {
+                    clock::sleep_for(doubt.add(unsure)).await;
                 }
             }
         }

@@ -44,14 +44,7 @@ impl KubernetesLink {
                 }
                 WriteRequestOutcome::Answered(reply) if reply.status == 409 => (None, LOOK),
                 WriteRequestOutcome::Answered(reply) => (Some(reply), LOOK),
-                WriteRequestOutcome::Unsure {
-                    reason,
-                    may_come,
-                    again_after,
-                } => {
-                    doubt.add(reason, may_come);
-                    (None, again_after)
-                }
+                WriteRequestOutcome::Unsure(unsure) => (None, doubt.add(unsure)),
             };
             if let Some(reply) = refusal.as_ref().filter(|_| !doubt.is_there()) {
                 return Err(place.refused(reply));

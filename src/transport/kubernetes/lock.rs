@@ -288,17 +288,11 @@ impl KubernetesLink {
                 performed_from_refusal(&self.keeps, &reply)
             }
             (Err(trouble), None) => trouble.performed()?,
-            (
-                Ok(WriteRequestOutcome::Unsure {
-                    reason,
-                    again_after,
-                    ..
-                }),
-                _,
-            ) => {
+            (Ok(WriteRequestOutcome::Unsure(sent)), _) => {
                 let let_go = desired.holder.is_none();
+                let reason = sent.reason;
                 let unsure = Unsure { reason, let_go };
-                return Ok(LeaseWriteOutcome::Unsure(unsure, again_after));
+                return Ok(LeaseWriteOutcome::Unsure(unsure, sent.again_after));
             }
         };
         Ok(LeaseWriteOutcome::Ended(ended))

@@ -121,13 +121,8 @@ impl KubernetesLink {
                 WriteRequestOutcome::Answered(reply) => {
                     return Err(doubt.over(place.refused(&reply)));
                 }
-                WriteRequestOutcome::Unsure {
-                    reason,
-                    may_come,
-                    again_after,
-                } => {
-                    doubt.add(reason, may_come);
-                    clock::sleep_for(again_after).await;
+                WriteRequestOutcome::Unsure(unsure) => {
+                    clock::sleep_for(doubt.add(unsure)).await;
                 }
             }
         }

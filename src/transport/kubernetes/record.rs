@@ -323,13 +323,9 @@ impl KubernetesLink {
                 clock::sleep_for(PAUSE * (n + 1)).await;
                 Ok(None)
             }
-            Ok(WriteRequestOutcome::Unsure {
-                reason,
-                again_after,
-                ..
-            }) => {
-                *last = Some(reason);
-                clock::sleep_for(again_after).await;
+            Ok(WriteRequestOutcome::Unsure(unsure)) => {
+                *last = Some(unsure.reason);
+                clock::sleep_for(unsure.again_after).await;
                 Ok(None)
             }
         }

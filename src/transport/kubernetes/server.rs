@@ -73,14 +73,17 @@ pub type Messages = Pin<Box<dyn Stream<Item = Result<Vec<u8>, Reason>> + Send>>;
 pub enum WriteRequestOutcome {
     /// The server says what it made of it.
     Answered(KubernetesReply),
-    /// Whether it was done is not known.
-    Unsure {
-        reason: Reason,
-        /// It may still be done: the server has not given it up.
-        may_come: bool,
-        /// When to ask again.
-        again_after: Duration,
-    },
+    Unsure(UnsureWrite),
+}
+
+/// A request of which nobody knows whether it was done.
+#[derive(Debug)]
+pub struct UnsureWrite {
+    pub reason: Reason,
+    /// It may still be done: the server has not given it up.
+    pub may_come: bool,
+    /// When to ask again.
+    pub again_after: Duration,
 }
 
 /// What came of asking for a WebSocket.
@@ -232,11 +235,11 @@ impl KubernetesServer {
                     return Err(KubernetesRequestError::NotSent(error).into());
                 }
                 Err(trouble) => {
-                    return Ok(WriteRequestOutcome::Unsure {
+                    return Ok(WriteRequestOutcome::Unsure(UnsureWrite {
                         reason: trouble.reason(),
                         may_come: true,
                         again_after: FIRST_PAUSE,
-                    });
+                    }));
                 }
             };
             let again_after = reply.retry_after.unwrap_or(pause).min(LONGEST_PAUSE);
@@ -245,11 +248,11 @@ impl KubernetesServer {
                     clock::sleep_for(again_after).await
                 }
                 500.. if !reply.is_about_schema() => {
-                    return Ok(WriteRequestOutcome::Unsure {
+                    return Ok(WriteRequestOutcome::Unsure(UnsureWrite {
                         reason: reply.message().into(),
                         may_come: reply.status == 504,
                         again_after,
-                    });
+                    }));
                 }
                 _ if reply.is_of_api_server() => {
                     return self
@@ -258,21 +261,21 @@ impl KubernetesServer {
                         .map_err(E::from);
                 }
                 _ => {
-                    return Ok(WriteRequestOutcome::Unsure {
+                    return Ok(WriteRequestOutcome::Unsure(UnsureWrite {
                         reason: format!("what answers there is no API server: {}", reply.message())
                             .into(),
                         may_come: false,
                         again_after,
-                    });
+                    }));
                 }
             }
             pause *= 2;
         }
-        Ok(WriteRequestOutcome::Unsure {
+        Ok(WriteRequestOutcome::Unsure(UnsureWrite {
             reason: "the server is too busy".into(),
             may_come: false,
             again_after: pause,
-        })
+        }))
     }
 
     /// One request that may be repeated whatever became of it, and again while the server is too

@@ -111,14 +111,7 @@ impl KubernetesLink {
                     conflict = Some(reply.message());
                     LOOK
                 }
-                WriteRequestOutcome::Unsure {
-                    reason,
-                    may_come,
-                    again_after,
-                } => {
-                    doubt.add(reason, may_come);
-                    again_after
-                }
+                WriteRequestOutcome::Unsure(unsure) => doubt.add(unsure),
             };
             if let Some(found) = self.look(place, &doubt).await? {
                 if !is_of_attempt(&found, token) {
@@ -335,13 +328,8 @@ impl KubernetesLink {
                 WriteRequestOutcome::Answered(reply) => {
                     return Ok(ObjectWriteOutcome::Answered(reply));
                 }
-                WriteRequestOutcome::Unsure {
-                    reason,
-                    may_come,
-                    again_after,
-                } => {
-                    doubt.add(reason, may_come);
-                    clock::sleep_for(again_after).await;
+                WriteRequestOutcome::Unsure(unsure) => {
+                    clock::sleep_for(doubt.add(unsure)).await;
                 }
             }
         }

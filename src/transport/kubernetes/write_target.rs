@@ -121,14 +121,7 @@ impl KubernetesLink {
             }
             WriteRequestOutcome::Answered(reply) if reply.status == 409 && turn < TRIES => LOOK,
             WriteRequestOutcome::Answered(reply) => return Err(doubt.over(place.refused(&reply))),
-            WriteRequestOutcome::Unsure {
-                reason,
-                may_come,
-                again_after,
-            } => {
-                doubt.add(reason, may_come);
-                again_after
-            }
+            WriteRequestOutcome::Unsure(unsure) => doubt.add(unsure),
         };
         clock::sleep_for(pause).await;
         Ok(None)

@@ -170,6 +170,7 @@ impl SimulatedHost {
             .for_each(|file| file.modified_s = 0);
         bare.disk.full_for = 0;
         bare.units.let_go();
+        bare.units.now_s = 0;
         bare.units
             .known
             .values_mut()

@@ -214,6 +214,7 @@ impl SimulatedHost {
     pub fn settle(&mut self, now: Duration) {
         self.end_step(now);
         self.revert_what_is_due(now);
+        self.units.pass_time(self.clock_s(now));
     }
 
     fn end_step(&mut self, now: Duration) {

@@ -32,6 +32,8 @@ pub struct Units {
     pub enabled: BTreeSet<String>,
     /// Linked to /dev/null.
     pub masked: BTreeSet<String>,
+    /// What time it is, as `SimulatedUnit::since_s`.
+    pub now_s: u64,
 }
 
 /// The file and the drop-ins of a unit, as one text.
@@ -65,6 +67,13 @@ fn format_systemd_time(since_s: u64) -> String {
     time.strftime("%a %Y-%m-%d %H:%M:%S UTC").to_string()
 }
 
+/// After how many seconds its program ends by itself.
+fn find_run_time_s(text: &str) -> Option<u64> {
+    let mut lines = text.lines();
+    let argument = lines.find_map(|line| line.strip_prefix("ExecStart=/bin/sleep "))?;
+    argument.parse().ok()
+}
+
 /// It runs once and is gone.
 fn is_inactive_after_run(text: &str) -> bool {
     has_line(text, "Type=oneshot") && !has_line(text, "RemainAfterExit=yes")
@@ -93,6 +102,16 @@ impl Units {
         let enabled = &self.enabled;
         self.known
             .retain(|name, unit| unit.active || enabled.contains(name));
+    }
+
+    /// It is so late by now, and programs have ended by themselves.
+    pub fn pass_time(&mut self, now_s: u64) {
+        self.now_s = now_s;
+        for unit in self.known.values_mut() {
+            let run_time_s = find_run_time_s(&unit.loaded);
+            let has_ended = run_time_s.is_some_and(|seconds| now_s >= unit.since_s + seconds);
+            unit.active &= !has_ended;
+        }
     }
 
     /// The answer to `Read::Unit`.
@@ -132,7 +151,7 @@ impl Units {
         let runs = active && !is_inactive_after_run(text);
         let stale = unit.is_some_and(|unit| file.as_deref() != Some(unit.loaded.as_str()));
         let out = format!(
-            "Id={name}\nLoadState={load}\nActiveState={}\nSubState={}\nUnitFileState={state}\nNeedDaemonReload={}\nType={kind}\nRemainAfterExit={}\nResult=success\nActiveEnterTimestamp={}\nExecMainExitTimestamp={}\n",
+            "Id={name}\nLoadState={load}\nActiveState={}\nSubState={}\nUnitFileState={state}\nNeedDaemonReload={}\nType={kind}\nRemainAfterExit={}\nResult=success\nActiveEnterTimestamp={}\nExecMainExitTimestamp={}\nNRestarts=0\n{}",
             if runs { "active" } else { "inactive" },
             if runs { "running" } else { "dead" },
             format_yes_no(stale),
@@ -142,6 +161,10 @@ impl Units {
                 since.as_str()
             } else {
                 ""
+            },
+            match unit.map(|unit| self.now_s.saturating_sub(unit.since_s)) {
+                Some(age @ ..=5) => format!("ActiveSeconds={age}\n"),
+                _ => String::new(),
             },
         );
         (0, out)
@@ -174,6 +197,8 @@ impl Units {
         match verb {
             UnitVerb::Mask => drop(self.masked.insert(name.to_owned())),
             UnitVerb::Unmask => drop(self.masked.remove(name)),
+            // No mask of it is lost by a boot.
+            UnitVerb::UnmaskRuntime => (),
             UnitVerb::Disable => drop(self.enabled.remove(name)),
             UnitVerb::Enable => {
                 file.ok_or_else(|| new_missing_unit_error(name))?;
@@ -192,7 +217,11 @@ impl Units {
         }
         if matches!(
             verb,
-            UnitVerb::Enable | UnitVerb::Disable | UnitVerb::Mask | UnitVerb::Unmask
+            UnitVerb::Enable
+                | UnitVerb::Disable
+                | UnitVerb::Mask
+                | UnitVerb::Unmask
+                | UnitVerb::UnmaskRuntime
         ) {
             // systemctl(1): these have the manager's configuration read again.
             self.reload(disk);

@@ -17,9 +17,6 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Why nothing is known of counters that an observation does not have.
-pub const NO_COUNTERS: &str = "the observation has no counters";
-
 /// Characters of a reason, which may be a device's own words.
 const WHY_MAX: usize = 300;
 
@@ -259,7 +256,7 @@ fn find_counter_movement(
             return counters::diff_counter_samples(answers, rows, read);
         }
     }
-    Err(NO_COUNTERS.into())
+    Err("the observation has no counters".into())
 }
 
 fn summarize_port_counters(counters: &Counters, port: &str) -> Fact<EndCounterChanges> {

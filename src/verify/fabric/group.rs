@@ -15,6 +15,7 @@ pub fn group_link_findings(links: &[LinkReport]) -> Vec<FabricFinding> {
                 .or_insert_with(|| FabricFinding {
                     kind: trouble.kind,
                     said: trouble.said.clone(),
+                    matter: trouble.matter,
                     count: None,
                     links: Vec::new(),
                 });

@@ -41,6 +41,23 @@ pub struct LinkProblem {
     pub said: String,
     /// How many packets or events; nothing where none are counted.
     pub count: Option<u64>,
+    /// What it is about where it is unknown.
+    #[serde(skip)]
+    pub matter: UnknownMatter,
+}
+
+/// What nobody can tell, which is found out in different ways.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum UnknownMatter {
+    /// The settings of an end, or all of it.
+    #[default]
+    Settings,
+    /// How its counters moved.
+    Counters,
+    /// It counts no pause frames.
+    PauseFrames,
+    /// Which packets were dropped as they came.
+    Discards,
 }
 
 fn new_link_problem(kind: LinkProblemKind, said: impl Into<String>) -> LinkProblem {
@@ -48,12 +65,16 @@ fn new_link_problem(kind: LinkProblemKind, said: impl Into<String>) -> LinkProbl
         kind,
         said: said.into(),
         count: None,
+        matter: UnknownMatter::Settings,
     }
 }
 
 /// What nobody can tell of the end with this word.
-fn new_unknown_problem(word: &str, why: &Reason) -> LinkProblem {
-    new_link_problem(LinkProblemKind::Unknown, format!("{word}: {why}"))
+fn new_unknown_problem(word: &str, why: &Reason, matter: UnknownMatter) -> LinkProblem {
+    LinkProblem {
+        matter,
+        ..new_link_problem(LinkProblemKind::Unknown, format!("{word}: {why}"))
+    }
 }
 
 /// All that is wrong or unknown of a link, each once and in a fixed order.
@@ -230,7 +251,11 @@ fn check_unreadable_pfc(
         if let Fact::NotApplicable(why) = &end.facts.pfc
             && is_lossless
         {
-            problems.push(new_unknown_problem(end.word(), why));
+            problems.push(new_unknown_problem(
+                end.word(),
+                why,
+                UnknownMatter::Settings,
+            ));
         }
     }
     problems
@@ -269,7 +294,7 @@ fn check_ecn(ends: [&CheckedLinkEnd; 2]) -> Vec<LinkProblem> {
 fn check_link_end(end: &CheckedLinkEnd, wanted: &DesiredFabricSettings) -> Vec<LinkProblem> {
     let (word, facts) = (end.word(), end.facts);
     if let Some(why) = &facts.silent {
-        return vec![new_unknown_problem(word, why)];
+        return vec![new_unknown_problem(word, why, UnknownMatter::Settings)];
     }
     if facts.mtu == Fact::Absent {
         let sort = if end.is_host() { "netdev" } else { "port" };
@@ -298,7 +323,7 @@ fn check_link_end(end: &CheckedLinkEnd, wanted: &DesiredFabricSettings) -> Vec<L
         facts.marking.why_unknown(),
     ];
     for why in unknown.into_iter().flatten() {
-        problems.push(new_unknown_problem(word, why));
+        problems.push(new_unknown_problem(word, why, UnknownMatter::Settings));
     }
     problems.extend(check_end_counters(end, wanted));
     problems
@@ -309,7 +334,7 @@ fn check_end_counters(end: &CheckedLinkEnd, wanted: &DesiredFabricSettings) -> V
     let word = end.word();
     let counted = match &end.facts.counted {
         Fact::Is(counted) => counted,
-        Fact::Unknown(why) => return vec![new_unknown_problem(word, why)],
+        Fact::Unknown(why) => return vec![new_unknown_problem(word, why, UnknownMatter::Counters)],
         _ => return Vec::new(),
     };
     let mut problems = Vec::new();
@@ -321,10 +346,16 @@ fn check_end_counters(end: &CheckedLinkEnd, wanted: &DesiredFabricSettings) -> V
                         kind,
                         said: format!("{word}: {said}"),
                         count: Some(*rose),
+                        matter: match rise.meter {
+                            Meter::Discarded => UnknownMatter::Discards,
+                            _ => UnknownMatter::Counters,
+                        },
                     });
                 }
             }
-            Fact::Unknown(why) => problems.push(new_unknown_problem(word, why)),
+            Fact::Unknown(why) => {
+                problems.push(new_unknown_problem(word, why, UnknownMatter::Counters))
+            }
             _ => {}
         }
     }
@@ -340,6 +371,7 @@ fn check_end_counters(end: &CheckedLinkEnd, wanted: &DesiredFabricSettings) -> V
         problems.push(new_unknown_problem(
             word,
             &"it counts no pause frames".into(),
+            UnknownMatter::PauseFrames,
         ));
     }
     problems

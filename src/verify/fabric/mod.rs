@@ -20,8 +20,8 @@ mod tests;
 mod topology;
 mod wanted;
 
-pub use facts::{DecodedDevice, Devices, EndFacts, FabricDevice, NO_COUNTERS};
-pub use judge::{CheckedLinkEnd, LinkProblem, find_link_problems};
+pub use facts::{DecodedDevice, Devices, EndFacts, FabricDevice};
+pub use judge::{CheckedLinkEnd, LinkProblem, UnknownMatter, find_link_problems};
 pub use topology::{EndPoint, FabricLink, Tier, list_fabric_links};
 pub use wanted::DesiredFabricSettings;
 
@@ -129,6 +129,8 @@ pub struct FabricFinding {
     pub kind: LinkProblemKind,
     /// What was found, alike on all of them.
     pub said: String,
+    /// What it is about where it is unknown.
+    pub matter: UnknownMatter,
     /// How many packets or events, on all of them; nothing where none are counted.
     pub count: Option<u64>,
     /// The links, by their place in the report.

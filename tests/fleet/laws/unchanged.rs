@@ -10,11 +10,13 @@ use railwright_resource::{Action, DesiredResource, kind_named};
 use railwright_transport::sim::{SimulatedHost, SimulatedTrouble};
 use std::collections::BTreeMap;
 
-/// Everything of every host, save how often it was asked and what it will still be struck with.
+/// Everything of every host, save when and how often it was asked and what it will still be struck
+/// with.
 fn all(room: &Room) -> BTreeMap<String, SimulatedHost> {
     let mut hosts = room.fleet.hosts();
     hosts.values_mut().for_each(|host| {
-        (host.calls, host.faults, host.down_until) = (0, Vec::new(), Default::default())
+        (host.calls, host.faults, host.down_until) = (0, Vec::new(), Default::default());
+        host.units.now_s = 0;
     });
     hosts
 }

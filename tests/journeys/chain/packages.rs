@@ -267,6 +267,7 @@ fn archive() -> Vec<Package> {
     vec![
         headers,
         package("dkms", "2.8.7", &[]),
+        package("ethtool", "5.16-1", &[]),
         package("gcc", "11.2.0", &[]),
         package("make", "4.3", &[]),
     ]
@@ -281,6 +282,7 @@ fn base_os() -> Vec<Package> {
     };
     let shell = package("bash", "4.4.20-4", &[]);
     let rest = [
+        ("ethtool", "5.13-2"),
         ("gcc", "8.5.0-10"),
         ("make", "4.2.1-11"),
         ("elfutils-libelf-devel", "0.186-1"),

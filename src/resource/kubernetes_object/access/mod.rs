@@ -12,7 +12,7 @@ use super::{build_cluster_object_name, manifest};
 use crate::json_fields::read_text_at;
 use crate::node_field::mark::build_mark_key_object_name;
 use crate::node_field::{build_node_object_name, list_mark_key_uses};
-use crate::redacted_assessment::is_readable;
+use crate::readability::is_readable;
 use crate::{Action, DesiredResource, Read, kind_named};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -163,7 +163,10 @@ fn join_path<'w>(path: &[&'w str], rest: &'w [String]) -> Vec<&'w str> {
 }
 
 /// The ends of a tree, but for some of its members, by the words that lead there.
-fn collect_leaves(tree: &Map<String, Value>, except: &[&str]) -> BTreeMap<Vec<String>, Leaf> {
+pub(super) fn collect_leaves(
+    tree: &Map<String, Value>,
+    except: &[&str],
+) -> BTreeMap<Vec<String>, Leaf> {
     let mut leaves = BTreeMap::new();
     for (name, value) in tree {
         if except.contains(&name.as_str()) {

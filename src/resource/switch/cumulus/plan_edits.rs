@@ -2,19 +2,20 @@
 //! there are none.
 
 use super::config::Nvue;
-use super::edit::{CumulusEdit, CumulusEditBuilder, Leaf};
+use super::edit::{CumulusEdit, CumulusEditBuilder, Leaf, collect_leaves};
 use super::port_view::CumulusPortView;
-use super::profile::{QosProfileKind, Roce};
+use super::profile::{DEFAULT, QosProfileKind, Roce};
 use super::{OURS, POLLING_MS, ROBUSTNESS};
 use crate::Fact;
 use crate::switch::body::Qos;
 use crate::switch::configuration::{
-    SwitchPortSettings as _, check_queue_numbers, has_desired_dscps,
+    SwitchPortSettings as _, check_queue_numbers, check_shared_map, has_desired_dscps,
 };
 use crate::switch::unreadable::ANY;
 use crate::switch::{EcnMarkingThresholds, PfcWatchdogSettings, SwitchError};
 use railwright_base::text::one_line;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 
 /// The shares of the buffers where nobody divided them: those of the manual's example (Flow Control
 /// Buffers).
@@ -205,9 +206,56 @@ pub fn plan_cumulus_qos_edits(
         .iter()
         .any(|queue| view.is_strict(*queue) != Fact::Is(true))
     {
-        add_scheduler_edits(nvue, &mut edits, port, &strict);
+        add_scheduler_edits(nvue, &mut edits, port, &strict)?;
     }
     Ok(edits.finish())
+}
+
+/// Whether a port has this profile of ours.
+fn has_shared_profile(nvue: &Nvue, port: &str, family: QosProfileKind, profile: &str) -> bool {
+    let members = nvue.at(&["qos", family.word(), profile]);
+    members.is_some_and(Value::is_object) && nvue.bound(port, family) == Some(profile)
+}
+
+/// Makes our shared profile a copy of what the port has, where no port has ours. The error says in
+/// what a copy differs from ours beside `desired`, the first words of what is set in it.
+fn copy_shared_profile(
+    nvue: &Nvue,
+    edits: &mut CumulusEditBuilder,
+    port: &str,
+    family: QosProfileKind,
+    copy: &Map<String, Value>,
+    desired: &[[String; 2]],
+) -> Result<(), SwitchError> {
+    let profile = select_shared_profile_name(nvue, port, family);
+    let path = ["qos", family.word(), &profile];
+    let interfaces = nvue.at(&["interface"]).and_then(Value::as_object);
+    let mut ports = interfaces.into_iter().flat_map(Map::keys);
+    let is_shared = ports.any(|other| has_shared_profile(nvue, other, family, &profile));
+    match nvue.at(&path) {
+        Some(Value::Object(shared)) if is_shared => {
+            let theirs = nvue.bound(port, family).unwrap_or(DEFAULT);
+            let names = [theirs, &profile].map(|name| format!("qos {} {name}", family.word()));
+            let [actual, shared] = [copy, shared].map(|profile| list_settings(profile, desired));
+            check_shared_map(names.each_ref().map(String::as_str), &actual, &shared)
+        }
+        _ => {
+            edits.copy(&path, copy, &[]);
+            Ok(())
+        }
+    }
+}
+
+/// What a profile says beside `desired`, by the words that lead there: `dscp 46 switch-priority`.
+fn list_settings(
+    profile: &Map<String, Value>,
+    desired: &[[String; 2]],
+) -> BTreeMap<String, String> {
+    let mut leaves = collect_leaves(profile, &[]);
+    leaves.retain(|path, _| !desired.iter().any(|start| path.starts_with(start)));
+    let leaves = leaves.into_iter();
+    let settings = leaves.map(|(path, leaf)| (path.join(" "), leaf.word()));
+    settings.collect()
 }
 
 /// Which priority packets have. A profile that says something of one DSCP says it of all 64,
@@ -219,34 +267,39 @@ fn add_dscp_map_edits(
     port: &str,
     wanted: &Qos,
 ) -> Result<(), SwitchError> {
+    let family = QosProfileKind::Mapping;
     let dscps = wanted.dscps();
-    let profile = select_shared_profile_name(nvue, port, QosProfileKind::Mapping);
+    let profile = select_shared_profile_name(nvue, port, family);
     let path = ["qos", "mapping", &profile];
-    let now = nvue.effective(port, QosProfileKind::Mapping);
-    let own = nvue.at(&path).and_then(Value::as_object);
-    if own.is_none() {
-        let mut copy = now.clone();
-        copy.insert("dscp".to_owned(), copy_dscp_map(nvue, port, &dscps)?.into());
-        edits.copy(&path, &copy, &["trust"]);
-    }
-    let trust = own.unwrap_or(&now).get("trust").and_then(Value::as_str);
-    let by_tag = matches!(trust, Some("l2" | "both"));
-    edits.set(
-        &[&path[..], &["trust"]].concat(),
-        new_word_leaf(if by_tag { "both" } else { "l3" }),
+    let now = nvue.effective(port, family);
+    let by_tag = matches!(
+        now.get("trust").and_then(Value::as_str),
+        Some("l2" | "both")
     );
+    let trust = if by_tag { "both" } else { "l3" };
+    if !has_shared_profile(nvue, port, family, &profile) {
+        let mut copy = now;
+        copy.insert("dscp".to_owned(), copy_dscp_map(nvue, port, &dscps)?.into());
+        copy.insert("trust".to_owned(), trust.into());
+        let desired: Vec<[String; 2]> = dscps
+            .iter()
+            .map(|(dscp, _)| ["dscp".to_owned(), dscp.to_string()])
+            .collect();
+        copy_shared_profile(nvue, edits, port, family, &copy, &desired)?;
+    }
+    edits.set(&[&path[..], &["trust"]].concat(), new_word_leaf(trust));
     for (dscp, priority) in dscps {
         edits.set(
             &[&path[..], &["dscp", &dscp.to_string(), "switch-priority"]].concat(),
             Leaf::Number(priority),
         );
     }
-    bind_port_profile(edits, port, QosProfileKind::Mapping, &profile);
+    bind_port_profile(edits, port, family, &profile);
     Ok(())
 }
 
-/// All 64 DSCPs with their priorities now. The error names one that is not wanted, whose priority
-/// is not known.
+/// All 64 DSCPs with their desired priorities, and else those of now. The error names one that is
+/// not wanted, whose priority is not known.
 fn copy_dscp_map(
     nvue: &Nvue,
     port: &str,
@@ -254,15 +307,16 @@ fn copy_dscp_map(
 ) -> Result<Map<String, Value>, SwitchError> {
     let mut entries = Map::new();
     for dscp in 0..64 {
-        let is_wanted = wanted.iter().any(|(other, _)| *other == dscp);
-        let priority = match nvue.priority(port, dscp) {
-            Fact::Is(priority) => priority,
-            Fact::Unknown(why) if !is_wanted => {
+        let desired = wanted.iter().find(|(other, _)| *other == dscp);
+        let priority = match (desired, nvue.priority(port, dscp)) {
+            (Some((_, priority)), _) => *priority,
+            (None, Fact::Is(priority)) => priority,
+            (None, Fact::Unknown(why)) => {
                 return Err(SwitchError::Unreadable(format!(
                     "the map that {port} has cannot be copied: {why}"
                 )));
             }
-            _ => dscp / 8,
+            (None, _) => dscp / 8,
         };
         entries.insert(dscp.to_string(), json!({ "switch-priority": priority }));
     }
@@ -387,22 +441,34 @@ fn add_watchdog_edits(
 }
 
 /// Queues that go before all others.
-fn add_scheduler_edits(nvue: &Nvue, edits: &mut CumulusEditBuilder, port: &str, strict: &[u64]) {
-    let profile = select_shared_profile_name(nvue, port, QosProfileKind::Scheduler);
-    let path = ["qos", QosProfileKind::Scheduler.word(), &profile];
-    if nvue.at(&path).is_none_or(|own| !own.is_object()) {
-        let mut copy = nvue.effective(port, QosProfileKind::Scheduler);
-        if let Some(Value::Object(queues)) = copy.get_mut("traffic-class") {
-            for queue in strict {
-                queues.remove(&queue.to_string());
-            }
+fn add_scheduler_edits(
+    nvue: &Nvue,
+    edits: &mut CumulusEditBuilder,
+    port: &str,
+    strict: &[u64],
+) -> Result<(), SwitchError> {
+    let family = QosProfileKind::Scheduler;
+    let profile = select_shared_profile_name(nvue, port, family);
+    let path = ["qos", family.word(), &profile];
+    if !has_shared_profile(nvue, port, family, &profile) {
+        let mut copy = nvue.effective(port, family);
+        let mut queues = match copy.remove("traffic-class") {
+            Some(Value::Object(queues)) => queues,
+            _ => Map::new(),
+        };
+        let mut desired = Vec::new();
+        for queue in strict.iter().map(u64::to_string) {
+            queues.insert(queue.clone(), json!({ "mode": "strict" }));
+            desired.push(["traffic-class".to_owned(), queue]);
         }
-        edits.copy(&path, &copy, &[]);
+        copy.insert("traffic-class".to_owned(), queues.into());
+        copy_shared_profile(nvue, edits, port, family, &copy, &desired)?;
     }
     for queue in strict.iter().map(u64::to_string) {
         let class = [&path[..], &["traffic-class", &queue]].concat();
         edits.set(&[&class[..], &["mode"]].concat(), new_word_leaf("strict"));
         edits.unset(&[&class[..], &["bw-percent"]].concat());
     }
-    bind_port_profile(edits, port, QosProfileKind::Scheduler, &profile);
+    bind_port_profile(edits, port, family, &profile);
+    Ok(())
 }

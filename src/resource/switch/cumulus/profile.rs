@@ -8,7 +8,7 @@ use railwright_base::text::one_line;
 use serde_json::{Map, Value, json};
 
 /// The profile of all ports that are bound to none.
-const DEFAULT: &str = "default-global";
+pub(super) const DEFAULT: &str = "default-global";
 
 /// What a profile is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -241,6 +241,65 @@ fn what_others_set_is_copied_and_never_edited() {
     );
 }
 
+/// Ours is a copy of the profile that a port has now, and not of the one that another port had once.
+#[test]
+fn a_profile_that_changed_since_ours_was_copied_is_copied_anew_or_holds_a_further_port() {
+    let further = || {
+        let body = json!({ "system": "cumulus", "port": "swp2", "priority": 3, "dscp": 26, "cnp_priority": 6, "cnp_dscp": 48 });
+        wish(&SwitchQos, body)
+    };
+    let port =
+        json!({ "qos": { "mapping": { "profile": "p" }, "egress-scheduler": { "profile": "p" } } });
+    let config = json!({
+        "interface": { "swp1": port, "swp2": port },
+        "qos": {
+            "mapping": { "p": { "trust": "l3", "dscp": { "46": { "switch-priority": 5 } } } },
+            "egress-scheduler": { "p": { "traffic-class": { "0": { "mode": "dwrr", "bw-percent": 40 }, "6": { "mode": "dwrr", "bw-percent": 60 } } } },
+        },
+    });
+    let done = patched(&config, &edits(&assess(&SwitchQos, &qos(), &config)));
+    assert_eq!(assess(&SwitchQos, &further(), &done).refusal, None);
+    for (family, place, value, words) in [
+        (
+            "mapping",
+            "/dscp/46/switch-priority",
+            json!(2),
+            "dscp 46 switch-priority: 2 -> 5; ",
+        ),
+        ("mapping", "/trust", json!("both"), "trust: both -> l3; "),
+        (
+            "egress-scheduler",
+            "/traffic-class/0/bw-percent",
+            json!(30),
+            "traffic-class 0 bw-percent: 30 -> 40; ",
+        ),
+    ] {
+        let mut changed = done.clone();
+        *changed
+            .pointer_mut(&format!("/qos/{family}/p{place}"))
+            .unwrap() = value.clone();
+        assert!(
+            assess(&SwitchQos, &qos(), &changed).is_met(),
+            "who has it is not held"
+        );
+        let held = assess(&SwitchQos, &further(), &changed);
+        let why = held.refusal.clone().unwrap_or_default();
+        let names = format!("qos {family} railwright_p");
+        assert!(
+            held.actions.is_empty() && why.contains(&names) && why.contains(words),
+            "{why}"
+        );
+        // Nobody has it any more.
+        changed["interface"]["swp1"]["qos"] = port["qos"].clone();
+        changed["qos"][family]["railwright_p"]["left"] = json!(1);
+        let again = patched(&changed, &edits(&assess(&SwitchQos, &further(), &changed)));
+        let ours = &again["qos"][family]["railwright_p"];
+        assert_eq!(ours.pointer(place), Some(&value), "{ours}");
+        assert!(ours.get("left").is_none(), "{ours}");
+        assert!(assess(&SwitchQos, &further(), &again).is_met());
+    }
+}
+
 /// The wishes of one port go out together: what one carries over gives way to what the other says.
 #[test]
 fn the_wishes_of_a_port_fit_together() {

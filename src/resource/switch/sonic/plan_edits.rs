@@ -1,18 +1,18 @@
 //! The edits of the configuration that runs that bring a port of SONiC to its desired settings.
 
-use super::config_db::ConfigDb;
+use super::config_db::{ConfigDb, Row};
 use super::edit::{SonicEdit, SonicEditBuilder};
 use super::port_view::SonicPortView;
 use crate::Fact;
 use crate::switch::body::Qos;
-use crate::switch::configuration::{SwitchPortSettings as _, has_desired_dscps};
+use crate::switch::configuration::{SwitchPortSettings as _, check_shared_map, has_desired_dscps};
 use crate::switch::unreadable::{ANY, parse_bounded_number};
 use crate::switch::{EcnMarkingThresholds, PfcWatchdogSettings, SwitchError};
 use railwright_base::text::one_line;
 use std::collections::BTreeMap;
 
 /// The name of our maps.
-const OURS: &str = "railwright";
+pub const OURS: &str = "railwright";
 
 /// The maps that SONiC's templates bring (sonic-net/sonic-buildimage:
 /// files/build_templates/qos_config.j2).
@@ -282,8 +282,14 @@ fn check_map_can_be_copied(db: &ConfigDb, map: &OwnMap, copied: &str) -> Result<
     Ok(())
 }
 
+/// Whether a port is bound to this map of ours.
+fn is_shared(db: &ConfigDb, binding: &str, own: &str) -> bool {
+    let mut ports = db.table("PORT_QOS_MAP").into_iter().flatten();
+    ports.any(|(port, _)| db.reference("PORT_QOS_MAP", port, binding) == Some(own))
+}
+
 /// Ours begins as a copy of the map that the port is bound to, the same for every port that is
-/// bound to that one.
+/// bound to that one. It is recreated where no port is bound to it any more.
 fn bind_own_map(
     db: &ConfigDb,
     edits: &mut SonicEditBuilder,
@@ -297,15 +303,31 @@ fn bind_own_map(
     if own != copied {
         check_map_can_be_copied(db, map, copied)?;
     }
-    // Ours may be there in part: a patch was ended before it was through.
-    let ours = parse_map(db, map.table, &own);
-    let mut entries = match (parse_map(db, map.table, copied), &ours) {
-        (Some(entries), _) => entries,
-        (None, Some(_)) => BTreeMap::new(),
-        (None, None) => map.rest.iter().copied().collect(),
+    let actual = parse_map(db, map.table, copied);
+    let shared = parse_map(db, map.table, &own).filter(|_| is_shared(db, map.binding, &own));
+    if let (Some(_), Some(actual), Some(shared)) = (bound, &actual, &shared) {
+        let names = [copied, &own].map(|name| format!("{}|{name}", map.table));
+        let [actual, shared] = [actual, shared].map(|entries| {
+            let mut others = entries.clone();
+            others.retain(|from, _| !map.entries.contains_key(from));
+            others
+        });
+        check_shared_map(names.each_ref().map(String::as_str), &actual, &shared)?;
+    }
+    let is_new = shared.is_none();
+    let mut entries = match shared.or(actual) {
+        Some(entries) => entries,
+        None => map.rest.iter().copied().collect(),
     };
-    entries.extend(ours.unwrap_or_default());
     entries.extend(&map.entries);
+    if is_new {
+        // What is left of it from before.
+        for from in db.row(map.table, &own).into_iter().flat_map(Row::keys) {
+            if !entries.keys().any(|kept| kept.to_string() == *from) {
+                edits.unset(map.table, &own, from);
+            }
+        }
+    }
     for (from, to) in entries {
         edits.set(map.table, &own, &from.to_string(), &to.to_string());
     }

@@ -34,6 +34,11 @@ pub fn read_script(read: SwitchRead) -> String {
     )
 }
 
+/// Makes a patch take a table where it would leave it without a row: SONiC takes no patch that does
+/// (sonic-net/sonic-utilities: generic_config_updater/generic_updater.py, `PatchApplier.apply`).
+/// Which rows there are is known when all edits of a step are together, and is as it is then.
+const WHOLE_TABLES: &str = include_str!("whole_tables.py");
+
 /// Applies one patch for all edits, after the switch has looked at it. The patch lies in memory
 /// while it is applied. Ports that were up before have to be up after it: the outcome of a port is
 /// in APPL_DB (sonic-net/sonic-swss: orchagent/portsorch.cpp, `updateDbPortOperStatus`).
@@ -45,6 +50,8 @@ pub fn edit_script(edits: &[SonicEdit]) -> String {
          2>/dev/null)\" != up ] || printf '%s\\n' \"$i\"; done; }}\n\
          {}umask 077; p=/run/railwright-patch.$$; trap 'rm -f \"$p\"' EXIT\n\
          printf %s {patch} >\"$p\" || exit 74\n\
+         sonic-cfggen -d --print-data | python3 -c {whole_tables} \"$p\" || say 65 'the \
+         configuration that runs cannot be read, and nothing was changed'\n\
          o=$(config apply-patch --dry-run \"$p\" </dev/null 2>&1) || say 65 \"SONiC does not take \
          the patch, and nothing was changed: $(printf %s \"$o\" | tail -n 3 | tr '\\n' ' ')\"\n\
          o=$(timeout -k 5 540 config apply-patch \"$p\" </dev/null 2>&1) || say 1 \"config \
@@ -53,6 +60,7 @@ pub fn edit_script(edits: &[SonicEdit]) -> String {
         links::render_link_state_capture(&ports_of(edits)),
         links::render_link_recovery_wait(),
         patch = quote_for_shell(&build_json_patch(edits).to_string()),
+        whole_tables = quote_for_shell(WHOLE_TABLES),
     )
 }
 

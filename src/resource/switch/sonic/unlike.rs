@@ -2,6 +2,7 @@
 //! aliases and neighbours of their own, and the same classes on every port.
 
 use super::config_db::{ConfigDb, Row, Table};
+use super::plan_edits::OURS;
 use std::collections::BTreeSet;
 
 /// What is compared of a row of `PORT`.
@@ -31,6 +32,9 @@ pub fn list_differing_sonic_ports(a: &ConfigDb, b: &ConfigDb) -> Option<BTreeSet
         if rows == others {
             continue;
         }
+        if name == "PORT_QOS_MAP" && list_shared_maps(a) != list_shared_maps(b) {
+            return None;
+        }
         let differing = if name == "CABLE_LENGTH" {
             list_differing_fields(rows, others)?
         } else {
@@ -45,6 +49,22 @@ pub fn list_differing_sonic_ports(a: &ConfigDb, b: &ConfigDb) -> Option<BTreeSet
         unlike.extend(differing.into_iter().map(str::to_owned));
     }
     Some(unlike)
+}
+
+/// The maps of ours that ports are bound to, with the fields that bind them: what a further port
+/// gets depends on whether others have it.
+fn list_shared_maps(db: &ConfigDb) -> BTreeSet<(&str, &str)> {
+    let mut shared = BTreeSet::new();
+    for (port, row) in db.table("PORT_QOS_MAP").into_iter().flatten() {
+        for field in row.keys() {
+            let map = db.reference("PORT_QOS_MAP", port, field);
+            shared.extend(
+                map.filter(|map| map.starts_with(OURS))
+                    .map(|map| (field.as_str(), map)),
+            );
+        }
+    }
+    shared
 }
 
 /// Each row is of one port.
@@ -400,6 +420,11 @@ mod tests {
         );
         assert_eq!(told(&[("DSCP_TO_TC_MAP", "AZURE", "26", "3")]), None);
         assert_eq!(told(&[("PFC_WD", "GLOBAL", "POLL_INTERVAL", "400")]), None);
+        assert_eq!(
+            told(&[("PORT_QOS_MAP", "Ethernet0", "dscp_to_tc_map", "railwright")]),
+            None,
+            "what a further port gets depends on whether others have our map"
+        );
         assert_eq!(told(&[("PORT", "Ethernet2", "mtu", "9000")]), None);
     }
 }

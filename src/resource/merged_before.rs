@@ -1,5 +1,5 @@
-//! What was there before us, where one resource of a port touches more than the one before it: a
-//! watchdog that came later, a queue that is another one since.
+//! What was there before us, where a later wish of a resource touches more than the first: a
+//! watchdog of a port, a row of firmware, a drop-in of a unit that came later.
 
 use serde_json::Value;
 

@@ -1,0 +1,66 @@
+//! A run that is resumed brings the steps that were reviewed, and only as far as the spec of now
+//! allows: whoever stopped it may have narrowed the limits since.
+
+use super::context::DesiredSpec;
+use super::trouble::NextCommands;
+use railwright_base::Diagnostic;
+use railwright_plan::by_hand::is_by_hand;
+use railwright_plan::{Plan, PlanNode};
+use railwright_resource::Disruption;
+use std::collections::BTreeSet;
+
+/// Why a run does not go on with these steps where the spec allows less by now, or its gates prove
+/// less.
+pub fn find_narrower_limits(
+    plan: &Plan,
+    left: &BTreeSet<&str>,
+    now: &DesiredSpec,
+) -> Option<Diagnostic> {
+    let (then, limits) = (&plan.rollout, &now.rollout);
+    let disturbing = |node: &&PlanNode| {
+        left.contains(node.id.as_str()) && node.disruption > Disruption::None && !is_by_hand(node)
+    };
+    if now.proof.proves_less_than(plan.proof) {
+        let what = "the checks are gone that its gates were to make";
+        return Some(report_narrower_limits(plan, what));
+    }
+    let most = plan.nodes.iter().filter(disturbing);
+    let most = most.max_by_key(|node| node.disruption)?;
+    let what = if most.disruption > limits.max_disruption {
+        format!(
+            "{} disturbs as much as a {}, and `rollout.max_disruption` is {} by now",
+            most.id,
+            most.disruption.word(),
+            limits.max_disruption.word()
+        )
+    } else if limits.max_unavailable < then.max_unavailable {
+        format!(
+            "`rollout.max_unavailable` allows {} by now, and the run was planned for {}",
+            limits.max_unavailable, then.max_unavailable
+        )
+    } else if limits.failure_budget() < then.failure_budget() {
+        format!(
+            "`rollout.failure_budget` allows {} by now, and the run was planned for {}",
+            limits.failure_budget(),
+            then.failure_budget()
+        )
+    } else if limits.drain.is_some() && limits.drain != then.drain {
+        "nodes are emptied in another way by now (`rollout.drain`)".to_owned()
+    } else {
+        return None;
+    };
+    Some(report_narrower_limits(plan, &what))
+}
+
+fn report_narrower_limits(plan: &Plan, what: &str) -> Diagnostic {
+    Diagnostic::error(
+        "RW0661",
+        format!("the run goes further than the spec of now: {what}"),
+    )
+    .effect("it would disturb more hosts, or others than proven ones, than the spec allows by now")
+    .state("nothing was changed; the run is where it was")
+    .next(format!(
+        "a new plan keeps to the spec of now and takes over what the run left: {}",
+        NextCommands::of(plan).anew()
+    ))
+}
