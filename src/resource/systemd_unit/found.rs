@@ -147,10 +147,9 @@ impl FoundUnit {
     /// The file elsewhere that its name is a link to (`systemctl link`, or `enable` with a path):
     /// `disable` takes that link away too (systemctl(1)).
     pub fn find_linked_file(&self) -> Option<&str> {
-        let file = self.property("FragmentPath");
-        let is_linked = self.property("UnitFileState").starts_with("linked");
+        let file = self.property("LinkTo");
         let is_own = |folder: &&str| file.starts_with(*folder);
-        (is_linked || file.starts_with('/') && !UNIT_FOLDERS.iter().any(is_own)).then_some(file)
+        (!file.is_empty() && !UNIT_FOLDERS.iter().any(is_own)).then_some(file)
     }
 
     /// What `active` is found to be. A oneshot that does not remain after its exit counts when it

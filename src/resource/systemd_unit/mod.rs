@@ -677,15 +677,23 @@ mod tests {
     /// `systemctl disable` takes every link to a unit file away.
     #[test]
     fn a_unit_that_is_a_link_to_a_file_elsewhere_keeps_its_link() {
-        let linked = said(&[("UnitFileState=enabled", "UnitFileState=linked")]);
-        let enabled = |file: &str| format!("{RUNS}FragmentPath={file}\n");
-        let elsewhere = enabled("/opt/app/q.service");
+        let link_to = |file: &str, state: &str| {
+            let state = format!("UnitFileState={state}");
+            said(&[("UnitFileState=enabled", &state)]) + &format!("LinkTo={file}\n")
+        };
+        let linked = link_to("/opt/app/q.service", "linked");
+        let elsewhere = link_to("/opt/app/q.service", "enabled");
         for (wished, show, is_refused) in [
             (true, &linked, true),
             (false, &linked, false),
             (true, &elsewhere, false),
             (false, &elsewhere, true),
-            (false, &enabled("/usr/lib/systemd/system/q.service"), false),
+            (
+                false,
+                &link_to("/usr/lib/systemd/system/q.service", "enabled"),
+                false,
+            ),
+            (true, &link_to("/dev/null", "disabled"), false),
         ] {
             let (assessment, ..) = assess_state(&json!({ "enabled": wished }), show);
             assert_eq!(assessment.refusal.is_some(), is_refused, "{wished} {show}");

@@ -12,7 +12,8 @@ const PROPERTIES: &str = "Id,LoadState,WantedBy,RequiredBy,ActiveState,SubState,
 /// `systemctl show`, with its times in UTC (they are in the zone of who asks), and a property of
 /// ours, `InMemory`: whether systemd held the unit before `show` loaded it (systemctl(1),
 /// `list-units`), another, `ActiveSeconds`: for how long it has been active, where that is not long, by
-/// clocks that nobody sets, and `Links`: the folders in which links of `enable` to it are. Exit 69 where systemd does not run.
+/// clocks that nobody sets, `Links`: the folders in which links of `enable` to it are, and
+/// `LinkTo`: the file that its name is a link to. Exit 69 where systemd does not run.
 pub fn read_script(name: &str) -> String {
     let name = quote_for_shell(name);
     format!(
@@ -26,7 +27,8 @@ pub fn read_script(name: &str) -> String {
          case $f in '' | *[!0-9]*) ;; *) u=$((${{u%.*}} - f / 1000000))\n\
          [ \"$u\" -lt 0 ] || [ \"$u\" -gt {STEADY_S} ] || echo \"ActiveSeconds=$u\" ;; esac; fi\n\
          u=; for f in \"$R\"/etc/systemd/system/*/{name}; do\n\
-         [ ! -L \"$f\" ] || {{ f=${{f%/*}}; u=\"$u ${{f##*/}}\"; }}; done; echo \"Links=$u\"\n"
+         [ ! -L \"$f\" ] || {{ f=${{f%/*}}; u=\"$u ${{f##*/}}\"; }}; done; echo \"Links=$u\"\n\
+         ! u=$(readlink \"$R/etc/systemd/system/\"{name}) || echo \"LinkTo=$u\"\n"
     )
 }
 
