@@ -507,7 +507,8 @@ async fn a_resumed_run_goes_no_further_than_the_spec_of_now_allows() {
         move || drop(folder.order(OrderKind::Abort).unwrap()),
     );
     assert_eq!(run(&room).await.ending, RunExitClass::Interrupted);
-    let resumed = async |narrow: &dyn Fn(&mut RolloutPolicy)| {
+    type Edit<'e> = &'e dyn Fn(&mut RolloutPolicy);
+    let resumed = async |narrow: Edit| {
         let mut rollout = room.rollout.clone();
         narrow(&mut rollout);
         let spec = DesiredSpec {
@@ -520,7 +521,7 @@ async fn a_resumed_run_goes_no_further_than_the_spec_of_now_allows() {
         };
         resume_run(&context, Decisions::default(), room.sink()).await
     };
-    let narrower: [(&str, &dyn Fn(&mut RolloutPolicy)); 4] = [
+    let narrower: [(&str, Edit); 4] = [
         ("max_unavailable", &|now| now.max_unavailable = 1),
         ("failure_budget", &|now| now.failure_budget = Some(1)),
         ("max_disruption", &|now| {

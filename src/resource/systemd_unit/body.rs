@@ -71,7 +71,7 @@ impl UnitBody {
                     .strip_prefix('=')
             })
             .map(str::trim)
-            .last()
+            .next_back()
     }
 
     /// Whether it starts at boot, runs or is masked is ours to decide.
