@@ -65,19 +65,12 @@ async fn prepare_resume(
 ) -> Result<PreparedRun, Vec<Diagnostic>> {
     let lock = ClusterLock::take(&context.folder, "resume").map_err(list_problem)?;
     let newest = NewestRun::read(&context.folder).map_err(list_problem)?;
-    let now = context.wished.clone();
     let context = Context {
         spec_digest: None,
-        wished: None,
         ..context.clone()
     };
-    let plan = newest.read_plan(&context, now.as_deref())?;
+    let plan = newest.read_plan(&context)?;
     let steps = build_steps(&plan).map_err(list_problem)?;
-    let left = list_steps_left(&steps, &newest.status);
-    let narrower = now.map(|now| find_narrower_limits(&plan, &left, &now));
-    if let Some(problem) = narrower.flatten() {
-        return Err(vec![problem]);
-    }
     let mut locks = HeldLocks::begin(lock, format!("run {}", newest.name), &context);
     let begun = continue_run(&newest, plan, &steps, &decisions, &context, &locks, sink).await;
     let (parts, found) = match begun {
@@ -178,14 +171,10 @@ impl NewestRun {
     }
 
     /// Its steps are those that were reviewed, with the maintenance windows of the spec of now.
-    fn read_plan(
-        &self,
-        context: &Context,
-        now: Option<&DesiredSpec>,
-    ) -> Result<Plan, Vec<Diagnostic>> {
+    fn read_plan(&self, context: &Context) -> Result<Plan, Vec<Diagnostic>> {
         let reviewed = context.folder.read_plan(&self.name);
         let mut plan = taken_up(reviewed.map_err(list_problem)?, context)?;
-        keep_windows_of_now(&mut plan, now);
+        keep_windows_of_now(&mut plan, context.wished.as_deref());
         Ok(plan)
     }
 
@@ -221,7 +210,8 @@ async fn release_locks_except(
     release_dead_locks(through, context, lock).await;
 }
 
-/// Refuses to go on where a step that is left lacks a secret or its maintenance window is closed.
+/// Refuses to go on where a step that is left lacks a secret, its maintenance window is closed, or
+/// the spec of now does not allow so much.
 fn check_steps_left(
     plan: &Plan,
     left: &BTreeSet<&str>,
@@ -236,6 +226,8 @@ fn check_steps_left(
         context.clock.now(),
         &NextCommands::of(plan).resume(),
     ));
+    let spec = context.wished.as_deref();
+    problems.extend(spec.and_then(|spec| find_narrower_limits(plan, left, spec)));
     if problems.is_empty() {
         Ok(())
     } else {

@@ -22,6 +22,7 @@ use railwright_base::{MachineId, Target};
 use railwright_knowledge::spec::LoadedSpec;
 use railwright_resource::kubernetes_object::nodes::{NodeNow, read_cluster_nodes};
 use railwright_resource::{Disruption, Observation, host};
+use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -67,7 +68,8 @@ pub(super) fn put_in(
         return Vec::new();
     };
     let mut not_emptied = Vec::new();
-    let other_names = find_other_node_names(inputs.observation, nodes, known);
+    // All hosts are asked who they are, and most clusters know each by its name.
+    let other_names = LazyCell::new(|| find_other_node_names(inputs.observation, nodes, known));
     for part in parts {
         let Some(name) = nodes.by_host.get(&part.target) else {
             continue;

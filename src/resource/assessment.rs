@@ -231,7 +231,7 @@ impl Assessment {
         self.wait_for_or_refuse(step.or_else(|| wish.naming()), announced, reason);
     }
 
-    /// The same where the kind says itself which step of the wish's target brings what is missing.
+    /// Waits for this step of the wish's target, which brings what is missing, or refuses without one.
     pub fn wait_for_or_refuse(
         &mut self,
         step: Option<String>,

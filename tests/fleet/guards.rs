@@ -1,7 +1,7 @@
 //! Changes on the path of our own connection: the host keeps what they touch and puts it back,
 //! unless they are confirmed over a new connection.
 
-use crate::room::Room;
+use crate::room::{Room, codes};
 use railwright_apply::{ApplyOutcome, Decisions, RunEvent, RunExitClass, apply_plan, resume_run};
 use railwright_plan::NodeKind;
 use railwright_state::JournalEntry;
@@ -73,14 +73,6 @@ async fn run(room: &Room) -> ApplyOutcome {
 
 async fn go_on(room: &Room) -> ApplyOutcome {
     resume_run(&room.context, Decisions::default(), room.sink()).await
-}
-
-fn codes(outcome: &ApplyOutcome) -> Vec<&str> {
-    outcome
-        .problems
-        .iter()
-        .map(|problem| problem.code.as_ref())
-        .collect()
 }
 
 /// How each guard of the journal ended; nothing for one that was armed and has no end.

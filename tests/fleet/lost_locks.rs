@@ -1,7 +1,7 @@
 //! Controllers whose locks are taken over while they reach their hosts, and what they wait for then:
 //! before its first step a command is one that may sleep, wait and lose as well.
 
-use crate::room::Room;
+use crate::room::{Room, codes};
 use railwright_apply::lock_steal::{HostLock, list_host_locks, steal_locks};
 use railwright_apply::{ApplyOutcome, Context, Decisions, RunExitClass, apply_plan, resume_run};
 use railwright_state::journal_writer::JournalStore;
@@ -54,14 +54,6 @@ impl Connector for Detour {
             self.way.connect(access).await
         })
     }
-}
-
-fn codes(outcome: &ApplyOutcome) -> Vec<&str> {
-    outcome
-        .problems
-        .iter()
-        .map(|problem| problem.code.as_ref())
-        .collect()
 }
 
 /// What a folder holds, but for its locks.

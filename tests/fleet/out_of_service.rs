@@ -3,7 +3,7 @@
 
 use crate::drains::emptied;
 use crate::nodes::Nodes;
-use crate::room::{Room, copy_folder};
+use crate::room::{Room, codes, copy_folder};
 use railwright_apply::{
     ApplyOutcome, Decisions, GateResult, Gatekeeper, RunEvent, RunExitClass, apply_plan,
     resume_run, return_to_service,
@@ -40,14 +40,6 @@ fn room_with_harmless_step(hosts: &[&str]) -> Room {
         );
     room.rollout.max_unavailable = 1;
     room
-}
-
-fn codes(outcome: &ApplyOutcome) -> Vec<&str> {
-    outcome
-        .problems
-        .iter()
-        .map(|problem| problem.code.as_ref())
-        .collect()
 }
 
 async fn run(room: &Room) -> ApplyOutcome {

@@ -3,7 +3,7 @@
 
 use crate::drains::emptied;
 use crate::out_of_service::{After, goes_down, with_disruption};
-use crate::room::{NEVER, Room, machine_id};
+use crate::room::{NEVER, Room, codes, machine_id};
 use jiff::Timestamp;
 use railwright_apply::status::{GateState, HostState, RolloutStatus, compute_rollout_status};
 use railwright_apply::steps::build_steps;
@@ -67,14 +67,6 @@ fn summary(outcome: &ApplyOutcome) -> String {
             provable: true,
         },
     )
-}
-
-fn codes(outcome: &ApplyOutcome) -> Vec<&str> {
-    outcome
-        .problems
-        .iter()
-        .map(|problem| problem.code.as_ref())
-        .collect()
 }
 
 fn waits(outcome: &ApplyOutcome) -> String {

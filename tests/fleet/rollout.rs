@@ -1,7 +1,7 @@
 //! Windows, deadlines, orders, locks and the status of a run, against a simulated fleet whose gate
 //! acts in the middle of it.
 
-use crate::room::Room;
+use crate::room::{Room, codes};
 use jiff::Timestamp;
 use railwright_apply::lock_steal::{self, HostLock, Stolen};
 use railwright_apply::status::{
@@ -101,14 +101,6 @@ fn nightly(room: &mut Room) {
 
 async fn run(room: &Room) -> ApplyOutcome {
     apply_plan(&room.plan().await, &room.context, room.sink()).await
-}
-
-fn codes(outcome: &ApplyOutcome) -> Vec<&str> {
-    outcome
-        .problems
-        .iter()
-        .map(|problem| problem.code.as_ref())
-        .collect()
 }
 
 fn skipped(outcome: &ApplyOutcome, because: &Skip) -> usize {

@@ -3,7 +3,8 @@
 
 use crate::nodes::Nodes;
 use railwright_apply::{
-    Context, EventSink, ExecutionOptions, GateResult, Gatekeeper, RunEvent, apply_plan,
+    ApplyOutcome, Context, EventSink, ExecutionOptions, GateResult, Gatekeeper, RunEvent,
+    apply_plan,
 };
 use railwright_base::{Address, Diagnostic, Digest, MachineId, Target, TargetKind};
 use railwright_observe::sealed::{collect_reads_by_host, named_by_host, seal_wishes};
@@ -29,6 +30,15 @@ use std::sync::atomic::AtomicI64;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::watch;
+
+/// The codes of what a run says.
+pub fn codes(outcome: &ApplyOutcome) -> Vec<&str> {
+    outcome
+        .problems
+        .iter()
+        .map(|problem| problem.code.as_ref())
+        .collect()
+}
 
 /// A time that never comes.
 pub const NEVER: Duration = Duration::MAX;

@@ -1,6 +1,6 @@
 //! Whole runs against a fleet in memory, with real kinds and real plans.
 
-use crate::room::{NEVER, Room, machine_id};
+use crate::room::{NEVER, Room, codes, machine_id};
 use railwright_apply::{
     ApplyOutcome, Context, Decisions, RunEvent, RunExitClass, StepCounts, apply_plan, resume_run,
 };
@@ -16,14 +16,6 @@ use serde_json::json;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
-
-fn codes(outcome: &ApplyOutcome) -> Vec<&str> {
-    outcome
-        .problems
-        .iter()
-        .map(|problem| problem.code.as_ref())
-        .collect()
-}
 
 async fn run(room: &Room) -> ApplyOutcome {
     apply_plan(&room.plan().await, &room.context, room.sink()).await

@@ -230,7 +230,7 @@ pub(super) fn again_seen<'a>(
         .collect()
 }
 
-/// The same right after our own actions: what may not last is not in sync yet.
+/// What is seen right after our own actions: what may not last is not in sync yet.
 pub(super) fn seen_after_actions<'a>(
     seen: &[ObservedMember<'a>],
     answers: &ReadResults,

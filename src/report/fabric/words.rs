@@ -114,7 +114,7 @@ fn list_steps_for_unknown(finding: &FabricFinding, subject: &FabricSubject) -> V
     match (finding.matter, subject.recorded) {
         (UnknownMatter::Settings, _) => vec![format!(
             "railwright drift {inventory} tells what cannot be reached or read; railwright \
-                 explain RW0847"
+             explain RW0847"
         )],
         (UnknownMatter::PauseFrames, _) => vec![
             "on SONiC: `counterpoll show` has to tell port, queue and pg-drop enabled; on a host: \

@@ -49,6 +49,7 @@ struct RunningQos {
     settings: Settings,
     /// What is known of global pause where `settings` has none.
     no_pause: Reading,
+    /// The program that tells pause is there.
     has_ethtool: bool,
     tool: QosTool,
     /// The firmware owns DCBX.

@@ -53,7 +53,7 @@ pub(super) fn plan_systemd_unit_undo(
     }
 }
 
-/// The same of a unit whose state is known.
+/// What takes a unit back whose state is known.
 fn plan_read_unit_undo(
     body: &UnitBody,
     before: &Value,

@@ -3,6 +3,7 @@
 use super::disk::Disk;
 use super::host::{Answered, Done};
 use railwright_resource::action::UnitVerb;
+use railwright_resource::systemd_unit::found::STEADY_S;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Where units lie, the strongest first.
@@ -163,7 +164,7 @@ impl Units {
                 ""
             },
             match unit.map(|unit| self.now_s.saturating_sub(unit.since_s)) {
-                Some(age @ ..=5) => format!("ActiveSeconds={age}\n"),
+                Some(age @ ..=STEADY_S) => format!("ActiveSeconds={age}\n"),
                 _ => String::new(),
             },
         );
