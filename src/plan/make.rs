@@ -203,8 +203,8 @@ fn find_unreachable_records(inputs: &PlanInputs) -> Vec<UnknownFinding> {
             continue;
         }
         if target.kind == TargetKind::Switch {
-            let why = "its switch is in maintenance, or is not reached any more (`ssh`, `eapi`, \
-                       `nvue`), so it cannot be read or rolled back; what is remembered of it stays";
+            let why = "its switch is in maintenance, or is not reached any more (`ssh` or an API), \
+                       so it cannot be read or rolled back; what is remembered of it stays";
             unknown.push(UnknownFinding::new(address.to_string(), why));
             continue;
         }

@@ -15,10 +15,10 @@
 //! `guard/mod.rs`.
 //!
 //! **To add a system of switches**: its folder below `switch` with what `SwitchOs` and
-//! `SwitchConfiguration` ask, a variant of `SwitchSystem` (and in `ALL`) and one of `SwitchEdit`,
-//! from which the compiler leads on to the lines of the plan (`report/plan/switch.rs`); then what
-//! it does not know of: `modules/catalog/switch-system.yaml` with `catalog/switch_numbers.rs`,
-//! `modules/switch-*`, `transport/guard.rs`, and a fake of it in `tests/stand-ins`.
+//! `SwitchConfiguration` ask, a variant of `SwitchSystem` (and in `ALL`) and one of `SwitchEdit`;
+//! its row of `modules/catalog/switch-system.yaml`, what `modules/switch-*` say of systems by
+//! name, and a fake of it in `tests/stand-ins`. One with an API of its own has a kind of it
+//! (`knowledge/spec/model/api.rs`) and a client in `transport/api`.
 
 pub mod action;
 mod action_script;

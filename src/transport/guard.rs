@@ -14,6 +14,7 @@ use super::fenced_script::FOLDER;
 use railwright_base::quote::quote_for_shell;
 use railwright_resource::guard::{Guard, script};
 use railwright_resource::program::ENVIRONMENT;
+use railwright_resource::switch::SwitchSystem;
 
 /// Where unit files of the administrator lie.
 const UNITS: &str = "/etc/systemd/system";
@@ -25,21 +26,25 @@ const TARGET: &str = "multi-user.target";
 const LONGEST_S: u32 = 2400;
 
 /// What has to be up before the service puts anything back at boot: else it would be set again
-/// afterwards, or could not be. The database is that of SONiC's configuration
-/// (sonic-net/sonic-buildimage: files/build_templates), nvued the daemon behind NVUE.
-const AFTER: &str = "database.service nvued.service network.target systemd-networkd.service \
-                     NetworkManager.service networking.service network.service nftables.service \
-                     iptables.service netfilter-persistent.service firewalld.service ufw.service \
-                     ssh.service sshd.service";
+/// afterwards, or could not be. A switch has a service of its own besides.
+const AFTER: &str = "network.target systemd-networkd.service NetworkManager.service \
+                     networking.service network.service nftables.service iptables.service \
+                     netfilter-persistent.service firewalld.service ufw.service ssh.service \
+                     sshd.service";
 
 /// Keeps, arms, and only then ends with 0. `b` is the folder. 69: systemd does not run here; 75:
 /// another guard is armed, stdout its token; 74: something could not be kept or written, and
 /// nothing is left of it.
 pub fn render_arm_script(token: &str, guard: &Guard, seconds: u32) -> String {
+    let switches: Vec<&str> = SwitchSystem::ALL
+        .iter()
+        .filter_map(|system| system.configuration_service())
+        .collect();
+    let switches = switches.join(" ");
     let service = format!(
         "[Unit]\n\
          Description=railwright: takes back what nobody confirmed ({token})\n\
-         After={AFTER}\n\
+         After={switches} {AFTER}\n\
          [Service]\n\
          Type=oneshot\n\
          TimeoutStartSec={LONGEST_S}\n\

@@ -152,6 +152,10 @@ pub struct SwitchSystemRow {
     /// What a change of a part of the configuration disturbs, by the key of the spec.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub disrupts: BTreeMap<String, Disruption>,
+    /// True where the numbers of models (`ecn`, `headroom`, the formula of the buffers) are those
+    /// of this system.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub model_numbers: bool,
     /// What else has to be known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,

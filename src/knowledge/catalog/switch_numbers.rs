@@ -6,7 +6,6 @@ use super::headroom::{Chip, HeadroomPort, compute_headroom};
 use super::load::Catalog;
 use super::switch::{BufferModel, CatalogEcnThresholds, SwitchRow, SwitchSystemRow};
 use crate::spec::model::{Cnp, Fabric, SwitchGroup, WatchdogTimes};
-use railwright_resource::switch::SwitchSystem;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -140,8 +139,7 @@ fn compute_ecn_thresholds(
     }
 }
 
-/// Those of the model for this speed, of the model for any speed, of the system. A model's are
-/// those of its SONiC.
+/// Those of the model for this speed, of the model for any speed, of the system.
 fn find_vendor_thresholds(
     speed_gbps: Option<u32>,
     system: Option<&SwitchSystemRow>,
@@ -149,7 +147,7 @@ fn find_vendor_thresholds(
 ) -> Option<CatalogEcnThresholds> {
     let system = system?;
     if let Some(model) = model
-        && system.name == SwitchSystem::Sonic.word()
+        && system.model_numbers
     {
         let mut rows = model.ecn.iter();
         let of_speed = rows.find(|ecn| ecn.speed_gbps.is_some() && ecn.speed_gbps == speed_gbps);
@@ -202,13 +200,13 @@ fn find_buffer_in_table(
     })
 }
 
-/// As SONiC comes to it: by the table of the model, or by the formula.
+/// As the system of the models' numbers comes to it: by the table of the model, or by the formula.
 fn compute_lossless_buffer(
     switch: &SwitchGroup,
     system: &SwitchSystemRow,
     model: &SwitchRow,
 ) -> Option<HeadroomNumbers> {
-    if system.name != SwitchSystem::Sonic.word() {
+    if !system.model_numbers {
         return None;
     }
     let (speed_gbps, cable_m) = (switch.port_speed_gbps?, u32::from(switch.cable_length_m?));

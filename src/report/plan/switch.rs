@@ -3,16 +3,11 @@
 
 use super::entry::{render_member, wrap_entry_line};
 use indexmap::IndexMap;
-use railwright_base::json_pointer::unescape_step;
 use railwright_base::nodeset;
 use railwright_base::text::{clean_line, format_count};
 use railwright_plan::{Member, PlanNode};
 use railwright_resource::Action;
-use railwright_resource::json_fields::read_text_field;
-use railwright_resource::switch::edit::SwitchEdit;
-use railwright_resource::switch::sonic::edit::build_json_patch;
-use railwright_resource::switch::{SwitchSystem, cumulus, eos};
-use serde_json::Value;
+use railwright_resource::switch::edit_line::{NUMBER_SIGN, PORT_SIGN, SwitchEditLine};
 
 /// How many lines of a patch a plan shows.
 const LINES: usize = 12;
@@ -109,28 +104,18 @@ pub fn format_port_interrupts(interrupts: &[String]) -> String {
 
 /// What the switch is told, line by line, equal ports as one.
 pub fn render_switch_edits(actions: &[Action]) -> String {
-    let mut label = "patch    ";
+    let mut label = "";
     let mut lines = Vec::new();
     for action in actions {
-        let Action::EditSwitch { system, edits } = action else {
-            continue;
-        };
-        match system {
-            SwitchSystem::Sonic => lines.extend(list_sonic_patch_lines(edits)),
-            SwitchSystem::Cumulus => {
-                label = "nv       ";
-                lines.extend(list_nvue_lines(edits));
-            }
-            SwitchSystem::Eos => {
-                label = "eos      ";
-                lines.extend(list_eos_command_lines(edits));
-            }
+        if let Action::EditSwitch { system, edits } = action {
+            label = system.edit_lines_label();
+            lines.extend(fold_edit_lines(system.edit_lines(edits)));
         }
     }
     let mut out = String::new();
     for line in lines.iter().take(LINES) {
-        out.push_str(&wrap_entry_line(label, line));
-        label = "         ";
+        out.push_str(&wrap_entry_line(&format!("{label:<9}"), line));
+        label = "";
     }
     if lines.len() > LINES {
         out.push_str(&wrap_entry_line(
@@ -144,148 +129,29 @@ pub fn render_switch_edits(actions: &[Action]) -> String {
     out
 }
 
-/// The operations of SONiC's patch.
-fn list_sonic_patch_lines(edits: &[SwitchEdit]) -> Vec<String> {
-    let mut alike: IndexMap<(String, String, String), Vec<String>> = IndexMap::new();
-    for operation in build_json_patch(&SwitchEdit::sonic(edits))
-        .as_array()
-        .into_iter()
-        .flatten()
-    {
-        let mut words = Vec::new();
-        for word in read_text_field(operation, "path")
-            .unwrap_or_default()
-            .split('/')
-            .skip(1)
-        {
-            words.push(unescape_step(word));
-        }
-        let value = match operation.get("value") {
-            Some(value) => format_patch_value(value),
-            None => String::new(),
-        };
-        let name = mask_port(&mut words);
-        let key = (
-            read_text_field(operation, "op")
-                .unwrap_or_default()
-                .to_owned(),
-            words.join("/"),
-            value,
-        );
-        alike.entry(key).or_default().push(name);
+/// Equal lines of several ports as one line, and then of several numbers (`dscp 0-7`).
+fn fold_edit_lines(lines: Vec<SwitchEditLine>) -> Vec<String> {
+    let mut of_ports: IndexMap<(String, Option<u64>), Vec<String>> = IndexMap::new();
+    for line in lines {
+        let ports = of_ports.entry((line.text, line.number)).or_default();
+        ports.extend(line.port);
     }
-    let mut lines = Vec::new();
-    for ((op, path, value), ports) in &alike {
-        let path = path.replace(PORT, &fold_nonempty_ports(ports));
-        lines.push(clean_line(format!("{op:<7} /{path} {value}").trim_end()));
+    let mut of_numbers: IndexMap<String, Vec<u64>> = IndexMap::new();
+    for ((text, number), ports) in of_ports {
+        let ports: Vec<&str> = ports.iter().map(String::as_str).collect();
+        let text = text.replace(PORT_SIGN, &fold_port_names(&ports));
+        of_numbers.entry(text).or_default().extend(number);
     }
-    lines
-}
-
-/// Replaces the port in a path by a sign, and returns it; an empty text where there is none. Rows
-/// of ports differ in the port alone: the table, what follows the port, and the value make them
-/// one.
-fn mask_port(words: &mut [String]) -> String {
-    let key = words.get(1).map_or("", String::as_str);
-    let port = key.split('|').next().unwrap_or_default().to_owned();
-    if port.contains(|c: char| c.is_ascii_digit()) && nodeset::is_plain(&port) {
-        words[1] = words[1].replacen(&port, PORT, 1);
-        return port;
+    let mut folded = Vec::new();
+    for (text, numbers) in of_numbers {
+        let text = text.replace(NUMBER_SIGN, &format_number_ranges(numbers));
+        folded.push(clean_line(text.trim_end()));
     }
-    if words.len() == 3 && words[0] == "CABLE_LENGTH" {
-        return std::mem::replace(&mut words[2], PORT.to_owned());
-    }
-    String::new()
-}
-
-fn replace_port(word: &str, port: &str) -> String {
-    if port.is_empty() {
-        word.to_owned()
-    } else {
-        word.replacen(port, PORT, 1)
-    }
-}
-
-/// The lines of NVUE: equal ports are one line, and equal numbers of a collection (`dscp 0-7`).
-fn list_nvue_lines(edits: &[SwitchEdit]) -> Vec<String> {
-    let edits = SwitchEdit::cumulus(edits);
-    let mut of_ports: IndexMap<(&str, Vec<String>, String), Vec<String>> = IndexMap::new();
-    for edit in cumulus::edit::select_effective_edits(&edits) {
-        let port = edit.port().unwrap_or_default();
-        let verb = if edit.value.is_some() { "set" } else { "unset" };
-        let value = match &edit.value {
-            Some(value) => replace_port(&value.word(), port),
-            None => String::new(),
-        };
-        let path = edit.path.iter().map(|word| replace_port(word, port));
-        let key = (verb, path.collect(), value);
-        of_ports.entry(key).or_default().push(port.to_owned());
-    }
-    let mut of_numbers: IndexMap<(&str, String, String), Vec<u64>> = IndexMap::new();
-    for ((verb, mut words, value), ports) in of_ports {
-        let mut number = None;
-        for n in (1..words.len()).rev() {
-            if NUMBERED.contains(&words[n - 1].as_str())
-                && let Ok(parsed) = words[n].parse::<u64>()
-            {
-                number = Some(parsed);
-                words[n] = NUMBER.to_owned();
-                break;
-            }
-        }
-        let ports = fold_nonempty_ports(&ports);
-        let key = (
-            verb,
-            words.join(" ").replace(PORT, &ports),
-            value.replace(PORT, &ports),
-        );
-        of_numbers.entry(key).or_default().extend(number);
-    }
-    let mut lines = Vec::new();
-    for ((verb, words, value), numbers) in &of_numbers {
-        let words = words.replace(NUMBER, &format_number_ranges(numbers));
-        lines.push(clean_line(format!("{verb:<5} {words} {value}").trim_end()));
-    }
-    lines
-}
-
-/// The commands of EOS, each behind its sections; equal ports are one line.
-fn list_eos_command_lines(edits: &[SwitchEdit]) -> Vec<String> {
-    let edits = SwitchEdit::eos(edits);
-    let mut alike: IndexMap<String, Vec<String>> = IndexMap::new();
-    for (section, lines) in eos::edit::group_commands_by_section(&edits) {
-        let port = section
-            .first()
-            .and_then(|first| first.strip_prefix("interface "))
-            .unwrap_or_default();
-        let sections: Vec<String> = section
-            .iter()
-            .map(|word| replace_port(word, port))
-            .collect();
-        for line in lines {
-            let words = [&sections[..], &[line.to_owned()]].concat();
-            let ports = alike.entry(words.join(": ")).or_default();
-            ports.push(port.to_owned());
-        }
-    }
-    let mut lines = Vec::new();
-    for (words, ports) in &alike {
-        lines.push(clean_line(
-            &words.replace(PORT, &fold_nonempty_ports(ports)),
-        ));
-    }
-    lines
-}
-
-fn fold_nonempty_ports(ports: &[String]) -> String {
-    let mut names: Vec<&str> = ports.iter().map(String::as_str).collect();
-    names.retain(|name| !name.is_empty());
-    fold_port_names(&names)
+    folded
 }
 
 /// `0-7,10`.
-fn format_number_ranges(numbers: &[u64]) -> String {
-    let mut numbers = numbers.to_vec();
+fn format_number_ranges(mut numbers: Vec<u64>) -> String {
     numbers.sort_unstable();
     let mut runs: Vec<(u64, u64)> = Vec::new();
     for number in numbers {
@@ -302,40 +168,4 @@ fn format_number_ranges(numbers: &[u64]) -> String {
         });
     }
     ranges.join(",")
-}
-
-/// Collections whose members are numbers.
-const NUMBERED: [&str; 4] = ["dscp", "pcp", "switch-priority", "traffic-class"];
-
-/// Stands for the numbers.
-const NUMBER: &str = "\u{4}";
-
-/// Stands for the port; no key can hold a control character.
-const PORT: &str = "\u{3}";
-
-/// A value, or how many there are.
-fn format_patch_value(value: &Value) -> String {
-    match value {
-        Value::String(text) => format!("\"{text}\""),
-        Value::Object(map) if map.values().any(Value::is_object) => {
-            let fields: usize = map
-                .values()
-                .filter_map(Value::as_object)
-                .map(serde_json::Map::len)
-                .sum();
-            let rows: Vec<&String> = map.keys().collect();
-            format!(
-                "{}, {}",
-                nodeset::fold_node_set(&rows),
-                format_count(fields, "field")
-            )
-        }
-        Value::Object(map) if map.len() > 6 => format_count(map.len(), "field"),
-        Value::Object(map) => map
-            .iter()
-            .map(|(name, value)| format!("{name}={}", value.as_str().unwrap_or_default()))
-            .collect::<Vec<_>>()
-            .join(", "),
-        other => other.to_string(),
-    }
 }

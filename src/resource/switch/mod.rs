@@ -15,6 +15,7 @@ pub mod cumulus;
 mod diff;
 pub mod ecn;
 pub mod edit;
+pub mod edit_line;
 pub mod eos;
 mod error;
 pub mod links;

@@ -2,6 +2,7 @@
 
 use super::configuration::SwitchConfiguration;
 use super::edit::{Disturbance, SwitchEdit};
+use super::edit_line::SwitchEditLine;
 use super::{PfcWatchdogSettings, SwitchError, SwitchRead};
 use crate::counters::names::VendorCounter;
 use crate::lldp::{self, Lldp};
@@ -63,6 +64,12 @@ pub trait SwitchOs: Sync {
     /// configurations wrote it.
     fn can_read_before(&self, before: &Value) -> bool;
 
+    /// The service of systemd that has to be up before anything of the configuration can be set,
+    /// where there is one.
+    fn configuration_service(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Where the configuration is saved.
     fn saved(&self) -> &'static str;
 
@@ -74,6 +81,12 @@ pub trait SwitchOs: Sync {
 
     /// Makes these edits.
     fn edit_script(&self, edits: &[SwitchEdit]) -> String;
+
+    /// The lines that these edits are on a screen.
+    fn edit_lines(&self, edits: &[SwitchEdit]) -> Vec<SwitchEditLine>;
+
+    /// What such lines are called there, in one word.
+    fn edit_lines_label(&self) -> &'static str;
 
     /// What the edits do to the port.
     fn disturbance(&self, edits: &[SwitchEdit], port: &str, is_up: bool) -> Disturbance;

@@ -82,7 +82,8 @@ fn check_reach_requirements(
     let name = truncate_user_text(&switch.name);
     if switch.os.is_none() {
         let effect = "how a switch is read and changed is known by its system";
-        let fix = format!("write `os: sonic`, `os: cumulus` or `os: eos`, or take `{way}` out");
+        let systems = SwitchSystem::ALL.map(|system| format!("`os: {}`", system.word()));
+        let fix = format!("write one of {}, or take `{way}` out", systems.join(", "));
         let message = format!("{name} has `{way}`, and no `os`");
         let finding = new_spec_error(SYSTEM, message, effect, fix);
         checker.find(&format!("{at}.{way}"), "to be reached", finding);

@@ -14,6 +14,7 @@ pub mod config;
 mod configuration;
 pub mod counters;
 pub mod edit;
+mod edit_lines;
 mod os;
 mod plan_edits;
 mod port_view;

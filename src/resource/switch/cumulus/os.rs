@@ -1,10 +1,11 @@
 //! What Cumulus Linux has of its own.
 
 use super::Nvue;
-use super::{POLLING_MS, configuration, counters, edit, script};
+use super::{POLLING_MS, configuration, counters, edit, edit_lines, script};
 use crate::counters::names::VendorCounter;
 use crate::switch::configuration::SwitchConfiguration;
 use crate::switch::edit::{Disturbance, SwitchEdit};
+use crate::switch::edit_line::SwitchEditLine;
 use crate::switch::os::{SwitchOs, is_port_number};
 use crate::switch::{SwitchError, SwitchRead};
 use serde_json::Value;
@@ -74,6 +75,11 @@ impl SwitchOs for Cumulus {
         configuration::list_before_places(before).is_some()
     }
 
+    /// The daemon behind NVUE.
+    fn configuration_service(&self) -> Option<&'static str> {
+        Some("nvued.service")
+    }
+
     fn saved(&self) -> &'static str {
         script::SAVED
     }
@@ -88,6 +94,14 @@ impl SwitchOs for Cumulus {
 
     fn edit_script(&self, edits: &[SwitchEdit]) -> String {
         script::edit_script(&SwitchEdit::cumulus(edits))
+    }
+
+    fn edit_lines(&self, edits: &[SwitchEdit]) -> Vec<SwitchEditLine> {
+        edit_lines::list_nvue_lines(&SwitchEdit::cumulus(edits))
+    }
+
+    fn edit_lines_label(&self) -> &'static str {
+        "nv"
     }
 
     fn disturbance(&self, edits: &[SwitchEdit], port: &str, is_up: bool) -> Disturbance {

@@ -28,6 +28,7 @@ mod config;
 mod configuration;
 mod counters;
 pub mod edit;
+mod edit_lines;
 mod key;
 mod lldp;
 mod os;

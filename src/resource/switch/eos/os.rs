@@ -1,11 +1,12 @@
 //! What EOS has of its own.
 
 use super::EosConfig;
-use super::{configuration, counters, edit, lldp, script};
+use super::{configuration, counters, edit, edit_lines, lldp, script};
 use crate::counters::names::VendorCounter;
 use crate::lldp::{Lldp, Silence};
 use crate::switch::configuration::SwitchConfiguration;
 use crate::switch::edit::{Disturbance, SwitchEdit};
+use crate::switch::edit_line::SwitchEditLine;
 use crate::switch::os::{SwitchOs, is_port_number};
 use crate::switch::{SwitchError, SwitchRead};
 use serde_json::Value;
@@ -79,6 +80,14 @@ impl SwitchOs for Eos {
 
     fn edit_script(&self, edits: &[SwitchEdit]) -> String {
         script::edit_script(&SwitchEdit::eos(edits))
+    }
+
+    fn edit_lines(&self, edits: &[SwitchEdit]) -> Vec<SwitchEditLine> {
+        edit_lines::list_eos_command_lines(&SwitchEdit::eos(edits))
+    }
+
+    fn edit_lines_label(&self) -> &'static str {
+        "eos"
     }
 
     fn disturbance(&self, edits: &[SwitchEdit], port: &str, is_up: bool) -> Disturbance {

@@ -12,6 +12,7 @@ pub mod config_db;
 mod configuration;
 mod counters;
 pub mod edit;
+mod edit_lines;
 mod os;
 pub mod plan_edits;
 pub mod port_view;

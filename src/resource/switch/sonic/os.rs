@@ -1,11 +1,12 @@
 //! What SONiC has of its own.
 
 use super::config_db::ConfigDb;
-use super::{configuration, counters, edit, script};
+use super::{configuration, counters, edit, edit_lines, script};
 use crate::counters::names::VendorCounter;
 use crate::lldp::script::render_lldpctl_script;
 use crate::switch::configuration::SwitchConfiguration;
 use crate::switch::edit::{Disturbance, SwitchEdit};
+use crate::switch::edit_line::SwitchEditLine;
 use crate::switch::os::{SwitchOs, is_port_number};
 use crate::switch::{SwitchError, SwitchRead};
 use serde_json::Value;
@@ -61,6 +62,11 @@ impl SwitchOs for Sonic {
         configuration::read_prior_rows(before).is_some()
     }
 
+    /// The database that holds it (sonic-net/sonic-buildimage: files/build_templates).
+    fn configuration_service(&self) -> Option<&'static str> {
+        Some("database.service")
+    }
+
     fn saved(&self) -> &'static str {
         script::SAVED
     }
@@ -75,6 +81,14 @@ impl SwitchOs for Sonic {
 
     fn edit_script(&self, edits: &[SwitchEdit]) -> String {
         script::edit_script(&SwitchEdit::sonic(edits))
+    }
+
+    fn edit_lines(&self, edits: &[SwitchEdit]) -> Vec<SwitchEditLine> {
+        edit_lines::list_sonic_patch_lines(&SwitchEdit::sonic(edits))
+    }
+
+    fn edit_lines_label(&self) -> &'static str {
+        "patch"
     }
 
     fn disturbance(&self, edits: &[SwitchEdit], port: &str, is_up: bool) -> Disturbance {
