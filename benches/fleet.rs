@@ -11,7 +11,9 @@ use railwright_plan::{
     Header, IdentityFindings, InventoryOrigin, LastApplied, Outages, Plan, PlanInputs,
     PlanSelection, RolloutPolicy, make_plan,
 };
-use railwright_resource::{DesiredResource, Disruption, Observation, Want, kind_named};
+use railwright_resource::{
+    DesiredResource, Disruption, Observation, ResourceDeclaration, kind_named,
+};
 use railwright_state::StateFolder;
 use railwright_state::journal_writer::JournalStore;
 use railwright_transport::sim::modules::ModuleFile;
@@ -24,7 +26,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Wishes a host: 20 settings, 15 files, 10 modules, 10 packages, 5 units.
+/// Resources a host: 20 settings, 15 files, 10 modules, 10 packages, 5 units.
 const WISHES: usize = 60;
 
 fn main() {
@@ -181,40 +183,40 @@ fn names(hosts: usize) -> Vec<String> {
     (1..=hosts).map(|n| format!("gpu{n:05}")).collect()
 }
 
-/// As a spec gives them: what is wanted alike on all hosts is held once.
-fn wishes(names: &[String], bodies: &[(&'static str, Value)]) -> Vec<DesiredResource> {
-    let want = |(name, body): &(&'static str, Value)| {
-        Arc::new(Want {
+/// As a spec gives them: what is declared for all hosts alike is in memory once.
+fn resources(names: &[String], bodies: &[(&'static str, Value)]) -> Vec<DesiredResource> {
+    let declaration = |(name, body): &(&'static str, Value)| {
+        Arc::new(ResourceDeclaration {
             kind: (*name).to_owned(),
             body: body.clone(),
             module: format!("bench/{name}"),
             places: Vec::new(),
         })
     };
-    let wants: Vec<Arc<Want>> = bodies.iter().map(want).collect();
-    let address = |want: &Arc<Want>| {
-        let kind = kind_named(&want.kind).expect("a kind");
+    let wants: Vec<Arc<ResourceDeclaration>> = bodies.iter().map(declaration).collect();
+    let address = |declaration: &Arc<ResourceDeclaration>| {
+        let kind = kind_named(&declaration.kind).expect("a kind");
         Address::host(
             "any",
-            &want.kind,
-            &kind.address_name(&want.body).expect("a name"),
+            &declaration.kind,
+            &kind.address_name(&declaration.body).expect("a name"),
         )
     };
     let all: Vec<DesiredResource> = wants
         .iter()
-        .map(|want| DesiredResource {
-            address: address(want),
+        .map(|declaration| DesiredResource {
+            address: address(declaration),
             after: Vec::new(),
-            want: Arc::clone(want),
+            declaration: Arc::clone(declaration),
         })
         .collect();
     let on = |target: &Target| -> Vec<DesiredResource> {
-        let on = |wish: &DesiredResource| DesiredResource {
+        let on = |resource: &DesiredResource| DesiredResource {
             address: Address {
                 target: target.clone(),
-                ..wish.address.clone()
+                ..resource.address.clone()
             },
-            ..wish.clone()
+            ..resource.clone()
         };
         all.iter().map(on).collect()
     };
@@ -225,15 +227,15 @@ fn wishes(names: &[String], bodies: &[(&'static str, Value)]) -> Vec<DesiredReso
         .collect()
 }
 
-fn observed(fleet: &Fleet, names: &[String], wishes: &[DesiredResource]) -> Observation {
-    let each = wishes.len() / names.len();
+fn observed(fleet: &Fleet, names: &[String], resources: &[DesiredResource]) -> Observation {
+    let each = resources.len() / names.len();
     let request = |(n, name): (usize, &String)| {
-        let of_host = &wishes[n * each..(n + 1) * each];
+        let of_host = &resources[n * each..(n + 1) * each];
         HostRequest {
             access: new_simulated_access(name),
             reads: of_host
                 .iter()
-                .flat_map(|wish| kind_named(&wish.kind).expect("a kind").reads(wish))
+                .flat_map(|resource| kind_named(&resource.kind).expect("a kind").reads(resource))
                 .collect(),
         }
     };
@@ -252,7 +254,7 @@ fn observed(fleet: &Fleet, names: &[String], wishes: &[DesiredResource]) -> Obse
 
 fn made(
     names: &[String],
-    wishes: &[DesiredResource],
+    resources: &[DesiredResource],
     last: &LastApplied,
     observation: &Observation,
 ) -> Plan {
@@ -283,7 +285,7 @@ fn made(
     let identity = &IdentityFindings::default();
     make_plan(&PlanInputs {
         header,
-        wishes,
+        resources,
         last,
         outages,
         observation,
@@ -299,19 +301,19 @@ fn made(
 
 fn plan(hosts: usize, own: bool) {
     let names = names(hosts);
-    let mut wishes = wishes(&names, &bodies());
-    for wish in wishes
+    let mut resources = resources(&names, &bodies());
+    for resource in resources
         .iter_mut()
-        .filter(|wish| own && wish.address.name() == "/etc/rdma/0.conf")
+        .filter(|resource| own && resource.address.name() == "/etc/rdma/0.conf")
     {
-        let text = format!("host = {}\n", wish.address.target.name);
-        Arc::make_mut(&mut wish.want).body["content"] = text.into();
+        let text = format!("host = {}\n", resource.address.target.name);
+        Arc::make_mut(&mut resource.declaration).body["content"] = text.into();
     }
     let fleet = Fleet::of(names.iter().map(|name| (name.clone(), host())).collect());
-    let observation = observed(&fleet, &names, &wishes);
+    let observation = observed(&fleet, &names, &resources);
     drop(fleet);
     let (before, began) = (peak_mib(), Instant::now());
-    let plan = made(&names, &wishes, &LastApplied::default(), &observation);
+    let plan = made(&names, &resources, &LastApplied::default(), &observation);
     let took = began.elapsed().as_secs_f64();
     let began = Instant::now();
     let screen = railwright_report::plan::render_plan_screen(&plan, &Default::default());
@@ -319,13 +321,13 @@ fn plan(hosts: usize, own: bool) {
     let added = peak_mib() - before;
     say(&format!(
         "{hosts:>8} {took:>10.3} {:>12.2} {rendered:>12.3} {added:>12.0} {:>12.0}   {} lines",
-        took * 1e6 / wishes.len() as f64,
+        took * 1e6 / resources.len() as f64,
         peak_mib(),
         screen.lines().count()
     ));
 }
 
-/// Ports of a switch that something is wished of.
+/// Ports of a switch that have resources.
 const PORTS: usize = 64;
 
 /// What each switch has of its own.
@@ -371,7 +373,7 @@ fn own(what: &str, n: usize, said: &str) -> String {
     }
 }
 
-/// What is wished of a port: its MTU, its classes, its buffer, its marking.
+/// The resources of a port: its MTU, its classes, its buffer, its marking.
 fn of_port(port: &str) -> [(&'static str, Value); 4] {
     let common = |own: Value| {
         let mut body = own;
@@ -396,9 +398,9 @@ fn of_port(port: &str) -> [(&'static str, Value); 4] {
 /// 1,000 hosts and these switches, whose configuration is one that was recorded.
 fn plan_of_switches(what: &str, switches: usize) {
     let names = names(1_000);
-    let mut wishes = wishes(&names, &bodies());
+    let mut resources = resources(&names, &bodies());
     let fleet = Fleet::of(names.iter().map(|name| (name.clone(), host())).collect());
-    let mut observation = observed(&fleet, &names, &wishes);
+    let mut observation = observed(&fleet, &names, &resources);
     drop(fleet);
     let recorded = include_str!("../plans/rail-optimised/bare.json");
     let recorded: Observation = serde_json::from_str(recorded).expect("it is recorded");
@@ -424,21 +426,21 @@ fn plan_of_switches(what: &str, switches: usize) {
                 target: target.clone(),
                 ..Address::host("any", kind, &name)
             };
-            let want = Want {
+            let declaration = ResourceDeclaration {
                 kind: kind.to_owned(),
                 body,
                 module: format!("bench/{kind}"),
                 places: Vec::new(),
             };
-            wishes.push(DesiredResource {
+            resources.push(DesiredResource {
                 address,
                 after: Vec::new(),
-                want: Arc::new(want),
+                declaration: Arc::new(declaration),
             });
         }
     }
     let began = Instant::now();
-    let plan = made(&names, &wishes, &LastApplied::default(), &observation);
+    let plan = made(&names, &resources, &LastApplied::default(), &observation);
     let took = began.elapsed().as_secs_f64();
     let began = Instant::now();
     let screen = railwright_report::plan::render_plan_screen(&plan, &Default::default());
@@ -449,7 +451,7 @@ fn plan_of_switches(what: &str, switches: usize) {
     );
     say(&format!(
         "{switches:>8} {took:>10.3} {:>12.2} {rendered:>12.3} {:>12.0}   {} lines",
-        took * 1e6 / wishes.len() as f64,
+        took * 1e6 / resources.len() as f64,
         peak_mib(),
         screen.lines().count()
     ));
@@ -458,12 +460,12 @@ fn plan_of_switches(what: &str, switches: usize) {
 /// From the file's bytes to the observation that a plan begins with.
 fn read(hosts: usize) {
     let names = names(hosts);
-    let wishes = wishes(&names, &bodies());
+    let resources = resources(&names, &bodies());
     let fleet = Fleet::of(names.iter().map(|name| (name.clone(), host())).collect());
     let file = tempfile::NamedTempFile::new().expect("a file");
     serde_json::to_writer(
         std::io::BufWriter::new(&file),
-        &observed(&fleet, &names, &wishes),
+        &observed(&fleet, &names, &resources),
     )
     .expect("it is written");
     drop(fleet);
@@ -513,10 +515,10 @@ fn run(hosts: usize) {
         "kernel_parameter",
         json!({ "parameter": "iommu", "value": "pt" }),
     ));
-    let wishes = wishes(&names, &few);
+    let resources = resources(&names, &few);
     let fleet = Fleet::of(names.iter().map(|name| (name.clone(), host())).collect());
-    let observation = observed(&fleet, &names, &wishes);
-    let plan = made(&names, &wishes, &LastApplied::default(), &observation);
+    let observation = observed(&fleet, &names, &resources);
+    let plan = made(&names, &resources, &LastApplied::default(), &observation);
     let folder = tempfile::tempdir().expect("a folder");
     let (bytes, syncs) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     let (counted, synced) = (bytes.clone(), syncs.clone());
@@ -539,7 +541,7 @@ fn run(hosts: usize) {
         nodes: BTreeMap::new(),
         gatekeeper: Arc::new(Open),
         spec_digest: None,
-        wished: None,
+        desired: None,
         patience: ExecutionOptions {
             parallel: 4096,
             ..ExecutionOptions::default()

@@ -17,7 +17,7 @@ mod large;
 mod rig;
 
 use cluster::Cluster;
-use large::{NODES, OBJECTS, bare_nodes, objects, wishes};
+use large::{NODES, OBJECTS, bare_nodes, objects, resources};
 use rig::ControlPlane;
 use serde_json::{Value, json};
 use std::process::Command;
@@ -34,9 +34,9 @@ fn main() {
     let cluster = Cluster::new(&plane, "admin");
     // Nobody plays kubelets, so nodes are never Ready: what they give is looked at by the plan, and
     // not waited for here.
-    cluster.wishes(&objects());
+    cluster.resources(&objects());
     cluster.told(0, &["apply", "inv", "--yes"]);
-    cluster.wishes(&wishes());
+    cluster.resources(&resources());
     let list = json!({ "apiVersion": "v1", "kind": "List", "items": (1..OBJECTS).map(manifest).collect::<Vec<_>>() });
     cluster.file("objects.json", &list.to_string());
     println!(
@@ -96,7 +96,7 @@ fn row(name: &str, rounds: usize, command: impl Fn() -> Command) -> f64 {
     wall
 }
 
-/// The same as kubectl takes it, with the mark that railwright adds.
+/// The object as kubectl takes it, with the mark that railwright adds.
 fn manifest(n: usize) -> Value {
     let labels = json!({ "role": "rails", "railwright.io/part-of": "train" });
     let metadata =

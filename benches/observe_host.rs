@@ -1,5 +1,5 @@
 //! What reading a host costs that host: eight ConnectX-6, eight A100, all that the inventory
-//! `roce-a100` wishes for, and what the host is made of. `cargo bench --bench observe_host`, as
+//! `roce-a100` declares, and what the host is made of. `cargo bench --bench observe_host`, as
 //! root, on the fixture host of the tests (its NICs and GPUs are a made tree of /sys; the stand-ins
 //! of vendors' tools are shell scripts and are counted apart).
 
@@ -130,12 +130,12 @@ fn reads() -> Vec<Read> {
     .unwrap_or_else(|errors| panic!("{errors:?}"));
     let first = Target::host(&loaded.hosts[0].name);
     let mine = desired
-        .wishes
+        .resources
         .iter()
-        .filter(|wish| wish.address.target == first);
-    let of = |wish: &DesiredResource| {
-        kind_named(&wish.kind)
-            .map(|kind| kind.reads(wish))
+        .filter(|resource| resource.address.target == first);
+    let of = |resource: &DesiredResource| {
+        kind_named(&resource.kind)
+            .map(|kind| kind.reads(resource))
             .unwrap_or_default()
     };
     let all: BTreeSet<Read> = mine

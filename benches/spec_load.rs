@@ -22,13 +22,13 @@ fn main() {
         Some("--read-with-railwright") => {
             measure(|text| assert_eq!(with_railwright(text).hosts.len(), NODES))
         }
-        Some("--judge") => judge(),
+        Some("--judge") => evaluate(),
         _ => compare(),
     }
 }
 
-/// The rules over a spec of 10,000 hosts: all alike, and each of a sort of its own.
-fn judge() {
+/// The rules over a spec of 10,000 hosts: all identical, and each of a class of its own.
+fn evaluate() {
     let catalog = railwright_knowledge::catalog::load_catalog("", [])
         .unwrap_or_else(|problems| panic!("{:?}", problems.diagnostics));
     let rules = railwright_knowledge::rules::load_rules("", [])
@@ -122,7 +122,7 @@ fn peak_mib() -> f64 {
 }
 
 fn compare() {
-    judge();
+    evaluate();
     let child = |reader: &str| {
         let program = std::env::current_exe().expect("this program has a path");
         let output = Command::new(program)

@@ -4,7 +4,7 @@
 //! Data flows one way:
 //!
 //! ```text
-//! inventories/*.yaml ─► spec ─► module, workload ─► wishes ───────────┐
+//! inventories/*.yaml ─► spec ─► module, workload ─► resources ────────┐
 //!            catalog ──────┴────► rules ─► findings, waivers ──────────┤
 //!                                                                      ├─► plan ─► apply ─► journal, state
 //! hosts, Kubernetes ─► transport ─► observe ─► observation (answers) ──┘             │
@@ -13,7 +13,8 @@
 //! ```
 //!
 //! Each box is a crate of this workspace (`src/CRATE`, or a room of `src/knowledge`); what a crate
-//! may use stands in its `Cargo.toml`, and the head of its `lib.rs` is a map of its files. Three invariants, held by `tests/tidy`:
+//! may use stands in its `Cargo.toml`, and the head of its `lib.rs` is a map of its files. Three
+//! invariants, checked by `tests/tidy`:
 //!
 //! 1. `base`, `graph`, `resource`, `knowledge`, `workload` and `plan` are pure: bytes and values
 //!    in, bytes and values out; no I/O, no async, no clock, no environment. The same inputs give
@@ -28,21 +29,21 @@
 //! - `base`: addresses, units, node-sets, digests, diagnostics, quoting.
 //! - `graph`: directed graphs, with no word of the domain.
 //! - `system`: clock, files (atomic), processes of this machine.
-//! - `resource`: one folder a resource kind: what to read, how to judge it in three planes, which
+//! - `resource`: one folder a resource kind: what to read, how to compare it in three planes, which
 //!   typed action fixes it.
 //! - `knowledge`: everything that is data with sources, in rooms of its own:
 //!   - `spec`: a folder of YAML with a span for every value, decoded strictly.
-//!   - `catalog`: what the field knows of GPUs, NICs, instances and operating systems, as rows with
-//!     sources.
-//!   - `solve`: which releases go together: the rest is chosen by what the spec fixes, or the wishes
-//!     that exclude each other are named.
-//!   - `template`: Tera, held in: the language of modules and rules, every name checked before
+//!   - `catalog`: what the field knows of GPUs, NICs, instances and operating systems, as entries
+//!     with sources.
+//!   - `solve`: which releases go together: the rest is chosen by what the spec fixes, or the
+//!     requirements that exclude each other are named.
+//!   - `template`: Tera, sandboxed: the language of modules and rules, every name checked before
 //!     anything is rendered.
-//!   - `module`: manifests and templates, which make wishes of the spec's facts.
+//!   - `module`: manifests and templates, which make resources of the spec's facts.
 //!   - `rules`: static checks across layers, as data: what breaks which, what is waived.
 //!   - `translate`: commands of wiki pages as lines of the spec, as data; nothing is run.
 //! - `workload`: jobs that use the fabric, as objects of Kubernetes with the reason of everything
-//!   in them; those that stay are wishes.
+//!   in them; those that stay are resources.
 //! - `plan`: the three-way difference as a graph of nodes, with transactions, reboots, waves and
 //!   gates.
 //! - `state`: what was last applied, the journal and its fold, the cluster's lock.

@@ -14,7 +14,7 @@ use std::time::Duration;
 /// Where the servers listen, at 127.77.0.1 and upwards.
 pub const PORT: u16 = 22077;
 
-/// What Ansible and pyinfra need on a host, and the packages that are wished for.
+/// What Ansible and pyinfra need on a host, and the declared packages.
 const INCLUDE: &str = "--include=openssh-server,python3,python3-apt,procps,kmod,iproute2";
 
 /// One configuration for everybody: nobody is turned away for coming with many at a time, nobody
@@ -58,9 +58,9 @@ done
 exit 0
 "#;
 
-/// The wishes in the words that every tool's own form is made from. About half of them are met.
-pub struct Wishes {
-    /// Kernel settings with the wished value.
+/// The resources from which every tool's own form is made. About half of them are in sync.
+pub struct PeerResources {
+    /// Kernel settings with the desired value.
     pub sysctls: Vec<(String, String)>,
     /// Kernel modules to be loaded at boot.
     pub modules: Vec<&'static str>,
@@ -72,10 +72,10 @@ pub struct Wishes {
     pub units: Vec<&'static str>,
 }
 
-impl Wishes {
+impl PeerResources {
     /// Every second kernel setting as it is on this machine, the others one higher: nothing is ever
     /// set.
-    fn here() -> Wishes {
+    fn here() -> PeerResources {
         let keys = [
             "net.core.somaxconn",
             "vm.max_map_count",
@@ -90,7 +90,7 @@ impl Wishes {
                 .trim()
                 .to_owned()
         };
-        let wished = |(n, key): (usize, &&str)| {
+        let desired = |(n, key): (usize, &&str)| {
             let value = now(key);
             let other = value
                 .parse::<u64>()
@@ -100,8 +100,8 @@ impl Wishes {
         };
         let content =
             |n: usize| format!("# rail {n}\n{}", format!("option_{n} = value\n").repeat(20));
-        Wishes {
-            sysctls: keys.iter().enumerate().map(wished).collect(),
+        PeerResources {
+            sysctls: keys.iter().enumerate().map(desired).collect(),
             modules: vec!["rdma_cm", "ib_uverbs", "rdma_ucm", "ib_umad"],
             files: (0..4)
                 .map(|n| (format!("/etc/bench-{n}.conf"), content(n)))
@@ -128,8 +128,8 @@ pub struct Hosts {
     pub folder: tempfile::TempDir,
     /// Name and address of each.
     pub names: Vec<(String, String)>,
-    /// What is wished of each.
-    pub wishes: Wishes,
+    /// The desired resources of each.
+    pub resources: PeerResources,
 }
 
 impl Hosts {
@@ -151,7 +151,7 @@ impl Hosts {
             running: Vec::new(),
             folder,
             names,
-            wishes: Wishes::here(),
+            resources: PeerResources::here(),
         };
         hosts.fill_layer();
         let mut known = String::new();
@@ -172,7 +172,7 @@ impl Hosts {
         self.folder.path().join(name)
     }
 
-    /// The same as text.
+    /// Its content as text.
     pub fn text(&self, name: &str) -> String {
         self.path(name).display().to_string()
     }
@@ -189,8 +189,8 @@ impl Hosts {
         PORT
     }
 
-    /// The layer that all hosts have above the Debian root: their configuration and what is met of
-    /// the wishes.
+    /// The layer that all hosts have above the Debian root: their configuration and the resources
+    /// that are in sync.
     fn fill_layer(&self) {
         let public = fs::read_to_string(self.path("id.pub")).expect("a key of our own");
         let put = |path: &str, text: &str| self.write(&format!("layer/{path}"), text);
@@ -204,21 +204,21 @@ impl Hosts {
         .expect("a file of our own");
         put("run/systemd/system/.keep", "");
         put("run/sshd/.keep", "");
-        for unit in &self.wishes.units {
+        for unit in &self.resources.units {
             put(
                 &format!("usr/lib/systemd/system/{unit}"),
                 "[Service]\nExecStart=/bin/true\n[Install]\nWantedBy=multi-user.target\n",
             );
         }
         let settings = self
-            .wishes
+            .resources
             .sysctls
             .iter()
             .step_by(2)
             .map(|(key, value)| format!("{key} = {value}\n"));
         put("etc/sysctl.d/90-bench.conf", &settings.collect::<String>());
         let modules = self
-            .wishes
+            .resources
             .modules
             .iter()
             .step_by(2)
@@ -227,7 +227,7 @@ impl Hosts {
             "etc/modules-load.d/bench.conf",
             &modules.collect::<String>(),
         );
-        self.wishes
+        self.resources
             .files
             .iter()
             .step_by(2)
@@ -318,38 +318,38 @@ impl Hosts {
         self.write(&format!("{place}/cluster.yaml"), &spec);
         // JSON is YAML as well.
         let mut resources = Vec::new();
-        let wishes = &self.wishes;
+        let parts = &self.resources;
         resources.extend(
-            wishes
+            parts
                 .sysctls
                 .iter()
                 .map(|(key, value)| json!({ "sysctl": { "key": key, "value": value } })),
         );
         resources.extend(
-            wishes
+            parts
                 .modules
                 .iter()
                 .map(|name| json!({ "kernel_module": { "name": name, "at_boot": true } })),
         );
         resources.extend(
-            wishes
+            parts
                 .files
                 .iter()
                 .map(|(path, content)| json!({ "file": { "path": path, "content": content } })),
         );
         resources.extend(
-            wishes
+            parts
                 .packages
                 .iter()
                 .map(|name| json!({ "package": { "name": name } })),
         );
         let unit = |name: &&str| json!({ "systemd_unit": { "name": name, "enabled": true, "active": true } });
-        resources.extend(wishes.units.iter().map(unit));
+        resources.extend(parts.units.iter().map(unit));
         for (n, resource) in resources.iter_mut().enumerate() {
             resource["id"] = json!(format!("wish-{n}"));
         }
         let module =
-            json!({ "module": "bench", "summary": "twenty wishes", "resources": resources });
+            json!({ "module": "bench", "summary": "twenty parts", "resources": resources });
         self.write(
             &format!("{place}/modules/bench/module.yaml"),
             &module.to_string(),

@@ -114,7 +114,7 @@ fn table(hosts: &Hosts, count: usize, all: &BTreeMap<&str, Figures>, peers: &Res
     let ours = wall(Tool::Railwright);
     say(&format!(
         "\n{count} hosts, {} wishes each:\n",
-        hosts.wishes.len()
+        hosts.resources.len()
     ));
     say(
         "| | wall s | fastest - slowest | of railwright's time | client CPU ms a host | peak MiB | \

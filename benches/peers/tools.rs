@@ -1,5 +1,5 @@
-//! The tools that are compared, each with its own form of the same wishes and ready to run against
-//! the first of the hosts.
+//! The tools that are compared, each with its own form of the same resources and ready to run
+//! against the first of the hosts.
 
 use crate::hosts::Hosts;
 use railwright_resource::{Read, program};
@@ -276,12 +276,12 @@ pub fn lay_out(hosts: &Hosts, count: usize) {
     hosts.write("playbook.json", &playbook(hosts).to_string());
     hosts.write("deploy.py", DEPLOY);
     hosts.write("ansible.cfg", "[defaults]\n");
-    for (n, (_, content)) in hosts.wishes.files.iter().enumerate() {
+    for (n, (_, content)) in hosts.resources.files.iter().enumerate() {
         hosts.write(&format!("files/{n}"), content);
     }
-    let wishes = &hosts.wishes;
-    let told = json!({ "sysctls": wishes.sysctls, "modules": wishes.modules, "packages": wishes.packages, "units": wishes.units,
-        "files": wishes.files.iter().enumerate().map(|(n, (path, _))| json!([hosts.text(&format!("files/{n}")), path])).collect::<Vec<_>>() });
+    let resources = &hosts.resources;
+    let told = json!({ "sysctls": resources.sysctls, "modules": resources.modules, "packages": resources.packages, "units": resources.units,
+        "files": resources.files.iter().enumerate().map(|(n, (path, _))| json!([hosts.text(&format!("files/{n}")), path])).collect::<Vec<_>>() });
     hosts.write("wishes.json", &told.to_string());
 }
 
@@ -309,46 +309,46 @@ fn the_program(inventory: &Path) -> String {
     )
 }
 
-/// One task a wish, facts not gathered: no task needs them.
+/// One task a resource, facts not gathered: no task needs them.
 fn playbook(hosts: &Hosts) -> Value {
-    let wishes = &hosts.wishes;
+    let resources = &hosts.resources;
     let mut tasks = Vec::new();
     let mut task = |module: &str, arguments: Value| {
         tasks.push(Value::Object(
             [(module.to_owned(), arguments)].into_iter().collect(),
         ))
     };
-    for (key, value) in &wishes.sysctls {
+    for (key, value) in &resources.sysctls {
         task(
             "ansible.posix.sysctl",
             json!({ "name": key, "value": value, "sysctl_set": true, "sysctl_file": "/etc/sysctl.d/90-bench.conf" }),
         );
     }
-    for name in &wishes.modules {
+    for name in &resources.modules {
         task(
             "ansible.builtin.lineinfile",
             json!({ "path": "/etc/modules-load.d/bench.conf", "line": name, "create": true }),
         );
     }
-    for (path, content) in &wishes.files {
+    for (path, content) in &resources.files {
         task(
             "ansible.builtin.copy",
             json!({ "dest": path, "content": content, "mode": "0644" }),
         );
     }
-    for name in &wishes.packages {
+    for name in &resources.packages {
         task(
             "ansible.builtin.apt",
             json!({ "name": name, "state": "present" }),
         );
     }
-    for name in &wishes.units {
+    for name in &resources.units {
         task(
             "ansible.builtin.systemd_service",
             json!({ "name": name, "enabled": true, "state": "started" }),
         );
     }
-    assert_eq!(tasks.len(), wishes.len());
+    assert_eq!(tasks.len(), resources.len());
     json!([{ "hosts": "all", "gather_facts": false, "tasks": tasks }])
 }
 

@@ -85,7 +85,7 @@ async fn learn_kinds(
     reader: &Reader,
 ) -> Result<KnownKinds, TransportError> {
     let members = nodes.iter().flat_map(|node| node.members());
-    let mut kinds = KnownKinds::of(members.map(|member| &member.wish));
+    let mut kinds = KnownKinds::of(members.map(|member| &member.resource));
     let questions = kinds.questions(needs.iter().map(|(object, _)| object));
     if questions.is_empty() {
         return Ok(kinds);
@@ -102,12 +102,12 @@ fn list_member_rights(nodes: &[&PlanNode], kinds: &KnownKinds) -> BTreeSet<Right
     let mut rights = BTreeSet::new();
     for member in nodes.iter().flat_map(|node| node.members()) {
         if !member.removal
-            && let Some(kind) = kind_named(&member.wish.kind)
+            && let Some(kind) = kind_named(&member.resource.kind)
         {
-            let of_kind = kind.rights(&member.wish);
+            let of_kind = kind.rights(&member.resource);
             rights.extend(of_kind.into_iter().map(|(right, _)| right));
         }
-        if member.wish.kind == "helm_release" {
+        if member.resource.kind == "helm_release" {
             rights.extend(list_release_rights(member, kinds));
         }
     }
@@ -147,10 +147,10 @@ fn list_required_verbs(node: &PlanNode) -> Vec<(ObjectName, ApiVerb)> {
     }
     let is_later = actions.is_empty() && !announced.is_empty();
     for member in members.iter() {
-        match kind_named(&member.wish.kind) {
-            Some(kind) if is_later => verbs.extend(kind.changes(&member.wish, member.removal)),
+        match kind_named(&member.resource.kind) {
+            Some(kind) if is_later => verbs.extend(kind.changes(&member.resource, member.removal)),
             _ if lacks_object(member) => {
-                for object_use in list_object_uses(&member.wish, !member.removal) {
+                for object_use in list_object_uses(&member.resource, !member.removal) {
                     if patched.contains(&object_use.object) {
                         verbs.push((object_use.object, ApiVerb::Create));
                     }
@@ -165,7 +165,7 @@ fn list_required_verbs(node: &PlanNode) -> Vec<(ObjectName, ApiVerb)> {
 fn list_read_verbs(node: &PlanNode) -> Vec<(ObjectName, ApiVerb)> {
     let mut verbs = Vec::new();
     for member in node.members() {
-        for object_use in list_object_uses(&member.wish, !member.removal) {
+        for object_use in list_object_uses(&member.resource, !member.removal) {
             if let Some(verb) = object_use.looks() {
                 verbs.push((object_use.object, verb));
             }
@@ -178,26 +178,26 @@ fn lacks_object(member: &Member) -> bool {
     member
         .differences
         .iter()
-        .any(|difference| difference.found == Reading::Absent && difference.attribute == "object")
+        .any(|difference| difference.actual == Reading::Absent && difference.attribute == "object")
 }
 
 /// What Helm does for a release: to its own records, and to the objects that the plan names; what
 /// goes with a release stands in the action that uninstalls it. Whatever else it touches is not
 /// known here.
 fn list_release_rights(member: &Member, kinds: &KnownKinds) -> BTreeSet<Right> {
-    let records = rights::of_records(&member.wish, AccessLevel::Apply);
+    let records = rights::of_records(&member.resource, AccessLevel::Apply);
     let mut needed: BTreeSet<Right> = records.into_iter().map(|(right, _)| right).collect();
     if member.removal {
         return needed;
     }
     let mut is_new = false;
     for difference in &member.differences {
-        is_new |= difference.attribute == "release" && difference.found == Reading::Absent;
+        is_new |= difference.attribute == "release" && difference.actual == Reading::Absent;
         if let Some(of_change) = list_change_rights(difference, kinds) {
             needed.extend(of_change);
         }
     }
-    let makes_namespace = member.wish.body.get("create_namespace");
+    let makes_namespace = member.resource.body.get("create_namespace");
     if is_new && makes_namespace == Some(&serde_json::Value::Bool(true)) {
         needed.insert(Right {
             namespace: None,
@@ -213,7 +213,7 @@ fn list_release_rights(member: &Member, kinds: &KnownKinds) -> BTreeSet<Right> {
 /// What a change of one of a release's objects needs; nothing where its kind is not known.
 fn list_change_rights(difference: &AttributeDifference, kinds: &KnownKinds) -> Option<Vec<Right>> {
     let (object, field) = rights::parse_changed_object(&difference.attribute)?;
-    let verb = match (field, &difference.wanted) {
+    let verb = match (field, &difference.desired) {
         (None, Reading::Absent) => ApiVerb::Delete,
         (None, _) => ApiVerb::Create,
         (Some(_), _) => ApiVerb::Patch,

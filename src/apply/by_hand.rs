@@ -1,4 +1,4 @@
-//! Proves a power cycle that somebody made by hand, as a reboot of ours is proven: the boot id is
+//! Proves a power cycle that somebody made by hand, as a reboot of ours is checked: the boot id is
 //! another one than when the steps before it were done, and what waited for it is in effect.
 //! Nothing is done to the host here.
 
@@ -89,7 +89,7 @@ pub(super) fn may_be_off(problem: Diagnostic) -> Diagnostic {
 
 async fn check_power_cycle(shared: &RunContext, n: usize, host: &str) -> Finish {
     let (writer, now) = match boot_id(shared, host).await {
-        Ok(found) => found,
+        Ok(actual) => actual,
         Err(unready) => {
             let outcome = NodeOutcome::Unreachable {
                 reason: unready.reason(),
@@ -111,15 +111,15 @@ async fn check_power_cycle(shared: &RunContext, n: usize, host: &str) -> Finish 
         );
     }
     let from = boot_before(shared, n, host).filter(|from| *from != now);
-    // What was so when this part of the run began is journalled and counted already, and a gate may
-    // have proven the host since.
+    // What was so when this part of the run began is journalled and counted already, and the host
+    // may have passed a gate since.
     let went_out = note_boot(shared, n, host, &now);
-    let (members, wanted) = collect_earlier_members(shared, n);
+    let (members, desired) = collect_earlier_members(shared, n);
     let was_made = from.is_some();
     let finish = wait_until_settled(shared, host, "power cycle", || {
         Box::pin(async {
-            match still_open(shared, host, &members, &wanted).await {
-                Ok(open) => assess_power_cycle(shared, n, host, open, was_made),
+            match still_open(shared, host, &members, &desired).await {
+                Ok(open) => conclude_power_cycle(shared, n, host, open, was_made),
                 Err(error) => Err(error.to_string().into()),
             }
         })
@@ -131,7 +131,7 @@ async fn check_power_cycle(shared: &RunContext, n: usize, host: &str) -> Finish 
 }
 
 /// How the step ends; an error with what differs, where that may settle by itself.
-fn assess_power_cycle(
+fn conclude_power_cycle(
     shared: &RunContext,
     n: usize,
     host: &str,
@@ -206,9 +206,9 @@ async fn still_open(
     shared: &RunContext,
     host: &str,
     members: &[&Member],
-    wanted: &[Read],
+    desired: &[Read],
 ) -> Result<Open, TransportError> {
-    let answers = shared.connect(host).await?.reader().read(wanted).await?;
+    let answers = shared.connect(host).await?.reader().read(desired).await?;
     let open = list_differing_members(shared, members, &answers);
     let what: Vec<String> = open.iter().map(ObservedMember::what_differs).collect();
     let what = what.join("; ");
@@ -229,8 +229,8 @@ fn only_rebooted(host: &str, what: &str, next: &NextCommands) -> Diagnostic {
     )
     .on(format!("host/{host}"))
     .effect(
-        "its NICs run with the settings of before; the rest of the plan on this host waits, and no \
-         gate has proven it since",
+        "its NICs run with the settings of before; the rest of the plan on this host waits, and it \
+         has passed no gate since",
     )
     .state("nothing was done to it now; the settings are written and wait in the firmware")
     .next(format!(

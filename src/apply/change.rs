@@ -1,5 +1,5 @@
-//! Carries out one change: look once more, journal the intent, act, and read again. Success is
-//! never an exit status.
+//! Applies one change: look once more, journal the intent, act, and read again. Success is never an
+//! exit status.
 //!
 //! In the order of a step: `look`; `guarded` where it can cut our connection (`guard_questions`,
 //! `rollback`, `unproven`); `execution`; `behind` for the hosts behind a switch; `await_in_sync`;
@@ -17,7 +17,7 @@ mod rollback;
 mod unproven;
 
 use super::cluster_node::{Halt, halt_with_problem};
-use super::precondition::{ObservedMember, StepDecision, decide_step, judge_again, observe_member};
+use super::precondition::{ObservedMember, StepDecision, decide_step, diff_again, observe_member};
 use super::shared::RunContext;
 use super::trouble;
 use railwright_base::{Address, Diagnostic, Target};
@@ -42,7 +42,7 @@ pub struct Finish {
     pub removed: Vec<Address>,
     /// Somebody switched the host off and on since this part of the run began.
     pub went_out: bool,
-    /// Hosts for which it came about what was waited for, where it did not for all.
+    /// Hosts that became ready, where not all did.
     pub spares: Option<BTreeSet<Target>>,
 }
 
@@ -68,8 +68,8 @@ impl Finish {
     }
 }
 
-/// Carries out the change with this number; the outcome is journalled, and written to the host when
-/// it is done.
+/// Applies the change with this number; the outcome is journalled, and written to the host when it
+/// is done.
 pub(super) async fn apply_change(shared: &RunContext, n: usize) -> Result<Finish, JournalError> {
     let mut step = ChangeStep::new(shared, n);
     let node = step.node;
@@ -168,7 +168,7 @@ impl<'a> ChangeStep<'a> {
     fn decide(&self, seen: &[ObservedMember], earlier: Option<&StepIntent>) -> StepDecision {
         let decisions = &self.shared.decisions;
         match earlier {
-            Some(intent) => judge_again(
+            Some(intent) => diff_again(
                 &self.node.kind,
                 seen,
                 intent,
@@ -188,7 +188,7 @@ impl<'a> ChangeStep<'a> {
         let moved_by_us = self.shared.may_have_moved(self.n);
         let mut seen = Vec::new();
         for member in self.node.members() {
-            let prior = self.shared.prior(&member.wish.address);
+            let prior = self.shared.prior(&member.resource.address);
             seen.push(observe_member(member, prior, answers, moved_by_us));
         }
         seen
@@ -233,20 +233,20 @@ impl<'a> ChangeStep<'a> {
             .node
             .members()
             .iter()
-            .map(|m| m.wish.address.to_string())
+            .map(|m| m.resource.address.to_string())
             .collect();
         let problem =
             trouble::report_unknown_outcome(&self.node.id, &reason, &resources, &self.shared.next);
         halt_with_problem(NodeOutcome::Unknown { reason }, problem)
     }
 
-    /// What it takes back.
+    /// What it undoes.
     fn removals(&self) -> Vec<String> {
         self.node
             .members()
             .iter()
-            .filter(|m| m.found.removal)
-            .map(|m| m.wish.address.to_string())
+            .filter(|m| m.diff.removal)
+            .map(|m| m.resource.address.to_string())
             .collect()
     }
 }

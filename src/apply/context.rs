@@ -67,7 +67,7 @@ impl ExecutionOptions {
 #[derive(Default)]
 pub struct DesiredSpec {
     /// Every desired resource.
-    pub wishes: Vec<DesiredResource>,
+    pub resources: Vec<DesiredResource>,
     /// The spec's limits.
     pub rollout: RolloutPolicy,
     /// Digests of the modules, by name.
@@ -95,7 +95,7 @@ pub struct Context {
     /// spec to compare.
     pub spec_digest: Option<Digest>,
     /// What the spec wants now. None where there is no spec to compare.
-    pub wished: Option<Arc<DesiredSpec>>,
+    pub desired: Option<Arc<DesiredSpec>>,
     /// How much and how long.
     pub patience: ExecutionOptions,
     /// What time it is, for maintenance windows and the deadline.
@@ -179,7 +179,7 @@ pub enum RunEvent {
         /// The action's word.
         word: String,
     },
-    /// A step waits for what comes about by itself.
+    /// A step waits for what becomes ready by itself.
     StepWaits {
         /// The node's id.
         node: String,
@@ -193,14 +193,14 @@ pub enum RunEvent {
         /// After so many seconds it takes the step back by itself.
         seconds: u32,
     },
-    /// A step was not confirmed; its guard puts back what was there before, within these seconds.
+    /// A step was not confirmed; its automatic rollback acts within these seconds.
     GuardFires {
         /// The node's id.
         node: String,
-        /// The guard's time.
+        /// Those of the rollback timer.
         seconds: u32,
     },
-    /// A guard is over: confirmed over a new connection, or everything is put back.
+    /// An automatic rollback is over: confirmed over a new connection, or rolled back.
     GuardOver {
         /// The node's id.
         node: String,
@@ -209,7 +209,7 @@ pub enum RunEvent {
         /// What could not be put back.
         failed: String,
     },
-    /// A guard of another run is not over on a host; it is waited for.
+    /// An automatic rollback of another run is not over on a host; it is waited for.
     HostGuarded {
         /// The host.
         host: String,
@@ -236,14 +236,14 @@ pub enum RunEvent {
         /// The host.
         host: String,
     },
-    /// Hosts are being proven.
+    /// Hosts are being checked by a gate.
     GateStarted {
         /// The gate's id.
         node: String,
         /// The hosts.
         hosts: Vec<String>,
     },
-    /// Hosts were proven, or not.
+    /// Hosts passed their gate, or not.
     GateFinished {
         /// The gate's id.
         node: String,

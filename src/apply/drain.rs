@@ -116,7 +116,7 @@ async fn cordon_and_empty_node(step: &mut NodeStep<'_>) -> Result<DrainedNode, H
 
 /// A node that was cordoned by this step is given back.
 async fn give_up_drain(step: &NodeStep<'_>, stay: Stay, is_cordoned_by_us: bool) -> Halt {
-    // What an earlier run cordoned it may have changed, and no gate has proven it.
+    // What an earlier run cordoned it may have changed, and it has passed no gate since.
     let state = match is_cordoned_by_us {
         true => given_back(step).await,
         false => STAYS.to_owned(),
@@ -248,7 +248,7 @@ fn must_stay(open: &[PodNow], policy: &DrainPolicy) -> Option<String> {
     let mut words = Vec::new();
     if !alone.is_empty() {
         words.push(format!(
-            "no controller would make these pods anew (rollout.drain.evict_unmanaged): {}",
+            "no controller would recreate these pods (rollout.drain.evict_unmanaged): {}",
             join_first_names(alone)
         ));
     }
@@ -365,7 +365,7 @@ fn report_node_gone(node: &str, id: &str) -> Diagnostic {
         format!("{node} is no longer a node of the cluster, so there is nothing to empty"),
     )
     .on(id)
-    .effect("its host is disturbed as it is; a kubelet that registers anew takes pods at once")
+    .effect("its host is disturbed as it is; a kubelet that registers again takes pods at once")
     .state("the run goes on with the host")
     .next(format!(
         "kubectl get node {node}; take the host out of the spec if it is to be no node any more"
@@ -422,7 +422,7 @@ fn left_emptying(node: &str, words: &str, id: &str, next: &NextCommands) -> Diag
     )
     .on(id)
     .effect("pods that were told to end are gone; nothing after this step was begun on the host")
-    .next(format!("{} empties it anew and goes on", next.resume()))
+    .next(format!("{} empties it again and goes on", next.resume()))
 }
 
 #[cfg(test)]
@@ -462,8 +462,8 @@ mod tests {
             alone.clone(),
             data.clone(),
         ];
-        insta::assert_snapshot!(must_stay(&open, &policy()).unwrap(), @"no controller would make \
-                                                                        these pods anew \
+        insta::assert_snapshot!(must_stay(&open, &policy()).unwrap(), @"no controller would \
+                                                                        recreate these pods \
                                                                         (rollout.drain.evict_unmanaged): \
                                                                         ml/shell; these pods have \
                                                                         data on the node's disk \

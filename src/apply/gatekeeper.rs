@@ -13,7 +13,7 @@ pub struct GateResult {
     pub problems: Vec<Diagnostic>,
     /// The hosts on which something of the spec was checked.
     pub checked: BTreeSet<String>,
-    /// The hosts that a check found something of by themselves: one that was proven earlier may be
+    /// The hosts that a check found something of by themselves: one that passed earlier may be
     /// among them.
     pub failed: BTreeSet<String>,
 }

@@ -1,16 +1,16 @@
-//! Carries out a plan: a pure scheduler decides what may start, the executor does it and journals
-//! it, and what a crash or an interruption left open is found out again by `resume`.
+//! Applies a plan: a pure scheduler decides what may start, the executor does it and journals it,
+//! and what a crash or an interruption left open is found out again by `resume`.
 //!
 //! Before a run: `refusal` looks at the plan (`plan_authorization`: at what it does;
 //! `plan_integrity`: at what holds its steps together), `preflight` at the hosts (`running_steps`:
 //! nothing of an earlier run goes on there), `host_locks` takes their locks, and `run` begins
 //! (`run_history`: what earlier parts of it and earlier runs left).
 //!
-//! During it: `turn` is the loop between the pure `scheduler` (over `steps`) and the tasks. `change`
-//! and `reboot` carry out one step each, decided by `precondition`; `by_hand` proves what a person
-//! does; `drain` and `uncordon` (over `cluster_node`) empty a node of a Kubernetes cluster and give
-//! it back. `watch` tells the time and orders, `outage_check` who else is out of service, and
-//! `heartbeat` keeps the locks.
+//! During it: `turn` is the loop between the pure `scheduler` (over `steps`) and the tasks.
+//! `change` and `reboot` execute one step each, decided by `precondition`; `by_hand` proves what a
+//! person does; `drain` and `uncordon` (over `cluster_node`) empty a node of a Kubernetes cluster
+//! and give it back. `watch` tells the time and orders, `outage_check` who else is out of service,
+//! and `heartbeat` keeps the locks.
 //!
 //! **Whether a host may be disturbed now** is decided in four places, one after the other:
 //! `scheduler/admission` (`max_unavailable`, with what `outage_check` found), `watch` (the window),

@@ -3,7 +3,7 @@
 
 use super::context::DesiredSpec;
 use super::trouble::NextCommands;
-use railwright_base::Diagnostic;
+use railwright_base::{Diagnostic, Digest};
 use railwright_plan::by_hand::is_by_hand;
 use railwright_plan::{Plan, PlanNode};
 use railwright_resource::Disruption;
@@ -23,6 +23,12 @@ pub fn find_narrower_limits(
     if now.proof.proves_less_than(plan.proof) {
         let what = "the checks are gone that its gates were to make";
         return Some(report_narrower_limits(plan, what));
+    }
+    let is_another = |(name, then): &(&String, &Digest)| now.modules.get(*name) != Some(*then);
+    if let Some((name, _)) = plan.modules.iter().find(is_another) {
+        let what =
+            format!("the module {name} is another one, and what its gates check may be less");
+        return Some(report_narrower_limits(plan, &what));
     }
     let most = plan.nodes.iter().filter(disturbing);
     let most = most.max_by_key(|node| node.disruption)?;
@@ -57,7 +63,7 @@ fn report_narrower_limits(plan: &Plan, what: &str) -> Diagnostic {
         "RW0661",
         format!("the run goes further than the spec of now: {what}"),
     )
-    .effect("it would disturb more hosts, or others than proven ones, than the spec allows by now")
+    .effect("it would disturb more hosts, or others than passed a gate, than the spec allows now")
     .state("nothing was changed; the run is where it was")
     .next(format!(
         "a new plan keeps to the spec of now and takes over what the run left: {}",

@@ -92,11 +92,14 @@ impl Lookout {
             .flat_map(Unavailable::names)
             .collect();
         let nodes: BTreeSet<&Target> = shared.context.nodes.values().collect();
+        let never_cordoned = shared.list_disturbed_with_pods();
         let hosts = shared.context.hosts.values().map(|access| access.target());
         let hosts = hosts.filter(|host| host.kind == TargetKind::Host);
         hosts
             .filter(|host| {
-                let is_given_back = nodes.contains(host) && !cordoned.contains(&*host.name);
+                let is_given_back = nodes.contains(host)
+                    && !cordoned.contains(&*host.name)
+                    && !never_cordoned.contains(host);
                 is_given_back || !seen.left_out.contains(host)
             })
             .collect()

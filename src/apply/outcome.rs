@@ -18,7 +18,7 @@ pub enum RunExitClass {
     Stopped,
     /// Something failed.
     Failed,
-    /// Something is unknown, unreachable, stale or held.
+    /// Something is unknown, unreachable, stale or blocked.
     Incomplete,
     /// All that is left waits for a power cycle, which is done by hand; `resume` proves it and goes
     /// on.
@@ -47,7 +47,7 @@ impl RunExitClass {
 pub struct StepCounts {
     /// Changed.
     pub done: usize,
-    /// As wished before anything was done.
+    /// In sync before anything was done.
     pub already: usize,
     /// Tried, and not as desired.
     pub failed: usize,
@@ -57,7 +57,7 @@ pub struct StepCounts {
     pub unreachable: usize,
     /// The host moved since the plan was made.
     pub stale: usize,
-    /// Held.
+    /// Blocked.
     pub held: usize,
     /// Not begun.
     pub skipped: usize,
@@ -100,7 +100,7 @@ pub struct ApplyOutcome {
 }
 
 impl ApplyOutcome {
-    /// A plan with nothing to do; incomplete when something was unknown or held.
+    /// A plan with nothing to do; incomplete when something was unknown or blocked.
     pub fn without_work(incomplete: bool) -> Self {
         let ending = if incomplete {
             RunExitClass::Incomplete

@@ -8,7 +8,7 @@ use railwright_base::{Address, Diagnostic, Digest};
 use railwright_plan::by_hand::is_by_hand;
 use railwright_plan::{Member, Plan};
 use railwright_resource::file::sealed;
-use railwright_resource::{DesiredResource, redacted_assessment};
+use railwright_resource::{DesiredResource, redacted_diff};
 use railwright_state::ClusterState;
 use railwright_transport::Secrets;
 use std::collections::BTreeMap;
@@ -16,18 +16,18 @@ use std::collections::BTreeMap;
 /// Steps that nobody asked for: not in the spec as they are in the plan, or a removal of what was
 /// never applied or is still desired; and modules or a rollout that are not the spec's.
 pub fn find_foreign_steps(plan: &Plan, context: &Context, state: &ClusterState) -> Vec<Diagnostic> {
-    let Some(spec) = &context.wished else {
+    let Some(spec) = &context.desired else {
         return Vec::new();
     };
-    let mut wishes: BTreeMap<&Address, &DesiredResource> = BTreeMap::new();
-    for wish in &spec.wishes {
-        wishes.insert(&wish.address, wish);
+    let mut resources: BTreeMap<&Address, &DesiredResource> = BTreeMap::new();
+    for resource in &spec.resources {
+        resources.insert(&resource.address, resource);
     }
     let mut problems = Vec::new();
     for node in plan.nodes.iter().filter(|node| node.held.is_none()) {
         for member in node.members() {
-            let wished = wishes.get(&member.wish.address).copied();
-            if let Some(what) = why_foreign(member, wished, state, &context.secrets) {
+            let desired = resources.get(&member.resource.address).copied();
+            if let Some(what) = why_foreign(member, desired, state, &context.secrets) {
                 problems.push(report_foreign_plan(plan, &what).on(node.id.clone()));
             }
         }
@@ -65,26 +65,27 @@ fn find_changed_module<'m>(
 
 fn why_foreign(
     member: &Member,
-    wished: Option<&DesiredResource>,
+    desired: Option<&DesiredResource>,
     state: &ClusterState,
     secrets: &Secrets,
 ) -> Option<String> {
-    let address = &member.wish.address;
+    let address = &member.resource.address;
     if !member.removal {
-        return match wished {
-            None => Some(format!("nothing in the spec wishes {address}")),
-            Some(wished) if is_same(&member.wish, wished) => None,
-            Some(_) => Some(format!("the spec wishes something else of {address}")),
+        return match desired {
+            None => Some(format!("nothing in the spec declares {address}")),
+            Some(desired) if is_same(&member.resource, desired) => None,
+            Some(_) => Some(format!("the spec declares something else for {address}")),
         };
     }
-    if wished.is_some() {
-        return Some(format!("it removes {address}, which the spec wishes"));
+    if desired.is_some() {
+        return Some(format!("it removes {address}, which the spec declares"));
     }
     let Some(applied) = state.last_applied.resources.get(address) else {
         return Some(format!("it removes {address}, which was never applied"));
     };
-    let applied = redacted_assessment::remembered_wish(&applied.wish(address), secrets.redaction());
-    let removed = redacted_assessment::remembered_wish(&member.wish, secrets.redaction());
+    let applied =
+        redacted_diff::remembered_resource(&applied.resource(address), secrets.redaction());
+    let removed = redacted_diff::remembered_resource(&member.resource, secrets.redaction());
     if is_same(&removed, &applied) {
         None
     } else {

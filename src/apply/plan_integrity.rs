@@ -1,35 +1,35 @@
-//! The digest of a plan file is no signature: what holds its steps together is held against what
-//! the steps themselves need. A host with work is proven by a gate, a reboot has a change before
-//! it, and no order that the spec asks for is missing. Pure.
+//! The digest of a plan file is no signature: the order of its steps is compared with what the
+//! steps themselves need. A host with work passes a gate, a reboot has a change before it, and no
+//! order that the spec asks for is missing. Pure.
 
 use super::trouble::NextCommands;
 use railwright_base::{Address, Diagnostic, Target, TargetKind};
 use railwright_graph::Graph;
 use railwright_plan::cluster_first::is_before_hosts;
-use railwright_plan::judge::{PlanItem, PlanItemStatus};
+use railwright_plan::diff::{PlanItem, PlanItemStatus};
 use railwright_plan::make::node_graph;
 use railwright_plan::order::{contract_graph, item_graph};
 use railwright_plan::part::TargetPlan;
 use railwright_plan::waves::roll_out;
 use railwright_plan::{LastApplied, NodeKind, Plan, PlanNode};
-use railwright_resource::{Assessment, DesiredResource, Disruption, kind_named};
+use railwright_resource::{DesiredResource, Disruption, ResourceDiff, kind_named};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// What the plan's graph leaves out or adds, against what its steps need. `wishes` are those of the
-/// spec; without a spec to compare, only gates and reboots are looked at.
+/// What the plan's graph leaves out or adds, against what its steps need. `resources` are those of
+/// the spec; without a spec to compare, only gates and reboots are looked at.
 pub fn check_plan_graph(
     plan: &Plan,
-    wishes: Option<&[DesiredResource]>,
+    resources: Option<&[DesiredResource]>,
     last: &LastApplied,
 ) -> Vec<Diagnostic> {
     let hosts = HostSteps::from_plan(plan);
     let mut problems: Vec<Diagnostic> = hosts.iter().flat_map(HostSteps::check_reboots).collect();
     problems.extend(check_gates(plan, &hosts));
     problems.extend(check_cluster_first(plan, &hosts));
-    if let Some(wishes) = wishes {
-        let wanted = RequiredOrder::from_wishes(plan, wishes, last);
-        problems.extend(hosts.iter().flat_map(|host| host.check_order(&wanted)));
+    if let Some(resources) = resources {
+        let desired = RequiredOrder::from_resources(plan, resources, last);
+        problems.extend(hosts.iter().flat_map(|host| host.check_order(&desired)));
     }
     problems
         .into_iter()
@@ -41,16 +41,16 @@ pub fn check_plan_graph(
 /// are not checked: they were made with its waves.
 pub fn loosened_later(
     plan: &Plan,
-    wishes: Option<&[DesiredResource]>,
+    resources: Option<&[DesiredResource]>,
     last: &LastApplied,
 ) -> Vec<Diagnostic> {
-    let Some(wishes) = wishes else {
+    let Some(resources) = resources else {
         return Vec::new();
     };
-    let wanted = RequiredOrder::from_wishes(plan, wishes, last);
+    let desired = RequiredOrder::from_resources(plan, resources, last);
     HostSteps::from_plan(plan)
         .iter()
-        .flat_map(|host| host.check_order(&wanted))
+        .flat_map(|host| host.check_order(&desired))
         .map(|problem| problem.next(NextCommands::of(plan).anew()))
         .collect()
 }
@@ -61,13 +61,13 @@ fn report_inconsistent_plan(what: String) -> Diagnostic {
         format!("the plan does not hold together as its own steps need it: {what}"),
     )
     .effect(
-        "steps could run in a wrong order, on more hosts than have been proven, or disturb a host \
-         for nothing",
+        "steps could run in a wrong order, on more hosts than have passed their gate, or disturb \
+         a host for nothing",
     )
     .state("nothing was changed")
 }
 
-/// The steps of one host that are to be carried out, and their order.
+/// The steps of one host that are to be executed, and their order.
 struct HostSteps<'a> {
     host: &'a Target,
     nodes: Vec<&'a PlanNode>,
@@ -136,15 +136,15 @@ impl<'a> HostSteps<'a> {
 
     /// Pairs of resources that the spec puts in order and the plan does not. What comes before a
     /// reboot need not wait for what comes after it.
-    fn check_order(&self, wanted: &RequiredOrder) -> Vec<Diagnostic> {
-        let Some(pairs) = wanted.pairs.get(self.host) else {
+    fn check_order(&self, desired: &RequiredOrder) -> Vec<Diagnostic> {
+        let Some(pairs) = desired.pairs.get(self.host) else {
             return Vec::new();
         };
         let (mut step_of, mut earlier) = (BTreeMap::new(), Vec::new());
         for (n, node) in self.nodes.iter().enumerate() {
             earlier.push(self.graph.with_prerequisites([n]));
             for member in node.members() {
-                step_of.insert(&member.wish.address, n);
+                step_of.insert(&member.resource.address, n);
             }
         }
         let mut problems = Vec::new();
@@ -192,7 +192,7 @@ fn check_cluster_first(plan: &Plan, hosts: &[HostSteps]) -> Option<Diagnostic> {
     None
 }
 
-/// A step after which its host has to be proven.
+/// A step after which its host has to pass a gate.
 fn is_disruptive_node(node: &PlanNode) -> bool {
     matches!(node.kind, NodeKind::Change { .. } | NodeKind::Reboot)
 }
@@ -302,14 +302,14 @@ fn waited_for<'a>(gate: &'a PlanNode, by_id: &BTreeMap<&str, &'a PlanNode>) -> B
 /// What the order looks at of a resource, and no more of it: there may be a million.
 fn new_order_item(address: &Address, kind: &str, after: &[Address], removal: bool) -> PlanItem {
     let (address, kind, after) = (address.clone(), kind.to_owned(), after.to_vec());
-    let wish = DesiredResource {
+    let resource = DesiredResource {
         after,
         ..DesiredResource::of(address, kind, serde_json::Value::Null)
     };
     PlanItem {
-        wish,
+        resource,
         removal,
-        assessment: Assessment::default(),
+        diff: ResourceDiff::default(),
         status: PlanItemStatus::Met,
         since: Vec::new(),
     }
@@ -317,24 +317,24 @@ fn new_order_item(address: &Address, kind: &str, after: &[Address], removal: boo
 
 /// The desired resources of these targets by address, then their removals.
 fn list_order_items(
-    wishes: &[DesiredResource],
+    resources: &[DesiredResource],
     last: &LastApplied,
     targets: &BTreeSet<&Target>,
 ) -> Vec<PlanItem> {
-    let mut sorted: Vec<&DesiredResource> = wishes.iter().collect();
+    let mut sorted: Vec<&DesiredResource> = resources.iter().collect();
     sorted.sort_by(|a, b| a.address.cmp(&b.address));
     let mut items = Vec::new();
-    for wish in sorted {
-        if targets.contains(&wish.address.target) {
+    for resource in sorted {
+        if targets.contains(&resource.address.target) {
             items.push(new_order_item(
-                &wish.address,
-                &wish.kind,
-                &wish.after,
+                &resource.address,
+                &resource.kind,
+                &resource.after,
                 false,
             ));
         }
     }
-    for (address, applied) in last.not_wished(wishes) {
+    for (address, applied) in last.not_in_spec(resources) {
         if targets.contains(&address.target) {
             items.push(new_order_item(address, &applied.kind, &applied.after, true));
         }
@@ -350,22 +350,25 @@ struct RequiredOrder {
 impl RequiredOrder {
     /// Made like the plan's own order: over all resources and removals, and through what is not in
     /// the plan.
-    fn from_wishes(plan: &Plan, wishes: &[DesiredResource], last: &LastApplied) -> Self {
-        // Held ones with them: what needs a held step is held too, unless a reboot turned the
-        // order.
+    fn from_resources(plan: &Plan, resources: &[DesiredResource], last: &LastApplied) -> Self {
+        // Blocked ones with them: what needs a blocked step is blocked too, unless a reboot turned
+        // the order.
         let mut targets: BTreeSet<&Target> = BTreeSet::new();
         let mut planned: BTreeSet<&Address> = BTreeSet::new();
         for node in plan.nodes.iter().filter(|node| node.is_change()) {
             targets.extend(&node.target);
-            planned.extend(node.members().iter().map(|member| &member.wish.address));
+            planned.extend(node.members().iter().map(|member| &member.resource.address));
         }
-        let items = list_order_items(wishes, last, &targets);
+        let items = list_order_items(resources, last, &targets);
         let chosen: BTreeSet<usize> = (0..items.len())
-            .filter(|n| planned.contains(&items[*n].wish.address))
+            .filter(|n| planned.contains(&items[*n].resource.address))
             .collect();
         let mut pairs: BTreeMap<Target, Vec<(Address, Address)>> = BTreeMap::new();
         for (first, then) in contract_graph(&item_graph(&items, &kind_named), &chosen) {
-            let (first, then) = (&items[first].wish.address, &items[then].wish.address);
+            let (first, then) = (
+                &items[first].resource.address,
+                &items[then].resource.address,
+            );
             if first.target == then.target {
                 pairs
                     .entry(first.target.clone())

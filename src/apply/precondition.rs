@@ -3,7 +3,7 @@
 //!
 //! A resource must be as it was when the plan was made. It may have moved where the plan said so
 //! (it is disturbed or known only after another step) or where an earlier step of this run acted on
-//! the same target before it; then it is compared anew, and may only do what the plan announced.
+//! the same target before it; then it is compared again, and may only do what the plan announced.
 
 mod seen;
 
@@ -21,7 +21,7 @@ use std::collections::BTreeSet;
 pub enum StepDecision {
     /// It is in sync; nothing to do.
     Met,
-    /// Carry these actions out.
+    /// Execute these actions.
     Act(Vec<Action>),
     /// The target moved.
     Stale(String),
@@ -31,7 +31,7 @@ pub enum StepDecision {
     Undecided(String),
 }
 
-/// Judges a step that was not begun yet.
+/// Decides on a step that was not begun yet.
 pub fn decide_step(node: &NodeKind, seen: &[ObservedMember]) -> StepDecision {
     if seen.iter().all(ObservedMember::is_settled) {
         return StepDecision::Met;
@@ -60,10 +60,10 @@ pub fn has_moved(seen: &ObservedMember) -> Option<String> {
     has_moved.then(|| describe_move(seen))
 }
 
-/// Judges a step that was begun in an earlier part of the run, or whose connection was lost on the
-/// way: in sync is done; as it was before is done again; anything else is done again where that
+/// Decides on a step that was begun in an earlier part of the run, or whose connection was lost on
+/// the way: in sync is done; as it was before is done again; anything else is done again where that
 /// is safe.
-pub fn judge_again(
+pub fn diff_again(
     node: &NodeKind,
     seen: &[ObservedMember],
     intent: &StepIntent,
@@ -99,11 +99,11 @@ pub fn judge_again(
 fn is_untouched(seen: &ObservedMember, intent: &StepIntent) -> bool {
     let mut latest = intent.latest.iter();
     let before = latest.find(|before| before.address == *seen.address());
-    before.is_some_and(|before| before.fingerprint == seen.assessment.fingerprint())
+    before.is_some_and(|before| before.fingerprint == seen.diff.fingerprint())
         || seen.is_as_planned()
 }
 
-/// Judges a step in the middle, after some of its actions: what is still to be done, if it was
+/// Decides on a step in the middle, after some of its actions: what is still to be done, if it was
 /// announced.
 pub fn go_on(node: &NodeKind, seen: &[ObservedMember]) -> StepDecision {
     if seen.iter().all(ObservedMember::is_settled) {
@@ -126,7 +126,7 @@ fn decide_actions(node: &NodeKind, seen: &[ObservedMember]) -> StepDecision {
     };
     let open: Vec<&ObservedMember> = seen.iter().filter(|s| !s.is_settled()).collect();
     for s in &open {
-        if let Some(why) = &s.assessment.refusal {
+        if let Some(why) = &s.diff.refusal {
             return StepDecision::Unannounced(format!("{}: {why}", s.address().within_target()));
         }
     }
@@ -135,7 +135,7 @@ fn decide_actions(node: &NodeKind, seen: &[ObservedMember]) -> StepDecision {
         && !actions.is_empty()
     {
         // A plan file can be edited: what it does has to be what its resources need.
-        let needed = join_actions(seen.iter().flat_map(|s| &s.assessment.actions));
+        let needed = join_actions(seen.iter().flat_map(|s| &s.diff.actions));
         return match *needed == **actions {
             true => StepDecision::Act(needed),
             false => StepDecision::Unannounced(
@@ -143,8 +143,8 @@ fn decide_actions(node: &NodeKind, seen: &[ObservedMember]) -> StepDecision {
             ),
         };
     }
-    let now = join_actions(open.iter().flat_map(|s| &s.assessment.actions));
-    if let Some(stuck) = open.iter().find(|s| s.assessment.actions.is_empty()) {
+    let now = join_actions(open.iter().flat_map(|s| &s.diff.actions));
+    if let Some(stuck) = open.iter().find(|s| s.diff.actions.is_empty()) {
         return StepDecision::Unannounced(format!(
             "nothing that railwright can do would fix {}",
             stuck.what_differs()
@@ -167,13 +167,12 @@ fn list_unannounced_actions(
     let mut planned: BTreeSet<String> = actions.iter().map(Action::word).collect();
     planned.extend(announced.iter().cloned());
     // What an earlier step resets takes whatever applying it once more takes (`*`): its kind makes
-    // that of the desired resource, and how much it may disturb is held to the limit. For no other
-    // resource.
+    // that of the desired resource, and how much it may disturb is limited. For no other resource.
     let takes_any = planned.contains("*");
     let mut taken: BTreeSet<String> = BTreeSet::new();
     for s in open {
         if !(takes_any && matches!(s.member.reason, ChangeReason::Disturbed { .. })) {
-            taken.extend(s.assessment.actions.iter().map(Action::word));
+            taken.extend(s.diff.actions.iter().map(Action::word));
         }
     }
     taken.difference(&planned).cloned().collect()
@@ -188,7 +187,7 @@ pub fn disturbs_too_much(
     limit: Disruption,
 ) -> Option<String> {
     seen.iter().filter(|s| !s.is_settled()).find_map(|s| {
-        let (now, name) = (s.assessment.disruption, s.address().within_target());
+        let (now, name) = (s.diff.disruption, s.address().within_target());
         if now > limit {
             return Some(format!(
                 "{name} would disturb as much as a {}, and rollout.max_disruption is {}",
@@ -210,7 +209,7 @@ pub fn disturbs_too_much(
 /// Whether the actions of now would interrupt a netdev.
 pub fn may_interrupt_netdev(seen: &[ObservedMember]) -> bool {
     seen.iter()
-        .any(|s| !s.is_settled() && !s.assessment.interrupts_netdevs.is_empty())
+        .any(|s| !s.is_settled() && !s.diff.interrupts_netdevs.is_empty())
 }
 
 /// Digest of what will be done.
@@ -223,18 +222,18 @@ mod tests {
     use super::*;
     use railwright_plan::{Member, PlannedDiff};
     use railwright_resource::{
-        AnswerStatus, DesiredResource, ReadResult, ReadResults, Want, kind_named,
+        AnswerStatus, DesiredResource, ReadResult, ReadResults, ResourceDeclaration, kind_named,
     };
     use serde_json::json;
     use std::sync::Arc;
 
     const PATH: &str = "/etc/x";
 
-    fn wish(content: &str) -> DesiredResource {
+    fn resource(content: &str) -> DesiredResource {
         DesiredResource {
             address: Address::host("a", "file", PATH),
             after: Vec::new(),
-            want: Want {
+            declaration: ResourceDeclaration {
                 kind: "file".to_owned(),
                 body: json!({ "path": PATH, "content": content }),
                 module: "m/x".to_owned(),
@@ -244,9 +243,9 @@ mod tests {
         }
     }
 
-    fn answers(wish: &DesiredResource, found: Option<&str>) -> ReadResults {
+    fn answers(resource: &DesiredResource, found: Option<&str>) -> ReadResults {
         let mut answers = ReadResults::default();
-        for read in kind_named("file").unwrap().reads(wish) {
+        for read in kind_named("file").unwrap().reads(resource) {
             let (code, out) = match found {
                 Some(text) => (
                     0,
@@ -266,22 +265,22 @@ mod tests {
     }
 
     fn member(content: &str, found_when_planned: Option<&str>, reason: ChangeReason) -> Member {
-        let wish = wish(content);
-        let assessment = kind_named("file")
+        let resource = resource(content);
+        let diff = kind_named("file")
             .unwrap()
-            .assess(&wish, &answers(&wish, found_when_planned));
+            .diff(&resource, &answers(&resource, found_when_planned));
         Member {
             reason,
-            found: Arc::new(PlannedDiff {
+            diff: Arc::new(PlannedDiff {
                 removal: false,
                 differences: Vec::new(),
-                fingerprint: assessment.fingerprint(),
-                before: assessment.before,
+                fingerprint: diff.fingerprint(),
+                before: diff.before,
                 residue: Vec::new(),
                 since: Vec::new(),
                 needs_power_cycle: false,
             }),
-            wish,
+            resource,
         }
     }
 
@@ -289,7 +288,7 @@ mod tests {
         let planned = matches!(member.reason, ChangeReason::New | ChangeReason::Drifted);
         let write = Action::WriteFile {
             path: PATH.into(),
-            content: member.wish.text("content").unwrap().into(),
+            content: member.resource.text("content").unwrap().into(),
             mode: "0644".into(),
             owner: "root".into(),
             group: "root".into(),
@@ -308,7 +307,7 @@ mod tests {
         }
     }
 
-    fn judged(
+    fn compared(
         member: &Member,
         found_now: Option<&str>,
         announced: &[&str],
@@ -319,7 +318,7 @@ mod tests {
             &[observe_member(
                 member,
                 None,
-                &answers(&member.wish, found_now),
+                &answers(&member.resource, found_now),
                 moved_by_us,
             )],
         )
@@ -336,17 +335,17 @@ mod tests {
     fn as_planned_goes_met_is_done_and_anything_else_is_stale() {
         let member = member("new\n", Some("old\n"), ChangeReason::Drifted);
         assert_eq!(
-            words(judged(&member, Some("old\n"), &[], false)),
+            words(compared(&member, Some("old\n"), &[], false)),
             ["write_file"]
         );
-        assert_eq!(words(judged(&member, Some("new\n"), &[], false)), ["Met"]);
+        assert_eq!(words(compared(&member, Some("new\n"), &[], false)), ["Met"]);
         assert_eq!(
-            words(judged(&member, Some("other\n"), &[], false)),
+            words(compared(&member, Some("other\n"), &[], false)),
             ["Stale"]
         );
-        assert_eq!(words(judged(&member, None, &[], false)), ["Stale"]);
+        assert_eq!(words(compared(&member, None, &[], false)), ["Stale"]);
         assert_eq!(
-            words(judged(&member, Some("other\n"), &[], true)),
+            words(compared(&member, Some("other\n"), &[], true)),
             ["write_file"],
             "an earlier step of ours may have moved it"
         );
@@ -360,19 +359,19 @@ mod tests {
             ChangeReason::Disturbed { by: "x".into() },
         );
         assert_eq!(
-            words(judged(&disturbed, Some("new\n"), &[], false)),
+            words(compared(&disturbed, Some("new\n"), &[], false)),
             ["Met"]
         );
         assert_eq!(
-            words(judged(&disturbed, Some("old\n"), &["set_sysctl"], false)),
+            words(compared(&disturbed, Some("old\n"), &["set_sysctl"], false)),
             ["Unannounced"]
         );
         assert_eq!(
-            words(judged(&disturbed, Some("old\n"), &["write_file"], false)),
+            words(compared(&disturbed, Some("old\n"), &["write_file"], false)),
             ["write_file"]
         );
         assert_eq!(
-            words(judged(&disturbed, Some("old\n"), &["*"], false)),
+            words(compared(&disturbed, Some("old\n"), &["*"], false)),
             ["write_file"]
         );
     }
@@ -398,7 +397,7 @@ mod tests {
                 &[observe_member(
                     &member,
                     None,
-                    &answers(&member.wish, Some("other\n")),
+                    &answers(&member.resource, Some("other\n")),
                     true,
                 )],
             ))
@@ -423,9 +422,13 @@ mod tests {
             member("new\n", None, ChangeReason::Disturbed { by: "x".into() }),
         );
         let told = |member: &Member, planned: Disruption, limit: Disruption| {
-            let mut seen =
-                observe_member(member, None, &answers(&member.wish, Some("old\n")), false);
-            seen.assessment.disruption = Disruption::Restart;
+            let mut seen = observe_member(
+                member,
+                None,
+                &answers(&member.resource, Some("old\n")),
+                false,
+            );
+            seen.diff.disruption = Disruption::Restart;
             disturbs_too_much(&[seen], planned, limit).is_some()
         };
         assert!(!told(&drifted, Disruption::Restart, Disruption::Reboot));
@@ -444,7 +447,7 @@ mod tests {
     fn what_was_begun_is_done_again_when_that_is_safe_or_said() {
         let member = member("new\n", Some("old\n"), ChangeReason::Drifted);
         let seen =
-            |now: &str| observe_member(&member, None, &answers(&member.wish, Some(now)), false);
+            |now: &str| observe_member(&member, None, &answers(&member.resource, Some(now)), false);
         let intent = StepIntent {
             attempt: 1,
             token: String::new(),
@@ -461,7 +464,7 @@ mod tests {
                 if !convergent {
                     seen.kind = kind_named("command"); // the kind that must not be run twice
                 }
-                words(judge_again(
+                words(diff_again(
                     &node(&member, &[]),
                     &[seen],
                     &intent,
@@ -469,7 +472,7 @@ mod tests {
                     accept,
                 ))
             };
-        let own = BTreeSet::from([member.wish.address.clone()]);
+        let own = BTreeSet::from([member.resource.address.clone()]);
         assert_eq!(again("new\n", false, &none, &none), ["Met"]);
         assert_eq!(again("old\n", false, &none, &none), ["write_file"]);
         assert_eq!(again("half", true, &none, &none), ["write_file"]);

@@ -104,7 +104,7 @@ pub struct PreflightScope {
     /// Those among them that may be on their way through a reboot that an earlier part of the run
     /// asked for.
     pub rebooting: BTreeSet<String>,
-    /// The run that goes on: its own guards are left to its steps.
+    /// The run that goes on: its own automatic rollbacks are left to its steps.
     pub run: Option<String>,
     /// Steps of the plan that need no more.
     pub done: BTreeSet<String>,
@@ -116,35 +116,35 @@ pub struct PreflightScope {
 #[derive(Clone, Copy)]
 struct PreflightContext<'a> {
     plan: &'a Plan,
-    wanted: &'a PreflightScope,
+    desired: &'a PreflightScope,
     locks: &'a HeldLocks,
 }
 
 /// Reaches and locks these hosts. With refusals the locks are for its caller to let go again.
 pub(super) async fn run_preflight(
     plan: &Plan,
-    wanted: PreflightScope,
+    desired: PreflightScope,
     context: &Context,
     locks: &HeldLocks,
     sink: &EventSink,
 ) -> Preflight {
-    let found = Mutex::new(Preflight::default());
+    let actual = Mutex::new(Preflight::default());
     let run = PreflightContext {
         plan,
-        wanted: &wanted,
+        desired: &desired,
         locks,
     };
-    let hosts: Vec<String> = wanted.hosts.iter().cloned().collect();
+    let hosts: Vec<String> = desired.hosts.iter().cloned().collect();
     crowd::run_each_bounded(hosts, context.patience.parallel, &|host| {
-        Box::pin(prepare_host(host, context, run, sink, &found))
+        Box::pin(prepare_host(host, context, run, sink, &actual))
     })
     .await;
-    let mut found = std::mem::take(&mut *lock_ignoring_poison(&found));
-    found.refusals.extend(cut_connections(plan, &found.ready));
+    let mut actual = std::mem::take(&mut *lock_ignoring_poison(&actual));
+    actual.refusals.extend(cut_connections(plan, &actual.ready));
     if context.is_interrupted() {
-        found.refusals = vec![trouble::interrupted_early()];
+        actual.refusals = vec![trouble::interrupted_early()];
     }
-    found
+    actual
 }
 
 async fn prepare_host(
@@ -152,14 +152,14 @@ async fn prepare_host(
     context: &Context,
     run: PreflightContext<'_>,
     sink: &EventSink,
-    found: &Mutex<Preflight>,
+    actual: &Mutex<Preflight>,
 ) {
-    let readiness = match run.wanted.rebooting.contains(&host) {
+    let readiness = match run.desired.rebooting.contains(&host) {
         true => after_reboot(&host, context, run, sink).await,
         false => check_host(&host, context, run, sink).await,
     };
-    let found = &mut lock_ignoring_poison(found);
-    add_host_result(found, context, &host, readiness, sink);
+    let actual = &mut lock_ignoring_poison(actual);
+    add_host_result(actual, context, &host, readiness, sink);
 }
 
 fn add_host_result(
@@ -300,7 +300,7 @@ async fn lock_and_read_host(
     sink: &EventSink,
 ) -> Result<ReadyHost, HostReadiness> {
     let (locker, mut now) = identify_host(host, context).await?;
-    if let Some(before) = run.wanted.machines.get(host)
+    if let Some(before) = run.desired.machines.get(host)
         && now.machine_id.is_another_than(before)
     {
         return Err(HostReadiness::Unready(Unready::Reinstalled));
@@ -342,7 +342,7 @@ async fn await_record(
     sink: &EventSink,
 ) -> Result<TargetRecord, Unready> {
     let earlier = context.patience.earlier_step;
-    let of_run = run.wanted.run.as_deref();
+    let of_run = run.desired.run.as_deref();
     wait_until_idle(host, writer, context, sink, earlier, of_run, None).await?;
     Ok(read_record(&context.target(host), &writer.reader()).await?)
 }
@@ -373,12 +373,12 @@ async fn check_cluster_rights(
 ) -> Result<Option<Diagnostic>, HostReadiness> {
     let reader = locker.reader();
     let has_record = matches!(reader.record().await?, RecordReading::Text(_));
-    let done = &run.wanted.done;
-    let found =
+    let done = &run.desired.done;
+    let actual =
         access::check_access_rights(run.plan, done, cluster, context, &reader, has_record).await?;
-    match found.refusal {
+    match actual.refusal {
         Some(refusal) => Err(HostReadiness::Refused(Box::new(refusal))),
-        None => Ok(found.warning),
+        None => Ok(actual.warning),
     }
 }
 
@@ -435,7 +435,7 @@ pub fn host_now(target: &Target, answers: &ReadResults) -> Result<HostNow, Unrea
     })
 }
 
-/// What can cut our own connection and cannot be put back by a guard on the host is refused.
+/// What can cut our own connection and cannot be rolled back by the host itself is refused.
 fn cut_connections(plan: &Plan, ready: &BTreeMap<String, HostNow>) -> Vec<Diagnostic> {
     plan.nodes
         .iter()
@@ -462,7 +462,8 @@ fn find_cut_connection(node: &PlanNode, ready: &BTreeMap<String, HostNow>) -> Op
     if netdev.is_none() && guard.is_none() {
         return None;
     }
-    let not_rolled_back = Guard::over(actions, members.iter().map(|member| &member.wish)).err()?;
+    let not_rolled_back =
+        Guard::over(actions, members.iter().map(|member| &member.resource)).err()?;
     let netdev = netdev.map(String::as_str);
     Some(trouble::cuts_connection(
         &node.id,

@@ -18,7 +18,7 @@ use railwright_system::clock;
 use railwright_transport::{BoxFuture, ExecutionOutcome, TransportError, Writer};
 use std::collections::BTreeSet;
 
-/// Carries out the reboot with this number.
+/// Executes the reboot with this number.
 pub(super) async fn reboot_host(shared: &RunContext, n: usize) -> Result<Finish, JournalError> {
     let node = &shared.plan.nodes[n];
     let host = node.target.as_ref().map_or("", |target| &*target.name);
@@ -129,15 +129,15 @@ async fn start_reboot(
 /// the host meanwhile, and a plan file may hold a reboot that no step needs. A host that gives no
 /// answer may be on its way down already.
 async fn is_needed(shared: &RunContext, n: usize, writer: &Writer) -> bool {
-    let (members, wanted) = collect_earlier_members(shared, n);
-    match writer.reader().read(&wanted).await {
+    let (members, desired) = collect_earlier_members(shared, n);
+    match writer.reader().read(&desired).await {
         Ok(answers) => !list_differing_members(shared, &members, &answers).is_empty(),
         Err(_) => true,
     }
 }
 
-/// Those that are not as they are to be. What was taken back is remembered by the plan alone; where
-/// it does not say what was there before, its own step has proven it.
+/// Those that are not in sync. What was undone is remembered by the plan alone; where that does not
+/// say what was there before, its own step has checked it.
 pub(super) fn list_differing_members<'a>(
     shared: &RunContext,
     members: &[&'a Member],
@@ -145,24 +145,24 @@ pub(super) fn list_differing_members<'a>(
 ) -> Vec<ObservedMember<'a>> {
     let mut differing = Vec::new();
     for &member in members {
-        let prior = shared.prior(&member.wish.address);
+        let prior = shared.prior(&member.resource.address);
         if member.removal && member.before.is_null() && prior.is_none() {
             continue;
         }
         let seen = observe_member(member, prior, answers, true);
-        if !seen.assessment.is_met() {
+        if !seen.diff.is_met() {
             differing.push(seen);
         }
     }
     differing
 }
 
-/// All that came before the boot on its host is as it is to be; what was taken back and waited for it
-/// is forgotten.
+/// All that came before the boot on its host is in sync; what was undone and waited for it is
+/// forgotten.
 pub(super) fn finish_boot(shared: &RunContext, members: &[&Member], changed: bool) -> Finish {
     let mut finish = Finish::of(NodeOutcome::Done { changed });
     for member in members {
-        let address = &member.wish.address;
+        let address = &member.resource.address;
         if member.removal && shared.prior(address).is_some() {
             finish.removed.push(address.clone());
         }
@@ -177,11 +177,11 @@ pub(super) fn collect_earlier_members(shared: &RunContext, n: usize) -> (Vec<&Me
         .into_iter()
         .flat_map(|m| shared.plan.nodes[m].members())
         .collect();
-    let wanted: BTreeSet<Read> = members
+    let desired: BTreeSet<Read> = members
         .iter()
         .flat_map(|member| shared.reads(member))
         .collect();
-    (members, wanted.into_iter().collect())
+    (members, desired.into_iter().collect())
 }
 
 fn finish_missed_reboot(shared: &RunContext, host: &str, answered: bool) -> Finish {
@@ -349,15 +349,15 @@ pub(super) async fn boot_id(shared: &RunContext, host: &str) -> Result<(Writer, 
 
 /// All that was done on the host before the reboot must be in sync now, in every plane.
 async fn verify_reboot(shared: &RunContext, n: usize, host: &str) -> Finish {
-    let (members, wanted) = collect_earlier_members(shared, n);
+    let (members, desired) = collect_earlier_members(shared, n);
     let mut finish = wait_until_settled(shared, host, "reboot", || {
-        Box::pin(look_after_reboot(shared, host, &members, &wanted))
+        Box::pin(look_after_reboot(shared, host, &members, &desired))
     })
     .await;
     if matches!(finish.outcome, NodeOutcome::Failed { .. })
-        && let Ok(differing) = look_at_members(shared, host, &members, &wanted).await
+        && let Ok(differing) = look_at_members(shared, host, &members, &desired).await
     {
-        // What was taken back runs on all the same: another reboot brings no more than this one.
+        // What was undone still runs: another reboot brings no more than this one.
         let left = differing.iter().filter(|s| s.only_waits_for_reboot());
         let removals = left.filter(|s| s.member.removal);
         finish.removed = removals.map(|s| s.address().clone()).collect();
@@ -370,9 +370,9 @@ async fn look_at_members<'a>(
     shared: &RunContext,
     host: &str,
     members: &[&'a Member],
-    wanted: &[Read],
+    desired: &[Read],
 ) -> Result<Vec<ObservedMember<'a>>, Reason> {
-    let look = async { shared.connect(host).await?.reader().read(wanted).await };
+    let look = async { shared.connect(host).await?.reader().read(desired).await };
     let answers = look
         .await
         .map_err(|error: TransportError| error.to_string())?;
@@ -412,9 +412,9 @@ async fn look_after_reboot(
     shared: &RunContext,
     host: &str,
     members: &[&Member],
-    wanted: &[Read],
+    desired: &[Read],
 ) -> Result<Finish, Reason> {
-    let differing = look_at_members(shared, host, members, wanted).await?;
+    let differing = look_at_members(shared, host, members, desired).await?;
     if differing.is_empty() {
         return Ok(finish_boot(shared, members, true));
     }

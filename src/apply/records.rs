@@ -318,8 +318,8 @@ impl RunContext {
                 continue;
             }
             for member in node.members() {
-                if is_member(&member.wish.kind, &member.wish.body, &member.before) {
-                    coming.push(member.wish.address.within_target());
+                if is_member(&member.resource.kind, &member.resource.body, &member.before) {
+                    coming.push(member.resource.address.within_target());
                 }
             }
         }

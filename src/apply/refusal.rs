@@ -48,7 +48,7 @@ pub fn of_plan(plan: &Plan, context: &Context) -> Vec<Diagnostic> {
     problems
 }
 
-/// Steps that this railwright cannot carry out.
+/// Steps that this railwright cannot execute.
 pub fn of_steps(plan: &Plan, context: &Context) -> Vec<Diagnostic> {
     let next = NextCommands::of(plan);
     plan.nodes
@@ -71,28 +71,28 @@ pub fn of_secrets<'a>(
         if member.removal {
             continue;
         }
-        let (wish, mut is_complete) = (&member.wish, true);
-        for name in secret::names_in(&wish.body) {
+        let (resource, mut is_complete) = (&member.resource, true);
+        for name in secret::names_in(&resource.body) {
             if let Some(why) = secrets.missing(name) {
                 is_complete = false;
                 problems.insert(name.to_owned(), why.state("nothing was changed"));
             }
         }
-        if is_complete && has_other_value(wish, secrets) {
-            problems.insert(wish.address.to_string(), other_secret(plan, wish));
+        if is_complete && has_other_value(resource, secrets) {
+            problems.insert(resource.address.to_string(), other_secret(plan, resource));
         }
     }
     problems.into_values().collect()
 }
 
 /// The seal in the plan is not that of the content as it would be written now.
-fn has_other_value(wish: &DesiredResource, secrets: &Secrets) -> bool {
-    let Some(Ok(planned)) = sealed::find_desired_seal(wish) else {
+fn has_other_value(resource: &DesiredResource, secrets: &Secrets) -> bool {
+    let Some(Ok(planned)) = sealed::find_desired_seal(resource) else {
         return false;
     };
-    let mut now = wish.clone();
-    let filled = secrets.fill(wish.text("content").unwrap_or_default());
-    sealed::seal_wish(
+    let mut now = resource.clone();
+    let filled = secrets.fill(resource.text("content").unwrap_or_default());
+    sealed::seal_resource(
         &mut now,
         secrets.key(),
         filled.as_deref().map_err(Clone::clone),
@@ -101,13 +101,13 @@ fn has_other_value(wish: &DesiredResource, secrets: &Secrets) -> bool {
     sealed::find_desired_seal(&now) != Some(Ok(planned))
 }
 
-fn other_secret(plan: &Plan, wish: &DesiredResource) -> Diagnostic {
+fn other_secret(plan: &Plan, resource: &DesiredResource) -> Diagnostic {
     Diagnostic::error(
         "RW0625",
         "a secret has another value than when the plan was made, or the plan was made in another \
          folder",
     )
-    .on(wish.address.to_string())
+    .on(resource.address.to_string())
     .effect("what would be written is not what was compared with the hosts")
     .state("nothing was changed")
     .next(NextCommands::of(plan).plan())
@@ -221,7 +221,7 @@ fn cannot_be_done(node: &PlanNode, context: &Context, next: &NextCommands) -> Op
 }
 
 fn unknown_kind(node: &PlanNode) -> Option<String> {
-    let mut kinds = node.members().iter().map(|member| &member.wish.kind);
+    let mut kinds = node.members().iter().map(|member| &member.resource.kind);
     let kind = kinds.find(|kind| kind_named(kind).is_none())?;
     Some(format!(
         "this railwright has no resource kind `{}`",

@@ -174,7 +174,7 @@ impl NewestRun {
     fn read_plan(&self, context: &Context) -> Result<Plan, Vec<Diagnostic>> {
         let reviewed = context.folder.read_plan(&self.name);
         let mut plan = taken_up(reviewed.map_err(list_problem)?, context)?;
-        keep_windows_of_now(&mut plan, context.wished.as_deref());
+        keep_windows_of_now(&mut plan, context.desired.as_deref());
         Ok(plan)
     }
 
@@ -226,7 +226,7 @@ fn check_steps_left(
         context.clock.now(),
         &NextCommands::of(plan).resume(),
     ));
-    let spec = context.wished.as_deref();
+    let spec = context.desired.as_deref();
     problems.extend(spec.and_then(|spec| find_narrower_limits(plan, left, spec)));
     if problems.is_empty() {
         Ok(())
@@ -388,7 +388,7 @@ fn check_decisions(
     for node in &plan.nodes {
         let of_node = status.nodes.get(&node.id);
         if left.contains(node.id.as_str()) && of_node.is_some_and(|node| node.intent.is_some()) {
-            open.extend(node.members().iter().map(|member| &member.wish.address));
+            open.extend(node.members().iter().map(|member| &member.resource.address));
         }
     }
     let mut problems = Vec::new();

@@ -32,7 +32,7 @@ use railwright_system::identity;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Carries out a plan. Refusals change nothing and leave no run behind.
+/// Applies a plan. Refusals change nothing and leave no run behind.
 pub async fn apply_plan(plan: &Plan, context: &Context, sink: EventSink) -> ApplyOutcome {
     match prepare_run(plan, context, sink).await {
         Ok(Some(begun)) => begun.carry_out().await,
@@ -192,10 +192,10 @@ fn check_steps(
     context: &Context,
     state: &ClusterState,
 ) -> Vec<Diagnostic> {
-    let spec = context.wished.as_ref();
-    let wishes = spec.map(|spec| spec.wishes.as_slice());
+    let spec = context.desired.as_ref();
+    let resources = spec.map(|spec| spec.resources.as_slice());
     let mut problems = find_foreign_steps(plan, context, state);
-    problems.extend(check_plan_graph(plan, wishes, &state.last_applied));
+    problems.extend(check_plan_graph(plan, resources, &state.last_applied));
     // What a resumed run takes up after a power cycle was reviewed with this plan, and is not
     // re-checked.
     if problems.is_empty()
@@ -203,7 +203,7 @@ fn check_steps(
     {
         problems = refusal::of_steps(later, context);
         problems.extend(find_foreign_steps(later, context, state));
-        problems.extend(loosened_later(later, wishes, &state.last_applied));
+        problems.extend(loosened_later(later, resources, &state.last_applied));
     }
     problems
 }

@@ -15,15 +15,15 @@ pub enum Busy {
     UnclearAnswer(String),
     /// The step ran for all the time that we waited; in seconds.
     Runs(u64),
-    /// A guard of another run was armed for all that time; in seconds.
+    /// An automatic rollback of another run was armed for all that time; in seconds.
     Guarded(u64),
     /// The user asked to stop meanwhile.
     Interrupted,
 }
 
 /// Asks until the host is idle, for at most so long: no short step runs, no long one but those of
-/// this run, none of that attempt, and no guard is armed but those of this run, which its own steps
-/// settle. Whether there was something to wait for.
+/// this run, none of that attempt, and no automatic rollback is armed but those of this run, which
+/// its own steps settle. Whether there was something to wait for.
 pub async fn wait_until_idle(
     host: &str,
     writer: &Writer,
@@ -71,7 +71,7 @@ pub async fn wait_until_idle(
     })
 }
 
-/// Whether a guard's token is one of this run.
+/// Whether an automatic rollback's token is one of this run.
 fn is_of_run(token: &str, run: Option<&str>) -> bool {
     let rest = run.and_then(|run| token.strip_prefix(run));
     rest.is_some_and(|rest| rest.starts_with('-'))
@@ -90,8 +90,8 @@ impl Busy {
             }
             Busy::Guarded(seconds) => {
                 format!(
-                    "a guard of an earlier run is still armed on it after {seconds} s (systemctl \
-                     list-timers 'railwright-guard-*')"
+                    "a rollback of an earlier run is still armed on it after {seconds} s \
+                     (systemctl list-timers 'railwright-guard-*')"
                 )
             }
             Busy::Interrupted => "the run was interrupted while it was waited for".to_owned(),

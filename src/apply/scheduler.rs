@@ -2,15 +2,16 @@
 //!
 //! The rules: edges are kept; one step at a time on a target; a wave begins when the one before it
 //! is over; a disruptive step starts only when its host fits into the budget, in which everybody
-//! counts who is out of service, whoever caused it, and that is asked anew after each change of the
-//! run's own, and of hosts that count and may be in service all the same no more are disturbed at
-//! once than fit into it either; a host leaves service with its first disruptive step or its
+//! counts who is out of service, whoever caused it, and that is asked again after each change of
+//! the run's own, and of hosts that count and may be in service all the same no more are disturbed
+//! at once than fit into it either; a host leaves service with its first disruptive step or its
 //! failure, or where it was switched off and on by hand, and comes back only through a passed gate,
 //! and where its node was emptied through the step that gives it back; a failure leaves the rest of
 //! its target alone; a failed canary or gate stops what follows; when the maintenance window closes
-//! or the deadline comes, nothing new starts, and what is through is proven still; with the budget
-//! of failures used up, what was begun on a host is finished and no further host is begun. Nothing
-//! ever waits for ever: when nothing runs and nothing may start, the rest is skipped and says why.
+//! or the deadline comes, nothing new starts, and what is through still passes its gate; with the
+//! budget of failures used up, what was begun on a host is finished and no further host is begun.
+//! Nothing ever waits for ever: when nothing runs and nothing may start, the rest is skipped and
+//! says why.
 //!
 //! `step_outcome` says what becomes of a step that waits for nothing any more, `admission` which of
 //! them begin, `out_of_service` who is out of it.
@@ -68,10 +69,10 @@ pub struct Scheduler {
     look: OutageCheckState,
     /// Hosts lost in this run, which stops further waves.
     lost_in_run: BTreeSet<Target>,
-    /// Gates with the steps that give back what they have proven: these wait for them no longer,
+    /// Gates with the steps that give back the hosts that passed: these wait for them no longer,
     /// though the gate is not over.
     let_go: BTreeSet<(usize, usize)>,
-    /// Waits that came about for some hosts alone, with these: all other hosts are left out.
+    /// Waits that ended well for some hosts alone, with these: all other hosts are left out.
     spared: BTreeMap<usize, BTreeSet<Target>>,
     /// Gates that an earlier part of the run has passed.
     passed_before: BTreeSet<usize>,
@@ -304,8 +305,8 @@ impl Scheduler {
         }
     }
 
-    /// Has those of a gate's hosts given back that it has proven, and are given back by a step:
-    /// they stay out of service until that is done.
+    /// Has those of a gate's hosts given back that passed, and are given back by a step: they stay
+    /// out of service until that is done.
     fn give_back(&mut self, gate: usize, hosts: &BTreeSet<Target>) -> BTreeSet<Target> {
         let mut waiting = BTreeSet::new();
         for n in self.steps[gate].before.clone() {

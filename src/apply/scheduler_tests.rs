@@ -13,7 +13,7 @@ use railwright_state::{NodeOutcome, Skip};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A step: `id host wave after,after flags` where flags are `d` disruptive, `w` only in a window,
-/// `h` held, `p` a power cycle by hand, `D` empties the host's node, `U` gives it back, `W` only
+/// `h` blocked, `p` a power cycle by hand, `D` empties the host's node, `U` gives it back, `W` only
 /// waits; a host `gate:a,b` makes a gate, `-` a barrier, `kube` is a cluster.
 fn plan(lines: &[&str]) -> Vec<ScheduledStep> {
     let mut steps: Vec<ScheduledStep> = Vec::new();
@@ -262,7 +262,7 @@ fn a_failure_after_the_canary_costs_a_slot_and_a_used_up_budget_stops() {
     assert_eq!(
         run.done("d1").asked(),
         "g2(d)",
-        "d is proven early, to free its slot for e"
+        "the gate of d runs early, to free its slot for e"
     );
     assert_eq!(run.answer("g2", &["d"], true).asked(), "e1");
     assert_eq!(run.fail("e1").asked(), "g2(d)");
@@ -297,7 +297,7 @@ fn with_the_failure_budget_used_up_hosts_that_were_begun_are_finished_and_no_oth
     assert_eq!(
         run.done("b2").asked(),
         "g0(b)",
-        "what was finished is proven"
+        "what was finished is checked by its gate"
     );
     assert_eq!(run.answer("g0", &["b"], true).asked(), "end");
     assert_eq!(
@@ -508,7 +508,7 @@ fn waits() -> NodeOutcome {
     }
 }
 
-/// `f` was found as wished, so there is something that a gate could look at.
+/// `f` was in sync, so there is something that a gate could look at.
 const FOUND: &[&str] = &[
     "aw a 0 -",
     "f b 0 -",

@@ -146,7 +146,7 @@ impl RunContext {
         link.reader().read(std::slice::from_ref(read)).await.ok()
     }
 
-    /// What its record may be now, as digests: held while another one is written.
+    /// What its record may be now, as digests: locked while another one is written.
     pub(super) fn recorded(&self, target: &str) -> Arc<tokio::sync::Mutex<BTreeSet<String>>> {
         lock_ignoring_poison(&self.recorded)
             .entry(target.to_owned())
@@ -166,7 +166,7 @@ impl RunContext {
     /// What must be read to compare a member.
     pub fn reads(&self, member: &Member) -> Vec<Read> {
         let prior = match member.removal {
-            true => self.prior(&member.wish.address),
+            true => self.prior(&member.resource.address),
             false => None,
         };
         collect_member_reads(member, prior.as_ref())
@@ -244,6 +244,23 @@ impl RunContext {
         let hosts = lock_ignoring_poison(&self.hosts);
         let out = hosts.iter().filter(|(_, now)| now.was_left_out);
         out.map(|(host, _)| host.clone()).collect()
+    }
+
+    /// Hosts that this run took out of service without emptying their nodes: that these have no
+    /// cordon tells nothing.
+    pub fn list_disturbed_with_pods(&self) -> BTreeSet<Target> {
+        let mut hosts = BTreeSet::new();
+        for (host, outage) in &lock_ignoring_poison(&self.state).outages {
+            if outage.run == self.run {
+                hosts.insert(Target::host(host));
+            }
+        }
+        for node in &self.plan.nodes {
+            if let (Some(_), Some(host)) = (node.cluster(), &node.target) {
+                hosts.remove(host);
+            }
+        }
+        hosts
     }
 
     /// Somebody ordered the run to end.

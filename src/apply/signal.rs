@@ -25,8 +25,8 @@ pub enum Signal {
         /// Its number.
         step: usize,
     },
-    /// What a step waited for came about for these hosts, and not for all: they go on, whatever
-    /// becomes of the step.
+    /// These hosts became ready, and not all that the step waited for: they go on, whatever becomes
+    /// of the step.
     Spare {
         /// Its number.
         step: usize,
@@ -71,7 +71,7 @@ pub const GIVEN_UP: &str = "given up while it ran";
 /// What the scheduler wants done.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SchedulerCommand {
-    /// Carry out this step.
+    /// Execute this step.
     Run {
         /// Its number.
         step: usize,

@@ -66,7 +66,7 @@ pub enum HostState {
     Waiting,
     /// It waits for a power cycle, which is done by hand.
     PowerCycle,
-    /// Everything that is left is held.
+    /// Everything that is left is blocked.
     Held,
     /// The run ended before it.
     Skipped,
@@ -136,7 +136,7 @@ pub struct StepNote {
     pub what: String,
     /// Since when, RFC 3339.
     pub since: String,
-    /// For how many seconds at most it waits for what comes about by itself, once its actions are
+    /// For how many seconds at most it waits for what becomes ready by itself, once its actions are
     /// done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_s: Option<u64>,
@@ -165,11 +165,12 @@ pub struct RolloutStatus {
     pub ending: Option<String>,
     /// The waves.
     pub waves: Vec<WaveStatus>,
-    /// Steps that were begun and are over, of all that are not held.
+    /// Steps that were begun and are over, of all that are not blocked.
     pub steps_over: usize,
-    /// All steps that are not held.
+    /// All steps that are not blocked.
     pub steps: usize,
-    /// Hosts out of service, as a node-set: begun and not proven, failed, unknown, unreachable.
+    /// Hosts out of service, as a node-set: begun and no gate passed since, failed, unknown,
+    /// unreachable.
     pub unavailable: String,
     /// How many they are.
     pub unavailable_count: usize,
@@ -327,7 +328,7 @@ fn list_wave_statuses(plan: &Plan, seen: &RunJournalView<'_>) -> Vec<WaveStatus>
 /// A journal, asked about steps and hosts.
 struct RunJournalView<'a> {
     run: &'a RunStatus,
-    /// How long steps wait at most for what comes about by itself, by their ids.
+    /// How long steps wait at most for what becomes ready by itself, by their ids.
     waits_s: BTreeMap<&'a str, u64>,
     steps: &'a [ScheduledStep],
     by_host: BTreeMap<&'a Target, Vec<&'a ScheduledStep>>,
@@ -380,11 +381,11 @@ impl<'a> RunJournalView<'a> {
         )
     }
 
-    fn hosts(&self, wanted: impl Fn(&Target) -> bool) -> BTreeSet<&'a Target> {
+    fn hosts(&self, desired: impl Fn(&Target) -> bool) -> BTreeSet<&'a Target> {
         self.by_host
             .keys()
             .copied()
-            .filter(|host| wanted(host))
+            .filter(|host| desired(host))
             .collect()
     }
 
@@ -429,8 +430,8 @@ impl<'a> RunJournalView<'a> {
         })
     }
 
-    /// Begun and not proven since: the rule by which a resumed run counts as well. What goes on and
-    /// disturbs nobody is fine as long as somebody watches it.
+    /// Begun, and no gate passed since: the rule by which a resumed run counts as well. What goes
+    /// on and disturbs nobody is fine as long as somebody watches it.
     fn is_out(&self, host: &Target) -> bool {
         self.states(host).any(|(step, outcome)| {
             let is_done = outcome.is_some_and(NodeOutcome::is_done);

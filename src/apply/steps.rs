@@ -25,7 +25,7 @@ pub enum StepRole {
 pub enum OnNode {
     /// Empties it. It may have pods again when a run goes on that was left.
     Empties,
-    /// Gives it back, once its gate has proven the host, whatever becomes of the gate's other
+    /// Gives it back, once the host has passed its gate, whatever becomes of the gate's other
     /// hosts: until then it is out of service.
     GivesBack,
 }
@@ -49,7 +49,7 @@ pub struct ScheduledStep {
     pub on_node: Option<OnNode>,
     /// An earlier run took its host out of service, and this step brings it back.
     pub is_out: bool,
-    /// It changes nothing, and waits for what comes about by itself.
+    /// It changes nothing, and waits for what becomes ready by itself.
     pub waits: bool,
     /// A gate whose hosts go first, of all or of those that are switched off and on: none of them
     /// may be missing.
@@ -213,7 +213,7 @@ fn new_step(node: &PlanNode, after: Vec<usize>, needs_window: bool) -> Scheduled
     }
 }
 
-/// All its actions wait for what comes about by itself.
+/// All its actions wait for what becomes ready by itself.
 fn only_waits(node: &PlanNode) -> bool {
     let NodeKind::Change { actions, .. } = &node.kind else {
         return false;

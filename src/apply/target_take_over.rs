@@ -55,7 +55,7 @@ struct NotTakenOver {
 }
 
 /// Takes them over. What is decided is written down on this side before anything is written on a
-/// target, and taken back where the target did not write it.
+/// target, and undone where the target did not write it.
 pub async fn take_over_targets(
     decision: &TakeOverDecision,
     context: &Context,

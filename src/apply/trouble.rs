@@ -14,7 +14,7 @@ use railwright_base::text::{one_line, sanitize_text};
 use railwright_base::{Diagnostic, seal};
 use railwright_plan::Plan;
 use railwright_resource::complaint::{LOCKED, find_failure_message, status_word};
-use railwright_resource::{Action, Assessment, Plane, Reading};
+use railwright_resource::{Action, Plane, Reading, ResourceDiff};
 use railwright_state::StateFolder;
 use railwright_transport::TransportError;
 
@@ -83,7 +83,7 @@ impl NextCommands {
         format!("railwright apply {}", self.inventory)
     }
 
-    /// The command that looks at everything anew.
+    /// The command that makes a new plan of everything.
     pub fn plan(&self) -> String {
         format!("railwright plan {}", self.inventory)
     }
@@ -101,15 +101,17 @@ fn format_reading(reading: &Reading) -> String {
 }
 
 /// `mtu (running): desired 9000, actual 1500; ...`, at most a handful.
-pub fn describe_differences(assessment: &Assessment) -> String {
-    let all: Vec<String> = assessment
+pub fn describe_differences(diff: &ResourceDiff) -> String {
+    let all: Vec<String> = diff
         .attributes
         .iter()
         .flat_map(|(name, attribute)| {
             attribute
                 .differences()
                 .into_iter()
-                .map(move |(plane, wanted, found)| format_difference(name, plane, wanted, found))
+                .map(move |(plane, desired, actual)| {
+                    format_difference(name, plane, desired, actual)
+                })
         })
         .collect();
     let more = if all.len() > 4 {
@@ -123,12 +125,12 @@ pub fn describe_differences(assessment: &Assessment) -> String {
     )
 }
 
-fn format_difference(name: &str, plane: Plane, wanted: &Reading, found: &Reading) -> String {
+fn format_difference(name: &str, plane: Plane, desired: &Reading, actual: &Reading) -> String {
     format!(
         "{name} ({}): desired {}, actual {}",
         plane.word(),
-        format_reading(wanted),
-        format_reading(found)
+        format_reading(desired),
+        format_reading(actual)
     )
 }
 
@@ -261,7 +263,7 @@ pub fn after_failure(node: &str, untouched: bool, done: &[Action]) -> String {
 }
 
 /// All actions ended well, and the resource is not as desired.
-pub fn not_as_wished(node: &str, what: &str, next: &NextCommands) -> Diagnostic {
+pub fn not_in_sync(node: &str, what: &str, next: &NextCommands) -> Diagnostic {
     let place = describe_target_kind(node);
     let counts = if place == "host" {
         "; the host counts as out of service"
@@ -433,7 +435,7 @@ pub fn cuts_connection(node: &str, host: &str, netdev: Option<&str>, word: &str)
     Diagnostic::error(
         "RW0606",
         format!(
-            "the step {what}, and no guard can roll back what {} does",
+            "the step {what}, and no automatic rollback covers what {} does",
             one_line(&word.replace('_', " "), 60)
         ),
     )

@@ -212,7 +212,7 @@ impl Turn {
         let resources: Vec<String> = node
             .members()
             .iter()
-            .map(|m| m.wish.address.to_string())
+            .map(|m| m.resource.address.to_string())
             .collect();
         trouble::report_unknown_outcome(&node.id, reason, &resources, &self.shared.next)
     }
@@ -390,21 +390,21 @@ impl Turn {
                 .problems
                 .extend(shared.proves_nothing(&hosts, &result));
             let (node, failure) = (shared.plan.nodes[step].id.clone(), result.first_failure());
-            let mut judged = hosts.clone();
+            let mut compared = hosts.clone();
             if failure.is_some() {
                 let named = result.failed.iter().filter(|host| !hosts.contains(host));
-                judged.extend(named.cloned());
+                compared.extend(named.cloned());
             }
             // Before any host knows it: what they know is known here, whenever this ends.
             shared
                 .journal
                 .commit(JournalEntry::GateChecked {
                     node: node.clone(),
-                    hosts: judged.clone(),
+                    hosts: compared.clone(),
                     failure: failure.clone(),
                 })
                 .await?;
-            let unwritten = shared.record_gate(&node, &judged, failure.as_ref()).await;
+            let unwritten = shared.record_gate(&node, &compared, failure.as_ref()).await;
             Ok(FinishedTask::Gate {
                 hosts,
                 result,

@@ -1,4 +1,4 @@
-//! Gives a node back to its cluster once a gate has proven its host: when it is Ready and gives
+//! Gives a node back to its cluster once its host has passed a gate: when it is Ready and gives
 //! what it gave when we cordoned it, at two looks in a row. A node that somebody else cordoned, or
 //! gave back meanwhile, is left as it is.
 
@@ -17,8 +17,8 @@ use railwright_state::journal_writer::JournalError;
 use railwright_system::clock;
 use std::time::Duration;
 
-/// A device plugin that registers anew first gives nothing, then too little (kubernetes/kubernetes:
-/// pkg/kubelet/cm/devicemanager/manager.go, `GetCapacity`).
+/// A device plugin that registers again first gives nothing, then too little
+/// (kubernetes/kubernetes: pkg/kubelet/cm/devicemanager/manager.go, `GetCapacity`).
 const STEADY_LOOKS: u32 = 2;
 
 /// Gives back the node of the step with this number.
@@ -73,7 +73,7 @@ async fn wait_until_ready(step: &mut NodeStep<'_>) -> Result<bool, Halt> {
                 Some(format!("the cluster does not say: {reason}"))
             }
             Ok(None) => Some("no node of this name is in the cluster".to_owned()),
-            Ok(Some(now)) => match assess_node(&now, &step.shared.plan.cluster) {
+            Ok(Some(now)) => match check_node_readiness(&now, &step.shared.plan.cluster) {
                 NodeReadiness::GivenBack => return Ok(false),
                 NodeReadiness::CordonedByOthers => {
                     return Err(leave_alone(left_to_others(step.node, &step.id)));
@@ -111,7 +111,7 @@ enum NodeReadiness {
     Ready,
 }
 
-fn assess_node(now: &NodeNow, cluster: &str) -> NodeReadiness {
+fn check_node_readiness(now: &NodeNow, cluster: &str) -> NodeReadiness {
     let cordon = now.cordoned.as_deref().map(Cordon::read);
     let lacks = match cordon {
         None if now.schedulable && now.ready => return NodeReadiness::GivenBack,
@@ -174,7 +174,7 @@ pub(super) fn stay_cordoned(
         "RW0652",
         format!("{} {stay} cordoned", nodeset::fold_node_set(&names)),
     )
-    .effect("no pods are put there, because no gate has proven what was changed")
+    .effect("no pods are put there, because what was changed has passed no gate")
     .state("the mark railwright.io/cordoned says so on the node")
     .next(format!(
         "fix what went wrong, then {}; or as they are: {}",
@@ -254,8 +254,8 @@ fn gone_from(node: &str, id: &str) -> Diagnostic {
         format!("{node} is no longer a node of the cluster, so there is nothing to give back"),
     )
     .on(id)
-    .effect("where its kubelet registers anew, pods are put on it")
-    .state("its host is proven; our mark went with the node")
+    .effect("where its kubelet registers again, pods are put on it")
+    .state("its host passed its gate; our mark went with the node")
     .next(format!(
         "kubectl get node {node}, once its kubelet runs; and take the host out of the spec if it \
          is to be no node any more"
@@ -270,7 +270,7 @@ fn left_to_others(node: &str, id: &str) -> Diagnostic {
     )
     .on(id)
     .effect("no pods are put there")
-    .state("its host is proven; only what bears our mark is given back by us")
+    .state("its host passed its gate; only what bears our mark is given back by us")
     .next(format!(
         "kubectl uncordon {node}, when whoever cordoned it is done with it"
     ))
@@ -286,7 +286,7 @@ fn not_back(node: &str, words: &str, id: &str, next: &NextCommands) -> Diagnosti
     )
     .on(id)
     .effect("jobs that need what is missing would wait or fail on it, so no pods are put on it")
-    .state("its host was changed and proven; the node stays cordoned")
+    .state("its host was changed and passed its gate; the node stays cordoned")
     .next(format!(
         "fix what keeps it, then {}; a node that is uncordoned by hand counts as given back",
         next.resume()
@@ -303,6 +303,6 @@ fn left_cordoned(node: &str, words: &str, id: &str, next: &NextCommands) -> Diag
     )
     .on(id)
     .effect("no pods are put on it")
-    .state("its host was changed and proven; the node stays cordoned")
+    .state("its host was changed and passed its gate; the node stays cordoned")
     .next(format!("{} looks again and gives it back", next.resume()))
 }

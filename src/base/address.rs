@@ -1,4 +1,4 @@
-//! The one name of every thing that can be wished for, observed or changed.
+//! The one name of every thing that can be desired, observed or changed.
 //!
 //! `host/gpu-001/link/ens4`, `kube/prod/DaemonSet.apps/kube-system/rdma-ds`,
 //! `switch/leaf1/port/Ethernet1%2F1`, each optionally with `#attribute`. One parser, one printer;
@@ -8,7 +8,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// What sort of thing a target is.
+/// What kind of thing a target is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TargetKind {
     /// A Linux machine, reached over SSH or locally.

@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn a_path_is_one_word_of_a_command() {
-        for (given, wanted) in [
+        for (given, desired) in [
             ("inv/a.log", "inv/a.log"),
             ("my job.log", "'my job.log'"),
             ("-x.log", "./-x.log"),
@@ -64,7 +64,7 @@ mod tests {
             ("a\nb", "'a\u{fffd}b'"),
             ("", "''"),
         ] {
-            assert_eq!(quote_path(Path::new(given)), wanted);
+            assert_eq!(quote_path(Path::new(given)), desired);
         }
     }
 }

@@ -1,11 +1,11 @@
-//! Why something is not known, not possible or refused, in words for people.
+//! Why something is unknown, not possible or refused, in words for people.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fmt;
 
-/// Why something is not known, not possible or refused: lower case, without a full stop, to stand
+/// Why something is unknown, not possible or refused: lower case, without a full stop, to stand
 /// behind a colon. It may hold a target's own words. It is shown, put into a longer one or freed of
 /// secrets, and never searched: what a decision needs is a variant beside it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

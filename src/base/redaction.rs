@@ -1,6 +1,6 @@
 //! Secrets taken out of what is shown or written down. A host may echo what it was sent, in an
 //! error, in a log, in the answer to another question. Nothing is compared in this form: what a
-//! target said is compared first and redacted after.
+//! target reported is compared first and redacted after.
 
 #[cfg(test)]
 mod cut_tests;
@@ -15,8 +15,8 @@ use std::fmt;
 use std::ops::Range;
 use views::TextView;
 
-/// A secret shorter than this many bytes is refused: it could not be told from ordinary text, so
-/// nothing could keep it out of a log.
+/// A secret shorter than this many bytes is refused: it looks like ordinary text, so nothing could
+/// keep it out of a log.
 pub const SHORTEST_BYTES: usize = 6;
 
 /// So many places of a message are looked at as places where it was cut off, the last ones.
@@ -398,7 +398,7 @@ mod tests {
             "with hunter2-hun...",
             "a file may say so"
         );
-        // Written on Windows, or with what no terminal shows, and told in one line.
+        // Written on Windows, or with what no terminal shows, and printed in one line.
         for secret in [
             "user=admin1\r\npass=Tr0ub4dor\r\nx=1",
             "Tr0ub4dor\u{200b}  two  blanks",

@@ -39,7 +39,7 @@ impl From<WorkTreeState> for Option<bool> {
 /// The commit that files come from.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GitRevision {
-    /// Its id in hexadecimal digits; nothing where there is none, or where it is not known.
+    /// Its id in hexadecimal digits; nothing where there is none, or where it is unknown.
     pub commit: Option<String>,
     /// Whether the files are those of the commit.
     pub state: WorkTreeState,

@@ -1,4 +1,4 @@
-//! Keyed digests: how content that may hold a secret is told apart without being kept. A plain
+//! Keyed digests: how content that may hold a secret is distinguished without being kept. A plain
 //! digest of a short secret can be guessed by trying; with a key that stays in the state folder it
 //! cannot.
 
@@ -8,7 +8,7 @@ use sha2::Sha256;
 /// What every seal begins with.
 const PREFIX: &str = "secret:hmac-sha256:";
 
-/// What a screen says in the place of a seal.
+/// What a screen shows in the place of a seal.
 pub const VEIL: &str = "secret, not shown";
 
 /// The key of one state folder. It has no `Debug` and is never serialised.

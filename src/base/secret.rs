@@ -1,7 +1,7 @@
 //! Where a secret will stand. The core never holds the secret itself: templates write a mark,
-//! wishes, plans and journals carry the mark, and it is filled in on an action's way to the target.
-//! The mark is made of two private-use code points, which no input may hold, so that no user text
-//! can pass for one.
+//! resources, plans and journals carry the mark, and it is filled in on an action's way to the
+//! target. The mark is made of two private-use code points, which no input may hold, so that no
+//! user text can pass for one.
 
 use serde_json::Value;
 

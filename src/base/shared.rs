@@ -1,4 +1,4 @@
-//! What many hold together, told apart by where it lies.
+//! What many hold together, distinguished by where it lies.
 
 use std::sync::Arc;
 

@@ -57,12 +57,16 @@ pub fn orders(text: &str) -> Vec<usize> {
         .collect()
 }
 
-/// Characters that show nothing and change how others are shown or read.
+/// Characters that show nothing and change how others are shown or read: separators of lines and
+/// paragraphs, and what a screen may leave out (Unicode: DerivedCoreProperties.txt,
+/// Default_Ignorable_Code_Point).
 fn is_unseen(c: char) -> bool {
-    match c {
-        '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' => true,
-        _ => matches!(c, '\u{feff}' | '\u{61c}'),
-    }
+    matches!(c,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'
+        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
+        | '\u{ffa0}' | '\u{fff0}'..='\u{fff8}' | '\u{1bca0}'..='\u{1bca3}'
+        | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 /// The text as one line and with all its blanks: a line end in it is made visible too, so that no
@@ -161,7 +165,11 @@ pub fn escape_unseen(document: &str) -> String {
     let mut escaped = String::with_capacity(document.len());
     for c in document.chars() {
         match acts(c) {
-            true => escaped.push_str(&format!("\\u{:04x}", c as u32)),
+            true => {
+                for unit in c.encode_utf16(&mut [0; 2]) {
+                    escaped.push_str(&format!("\\u{unit:04x}"));
+                }
+            }
             false => escaped.push(c),
         }
     }

@@ -23,9 +23,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Carry out a plan, or plan an inventory and carry that out
+/// Apply a plan, or plan an inventory and apply that
 ///
-/// A saved plan is carried out exactly as it was reviewed: if the spec, the state or a host moved
+/// A saved plan is applied exactly as it was reviewed: if the spec, the state or a host moved
 /// since, it is refused.
 #[derive(Debug, clap::Args)]
 pub struct Apply {
@@ -178,8 +178,8 @@ pub fn build_apply_context(
             nccl,
         )),
         spec_digest: Some(session.inventory.loaded.digest.clone()),
-        wished: Some(Arc::new(DesiredSpec {
-            wishes: session.desired.wishes.clone(),
+        desired: Some(Arc::new(DesiredSpec {
+            resources: session.desired.resources.clone(),
             rollout: session.rollout(),
             modules: session.desired.digests.clone(),
             proof: session.proof(),
@@ -273,10 +273,9 @@ async fn tick_every_second(view: Arc<RunView>) {
 fn count_unread(plan: &Plan) -> usize {
     let members = plan.nodes.iter().flat_map(PlanNode::members);
     let again = members.flat_map(|member| {
-        member
-            .differences
-            .iter()
-            .map(|one| UnknownFinding::subject_of(&member.wish.address, &one.attribute, one.plane))
+        member.differences.iter().map(|one| {
+            UnknownFinding::subject_of(&member.resource.address, &one.attribute, one.plane)
+        })
     });
     let again: BTreeSet<String> = again.collect();
     plan.refused.len()

@@ -26,14 +26,14 @@ pub fn has_lldp(inventory: &Inventory) -> Result<(), CommandFailure> {
         "RW1043",
         "the cables of an InfiniBand fabric cannot be heard: it has no LLDP",
     )
-    .effect("nothing can be said of where its NICs are plugged in")
+    .effect("it is not known where its NICs are plugged in")
     .state("no host was asked")
     .next("on a host of the fabric: ibnetdiscover, or iblinkinfo");
     Err(problem.into())
 }
 
 /// The hosts of this node-set that have rails and are reached, all of them where none is named;
-/// those without SSH are told apart.
+/// those without SSH are reported apart.
 pub fn select_rail_hosts<'i>(
     inventory: &'i Inventory,
     set: Option<&str>,

@@ -15,12 +15,12 @@ use std::path::PathBuf;
 /// sources
 #[derive(Debug, clap::Args)]
 pub struct CatalogArguments {
-    /// The sort
+    /// The category
     #[arg(value_enum)]
     sort: CatalogCategory,
-    /// One row in full, by its name or alias
+    /// One entry in full, by its name or alias
     name: Option<String>,
-    /// With the rows of this inventory over the shipped ones
+    /// With the entries of this inventory over the shipped ones
     #[arg(long, value_name = "FOLDER")]
     inventory: Option<PathBuf>,
     /// Print JSON
@@ -28,7 +28,7 @@ pub struct CatalogArguments {
     json: bool,
 }
 
-/// The sorts of rows.
+/// The categories of entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum CatalogCategory {
     /// GPU models
@@ -41,7 +41,7 @@ pub enum CatalogCategory {
     Os,
     /// What Alibaba Container Compute Service offers
     Acs,
-    /// What pairs of ports deliver: the numbers that `verify` judges by
+    /// What pairs of ports deliver: the numbers that `verify` goes by
     Bandwidth,
     /// Releases of drivers, toolkits and stacks, and what each needs
     Release,

@@ -26,7 +26,7 @@ enum DiscoverCommand {
     /// Write the cabling file from what hosts and switches hear of each other (LLDP)
     ///
     /// Reads only. What it writes is the cables as they are, right or wrong: look at it before it
-    /// becomes what is wanted.
+    /// becomes what is desired.
     Cabling {
         /// The inventory: a folder of YAML files
         inventory: PathBuf,
@@ -36,7 +36,7 @@ enum DiscoverCommand {
         /// Write over a file that is there
         #[arg(long)]
         force: bool,
-        /// Only these hosts, a node-set, and no switch; all unless said
+        /// Only these hosts, a node-set, and no switch; all by default
         #[arg(long, value_name = "NODESET")]
         host: Option<String>,
         /// Read the hosts as this user, who needs no rights but those that `sudoers` prints
@@ -46,7 +46,7 @@ enum DiscoverCommand {
 }
 
 /// Reads what hosts and switches hear, and writes the cabling table that follows from it. Exits
-/// with 3 where something could not be seen.
+/// with 3 where something could not be read.
 pub async fn run(arguments: &DiscoverArguments) -> Result<Exit, CommandFailure> {
     let DiscoverCommand::Cabling {
         inventory,
@@ -113,13 +113,13 @@ fn deliver_cabling_table(
     Ok(())
 }
 
-/// Says what could not be seen; true where everything was.
+/// Lists what could not be read; true where everything was.
 fn print_unseen_devices(inventory: &Inventory, found: &DiscoveredCables, views: &Views) -> bool {
     let mut lines = describe_silent_devices(views);
     lines.extend(describe_unseen_nics(&found.unseen));
     let is_whole = lines.is_empty();
     if !is_whole {
-        report::out::print_note("Not seen, so no line was written of it:");
+        report::out::print_note("Not read, so no line was written of it:");
         for line in &lines {
             report::out::print_note(&format!("  {}", one_line(line, 300)));
         }
@@ -161,7 +161,7 @@ fn describe_silent_devices(views: &Views) -> Vec<String> {
 
 fn report_present_file(file: &Path) -> Diagnostic {
     Diagnostic::error("RW1044", format!("{} is there already", file.display()))
-        .effect("it may say what is wanted; what is heard is only what is")
+        .effect("it may say what is desired; what is heard is only what is actual")
         .state("it is as it was, and no host was asked")
         .next("name another file and compare the two; or write over it: --force")
 }

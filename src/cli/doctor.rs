@@ -94,7 +94,7 @@ pub fn render_symptom_page(symptom: &Symptom) -> String {
         )
     });
     let against = match (symptom.against.gbps, symptom.against.acs) {
-        (Some(gbps), _) => format!(", held against {gbps} Gb/s of a node (--expect-gbps)"),
+        (Some(gbps), _) => format!(", compared with {gbps} Gb/s of a node (--expect-gbps)"),
         (None, true) => ", of a pod of Alibaba Container Compute Service (--acs)".to_owned(),
         (None, false) => String::new(),
     };

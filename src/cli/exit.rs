@@ -11,7 +11,7 @@ pub enum Exit {
     Failed = 1,
     /// Changes (`plan --detailed-exitcode`) or drift (`drift`, always).
     Changes = 2,
-    /// Incomplete: something unknown, unreachable, stale or held.
+    /// Incomplete: something unknown, unreachable, stale or blocked.
     Incomplete = 3,
     /// Refused, nothing was changed.
     Refused = 4,

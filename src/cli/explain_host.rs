@@ -209,15 +209,15 @@ fn report_unknown_resource(
 /// as a map or as a text.
 fn explain_resources(session: &Session, target: &Target) -> Vec<ResourceExplained> {
     let mut explained = Vec::new();
-    for resource in &session.desired.wishes {
+    for resource in &session.desired.resources {
         if resource.address.target != *target {
             continue;
         }
-        let mut wanted = resource.body.clone();
+        let mut desired = resource.body.clone();
         if resource.kind == "kubernetes_object"
             && let Ok(manifest) = kubernetes_object::manifest::parse_manifest(&resource.body)
         {
-            wanted = manifest;
+            desired = manifest;
         }
         let mut because = Vec::new();
         if let Some(reasons) = session.desired.why.get(&resource.address) {
@@ -225,7 +225,7 @@ fn explain_resources(session: &Session, target: &Target) -> Vec<ResourceExplaine
         }
         explained.push(ResourceExplained {
             address: resource.address.clone(),
-            wanted,
+            desired,
             because,
             places: resource.places.clone(),
         });
@@ -276,7 +276,7 @@ fn select_by_path(
     })
 }
 
-/// The rows of the catalogue that are about a host.
+/// The entries of the catalogue that are about a host.
 fn collect_host_entries(session: &Session, host: &Host) -> Vec<RowExplained> {
     let catalog = &session.inventory.knowledge.catalog;
     let group = session.inventory.loaded.group_of(host);
@@ -321,7 +321,7 @@ fn explain_releases(session: &Session, host: &Host) -> Vec<ReleaseExplained> {
         return Vec::new();
     };
     let mut releases = Vec::new();
-    for fixed in &question.wishes {
+    for fixed in &question.resources {
         let Some((part, _)) = fixed.parts.first() else {
             continue;
         };
@@ -398,9 +398,9 @@ fn explain_entry<R: CatalogRow + Serialize>(
 }
 
 fn explain_rules(session: &Session, name: &str) -> Vec<RuleExplained> {
-    let judgement = &session.judgement;
+    let evaluation = &session.evaluation;
     let mut explained = Vec::new();
-    for finding in &judgement.findings {
+    for finding in &evaluation.findings {
         if finding.hosts.iter().any(|host| host == name) {
             explained.push(RuleExplained {
                 code: finding.diagnostic.code.to_string(),
@@ -409,7 +409,7 @@ fn explain_rules(session: &Session, name: &str) -> Vec<RuleExplained> {
             });
         }
     }
-    for finding in &judgement.waived {
+    for finding in &evaluation.waived {
         let nodes = finding.nodes.as_deref().unwrap_or_default();
         let hosts = nodeset::expand_node_set(nodes).unwrap_or_default();
         if hosts.iter().any(|host| host == name) {

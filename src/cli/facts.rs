@@ -5,16 +5,16 @@ use super::{CommandFailure, Exit, output, recording};
 use railwright_base::text::{format_count, one_line};
 use railwright_base::{Diagnostic, nodeset, quote};
 use railwright_plan::UnknownFinding;
-use railwright_plan::judge::find_read_results;
+use railwright_plan::diff::find_read_results;
 use railwright_report as report;
 use railwright_resource::Observation;
 use railwright_session::{Inventory, SessionRequest, SigningKeys};
 use railwright_transport::TargetContact;
 use std::path::{Path, PathBuf};
 
-/// Record what the hosts say, for a plan without a connection
+/// Record the hosts' facts, for a plan without a connection
 ///
-/// Asks what the spec's wishes need, and what the hosts are made of. Changes nothing.
+/// Reads what the spec's resources need, and what the hosts are made of. Changes nothing.
 #[derive(Debug, clap::Args)]
 pub struct Facts {
     /// The inventory: a folder of YAML files

@@ -33,7 +33,7 @@ enum LabCommand {
         /// Who owns the machines' interfaces.
         #[arg(long, value_enum, default_value_t)]
         network: Network,
-        /// Memory of each machine, MiB; 512 unless said, and 1024 for a node of Kubernetes.
+        /// Memory of each machine, MiB; 512 by default, and 1024 for a node of Kubernetes.
         #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(256..=16384))]
         memory: Option<u32>,
         /// As nodes of a Kubernetes cluster, whose control plane runs on this computer.
@@ -56,7 +56,7 @@ enum LabCommand {
     },
     /// Run kubectl against the lab's Kubernetes cluster.
     Kubectl {
-        /// What kubectl is told.
+        /// The arguments of kubectl.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },

@@ -39,7 +39,7 @@ enum LockCommand {
         /// Why; whoever reads the journal later sees it
         #[arg(long, value_name = "TEXT")]
         reason: String,
-        /// Only on these hosts, a node-set; all unless said
+        /// Only on these hosts, a node-set; all by default
         #[arg(long, value_name = "HOSTS")]
         host: Option<String>,
         /// Also from holders that were seen alive not long ago

@@ -7,12 +7,12 @@ use railwright_drift::compare::DiffFunctions;
 use railwright_drift::outliers::{Outlier, Shown, collect_unmanaged_values, find_outliers};
 use railwright_drift::{DriftReport, Occasion, accept, age, compute_drift, cordons};
 use railwright_knowledge::spec::{LoadedSpec, Sources};
-use railwright_plan::judge::{diff_wish, find_read_results};
+use railwright_plan::diff::{diff_resource, find_read_results};
 use railwright_plan::{ClusterNodes, Unavailable};
 use railwright_report::diagnostic::print_diagnostics;
 use railwright_resource::{
-    Assessment, DesiredResource, Observation, ReadResults, ResourceKind, kind_named,
-    redacted_assessment,
+    DesiredResource, Observation, ReadResults, ResourceDiff, ResourceKind, kind_named,
+    redacted_diff,
 };
 use railwright_session::{ObservedTargets, Session};
 use railwright_state::identity_conflict;
@@ -28,7 +28,7 @@ pub async fn check_drift(session: &Session) -> Result<DriftReport, CommandFailur
     Ok(build_drift_report(session, &observed, &session.targets))
 }
 
-/// What was observed of these targets, judged.
+/// What was observed of these targets, compared with the spec.
 pub fn build_drift_report(
     session: &Session,
     observed: &ObservedTargets,
@@ -37,7 +37,7 @@ pub fn build_drift_report(
     let ObservedTargets {
         observation,
         state,
-        wishes,
+        resources,
         ..
     } = observed;
     let mut silent = BTreeMap::new();
@@ -53,19 +53,17 @@ pub fn build_drift_report(
     };
     let mut report = compute_drift(
         &occasion,
-        wishes,
+        resources,
         &silent,
         DiffFunctions {
-            assess: &|resource| {
+            diff: &|resource| {
                 let (kind, answers) = find_kind_and_answers(observation, resource)?;
                 let applied = state.last_applied.resources.get(&resource.address);
-                Ok(diff_wish(kind, resource, applied, answers))
+                Ok(diff_resource(kind, resource, applied, answers))
             },
             left: &|applied, desired| {
                 let (kind, answers) = find_kind_and_answers(observation, applied)?;
-                Ok(redacted_assessment::diff_left(
-                    kind, applied, desired, answers,
-                ))
+                Ok(redacted_diff::diff_left(kind, applied, desired, answers))
             },
         },
         &state.last_applied,
@@ -80,30 +78,30 @@ pub fn build_drift_report(
     report.out_of_service = Unavailable::left_by_runs(
         outages.filter(|(host, _)| targets.contains(&Target::host(host))),
     );
-    report.waived = session.judgement.waived.clone();
+    report.waived = session.evaluation.waived.clone();
     report.no_ssh = nodeset::fold_node_set(&session.inventory.loaded.without_ssh());
-    report.outliers = find_host_outliers(session, observation, wishes);
+    report.outliers = find_host_outliers(session, observation, resources);
     report
 }
 
 fn diff_observed(
     observation: &Observation,
     resource: &DesiredResource,
-) -> Result<Assessment, Reason> {
+) -> Result<ResourceDiff, Reason> {
     let (kind, answers) = find_kind_and_answers(observation, resource)?;
-    Ok(redacted_assessment::diff_resource(kind, resource, answers))
+    Ok(redacted_diff::diff_resource(kind, resource, answers))
 }
 
 /// The kind of a resource, and what its target answered; an error tells which of both is missing.
 fn find_kind_and_answers<'o>(
     observation: &'o Observation,
-    wish: &DesiredResource,
+    resource: &DesiredResource,
 ) -> Result<(&'static dyn ResourceKind, &'o ReadResults), Reason> {
-    let kind = kind_named(&wish.kind)
-        .ok_or_else(|| format!("this railwright has no resource kind `{}`", wish.kind))?;
+    let kind = kind_named(&resource.kind)
+        .ok_or_else(|| format!("this railwright has no resource kind `{}`", resource.kind))?;
     let found = observation
         .targets
-        .get(&wish.address.target)
+        .get(&resource.address.target)
         .ok_or("its target is not in the observation")?;
     Ok((kind, &found.answers))
 }
@@ -166,7 +164,7 @@ fn report_unmatched_acceptance(loaded: &LoadedSpec, index: usize) -> Diagnostic 
     }
 }
 
-/// Puts ages on the findings and remembers them. Where that cannot be, it is said, there are no
+/// Puts ages on the findings and remembers them. Where that cannot be, it is reported, there are no
 /// ages, and nothing else changes; false then.
 pub fn tell_ages(session: &Session, report: &mut DriftReport) -> bool {
     let Err(problem) = update_sightings(session, report) else {

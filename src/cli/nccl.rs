@@ -169,7 +169,7 @@ impl Nccl {
             ..NcclExpectations::of(shown, words)
         };
         let named: BTreeSet<&str> = hosts.iter().map(String::as_str).collect();
-        // What they carry may be unknown: then the bandwidth is shown and not judged.
+        // What they carry may be unknown: then the bandwidth is shown and not checked.
         nics::set_expected_bandwidth(&mut expected, inventory, &named).ok();
         let ranks = rendered.gpus.saturating_mul(hosts.len() as u32);
         let limit_s = self.tests.limit_s().unwrap_or(nccl::LIMIT_S);
@@ -196,7 +196,7 @@ fn report_no_nccl_hosts(sorts: &[Vec<String>], inventory: &str) -> Diagnostic {
         ),
     };
     Diagnostic::error("RW1305", format!("NCCL's tests have nowhere to run: {has}"))
-        .effect("nothing of NCCL can be proven between two hosts")
+        .effect("NCCL cannot be tested between two hosts")
         .state("no host was asked")
         .next("write the GPUs of the nodes in the spec: gpu: { model: H100-SXM5-80GB, count: 8 }")
         .next(format!(

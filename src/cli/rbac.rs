@@ -76,7 +76,7 @@ pub enum RbacRoleArgument {
     Preview,
     /// Everything that a run does
     Apply,
-    /// Jobs of a namespace: submitted, watched, proven and taken away
+    /// Jobs of a namespace: submitted, watched, proven and deleted
     Jobs,
 }
 
@@ -274,14 +274,14 @@ fn report_no_cluster(session: &Session) -> Diagnostic {
 /// Objects that are desired, and those that were applied and are desired no longer.
 fn collect_object_uses(session: &Session, last: &LastApplied) -> Vec<ObjectUse> {
     let mut uses = Vec::new();
-    for resource in &session.desired.wishes {
+    for resource in &session.desired.resources {
         if resource.address.target.kind == TargetKind::Kube {
             uses.extend(list_object_uses(resource, true));
         }
     }
-    for (address, applied) in last.not_wished(&session.desired.wishes) {
+    for (address, applied) in last.not_in_spec(&session.desired.resources) {
         if address.target.kind == TargetKind::Kube {
-            uses.extend(list_object_uses(&applied.wish(address), false));
+            uses.extend(list_object_uses(&applied.resource(address), false));
         }
     }
     uses
@@ -289,14 +289,14 @@ fn collect_object_uses(session: &Session, last: &LastApplied) -> Vec<ObjectUse> 
 
 /// The releases of Helm that are desired, and those that were applied and are desired no longer.
 fn collect_helm_releases(session: &Session, last: &LastApplied) -> Vec<DesiredResource> {
-    let desired = session.desired.wishes.iter();
+    let desired = session.desired.resources.iter();
     let mut releases: Vec<DesiredResource> = desired
         .filter(|resource| resource.kind == "helm_release")
         .cloned()
         .collect();
-    for (address, applied) in last.not_wished(&session.desired.wishes) {
+    for (address, applied) in last.not_in_spec(&session.desired.resources) {
         if applied.kind == "helm_release" {
-            releases.push(applied.wish(address));
+            releases.push(applied.resource(address));
         }
     }
     releases
@@ -328,7 +328,7 @@ async fn resolve_kinds(
     session: &Session,
     uses: &[ObjectUse],
 ) -> Result<(KnownKinds, Vec<UnresolvedKind>), CommandFailure> {
-    let mut kinds = KnownKinds::of(&session.desired.wishes);
+    let mut kinds = KnownKinds::of(&session.desired.resources);
     let questions = kinds.questions(uses.iter().map(|one| &one.object));
     if questions.is_empty() {
         return Ok((kinds, Vec::new()));
@@ -406,7 +406,7 @@ mod tests {
         }
     }
 
-    /// One identity for all three would be held to dry runs and allowed to apply at the same time.
+    /// One identity for all three would be bound to dry runs and allowed to apply at the same time.
     #[test]
     fn a_subject_is_of_one_role() {
         assert_eq!(parsed(&[]), Ok(None));

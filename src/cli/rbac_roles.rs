@@ -113,7 +113,7 @@ impl RoleInputs<'_> {
 /// What a chart renders to is known to Helm alone.
 fn note_helm_releases(session: &Session) -> Vec<String> {
     let mut notes = Vec::new();
-    for resource in &session.desired.wishes {
+    for resource in &session.desired.resources {
         if resource.kind != "helm_release" {
             continue;
         }
@@ -165,8 +165,8 @@ fn collect_drain_rights(session: &Session, level: AccessLevel) -> Vec<(Right, St
 fn list_probe_rights(session: &Session) -> impl Iterator<Item = (Right, String)> {
     session
         .desired
-        .wishes
+        .resources
         .iter()
-        .filter_map(|wish| Some(kind_named(&wish.kind)?.rights(wish)))
+        .filter_map(|resource| Some(kind_named(&resource.kind)?.rights(resource)))
         .flatten()
 }

@@ -16,8 +16,8 @@ use std::path::PathBuf;
 
 /// Go on with a run that was interrupted or stopped, or that waits for power cycles by hand
 ///
-/// Every step without an outcome is looked at first: as wished is done, as before is done again. A
-/// power cycle that somebody made is proven, and what comes after it on the host is carried out.
+/// Every step without an outcome is looked at first: in sync is done, as before is done again. A
+/// power cycle that somebody made is checked, and what comes after it on the host is applied.
 #[derive(Debug, clap::Args)]
 pub struct Resume {
     /// The inventory: a folder of YAML files

@@ -35,7 +35,7 @@ enum RolloutCommand {
     Status {
         /// The inventory
         inventory: PathBuf,
-        /// The run; the newest unless said
+        /// The run; the newest by default
         run: Option<String>,
         /// Print JSON
         #[arg(long)]

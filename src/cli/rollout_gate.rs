@@ -27,7 +27,7 @@ impl Gate {
         }
     }
 
-    /// NCCL's tests of a wave that `verify` has proven.
+    /// NCCL's tests of a wave that passed `verify`.
     async fn nccl(&self, hosts: &[String], proven: &[String]) -> VerifyReport {
         let inventory = &self.request.inventory;
         let empty = VerifyReport::of(inventory, hosts);

@@ -1,11 +1,11 @@
-//! `railwright rules`: every rule that a spec is judged by.
+//! `railwright rules`: every rule that a spec is checked by.
 
 use super::{CommandFailure, Exit};
 use railwright_report::{document, knowledge, out};
 use railwright_session::{Knowledge, read_inventory};
 use std::path::PathBuf;
 
-/// Every rule that a spec is judged by; `railwright explain CODE` tells more of one
+/// Every rule that a spec is checked by; `railwright explain CODE` tells more of one
 #[derive(Debug, clap::Args)]
 pub struct RulesArguments {
     /// With the rules of this inventory among the shipped ones

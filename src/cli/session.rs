@@ -1,5 +1,5 @@
 //! An inventory's session for a command: opened, observed and planned, with what looks wrong of it
-//! said on stderr.
+//! reported on stderr.
 
 use super::CommandFailure;
 use railwright_base::text::format_count;
@@ -35,7 +35,7 @@ pub fn open_quietly(path: &Path, request: &SessionRequest) -> Result<Session, Co
     Ok(opened?)
 }
 
-/// Refuses a spec with errors of rules; what else they find is said in a line.
+/// Refuses a spec with errors of rules; what else they find is a line.
 pub fn check_rules(session: &Session) -> Result<(), CommandFailure> {
     session.check_rules()?;
     print_rules_line(session);
@@ -44,7 +44,7 @@ pub fn check_rules(session: &Session) -> Result<(), CommandFailure> {
 
 /// A line on stderr about what the rules find.
 pub fn print_rules_line(session: &Session) {
-    let line = report::knowledge::in_short(&session.judgement, &session.inventory.word);
+    let line = report::knowledge::in_short(&session.evaluation, &session.inventory.word);
     if let Some(line) = line {
         report::out::print_note(&line);
     }

@@ -71,6 +71,6 @@ fn resolve_plan_addresses(plan: &Plan, text: &str) -> Result<Vec<String>, Comman
 
 fn list_plan_resources(plan: &Plan) -> BTreeSet<String> {
     let members = plan.nodes.iter().flat_map(|node| node.members());
-    let addresses = members.map(|member| member.wish.address.to_string());
+    let addresses = members.map(|member| member.resource.address.to_string());
     addresses.collect()
 }

@@ -88,7 +88,7 @@ mod tests {
             "kube/p/node_taint/nvidia.com%2Fgpu:NoSchedule",
             "host/a/file/%2Fetc%2Fa%20b",
         );
-        for (text, address, wanted) in [
+        for (text, address, desired) in [
             ("ConfigMap.core/rdma/job-env", job, Some(About::Itself)),
             ("ConfigMap/rdma/job-env", job, Some(About::Itself)),
             ("configmap   rdma/job-env", job, Some(About::Itself)),
@@ -129,7 +129,7 @@ mod tests {
         ] {
             assert_eq!(
                 match_resource_name(text, &address.parse().unwrap()),
-                wanted,
+                desired,
                 "{text}"
             );
         }

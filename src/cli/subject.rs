@@ -70,7 +70,11 @@ pub fn resolve_addresses(
 /// The addresses of all resources that are desired or were applied.
 fn list_known_addresses(session: &Session) -> Result<BTreeSet<String>, Diagnostic> {
     let state = ClusterState::load(&session.folder)?;
-    let desired = session.desired.wishes.iter().map(|wish| &wish.address);
+    let desired = session
+        .desired
+        .resources
+        .iter()
+        .map(|resource| &resource.address);
     let applied = state.last_applied.resources.keys();
     Ok(desired.chain(applied).map(ToString::to_string).collect())
 }
@@ -154,7 +158,7 @@ fn resolve_cluster_subject(
     Ok(exact)
 }
 
-/// The cluster that these words begin with, and what is said below it.
+/// The cluster that these words begin with, and what follows it.
 fn split_cluster<'w>(words: &'w str, known: &KnownSubjects) -> (Option<&'w str>, &'w str) {
     if let Some(named) = words.strip_prefix("kube/") {
         return match named.split_once(['/', ' ']) {
@@ -205,7 +209,7 @@ fn report_no_address(text: &str, why: &Reason) -> Diagnostic {
     )
 }
 
-/// Where no host or switch is said: on those that have it. If none has, on all, so that whoever
+/// Where no host or switch is named: on those that have it. If none has, on all, so that whoever
 /// looks for it says that it is not there.
 fn expand_to_all_targets(
     within: &str,

@@ -32,7 +32,7 @@ pub fn run(arguments: &Sudoers) -> Result<Exit, CommandFailure> {
     let last = ClusterState::load(&session.folder)?.last_applied;
     // Not the host's own record: it holds what stood in files before they were changed.
     let mut needs =
-        rights::collect_root_access_needs(&sealed::reads_of_all(&session.desired.wishes, &last));
+        rights::collect_root_access_needs(&sealed::reads_of_all(&session.desired.resources, &last));
     if session.inventory.loaded.cabling.is_some() {
         needs.extend(rights::collect_root_access_needs(&[Read::LldpNeighbours]));
     }

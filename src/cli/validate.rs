@@ -76,23 +76,23 @@ fn check_inventory(
     let today = now.get(..10).unwrap_or_default();
     let known = &read.knowledge;
     let (workloads, unrendered) = read.workloads(today);
-    let (judgement, answers) = known.judge(&read.loaded, &read.loaded, &workloads, today);
+    let (evaluation, answers) = known.evaluate(&read.loaded, &read.loaded, &workloads, today);
     let checked = match unrendered {
         Some(failure) => Err(failure),
         None => desired::check_desired_resources(read, &workloads, &answers),
     };
     let warnings = checked.map_err(|failure| {
         let sources = known.sources(&read.loaded.sources);
-        failure.after(judgement.diagnostics(), &sources)
+        failure.after(evaluation.diagnostics(), &sources)
     })?;
-    let mut found = judgement.diagnostics();
+    let mut found = evaluation.diagnostics();
     found.extend(read.warnings.iter().cloned());
     found.extend(secrets::report_unset_variables(read));
     found.extend(warnings);
     found.extend(known.overrides());
     found.extend(check_rule_cases(&known.rules, &known.catalog));
     found.extend(solve::check_combinations(&known.catalog));
-    Ok((found, judgement.waived))
+    Ok((found, evaluation.waived))
 }
 
 fn print_valid_inventory(

@@ -1,4 +1,4 @@
-//! What is to be proven, from the spec.
+//! What is to be verified, from the spec.
 
 use railwright_knowledge::spec::model::{FabricKind, GpuDirectPath};
 use railwright_knowledge::spec::{Host, Rail};

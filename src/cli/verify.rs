@@ -30,7 +30,7 @@ pub struct VerifyArguments {
     #[arg(required = true)]
     pub inventory: Option<PathBuf>,
     /// Run NCCL's tests between all hosts with GPUs too, as the gate of the spec has them
-    /// (rollout.gate.nccl), and judge their output
+    /// (rollout.gate.nccl), and check their output
     #[arg(long)]
     pub nccl: bool,
     /// The test, with its path where it is not on the hosts' PATH; what the spec says unless given
@@ -51,7 +51,10 @@ enum VerifyCommand {
 fn report_nothing_to_prove(hosts: &str, inventory: &str) -> Diagnostic {
     Diagnostic::error(
         "RW1042",
-        format!("no host can be proven: {} have no SSH", one_line(hosts, 80)),
+        format!(
+            "no host can be verified: {} have no SSH",
+            one_line(hosts, 80)
+        ),
     )
     .effect("test traffic is started on hosts over SSH, and nothing is started in pods")
     .state("nothing was started")
@@ -66,7 +69,7 @@ fn report_nothing_to_prove(hosts: &str, inventory: &str) -> Diagnostic {
 
 /// What has no host has nothing that test traffic could be started on.
 fn report_no_host(has_switches: bool, inventory: &str) -> Diagnostic {
-    let error = Diagnostic::error("RW1042", "no host can be proven: the spec has none")
+    let error = Diagnostic::error("RW1042", "no host can be verified: the spec has none")
         .state("nothing was started");
     match has_switches {
         true => error.next(format!(

@@ -18,7 +18,7 @@ use std::path::PathBuf;
 pub struct VerifyCabling {
     /// The inventory: a folder of YAML files
     pub inventory: PathBuf,
-    /// Only these hosts, a node-set, and no switch; all unless said
+    /// Only these hosts, a node-set, and no switch; all by default
     #[arg(long, value_name = "NODESET")]
     pub host: Option<String>,
     /// Read the hosts as this user, who needs no rights but those that `sudoers` prints

@@ -32,7 +32,7 @@ pub struct VerifyFabric {
     /// How long counters are looked at: `30s`, `2m`; 0: not at all
     #[arg(long = "for", value_name = "DURATION", default_value = "5s", value_parser = parse_counter_duration)]
     pub seconds: u64,
-    /// Only the links of these hosts and those between switches, a node-set; all unless said
+    /// Only the links of these hosts and those between switches, a node-set; all by default
     #[arg(long, value_name = "NODESET", conflicts_with = "observations")]
     pub host: Option<String>,
     /// Judge an observation that `--record` or `facts` wrote, and ask nobody
@@ -110,8 +110,8 @@ fn print_fabric_report(
     links: &[FabricLink],
     observation: &Observation,
 ) -> Result<Exit, CommandFailure> {
-    let wanted = DesiredFabricSettings::of(&inventory.loaded, arguments.seconds > 0);
-    let report = check_fabric_links(links, &collect_devices(inventory, observation), &wanted);
+    let desired = DesiredFabricSettings::of(&inventory.loaded, arguments.seconds > 0);
+    let report = check_fabric_links(links, &collect_devices(inventory, observation), &desired);
     let file = arguments
         .observations
         .as_ref()
@@ -122,7 +122,7 @@ fn print_fabric_report(
     let subject = FabricSubject {
         inventory: &inventory.word,
         recorded: from,
-        wanted: &wanted,
+        desired: &desired,
         report: &report,
     };
     let recorded = match &arguments.record {
@@ -319,7 +319,7 @@ fn report_no_cabling_file(inventory: &str) -> Diagnostic {
         "RW1043",
         "the spec names no cabling file, so nobody knows which ends belong together",
     )
-    .effect("whether both ends of a link agree cannot be said")
+    .effect("whether both ends of a link agree is not known")
     .state("no host was contacted")
     .next(format!(
         "railwright discover cabling {inventory} -o {inventory}/cabling.csv writes what the hosts \

@@ -7,10 +7,10 @@ use railwright_report::{knowledge, out};
 use railwright_resource::list_resource_kinds;
 use railwright_session::Knowledge;
 
-/// Print the version; with --verbose how many modules, rules and rows of the catalogue there are
+/// Print the version; with --verbose how many modules, rules and entries of the catalogue there are
 #[derive(Debug, clap::Args)]
 pub struct Version {
-    /// How many modules, rules, rows and cases there are
+    /// How many modules, rules, entries and cases there are
     #[arg(long)]
     verbose: bool,
     /// Print JSON, numbers and all

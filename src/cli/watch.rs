@@ -1,6 +1,6 @@
 //! `railwright drift --watch`: every host is checked again and again, each for itself. A round
 //! asks every host that is not being asked already, so that there is one connection attempt a host
-//! a round; what a host says is told when it says it, so that one that hangs delays nobody.
+//! a round; a host's answer is shown when it comes, so that one that hangs delays nobody.
 
 use super::drift::exit_from_drift;
 use super::session::{open_quietly, open_session};
@@ -28,7 +28,7 @@ use tokio::task::JoinSet;
 /// places of their own: however many hang, they take none from the others.
 const AT_ONCE: usize = 64;
 
-/// What one host said, with what it is to be judged by.
+/// What one host answered, with what it is compared with.
 struct WatchedTargetReading {
     target: Target,
     question: ObservationRequest,
@@ -107,7 +107,7 @@ impl DriftWatchSession {
         })
     }
 
-    /// The files may have changed since: they are read anew, and as they were before when they are
+    /// The files may have changed since: they are read again, and as they were before when they are
     /// wrong now.
     fn next_round(&mut self, inventory: &Path) {
         self.remember();
@@ -125,7 +125,7 @@ impl DriftWatchSession {
         }
     }
 
-    /// The last look at every host, noted for the ages; what stands against that is said once.
+    /// The last look at every host, noted for the ages; what prevents that is reported once.
     fn remember(&mut self) -> DriftReport {
         let mut all = self.all();
         self.ages = self.ages && look::tell_ages(&self.session, &mut all);
@@ -205,7 +205,7 @@ impl DriftWatchSession {
         self.last.insert(target, report);
     }
 
-    /// The last look at every host; one that was never answered for is not judged.
+    /// The last look at every host; one that never answered is not compared.
     fn all(&self) -> DriftReport {
         let mut all = DriftReport {
             checked_at: clock::read_current_time(),
@@ -216,7 +216,7 @@ impl DriftWatchSession {
         };
         for target in &self.session.targets {
             let Some(last) = self.last.get(target) else {
-                all.not_judged.push(UnknownFinding::new(
+                all.not_compared.push(UnknownFinding::new(
                     target.to_string(),
                     "it was not looked at yet",
                 ));
@@ -224,11 +224,11 @@ impl DriftWatchSession {
             };
             all.resources += last.resources;
             all.findings.extend(last.findings.iter().cloned());
-            all.not_judged.extend(last.not_judged.iter().cloned());
+            all.not_compared.extend(last.not_compared.iter().cloned());
             all.out_of_service
                 .extend(last.out_of_service.iter().cloned());
-            all.no_longer_wished
-                .extend(last.no_longer_wished.iter().cloned());
+            all.removed_from_spec
+                .extend(last.removed_from_spec.iter().cloned());
             all.never_applied.extend(last.never_applied.iter().cloned());
         }
         all
@@ -237,7 +237,7 @@ impl DriftWatchSession {
 
 fn is_silent(report: &DriftReport, target: &Target) -> bool {
     report
-        .not_judged
+        .not_compared
         .iter()
         .any(|unread| unread.subject == target.to_string())
 }

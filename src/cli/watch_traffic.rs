@@ -36,13 +36,13 @@ enum WatchCommand {
 pub struct WatchTrafficArguments {
     /// The inventory: a folder of YAML files
     inventory: PathBuf,
-    /// Only these hosts, a node-set; all unless said
+    /// Only these hosts, a node-set; all by default
     #[arg(long, value_name = "NODESET")]
     host: Option<String>,
     /// The time between two looks: `2s`, `1m`
     #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = parse_watch_duration)]
     every: u64,
-    /// How long it is looked at: `30s`, `10m`; until Ctrl-C unless said
+    /// How long it is looked at: `30s`, `10m`; until Ctrl-C by default
     #[arg(long = "for", value_name = "DURATION", value_parser = parse_watch_duration)]
     seconds: Option<u64>,
     /// Read hosts as this user
@@ -84,12 +84,12 @@ pub async fn run(arguments: &WatchArguments) -> Result<Exit, CommandFailure> {
     let flow = watching
         .until_the_end(arguments.every, arguments.seconds)
         .await;
-    let judgement = flow.judge(&inventory.word);
+    let evaluation = flow.evaluate(&inventory.word);
     report::out::print_result(&match arguments.json {
-        true => traffic::render_traffic_json(&inventory.path, &flow, &judgement),
-        false => traffic::render_traffic_verdict(&judgement),
+        true => traffic::render_traffic_json(&inventory.path, &flow, &evaluation),
+        false => traffic::render_traffic_verdict(&evaluation),
     });
-    Ok(match judgement.verdict {
+    Ok(match evaluation.verdict {
         CheckVerdict::Failed => Exit::Failed,
         CheckVerdict::Unknown => Exit::Incomplete,
         _ => Exit::Done,

@@ -1,5 +1,5 @@
-//! Findings that the spec accepts for a while. They are told, and count for nothing until the day
-//! is over.
+//! Findings that the spec accepts for a while. They are reported, and count for nothing until the
+//! day is over.
 
 use super::finding::{DriftAcceptance, DriftFinding, DriftReport};
 use railwright_base::Target;
@@ -7,7 +7,7 @@ use railwright_knowledge::spec::acceptance::AcceptancePattern;
 use railwright_knowledge::spec::model::Acceptance;
 
 /// Marks what is accepted; gives back the places in the list of acceptances that match no finding,
-/// although all that they could match was judged.
+/// although all that they could match was compared.
 pub fn apply_acceptances(report: &mut DriftReport, acceptances: &[Acceptance]) -> Vec<usize> {
     // Patterns were checked with the spec.
     let rules: Vec<Option<AcceptancePattern>> = acceptances
@@ -57,9 +57,9 @@ fn is_accepted_by(
     plane && finding.attribute == acceptance.attribute && pattern.covers(&finding.address)
 }
 
-/// True when something that the pattern is about could not be judged.
+/// True when something that the pattern is about could not be compared.
 fn is_unread(report: &DriftReport, pattern: &AcceptancePattern) -> bool {
-    report.not_judged.iter().any(|unread| {
+    report.not_compared.iter().any(|unread| {
         let target = unread
             .subject
             .parse::<Target>()
@@ -80,7 +80,7 @@ mod tests {
     use railwright_plan::{LastApplied, UnknownFinding};
     use railwright_resource::{Plane, Reading};
 
-    fn report(found: &[(&str, Plane, DriftReason)]) -> DriftReport {
+    fn report(actual: &[(&str, Plane, DriftReason)]) -> DriftReport {
         let occasion = Occasion {
             checked_at: "2026-06-15T23:59:59Z".into(),
             ..Occasion::default()
@@ -90,20 +90,20 @@ mod tests {
             &[],
             &Default::default(),
             DiffFunctions {
-                assess: &|_| panic!("no wishes"),
-                left: &|_, _| panic!("no wishes"),
+                diff: &|_| panic!("no resources"),
+                left: &|_, _| panic!("no resources"),
             },
             &LastApplied::default(),
         );
-        report.findings = found
+        report.findings = actual
             .iter()
             .map(|(address, plane, reason)| DriftFinding {
                 address: address.parse().unwrap(),
                 attribute: address.rsplit('#').next().unwrap().into(),
                 plane: *plane,
-                wanted: Reading::is(1),
+                desired: Reading::is(1),
                 last_applied: None,
-                found: Reading::is(2),
+                actual: Reading::is(2),
                 reason: *reason,
                 places: vec![],
                 seen: None,
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_is_not_blamed_for_what_was_not_judged() {
+    fn a_rule_is_not_blamed_for_what_was_not_evaluated() {
         for (subject, unmatched) in [
             ("host/n1", 0),
             ("host/n1/link/ens4", 0),
@@ -212,7 +212,7 @@ mod tests {
             ("host/n1/link/ens5", 1),
         ] {
             let mut report = report(&[]);
-            report.not_judged = vec![UnknownFinding::new(subject, "why")];
+            report.not_compared = vec![UnknownFinding::new(subject, "why")];
             assert_eq!(
                 apply_acceptances(&mut report, &[rule("host/n1/link/ens4#mtu", "2026-12-31")])
                     .len(),

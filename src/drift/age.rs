@@ -35,10 +35,10 @@ pub fn set_finding_ages(report: &mut DriftReport, known: &Sightings) -> Sighting
     next
 }
 
-/// What is remembered of targets that gave no answer and of resources that could not be judged.
+/// What is remembered of targets that gave no answer and of resources that could not be compared.
 fn keep_unread_sightings(report: &DriftReport, known: &Sightings) -> Sightings {
     let subjects: BTreeSet<&str> = report
-        .not_judged
+        .not_compared
         .iter()
         .map(|unread| unread.subject.as_str())
         .collect();
@@ -98,9 +98,9 @@ mod tests {
     use railwright_plan::{LastApplied, UnknownFinding};
     use railwright_resource::{Plane, Reading};
 
-    /// A look at this hour that found these attributes of host n1 and n2, and could not judge these
-    /// subjects.
-    fn look(hour: u32, found: &[&str], unread: &[&str]) -> DriftReport {
+    /// A look at this hour that found these attributes of host n1 and n2, and could not compare
+    /// these subjects.
+    fn look(hour: u32, actual: &[&str], unread: &[&str]) -> DriftReport {
         let occasion = Occasion {
             checked_at: format!("2026-01-01T{hour:02}:00:00Z"),
             ..Occasion::default()
@@ -110,24 +110,24 @@ mod tests {
             &[],
             &Default::default(),
             DiffFunctions {
-                assess: &|_| panic!("no wishes"),
-                left: &|_, _| panic!("no wishes"),
+                diff: &|_| panic!("no resources"),
+                left: &|_, _| panic!("no resources"),
             },
             &LastApplied::default(),
         );
-        report.not_judged = unread
+        report.not_compared = unread
             .iter()
             .map(|subject| UnknownFinding::new(*subject, "why"))
             .collect();
-        report.findings = found
+        report.findings = actual
             .iter()
             .map(|address| DriftFinding {
                 address: address.parse().unwrap(),
                 attribute: "value".into(),
                 plane: Plane::Running,
-                wanted: Reading::is(1),
+                desired: Reading::is(1),
                 last_applied: None,
-                found: Reading::is(hour),
+                actual: Reading::is(hour),
                 reason: DriftReason::ChangedOutside,
                 places: vec![],
                 seen: None,

@@ -1,46 +1,50 @@
-//! Compares wishes, what was applied last, and what the targets say. Pure.
+//! Compares what is desired, what was applied last, and what was read from the targets. Pure.
 //!
-//! What was applied last is shown per attribute by judging the last wish against the same answers:
-//! its *wanted* side is what we left behind then. Since every apply ends with a reading that
-//! matched, a difference from it was made by somebody else, unless it still waits for its restart.
+//! What was applied last is shown per attribute by comparing the resource that was applied last
+//! with the same answers: its *desired* side is what we left behind then. Since every apply ends
+//! with a reading that matched, a difference from it was made by somebody else, unless it still
+//! waits for its restart.
 
 use super::finding::{DriftFinding, DriftReason, DriftReport, FORMAT_VERSION, Occasion};
 use railwright_base::{Address, Reason, Target};
 use railwright_plan::{LastApplied, UnknownFinding};
 use railwright_resource::readability::{UNREADABLE_BODY, is_readable};
 use railwright_resource::{
-    Assessment, Attribute, DesiredResource, Plane, Provenance, Reading, kind_named,
+    Attribute, DesiredResource, Plane, Provenance, Reading, ResourceDiff, kind_named,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a kind makes of a wish with the answers of its target; an error says why it cannot be
-/// judged.
-pub type Assess<'a> = &'a dyn Fn(&DesiredResource) -> Result<Assessment, Reason>;
+/// How a kind compares a resource with the answers of its target; an error says why it cannot.
+pub type DiffResource<'a> = &'a dyn Fn(&DesiredResource) -> Result<ResourceDiff, Reason>;
 
-/// What a kind makes of what was applied last, where this is its wish now.
-pub type AssessLeft<'a> =
-    &'a dyn Fn(&DesiredResource, &DesiredResource) -> Result<Assessment, Reason>;
+/// How a kind compares what was applied last, where this is the resource now.
+pub type DiffLeft<'a> =
+    &'a dyn Fn(&DesiredResource, &DesiredResource) -> Result<ResourceDiff, Reason>;
 
-/// How wishes are judged.
+/// How resources are compared.
 #[derive(Clone, Copy)]
 pub struct DiffFunctions<'a> {
-    /// The wishes of now.
-    pub assess: Assess<'a>,
-    /// What was applied last, with the wish of now: what it left behind.
-    pub left: AssessLeft<'a>,
+    /// The resources of now.
+    pub diff: DiffResource<'a>,
+    /// What was applied last, with the resource of now: what it left behind.
+    pub left: DiffLeft<'a>,
 }
 
-/// All findings for the wishes of an inventory; `silent` are the targets that gave no answer, with
-/// the reason.
+/// All findings for the resources of an inventory; `silent` are the targets that gave no answer,
+/// with the reason.
 pub fn compute_drift(
     occasion: &Occasion,
-    wishes: &[DesiredResource],
+    resources: &[DesiredResource],
     silent: &BTreeMap<Target, UnknownFinding>,
-    judge: DiffFunctions<'_>,
+    functions: DiffFunctions<'_>,
     last: &LastApplied,
 ) -> DriftReport {
     let mut targets: BTreeSet<Target> = silent.keys().cloned().collect();
-    targets.extend(wishes.iter().map(|wish| wish.address.target.clone()));
+    targets.extend(
+        resources
+            .iter()
+            .map(|resource| resource.address.target.clone()),
+    );
     let applied: BTreeSet<&Target> = last
         .resources
         .keys()
@@ -56,16 +60,16 @@ pub fn compute_drift(
             .filter(|target| !applied.contains(target))
             .cloned()
             .collect(),
-        no_longer_wished: no_longer_wished(wishes, silent, last),
-        not_judged: silent.values().cloned().collect(),
+        removed_from_spec: removed_from_spec(resources, silent, last),
+        not_compared: silent.values().cloned().collect(),
         targets: targets.into_iter().collect(),
         ..DriftReport::default()
     };
-    for wish in wishes
+    for resource in resources
         .iter()
-        .filter(|wish| !silent.contains_key(&wish.address.target))
+        .filter(|resource| !silent.contains_key(&resource.address.target))
     {
-        report_resource(&mut report, wish, judge, last);
+        report_resource(&mut report, resource, functions, last);
     }
     in_order(&mut report.findings);
     report
@@ -74,37 +78,37 @@ pub fn compute_drift(
 /// Adds the findings on one resource to the report, or why it has none.
 fn report_resource(
     report: &mut DriftReport,
-    wish: &DesiredResource,
-    judge: DiffFunctions<'_>,
+    resource: &DesiredResource,
+    functions: DiffFunctions<'_>,
     last: &LastApplied,
 ) {
-    let assessment = match (judge.assess)(wish) {
-        Ok(_) if !is_applied_readable(wish, last) => {
-            let not_judged = UnknownFinding::new(wish.address.to_string(), UNREADABLE_BODY);
-            report.not_judged.push(not_judged);
+    let diff = match (functions.diff)(resource) {
+        Ok(_) if !is_applied_readable(resource, last) => {
+            let not_compared = UnknownFinding::new(resource.address.to_string(), UNREADABLE_BODY);
+            report.not_compared.push(not_compared);
             return;
         }
-        Ok(assessment) => assessment,
+        Ok(diff) => diff,
         Err(reason) => {
             report
-                .not_judged
-                .push(UnknownFinding::new(wish.address.to_string(), reason));
+                .not_compared
+                .push(UnknownFinding::new(resource.address.to_string(), reason));
             return;
         }
     };
-    if let Some(step) = &assessment.known_after {
-        let reason = format!("cannot be judged before {step} is there");
+    if let Some(step) = &diff.known_after {
+        let reason = format!("cannot be compared before {step} is there");
         report
-            .not_judged
-            .push(UnknownFinding::new(wish.address.to_string(), reason));
+            .not_compared
+            .push(UnknownFinding::new(resource.address.to_string(), reason));
         return;
     }
     report.resources += 1;
-    report.judged.push(wish.address.clone());
-    let applied = last_applied(wish, judge.left, last);
+    report.compared.push(resource.address.clone());
+    let applied = last_applied(resource, functions.left, last);
     report
         .findings
-        .extend(of_resource(wish, &assessment, applied.as_ref()));
+        .extend(of_resource(resource, &diff, applied.as_ref()));
 }
 
 /// Reasons first, then addresses.
@@ -112,78 +116,81 @@ pub(super) fn in_order(findings: &mut [DriftFinding]) {
     findings.sort_by(|a, b| (a.reason, &a.address, a.plane).cmp(&(b.reason, &b.address, b.plane)));
 }
 
-/// Remembered resources that no wish is about; of a target that gave no answer nothing is said.
-fn no_longer_wished(
-    wishes: &[DesiredResource],
+/// Remembered resources that nobody declares any more, without those of targets that gave no
+/// answer.
+fn removed_from_spec(
+    resources: &[DesiredResource],
     silent: &BTreeMap<Target, UnknownFinding>,
     last: &LastApplied,
 ) -> Vec<Address> {
     let gone = last
-        .not_wished(wishes)
+        .not_in_spec(resources)
         .map(|(address, _)| address)
         .filter(|address| !silent.contains_key(&address.target));
     gone.cloned().collect()
 }
 
 /// False where this version cannot read what was applied last: what it left behind is unknown.
-fn is_applied_readable(wish: &DesiredResource, last: &LastApplied) -> bool {
-    let Some(applied) = last.applied(&wish.address) else {
+fn is_applied_readable(resource: &DesiredResource, last: &LastApplied) -> bool {
+    let Some(applied) = last.applied(&resource.address) else {
         return true;
     };
-    kind_named(&applied.kind).is_none_or(|kind| is_readable(kind, &applied.wish(&wish.address)))
+    kind_named(&applied.kind)
+        .is_none_or(|kind| is_readable(kind, &applied.resource(&resource.address)))
 }
 
 /// What was left behind; nothing where it was asked otherwise then, so that the two answers cannot
 /// be compared.
 fn last_applied(
-    wish: &DesiredResource,
-    left: AssessLeft<'_>,
+    resource: &DesiredResource,
+    left: DiffLeft<'_>,
     last: &LastApplied,
-) -> Option<Assessment> {
-    let applied = last.applied(&wish.address)?.wish(&wish.address);
-    let asks_alike = kind_named(&wish.kind).is_none_or(|kind| kind.asks_alike(&applied, wish));
-    asks_alike.then(|| left(&applied, wish).ok()).flatten()
+) -> Option<ResourceDiff> {
+    let applied = last.applied(&resource.address)?.resource(&resource.address);
+    let asks_alike =
+        kind_named(&resource.kind).is_none_or(|kind| kind.asks_alike(&applied, resource));
+    asks_alike.then(|| left(&applied, resource).ok()).flatten()
 }
 
 fn of_resource(
-    wish: &DesiredResource,
-    assessment: &Assessment,
-    applied: Option<&Assessment>,
+    resource: &DesiredResource,
+    diff: &ResourceDiff,
+    applied: Option<&ResourceDiff>,
 ) -> Vec<DriftFinding> {
     let mut out = Vec::new();
-    for (name, attribute) in assessment.attributes.iter().chain(&assessment.out_of_reach) {
-        // What is not there yet, or is other than wished, is no matter of waiting.
-        let is_early = |found: &Reading| {
-            attribute.settles && *found == Reading::Absent && !assessment.only_waits()
+    for (name, attribute) in diff.attributes.iter().chain(&diff.out_of_reach) {
+        // What is not there yet, or is not as desired, is no matter of waiting.
+        let is_early = |actual: &Reading| {
+            attribute.settles && *actual == Reading::Absent && !diff.only_waits()
         };
-        for (plane, wanted, found) in attribute
+        for (plane, desired, actual) in attribute
             .differences()
             .into_iter()
-            .filter(|(.., found)| !is_early(found))
+            .filter(|(.., actual)| !is_early(actual))
         {
             let left = applied
                 .and_then(|a| a.attributes.get(name))
-                .and_then(|a| a.wanted.get(plane))
+                .and_then(|a| a.desired.get(plane))
                 .cloned();
-            // As it was left is as it is, where only the wish's own input is another one.
+            // As it was left is as it is, where only the resource's own input is another one.
             let last = if attribute.input.is_some() {
-                applied.map(|_| found.clone())
+                applied.map(|_| actual.clone())
             } else {
                 left
             };
             out.push(DriftFinding {
-                address: wish.address.with_attribute(name),
+                address: resource.address.with_attribute(name),
                 attribute: name.clone(),
                 plane,
-                reason: find_drift_reason(assessment, attribute, plane, last.as_ref(), found),
-                wanted: wanted.clone(),
+                reason: find_drift_reason(diff, attribute, plane, last.as_ref(), actual),
+                desired: desired.clone(),
                 last_applied: last,
-                found: found.clone(),
+                actual: actual.clone(),
                 by: attribute.by.clone().or_else(|| {
                     let input = attribute.input.as_ref()?;
                     Some(Provenance::Note(format!("{input} is another one since")))
                 }),
-                places: wish.places.clone(),
+                places: resource.places.clone(),
                 seen: None,
                 accepted: None,
             });
@@ -193,28 +200,28 @@ fn of_resource(
 }
 
 fn find_drift_reason(
-    assessment: &Assessment,
+    diff: &ResourceDiff,
     attribute: &Attribute,
     plane: Plane,
     last: Option<&Reading>,
-    found: &Reading,
+    actual: &Reading,
 ) -> DriftReason {
-    if found.is_unknown() {
+    if actual.is_unknown() {
         return DriftReason::Unknown;
     }
     let met = |plane| {
-        attribute.wanted.get(plane).is_some()
+        attribute.desired.get(plane).is_some()
             && !attribute.differences().iter().any(|(p, ..)| *p == plane)
     };
-    let wanted = attribute.wanted.get(plane);
-    if plane == Plane::Running && (assessment.owed || met(Plane::NextBoot)) {
+    let desired = attribute.desired.get(plane);
+    if plane == Plane::Running && (diff.owed || met(Plane::NextBoot)) {
         return DriftReason::PendingRestart;
     }
     match last {
         _ if attribute.settles => DriftReason::NotReady,
         _ if attribute.input.is_some() => DriftReason::SpecNewer,
         None => DriftReason::SpecNewer,
-        Some(last) if last == found && Some(last) != wanted => DriftReason::SpecNewer,
+        Some(last) if last == actual && Some(last) != desired => DriftReason::SpecNewer,
         Some(_) if plane != Plane::Running && met(Plane::Running) => {
             DriftReason::WillBeLostAtReboot
         }
@@ -226,14 +233,14 @@ fn find_drift_reason(
 mod tests {
     use super::*;
     use railwright_plan::AppliedResource;
-    use railwright_resource::Want;
+    use railwright_resource::ResourceDeclaration;
     use serde_json::{Value, json};
 
     fn link(mtu: u32) -> DesiredResource {
         DesiredResource {
             address: Address::host("n1", "link", "ens4"),
             after: vec![],
-            want: Want {
+            declaration: ResourceDeclaration {
                 kind: "link".to_owned(),
                 body: json!({ "netdev": "ens4", "mtu": mtu }),
                 module: "jumbo-mtu/link".into(),
@@ -243,33 +250,30 @@ mod tests {
         }
     }
 
-    /// What was applied last is judged as what is wished now.
+    /// What was applied last is compared as what is desired now.
     fn found(
-        wishes: &[DesiredResource],
+        resources: &[DesiredResource],
         silent: &BTreeMap<Target, UnknownFinding>,
-        assess: Assess<'_>,
+        diff: DiffResource<'_>,
         last: &LastApplied,
     ) -> DriftReport {
-        let left = |applied: &DesiredResource, _: &DesiredResource| assess(applied);
+        let left = |applied: &DesiredResource, _: &DesiredResource| diff(applied);
         compute_drift(
             &Occasion::default(),
-            wishes,
+            resources,
             silent,
-            DiffFunctions {
-                assess,
-                left: &left,
-            },
+            DiffFunctions { diff, left: &left },
             last,
         )
     }
 
     fn applied(mtu: u32) -> LastApplied {
-        let wish = link(mtu);
+        let resource = link(mtu);
         let applied = AppliedResource {
-            kind: wish.kind.clone(),
-            body: wish.body.clone(),
-            digest: wish.digest(),
-            module: wish.module.clone(),
+            kind: resource.kind.clone(),
+            body: resource.body.clone(),
+            digest: resource.digest(),
+            module: resource.module.clone(),
             places: vec![],
             after: vec![],
             before: Value::Null,
@@ -280,17 +284,17 @@ mod tests {
             at: String::new(),
         };
         LastApplied {
-            resources: [(wish.address, applied)].into(),
+            resources: [(resource.address, applied)].into(),
         }
     }
 
     #[test]
-    fn what_another_version_applied_is_not_judged() {
-        let met = |_: &DesiredResource| Ok(Assessment::default());
+    fn what_another_version_applied_is_not_compared() {
+        let met = |_: &DesiredResource| Ok(ResourceDiff::default());
         let mut last = applied(9000);
         let of_resource = |last: &LastApplied| {
             let report = found(&[link(9000)], &BTreeMap::new(), &met, last);
-            (report.resources, report.not_judged.len())
+            (report.resources, report.not_compared.len())
         };
         assert_eq!(of_resource(&last), (1, 0));
         let resource = last.resources.values_mut().next().unwrap();
@@ -298,7 +302,7 @@ mod tests {
         assert_eq!(of_resource(&last), (0, 1));
     }
 
-    /// The one finding for wanted 9000, with these values on the target.
+    /// The one finding for desired 9000, with these values on the target.
     fn one(
         last: &LastApplied,
         persisted: Reading,
@@ -306,24 +310,24 @@ mod tests {
         next_boot: Option<Reading>,
         owed: bool,
     ) -> Vec<(Plane, DriftReason)> {
-        let assess = |wish: &DesiredResource| {
-            let wanted = Reading::is(wish.body["mtu"].clone());
+        let diff = |resource: &DesiredResource| {
+            let desired = Reading::is(resource.body["mtu"].clone());
             let mut attribute = Attribute::in_plane(
                 Plane::Persisted,
-                wanted.clone(),
+                desired.clone(),
                 persisted.clone(),
             )
-            .and(Plane::Running, wanted.clone(), running.clone());
+            .and(Plane::Running, desired.clone(), running.clone());
             if let Some(next) = &next_boot {
-                attribute = attribute.and(Plane::NextBoot, wanted, next.clone());
+                attribute = attribute.and(Plane::NextBoot, desired, next.clone());
             }
-            Ok(Assessment {
+            Ok(ResourceDiff {
                 attributes: [("mtu".to_owned(), attribute)].into(),
                 owed,
-                ..Assessment::default()
+                ..ResourceDiff::default()
             })
         };
-        found(&[link(9000)], &BTreeMap::new(), &assess, last)
+        found(&[link(9000)], &BTreeMap::new(), &diff, last)
             .findings
             .into_iter()
             .map(|f| (f.plane, f.reason))
@@ -388,7 +392,7 @@ mod tests {
 
     #[test]
     fn another_question_or_chart_is_no_drift() {
-        let wish = |probe: &str| {
+        let resource = |probe: &str| {
             DesiredResource::of(
                 Address::host("n1", "command", "a"),
                 "command",
@@ -396,7 +400,7 @@ mod tests {
             )
         };
         let reason = |asked_then: &str, input: Option<String>| {
-            let before = wish(asked_then);
+            let before = resource(asked_then);
             let last = LastApplied {
                 resources: [(
                     before.address.clone(),
@@ -408,13 +412,13 @@ mod tests {
                 input,
                 ..Attribute::in_plane(Plane::Running, Reading::is("yes"), Reading::is("no"))
             };
-            let assess = |_: &DesiredResource| {
-                Ok(Assessment {
+            let diff = |_: &DesiredResource| {
+                Ok(ResourceDiff {
                     attributes: [("probe".to_owned(), attribute.clone())].into(),
-                    ..Assessment::default()
+                    ..ResourceDiff::default()
                 })
             };
-            found(&[wish("now")], &BTreeMap::new(), &assess, &last).findings[0].reason
+            found(&[resource("now")], &BTreeMap::new(), &diff, &last).findings[0].reason
         };
         assert_eq!(reason("now", None), DriftReason::ChangedOutside);
         assert_eq!(reason("then", None), DriftReason::SpecNewer);
@@ -428,22 +432,22 @@ mod tests {
     fn a_host_that_does_not_answer_is_one_line_and_no_drift() {
         let silent = UnknownFinding::new("host/n1", "not reachable");
         let silent_targets = [(Target::host("n1"), silent.clone())].into();
-        let wishes = [
+        let resources = [
             link(9000),
             DesiredResource {
                 address: Address::host("n1", "sysctl", "a.b"),
                 ..link(1)
             },
         ];
-        for wishes in [&wishes[..], &[]] {
+        for resources in [&resources[..], &[]] {
             let report = found(
-                wishes,
+                resources,
                 &silent_targets,
                 &|_| panic!("it said nothing"),
                 &applied(9000),
             );
             assert_eq!(
-                (report.not_judged.as_slice(), report.targets.len()),
+                (report.not_compared.as_slice(), report.targets.len()),
                 (&[silent.clone()][..], 1)
             );
             assert!(!report.has_drift() && report.is_incomplete());
@@ -455,33 +459,33 @@ mod tests {
         let report = found(
             &[],
             &BTreeMap::new(),
-            &|_| panic!("nothing is wished"),
+            &|_| panic!("nothing is desired"),
             &applied(9000),
         );
         assert_eq!(
-            report.no_longer_wished,
+            report.removed_from_spec,
             [Address::host("n1", "link", "ens4")]
         );
         assert!(report.has_drift() && !report.is_incomplete());
     }
 
     #[test]
-    fn what_was_applied_last_stands_beside_what_is_wanted() {
-        let assess = |wish: &DesiredResource| {
+    fn what_was_applied_last_stands_beside_what_is_desired() {
+        let diff = |resource: &DesiredResource| {
             let attribute = Attribute::in_plane(
                 Plane::Running,
-                Reading::is(wish.body["mtu"].clone()),
+                Reading::is(resource.body["mtu"].clone()),
                 Reading::is(1500),
             );
-            Ok(Assessment {
+            Ok(ResourceDiff {
                 attributes: [("mtu".to_owned(), attribute)].into(),
-                ..Assessment::default()
+                ..ResourceDiff::default()
             })
         };
-        let report = found(&[link(9000)], &BTreeMap::new(), &assess, &applied(4200));
+        let report = found(&[link(9000)], &BTreeMap::new(), &diff, &applied(4200));
         let finding = &report.findings[0];
         assert_eq!(
-            (&finding.last_applied, &finding.wanted, &finding.found),
+            (&finding.last_applied, &finding.desired, &finding.actual),
             (
                 &Some(Reading::is(4200)),
                 &Reading::is(9000),
@@ -499,18 +503,13 @@ mod tests {
             let ready = Attribute::in_plane(Plane::Running, Reading::is("ready"), Reading::Absent)
                 .that_settles();
             let attributes = [("object".to_owned(), object), ("ready".to_owned(), ready)].into();
-            let assess = |_: &DesiredResource| {
-                Ok(Assessment {
+            let diff = |_: &DesiredResource| {
+                Ok(ResourceDiff {
                     attributes: Clone::clone(&attributes),
-                    ..Assessment::default()
+                    ..ResourceDiff::default()
                 })
             };
-            let report = found(
-                &[link(1)],
-                &BTreeMap::new(),
-                &assess,
-                &LastApplied::default(),
-            );
+            let report = found(&[link(1)], &BTreeMap::new(), &diff, &LastApplied::default());
             report
                 .findings
                 .into_iter()

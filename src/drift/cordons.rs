@@ -1,5 +1,6 @@
 //! Nodes of a Kubernetes cluster that a run of ours took out of service and has not given back. No
-//! wish is about them; a plan gives them back, so they are told with what a plan would change.
+//! resource is about them; a plan gives them back, so they are reported with what a plan would
+//! change.
 
 use super::compare::in_order;
 use super::finding::{DriftFinding, DriftReason, DriftReport};
@@ -15,7 +16,7 @@ use std::sync::Arc;
 /// What the attribute is called.
 const SCHEDULABLE: &str = "schedulable";
 
-/// Adds what the cluster says of the nodes of the spec's hosts. A recording of earlier, that was
+/// Adds what the cluster reports of the nodes of the spec's hosts. A recording of earlier, that was
 /// not asked for them, adds nothing.
 pub fn add_cordon_findings(report: &mut DriftReport, of: &ClusterNodes, answers: &ReadResults) {
     if answers
@@ -31,7 +32,7 @@ pub fn add_cordon_findings(report: &mut DriftReport, of: &ClusterNodes, answers:
         Ok(known) => known,
         Err(reason) => {
             let reason = format!("which nodes a run left cordoned: {reason}");
-            return report.not_judged.push(UnknownFinding::new(
+            return report.not_compared.push(UnknownFinding::new(
                 new_node_address(&of.cluster, "*").to_string(),
                 reason,
             ));
@@ -45,8 +46,8 @@ pub fn add_cordon_findings(report: &mut DriftReport, of: &ClusterNodes, answers:
             continue;
         };
         let address = new_node_address(&of.cluster, name);
-        if !report.judged.contains(&address) {
-            report.judged.push(address.clone());
+        if !report.compared.contains(&address) {
+            report.compared.push(address.clone());
             report.resources += 1;
         }
         report.findings.push(new_cordon_finding(address, &cordon));
@@ -72,10 +73,10 @@ fn new_cordon_finding(address: Address, cordon: &Cordon) -> DriftFinding {
         address: address.with_attribute(SCHEDULABLE),
         attribute: SCHEDULABLE.to_owned(),
         plane: Plane::Running,
-        wanted: Reading::is(true),
+        desired: Reading::is(true),
         // As that run left it.
         last_applied: Some(Reading::is(false)),
-        found: Reading::is(false),
+        actual: Reading::is(false),
         by: Some(Provenance::Note(format!("{run} cordoned it"))),
         reason: DriftReason::NotGivenBack,
         places: Vec::new(),
@@ -137,7 +138,7 @@ mod tests {
         );
         assert!(report.has_drift() && report.targets.contains(&Target::kube("prod")));
         assert_eq!(
-            (report.resources, report.judged[0].to_string().as_str()),
+            (report.resources, report.compared[0].to_string().as_str()),
             (1, "kube/prod/Node/-/cn-n1")
         );
         let odd = json!({ "cn-n1": node(false, Some("not ours to read")) });
@@ -151,10 +152,10 @@ mod tests {
     }
 
     #[test]
-    fn what_the_cluster_does_not_say_is_not_judged_and_what_it_was_not_asked_is_no_matter() {
+    fn what_the_cluster_does_not_say_is_not_compared_and_what_it_was_not_asked_is_no_matter() {
         let report = noted(AnswerStatus::TimedOut, "");
         assert_eq!(
-            report.not_judged[0].reason,
+            report.not_compared[0].reason,
             "which nodes a run left cordoned: the read ran past its time limit"
         );
         assert!(report.is_incomplete() && !report.has_drift());

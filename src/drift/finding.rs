@@ -8,9 +8,9 @@ use railwright_resource::{Plane, Provenance, Reading};
 use serde::Serialize;
 
 /// The format of the JSON report.
-pub const FORMAT_VERSION: &str = "2.0";
+pub const FORMAT_VERSION: &str = "3.0";
 
-/// Why an attribute is not as the spec wants it. Ordered as on the screen.
+/// Why an attribute differs from the spec. Ordered as on the screen.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema,
 )]
@@ -20,7 +20,7 @@ pub enum DriftReason {
     ChangedOutside,
     /// In effect, but written nowhere: the next boot loses it.
     WillBeLostAtReboot,
-    /// Written as wished, but waiting for a restart or reboot.
+    /// Written as desired, but waiting for a restart or reboot.
     PendingRestart,
     /// As it was applied, and what is to come of it by itself has not.
     NotReady,
@@ -29,7 +29,7 @@ pub enum DriftReason {
     NotGivenBack,
     /// The spec says something else than what was applied last, or it was never applied.
     SpecNewer,
-    /// Could not be found out.
+    /// Could not be determined.
     Unknown,
 }
 
@@ -42,12 +42,12 @@ pub struct DriftFinding {
     pub attribute: String,
     /// Persisted, running or next boot.
     pub plane: Plane,
-    /// What the spec wants now.
-    pub wanted: Reading,
+    /// What the spec desires now.
+    pub desired: Reading,
     /// What was applied last; nothing where we never applied it.
     pub last_applied: Option<Reading>,
-    /// What the target says.
-    pub found: Reading,
+    /// What the target reports.
+    pub actual: Reading,
     /// Who made it so, or how it was found out, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Provenance>,
@@ -101,17 +101,18 @@ pub struct LastKnown {
 }
 
 impl DriftFinding {
-    /// True when it is known to be other than wished, and not accepted.
+    /// True when it is known to differ from what is desired, and is not accepted.
     pub fn is_drift(&self) -> bool {
         !self.is_unknown() && !self.is_accepted()
     }
 
-    /// True when it could not be found out.
+    /// True when it could not be determined.
     pub fn is_unknown(&self) -> bool {
         self.reason == DriftReason::Unknown
     }
 
-    /// True when it is other than wished, and accepted today. What is unknown cannot be accepted.
+    /// True when it differs from what is desired, and is accepted today. What is unknown cannot be
+    /// accepted.
     pub fn is_accepted(&self) -> bool {
         !self.is_unknown()
             && self
@@ -145,15 +146,15 @@ pub struct DriftReport {
     pub inventory: InventoryOrigin,
     /// In the order of reasons, then addresses.
     pub findings: Vec<DriftFinding>,
-    /// What could not be judged.
-    pub not_judged: Vec<UnknownFinding>,
-    /// What was found before on what could not be judged now.
+    /// What could not be compared.
+    pub not_compared: Vec<UnknownFinding>,
+    /// What was found before on what could not be compared now.
     pub last_known: Vec<LastKnown>,
     /// Targets on which nothing was applied so far: all that differs there is what a first apply
     /// would do.
     pub never_applied: Vec<Target>,
-    /// What was applied and is no longer in the spec; a plan takes it back.
-    pub no_longer_wished: Vec<Address>,
+    /// What was applied and is no longer in the spec; a plan undoes it.
+    pub removed_from_spec: Vec<Address>,
     /// A few hosts of a class that differ in what nobody manages; no drift.
     pub outliers: Vec<Outlier>,
     /// Findings of rules that are accepted for a while.
@@ -166,29 +167,29 @@ pub struct DriftReport {
     pub out_of_service: Vec<Unavailable>,
     /// Targets that were looked at.
     pub targets: Vec<Target>,
-    /// How many resources were judged.
+    /// How many resources were compared.
     pub resources: usize,
     /// Which they are, for documents that name what is in order as well; a JSON of a large cluster
     /// would be little else.
     #[serde(skip)]
-    pub judged: Vec<Address>,
+    pub compared: Vec<Address>,
 }
 
 impl DriftReport {
     /// True when something was found that is not as desired (exit 2); what is only unknown does not
     /// count.
     pub fn has_drift(&self) -> bool {
-        !self.no_longer_wished.is_empty() || self.findings.iter().any(DriftFinding::is_drift)
+        !self.removed_from_spec.is_empty() || self.findings.iter().any(DriftFinding::is_drift)
     }
 
-    /// True when something could not be found out, or is out of service because no gate has passed
+    /// True when something could not be determined, or is out of service because no gate has passed
     /// it (exit 3, where nothing drifted).
     pub fn is_incomplete(&self) -> bool {
         !self.out_of_service.is_empty() || self.is_partly_unread()
     }
 
-    /// True when something could not be found out.
+    /// True when something could not be determined.
     pub fn is_partly_unread(&self) -> bool {
-        !self.not_judged.is_empty() || self.findings.iter().any(DriftFinding::is_unknown)
+        !self.not_compared.is_empty() || self.findings.iter().any(DriftFinding::is_unknown)
     }
 }

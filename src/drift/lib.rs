@@ -1,5 +1,5 @@
-//! What is no longer as it was applied: per attribute and plane what is wanted, what was applied
-//! last, what is found, and why they differ. Reads only; the comparison is pure.
+//! What is no longer as it was applied: per attribute and plane what is desired, what was applied
+//! last, what is actual, and why they differ. Reads only; the comparison is pure.
 
 pub mod accept;
 pub mod age;

@@ -2,21 +2,21 @@
 //! another package version, a word of the kernel command line, another firmware, a slower link,
 //! another cable. No drift, as the spec says nothing of it; but one host of sixteen that differs is
 //! where the next problem is looked for. A value that is each host's own (a root file system's
-//! UUID) has no majority and is never told.
+//! UUID) has no majority and is never reported.
 
 use super::parts;
 use railwright_base::nodeset::fold_node_set;
 use railwright_resource::host::{self, HostFacts};
 use railwright_resource::kernel_parameter::command_line::split_command_line;
 use railwright_resource::package::found::FoundPackage;
-use railwright_resource::{Assessment, DesiredResource, ReadResults, Reading};
+use railwright_resource::{DesiredResource, ReadResults, Reading, ResourceDiff};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Fewer hosts than this have no majority.
 const LEAST: usize = 3;
 /// Words of the command line that name the kernel's files: they differ with the kernel, which is
-/// told itself.
+/// reported itself.
 const OF_THE_KERNEL: [&str; 2] = ["BOOT_IMAGE", "initrd"];
 /// What the names of command line words begin with.
 const WORD: &str = "cmdline ";
@@ -50,18 +50,19 @@ pub struct OutlierValue {
 }
 
 /// What a host shows: who it is, its command line, and what its resources hold beside what is
-/// wished of them.
+/// desired of them.
 pub fn collect_unmanaged_values<'a>(
     answers: &ReadResults,
-    judged: impl Iterator<Item = (&'a DesiredResource, Assessment)>,
+    compared: impl Iterator<Item = (&'a DesiredResource, ResourceDiff)>,
 ) -> Shown {
     let mut out = Shown::new();
     let mut managed = BTreeSet::new();
-    for (wish, assessment) in judged {
-        let resource = wish.address.within_target();
-        if wish.kind == "kernel_parameter" {
+    for (resource, diff) in compared {
+        let place = resource.address.within_target();
+        if resource.kind == "kernel_parameter" {
             managed.insert(
-                wish.address
+                resource
+                    .address
                     .name()
                     .split('=')
                     .next()
@@ -69,25 +70,23 @@ pub fn collect_unmanaged_values<'a>(
                     .to_owned(),
             );
         }
-        if wish.kind == "package"
-            && wish.text("version").is_none()
-            && let Ok(found) = FoundPackage::of(wish.address.name(), wish.text("version"), answers)
-            && let Some(version) = found.version()
+        if resource.kind == "package"
+            && resource.text("version").is_none()
+            && let Ok(actual) =
+                FoundPackage::of(resource.address.name(), resource.text("version"), answers)
+            && let Some(version) = actual.version()
         {
-            out.insert(format!("{resource}#version"), Reading::is(version));
+            out.insert(format!("{place}#version"), Reading::is(version));
         }
-        for (name, attribute) in &assessment.attributes {
+        for (name, attribute) in &diff.attributes {
             let unmanaged = attribute
-                .found
+                .actual
                 .iter()
-                .filter(|(plane, _)| attribute.wanted.get(*plane).is_none());
-            for (plane, found) in
-                unmanaged.filter(|(_, found)| matches!(found, Reading::Is(_) | Reading::Absent))
+                .filter(|(plane, _)| attribute.desired.get(*plane).is_none());
+            for (plane, actual) in
+                unmanaged.filter(|(_, actual)| matches!(actual, Reading::Is(_) | Reading::Absent))
             {
-                out.insert(
-                    format!("{resource}#{name}, {}", plane.word()),
-                    found.clone(),
-                );
+                out.insert(format!("{place}#{name}, {}", plane.word()), actual.clone());
             }
         }
     }

@@ -22,7 +22,7 @@ pub struct Graph {
 pub struct Cycle(pub Vec<usize>);
 
 impl Graph {
-    /// A graph of `len` nodes; edges are sorted and deduplicated first, so that a doubled wish
+    /// A graph of `len` nodes; edges are sorted and deduplicated first, so that a doubled edge
     /// costs nothing.
     pub fn new(len: usize, edges: impl IntoIterator<Item = (usize, usize)>) -> Self {
         let edges: BTreeSet<(usize, usize)> =

@@ -1,4 +1,4 @@
-//! The files that are compiled in: recipe, guest files, kernel module and stand-in source.
+//! The files that are compiled in: recipe, guest files, kernel module and fake source.
 
 use super::Result;
 use super::folder::new_folder_error;

@@ -58,8 +58,8 @@ pub fn number_of(state: &LabState, name: &str) -> Result<u8> {
         })
 }
 
-/// Runs a script in a machine, made anew for each attempt, until it succeeds or the step's limit is
-/// over.
+/// Runs a script in a machine, built again for each attempt, until it succeeds or the step's limit
+/// is over.
 pub fn run_when_it_answers(
     machine: &LabMachine<'_>,
     script: &dyn Fn() -> String,

@@ -1,7 +1,7 @@
 //! The lab: a small RDMA cluster of virtual machines on this computer, with no hardware.
 //!
 //! Real: QEMU machines with their own boot loader, kernel, systemd, sshd with PAM, and a signed
-//! package repository. Make-believe, and named so wherever it shows: the ConnectX-6 in each machine
+//! package repository. Fake, and named so wherever it shows: the ConnectX-6 in each machine
 //! (`assets/fakecx`, a kernel module with real kernel interfaces above Soft-RoCE; settings are
 //! kept, never enforced) and the source of nv_peer_mem that is served.
 //!

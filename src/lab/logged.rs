@@ -1,5 +1,5 @@
-//! A build that takes minutes: its output goes to a log, its parts are told, and the end of the log
-//! is told where it fails.
+//! A build that takes minutes: its output goes to a log, its parts are reported, and the end of the
+//! log is reported where it fails.
 
 use super::Result;
 use super::event::{LabEvent, LabStep, Listener};
@@ -10,8 +10,8 @@ use railwright_system::files;
 use railwright_system::process::{Program, ProgramEnding};
 use std::path::Path;
 
-/// Runs it. Lines that begin with `step ` are what is told of it. In words how it went wrong, with
-/// the end of its log, where it did.
+/// Runs it. Lines that begin with `step ` are what is reported of it. In words how it went wrong,
+/// with the end of its log, where it did.
 pub fn run_logged_build(
     program: &Program,
     step: LabStep,

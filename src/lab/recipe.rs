@@ -95,7 +95,7 @@ pub fn compute_recipe_digest(flavour: Flavour, sources: &[AptSource]) -> Digest 
         text.push('\n');
     }
     for (path, bytes) in assets::files_below("") {
-        // The stand-in source is served beside the packages and is no part of the disk.
+        // The fake source is served beside the packages and is no part of the disk.
         let in_the_disk = !path.starts_with("nv_peer_mem/")
             && (flavour.kubernetes || !path.starts_with("kubernetes/"));
         if in_the_disk {

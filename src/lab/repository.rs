@@ -1,5 +1,5 @@
 //! The package repository of a lab: the packages that a bare machine lacks, indexed and signed with
-//! the lab's own key, and beside them the stand-in source of nv_peer_mem.
+//! the lab's own key, and beside them the fake source of nv_peer_mem.
 
 use super::folder::{LabFolder, new_folder_error};
 use super::image::Image;
@@ -9,7 +9,7 @@ use super::{Result, assets};
 use railwright_system::{files, process::Program};
 use std::path::Path;
 
-/// The stand-in source, as `src/NAME` of the server.
+/// The fake source, as `src/NAME` of the server.
 pub const STAND_IN_SOURCE: &str = "nv_peer_mem-1.0-9.tar.gz";
 
 /// Publishes the packages of an image, unless they are published and signed already.
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
     use railwright_base::Digest;
 
-    /// Inventories name this checksum: when the stand-in changes, they change with it.
+    /// Inventories name this checksum: when the fake source changes, they change with it.
     #[test]
     fn the_stand_in_source_has_the_checksum_that_inventories_name() {
         insta::assert_snapshot!(Digest::of_bytes(&stand_in_source()), @"2052cd013f1154313f0c649cef7e4e43d6c4117278eb7939d9be74722823755e");

@@ -21,12 +21,12 @@ pub fn reset_lab(folder: &LabFolder, listener: Listener<'_>) -> Result<()> {
             "the disk that it was made from is not in the cache",
         ));
     };
-    let wanted = LabRequest {
+    let desired = LabRequest {
         machines: state.machines,
         flavour: state.flavour,
         memory_mib: state.memory_mib,
     };
-    let machines = list_lab_machines(folder, wanted, state.accelerator);
+    let machines = list_lab_machines(folder, desired, state.accelerator);
     if let Some(machine) = machines.iter().find(|machine| !machine.has_bare(&image)) {
         return Err(does_not_fit(&format!(
             "{} has no snapshot of its bare state that fits",

@@ -46,7 +46,7 @@ pub struct MachineStatus {
     pub resident_mib: Option<u64>,
     /// The SSH port on 127.0.0.1.
     pub ssh_port: u16,
-    /// Its address on the fabric, which is the netdev of the make-believe ConnectX-6.
+    /// Its address on the fabric, which is the netdev of the fake ConnectX-6.
     pub fabric: String,
 }
 

@@ -29,7 +29,7 @@ pub struct LabRequest {
 /// How the lab came up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Came {
-    /// It was up as wanted; nothing was done.
+    /// It was up as desired; nothing was done.
     AlreadyUp,
     /// From the snapshot of the bare state.
     FromSnapshot,
@@ -40,26 +40,26 @@ pub enum Came {
 /// Brings the lab up. What an aborted run has left is ended first.
 pub fn bring_up_lab(
     folder: &LabFolder,
-    wanted: LabRequest,
+    desired: LabRequest,
     listener: Listener<'_>,
 ) -> Result<Came> {
-    machine_range(wanted.machines).ok_or_else(|| too_many(wanted.machines))?;
-    programs::check_programs(wanted.flavour)?;
+    machine_range(desired.machines).ok_or_else(|| too_many(desired.machines))?;
+    programs::check_programs(desired.flavour)?;
     let _lock = folder.lock()?;
     if let Some(state) = LabState::read(folder)
         && is_lab_running(folder, &state)
     {
-        return already_up(&state, wanted);
+        return already_up(&state, desired);
     }
     if down::end_all(folder)? > 0 {
         listener(LabEvent::Note(
             "ended what was left of a lab here".to_owned(),
         ));
     }
-    let cluster = Programs::ensure(folder, wanted.flavour, listener)?;
+    let cluster = Programs::ensure(folder, desired.flavour, listener)?;
     let image = image::ensure_image(
         folder,
-        wanted.flavour,
+        desired.flavour,
         cluster.as_ref().map(Programs::for_nodes).as_deref(),
         listener,
     )?;
@@ -68,9 +68,9 @@ pub fn bring_up_lab(
         repository::publish_packages(folder, &image)
     })?;
     let accelerator = accelerator::choose_accelerator(folder, &image, listener)?;
-    expect_free_ports(folder, wanted)?;
+    expect_free_ports(folder, desired)?;
     start_server(folder)?;
-    let machines = list_lab_machines(folder, wanted, accelerator);
+    let machines = list_lab_machines(folder, desired, accelerator);
     let came = start_machines(folder, &machines, &image, listener)?;
     let name = image
         .folder
@@ -79,9 +79,9 @@ pub fn bring_up_lab(
         .to_string_lossy()
         .into_owned();
     let state = LabState {
-        machines: wanted.machines,
-        flavour: wanted.flavour,
-        memory_mib: wanted.memory_mib,
+        machines: desired.machines,
+        flavour: desired.flavour,
+        memory_mib: desired.memory_mib,
         accelerator,
         image: name,
     };
@@ -95,22 +95,22 @@ pub fn bring_up_lab(
 /// The machines of a lab.
 pub fn list_lab_machines(
     lab: &LabFolder,
-    wanted: LabRequest,
+    desired: LabRequest,
     accelerator: Accelerator,
 ) -> Vec<LabMachine<'_>> {
-    let wire = if wanted.machines > 2 {
+    let wire = if desired.machines > 2 {
         Wire::Switch
     } else {
         Wire::Direct
     };
-    (1..=wanted.machines)
+    (1..=desired.machines)
         .map(|number| LabMachine {
             lab,
             number,
             accelerator,
-            memory_mib: wanted.memory_mib,
+            memory_mib: desired.memory_mib,
             wire,
-            kubernetes: wanted.flavour.kubernetes,
+            kubernetes: desired.flavour.kubernetes,
         })
         .collect()
 }
@@ -127,10 +127,10 @@ fn is_lab_running(folder: &LabFolder, state: &LabState) -> bool {
         .all(|record| background::find_background_process(&record).is_some())
 }
 
-fn already_up(state: &LabState, wanted: LabRequest) -> Result<Came> {
-    if state.machines == wanted.machines
-        && state.flavour == wanted.flavour
-        && state.memory_mib == wanted.memory_mib
+fn already_up(state: &LabState, desired: LabRequest) -> Result<Came> {
+    if state.machines == desired.machines
+        && state.flavour == desired.flavour
+        && state.memory_mib == desired.memory_mib
     {
         return Ok(Came::AlreadyUp);
     }
@@ -160,13 +160,13 @@ fn too_many(machines: u8) -> Box<Diagnostic> {
 }
 
 /// A port in use would make QEMU end with a less helpful word.
-fn expect_free_ports(folder: &LabFolder, wanted: LabRequest) -> Result<()> {
-    let machines = 1..=wanted.machines;
+fn expect_free_ports(folder: &LabFolder, desired: LabRequest) -> Result<()> {
+    let machines = 1..=desired.machines;
     let cluster = [folder.api_port()]
         .into_iter()
         .chain(folder.store_ports())
         .chain(machines.clone().map(|number| folder.kubelet_port(number)));
-    let cluster = cluster.filter(|_| wanted.flavour.kubernetes);
+    let cluster = cluster.filter(|_| desired.flavour.kubernetes);
     let ports = machines
         .map(|number| folder.ssh_port(number))
         .chain([folder.repository_port()])

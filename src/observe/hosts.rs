@@ -111,7 +111,7 @@ async fn read_host(
     on_event(ObservationEvent::Reading {
         host: request.access.name.clone(),
     });
-    // Sorted and each once, so that the program does not depend on the order of the wishes.
+    // Sorted and each once, so that the program does not depend on the order of the resources.
     let mut reads: BTreeSet<Read> = request.reads.iter().cloned().collect();
     reads.insert(Read::Host);
     let mut answers = reader.read(&reads.into_iter().collect::<Vec<_>>()).await?;

@@ -1,5 +1,5 @@
-//! What the targets of an observation say of themselves: which machine each is, and what its record
-//! holds.
+//! What the targets of an observation report of themselves: which machine each is, and what its
+//! record holds.
 
 use railwright_base::Target;
 use railwright_resource::file::found::{FileContent, FileState, Regular};

@@ -1,10 +1,10 @@
-//! Which targets need no plan of their own. Those that differ in nothing but their names get the
-//! steps of the first of them. So do those that want or say something of their own (an address, a
-//! serial number), where that makes no difference to which steps there are and in which order; only
-//! what is their own is judged again.
+//! Which targets need no plan of their own. Those that differ in nothing but their names are an
+//! equivalence class and get the steps of the first of them. So do those that desire or report
+//! something of their own (an address, a serial number), where that changes neither the steps nor
+//! their order; only what is their own is compared again.
 
+use super::diff::{KindLookup, PlanItem, PlanItemStatus, diff_again};
 use super::draft::is_remembered;
-use super::judge::{KindLookup, PlanItem, PlanItemStatus, judge_again};
 use super::part::{TargetGroup, TargetPlan};
 use super::{AppliedResource, ChangeReason, PlanSelection};
 use railwright_base::Address;
@@ -40,7 +40,7 @@ pub(super) struct EquivalenceClasses<'a> {
 struct Model<'a> {
     group: TargetGroup<'a>,
     place: usize,
-    /// How its resources were judged; empty where it is no model for others that are only near.
+    /// How its resources were compared; empty where it is no model for others that are only near.
     items: Vec<PlanItem>,
     /// What is read for each of them.
     reads: Vec<Vec<Read>>,
@@ -89,8 +89,8 @@ impl<'a> EquivalenceClasses<'a> {
         None
     }
 
-    /// Remembers a group that was planned, with the place of its part and how its resources were
-    /// judged.
+    /// Remembers a group that was planned, with the place of its part and the diffs of its
+    /// resources.
     pub fn learn(&mut self, group: TargetGroup<'a>, place: usize, mut items: Vec<PlanItem>) {
         if !self.can_be(&group) {
             return;
@@ -108,9 +108,9 @@ impl<'a> EquivalenceClasses<'a> {
         }
         let mut reads = Vec::with_capacity(items.len());
         for item in &items {
-            reads.push(match (self.kinds)(&item.wish.kind) {
-                Some(kind) if item.removal => list_reads_to_undo(kind, &item.wish),
-                Some(kind) => list_reads(kind, &item.wish),
+            reads.push(match (self.kinds)(&item.resource.kind) {
+                Some(kind) if item.removal => list_reads_to_undo(kind, &item.resource),
+                Some(kind) => list_reads(kind, &item.resource),
                 None => Vec::new(),
             });
         }
@@ -131,7 +131,7 @@ impl<'a> EquivalenceClasses<'a> {
 }
 
 impl Model<'_> {
-    /// The questions of its wishes to which another target answers something else, and in what.
+    /// The reads of its resources to which another target answers something else, and in what.
     fn unlike(&self, answers: &ReadResults) -> BTreeMap<&Read, Unlike> {
         let asked: BTreeSet<&Read> = self.reads.iter().flatten().collect();
         let own = self.group.answers[0];
@@ -144,7 +144,7 @@ impl Model<'_> {
         unlike
     }
 
-    /// What of a group is its own, judged, by path; nothing where that would make other steps.
+    /// What of a group is its own, compared, by path; nothing where that would make other steps.
     fn own<'g>(
         &self,
         group: &'g TargetGroup,
@@ -161,9 +161,9 @@ impl Model<'_> {
             return None;
         }
         let unlike = self.unlike(answers);
-        let mut wishes: BTreeMap<&[String], &'g DesiredResource> = BTreeMap::new();
-        for wish in &group.wishes {
-            wishes.insert(&wish.address.path[..], wish);
+        let mut resources: BTreeMap<&[String], &'g DesiredResource> = BTreeMap::new();
+        for resource in &group.resources {
+            resources.insert(&resource.address.path[..], resource);
         }
         let mut records: BTreeMap<&[String], Record<'g>> = BTreeMap::new();
         for (address, applied) in &group.applied {
@@ -171,22 +171,22 @@ impl Model<'_> {
         }
         let mut own = BTreeMap::new();
         for (item, reads) in self.items.iter().zip(&self.reads) {
-            let path = &item.wish.address.path[..];
+            let path = &item.resource.address.path[..];
             let record = records.get(path).copied();
-            let wish = wishes.get(path).copied().filter(|_| !item.removal);
+            let resource = resources.get(path).copied().filter(|_| !item.removal);
             let is_same = self.has_same_record(item, record)
-                && wish.is_none_or(|wish| is_same_wish(wish, &item.wish));
+                && resource.is_none_or(|resource| is_same_resource(resource, &item.resource));
             if is_same && spares_item(item, reads, &unlike, kinds) {
                 continue;
             }
-            let (path, again) = judge_own(item, wish, record, answers, kinds)?;
+            let (path, again) = diff_own(item, resource, record, answers, kinds)?;
             let applied = record.map(|(_, applied)| applied);
             if !keeps_steps(item, &again, applied, part, kinds) {
                 return None;
             }
             own.insert(path, again);
         }
-        // What left a wish is told, and the model has nothing to tell.
+        // What left a resource is reported, and the model has nothing to report.
         if super::dropped::find_dropped_fields(group, kinds).is_empty() {
             Some(own)
         } else {
@@ -196,16 +196,22 @@ impl Model<'_> {
 
     /// Whether the resources of a group have the same names as here, those that were applied too.
     fn is_named_alike(&self, group: &TargetGroup) -> bool {
-        let paths = group.wishes.iter().map(|wish| &wish.address.path);
+        let paths = group
+            .resources
+            .iter()
+            .map(|resource| &resource.address.path);
         let applied = group.applied.iter().map(|(address, _)| &address.path);
         let model = &self.group;
-        let model_paths = model.wishes.iter().map(|wish| &wish.address.path);
+        let model_paths = model
+            .resources
+            .iter()
+            .map(|resource| &resource.address.path);
         let model_applied = model.applied.iter().map(|(address, _)| &address.path);
         paths.eq(model_paths) && applied.eq(model_applied)
     }
 
     fn has_same_record(&self, item: &PlanItem, record: Option<Record>) -> bool {
-        match (record, self.group.applied_to(&item.wish.address)) {
+        match (record, self.group.applied_to(&item.resource.address)) {
             (Some((address, applied)), Some(of_model)) => {
                 is_same_record(&(address, applied), &(address, of_model))
             }
@@ -222,33 +228,39 @@ fn spares_item(
     unlike: &BTreeMap<&Read, Unlike>,
     kinds: KindLookup,
 ) -> bool {
-    let part = kinds(&item.wish.kind).and_then(|kind| kind.part(&item.wish));
+    let part = kinds(&item.resource.kind).and_then(|kind| kind.part(&item.resource));
     reads
         .iter()
         .all(|read| unlike.get(read).is_none_or(|unlike| unlike.spares(part)))
 }
 
-/// Judges a resource of the model by the answers of another target, with the path that it has
-/// there; nothing where the other has neither a wish nor a record of it.
-fn judge_own<'g>(
+/// Compares a resource of the model with the read results of another target, with the path that it
+/// has there; nothing where the other has neither a resource nor a record of it.
+fn diff_own<'g>(
     item: &PlanItem,
-    wish: Option<&'g DesiredResource>,
+    resource: Option<&'g DesiredResource>,
     record: Option<Record<'g>>,
     answers: &ReadResults,
     kinds: KindLookup,
 ) -> Option<(&'g [String], PlanItem)> {
-    if let Some(wish) = wish {
+    if let Some(resource) = resource {
         let applied = record.map(|(_, applied)| applied);
-        let again = judge_again(item, wish, applied, answers, kinds)?;
-        return Some((&wish.address.path[..], again));
+        let again = diff_again(item, resource, applied, answers, kinds)?;
+        return Some((&resource.address.path[..], again));
     }
     let (address, applied) = record?;
-    let again = judge_again(item, &applied.wish(address), Some(applied), answers, kinds)?;
+    let again = diff_again(
+        item,
+        &applied.resource(address),
+        Some(applied),
+        answers,
+        kinds,
+    )?;
     Some((&address.path[..], again))
 }
 
-/// Whether the steps of the model's part stay what they are with this judgement, and so does what
-/// it only writes down.
+/// Whether the steps of the model's part stay what they are with this diff, and so does what it
+/// only writes down.
 fn keeps_steps(
     item: &PlanItem,
     again: &PlanItem,
@@ -262,16 +274,16 @@ fn keeps_steps(
     if again.status != PlanItemStatus::Met {
         return true;
     }
-    let is_adopted = !is_remembered(&again.wish, applied, kinds);
-    is_adopted == part.adopts(&again.wish.address.path)
+    let is_adopted = !is_remembered(&again.resource, applied, kinds);
+    is_adopted == part.adopts(&again.resource.address.path)
 }
 
-/// Whether two judgements of a resource give the same steps, whatever the steps write.
+/// Whether two diffs of a resource give the same steps, whatever the steps write.
 fn is_alike(a: &PlanItem, b: &PlanItem) -> bool {
-    let (x, y) = (&a.assessment, &b.assessment);
-    a.wish.kind == b.wish.kind
-        && a.wish.body.get("guard") == b.wish.body.get("guard")
-        && is_same_order(&a.wish.after, &b.wish.after)
+    let (x, y) = (&a.diff, &b.diff);
+    a.resource.kind == b.resource.kind
+        && a.resource.body.get("guard") == b.resource.body.get("guard")
+        && is_same_order(&a.resource.after, &b.resource.after)
         && is_alike_status(&a.status, &b.status)
         && (x.disruption, x.needs_reboot, x.needs_power_cycle)
             == (y.disruption, y.needs_reboot, y.needs_power_cycle)
@@ -279,7 +291,7 @@ fn is_alike(a: &PlanItem, b: &PlanItem) -> bool {
         && (&x.interrupts_netdevs, &x.interrupts, &x.disturbs)
             == (&y.interrupts_netdevs, &y.interrupts, &y.disturbs)
         && (&x.watch, &x.announced, &x.known_after) == (&y.watch, &y.announced, &y.known_after)
-        && x.judges(Plane::Running) == y.judges(Plane::Running)
+        && x.compares(Plane::Running) == y.compares(Plane::Running)
         && x.actions
             .iter()
             .filter_map(Action::path)
@@ -293,7 +305,7 @@ fn is_alike_status(a: &PlanItemStatus, b: &PlanItemStatus) -> bool {
             is_alike_reason(a, b) && text == other
         }
         (PlanItemStatus::Met, PlanItemStatus::Met) => true,
-        // What is unknown is told, each with its own words.
+        // What is unknown is reported, each with its own words.
         _ => false,
     }
 }
@@ -310,13 +322,13 @@ fn is_alike_reason(a: &ChangeReason, b: &ChangeReason) -> bool {
 
 fn hash_resource_names(group: &TargetGroup) -> u64 {
     let mut hash = FxHasher::default();
-    for wish in &group.wishes {
-        wish.address.path.hash(&mut hash);
+    for resource in &group.resources {
+        resource.address.path.hash(&mut hash);
     }
     for (address, _) in &group.applied {
         address.path.hash(&mut hash);
     }
-    // Which of its netdevs carry our own connection decides what needs a guard.
+    // Which of its netdevs carry our own connection decides what needs an automatic rollback.
     for answers in &group.answers {
         for line in ssh_lines(answers) {
             line.hash(&mut hash);
@@ -336,18 +348,18 @@ fn hash_whole_group(group: &TargetGroup, names: u64) -> u64 {
 }
 
 fn is_same(a: &TargetGroup, b: &TargetGroup) -> bool {
-    let mut wishes = a.wishes.iter().zip(&b.wishes);
+    let mut resources = a.resources.iter().zip(&b.resources);
     let mut applied = a.applied.iter().zip(&b.applied);
-    a.wishes.len() == b.wishes.len()
+    a.resources.len() == b.resources.len()
         && a.applied.len() == b.applied.len()
-        && wishes.all(|(a, b)| is_same_wish(a, b))
+        && resources.all(|(a, b)| is_same_resource(a, b))
         && applied.all(|(a, b)| is_same_record(a, b))
         && a.answers == b.answers
 }
 
-fn is_same_wish(a: &DesiredResource, b: &DesiredResource) -> bool {
+fn is_same_resource(a: &DesiredResource, b: &DesiredResource) -> bool {
     (Arc::ptr_eq(&a.address.path, &b.address.path) || a.address.path == b.address.path)
-        && (Arc::ptr_eq(&a.want, &b.want) || a.want == b.want)
+        && (Arc::ptr_eq(&a.declaration, &b.declaration) || a.declaration == b.declaration)
         && is_same_order(&a.after, &b.after)
 }
 

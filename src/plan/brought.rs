@@ -1,13 +1,13 @@
 //! What a step is in or of and is not there yet: a namespace, a kind. Where a step before it brings
-//! that, the plan says that nobody could look at it before; where none does, it is held.
+//! that, the plan says that nobody could look at it before; where none does, it is blocked.
 
-use super::judge::{KindLookup, PlanItem, PlanItemStatus};
+use super::diff::{KindLookup, PlanItem, PlanItemStatus};
 use railwright_graph::Graph;
 use railwright_resource::Lacking;
 use railwright_resource::Provenance;
 use std::collections::BTreeSet;
 
-/// Judges what of the kept items lacks something.
+/// Checks which of the kept items lack something.
 pub(super) fn resolve_missing_prerequisites(
     items: &mut [PlanItem],
     graph: &Graph,
@@ -17,7 +17,7 @@ pub(super) fn resolve_missing_prerequisites(
     let mut lacking: Vec<usize> = kept.iter().copied().collect();
     lacking.retain(|n| matches!(items[*n].status, PlanItemStatus::Change(_)));
     for n in lacking {
-        let Some(lacks) = items[n].assessment.lacks.clone() else {
+        let Some(lacks) = items[n].diff.lacks.clone() else {
             continue;
         };
         let first = graph.with_prerequisites([n]);
@@ -33,7 +33,7 @@ pub(super) fn resolve_missing_prerequisites(
             } else {
                 &mut elsewhere
             };
-            found.get_or_insert_with(|| items[other].wish.address.words());
+            found.get_or_insert_with(|| items[other].resource.address.words());
         }
         note_lack(&mut items[n], &lacks, brought, elsewhere);
     }
@@ -42,10 +42,10 @@ pub(super) fn resolve_missing_prerequisites(
 fn may_bring(item: &PlanItem, what: &str, kinds: KindLookup) -> bool {
     item.changes()
         && !item.removal
-        && kinds(&item.wish.kind).is_some_and(|kind| kind.may_bring(&item.wish, what))
+        && kinds(&item.resource.kind).is_some_and(|kind| kind.may_bring(&item.resource, what))
 }
 
-/// Says of an item that a step before it brings what it lacks, or holds it where none does; then
+/// Notes of an item that a step before it brings what it lacks, or blocks it where none does; then
 /// the step `elsewhere` may be put before it.
 fn note_lack(
     item: &mut PlanItem,
@@ -58,7 +58,7 @@ fn note_lack(
             "{} is not there yet, and may come with {step}",
             lacks.what
         ));
-        for attribute in item.assessment.attributes.values_mut() {
+        for attribute in item.diff.attributes.values_mut() {
             attribute.by = Some(by.clone());
         }
         return;
@@ -68,7 +68,7 @@ fn note_lack(
     };
     let way_out = match elsewhere {
         Some(step) => format!("{step} may bring it: let this one come `after` it"),
-        None => "bring it by other means, or wish for it before this one".to_owned(),
+        None => "bring it by other means, or declare it before this one".to_owned(),
     };
     let why = format!(
         "{} is not there ({}), and no step before it brings it; {way_out}",

@@ -2,9 +2,10 @@
 //! after it on its host. A plan holds both. A run takes them up once the host was switched off and
 //! on: in waves of their own, after all others and by the same rules, each with its gate.
 //!
-//! What needs something else that is held stays held, and so does what waits for the power cycle of
-//! another host, and what needs an empty node: whoever switched the host off has emptied its node,
-//! and pods may be on it again by the time that it is on. A plan that is made then empties it.
+//! What needs something else that is blocked stays blocked, and so does what waits for the power
+//! cycle of another host, and what needs an empty node: whoever switched the host off has emptied
+//! its node, and pods may be on it again by the time that it is on. A plan that is made then
+//! empties it.
 
 use super::make::number_nodes;
 use super::model::{NodeKind, Plan, PlanNode};
@@ -27,7 +28,7 @@ pub fn asks_nothing_of(plan: &Plan, address: &Address) -> bool {
         return false;
     }
     let mut members = plan.nodes.iter().flat_map(PlanNode::members);
-    if members.any(|member| member.wish.address == *address) {
+    if members.any(|member| member.resource.address == *address) {
         return false;
     }
     for finding in &plan.unknown {
@@ -148,7 +149,7 @@ fn withhold_from_nodes(
 
 /// Takes up the nodes of one host in this wave; the ids of those for which nothing of them waits.
 /// What follows the power cycle begins after the gate before it; that the power cycle was made is
-/// told in any order.
+/// reported in any order.
 fn take_up(
     nodes: &mut [PlanNode],
     own: &BTreeSet<usize>,
@@ -195,7 +196,7 @@ fn list_gated_hosts(nodes: &[PlanNode]) -> Vec<Target> {
     hosts
 }
 
-/// By host, the nodes that wait for its power cycle and for nothing else that is held; the power
+/// By host, the nodes that wait for its power cycle and for nothing else that is blocked; the power
 /// cycle among them.
 fn find_nodes_awaiting_power_cycle(nodes: &[PlanNode]) -> BTreeMap<Target, BTreeSet<usize>> {
     let mut nodes_of: BTreeMap<&Target, Vec<usize>> = BTreeMap::new();
@@ -228,7 +229,8 @@ fn find_nodes_awaiting_power_cycle(nodes: &[PlanNode]) -> BTreeMap<Target, BTree
     awaiting
 }
 
-/// The nodes of one host alone, by their places in `own`: those of all hosts hang together by gates.
+/// The nodes of one host alone, by their places in `own`: gates tie the nodes of all hosts
+/// together.
 fn build_host_graph(nodes: &[PlanNode], own: &[usize], number: &HashMap<&str, usize>) -> Graph {
     let places: HashMap<usize, usize> = own.iter().copied().zip(0..).collect();
     let mut edges = Vec::new();
@@ -252,7 +254,7 @@ fn waiting_on(nodes: &[PlanNode], own: &[usize], number: &HashMap<&str, usize>) 
         if !before.all(|m| nodes[m].held.is_none() || waits.contains(&m)) {
             continue;
         }
-        // Whoever is held for the sake of another says which.
+        // A node that is blocked by another one names it.
         let mut causes = graph.with_prerequisites([at]).into_iter();
         if is_by_hand(&nodes[n])
             || causes.any(|m| m != at && *held == describe_blocking_cause(&nodes[own[m]].id))

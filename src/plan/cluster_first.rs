@@ -2,11 +2,11 @@
 //! brings the driver of the hosts' devices, the hosts' steps wait for it, since a gate follows
 //! them. Everything else of a cluster comes after the last host.
 //!
-//! - Which steps those are is a wish's own to say (`Kind::comes_before_hosts`); what they need on
+//! - Which steps those are is up to their kind (`Kind::comes_before_hosts`); what they need on
 //!   their cluster comes with them.
-//! - Where one of them is held, the hosts are held: nothing would prove what is done to them.
+//! - Where one of them is blocked, the hosts are blocked: nothing would prove what is done to them.
 
-use super::judge::KindLookup;
+use super::diff::KindLookup;
 use super::make::node_graph;
 use super::model::PlanNode;
 use super::part::{TargetPlan, describe_blocking_cause};
@@ -16,25 +16,26 @@ use railwright_base::TargetKind;
 pub fn is_before_hosts(node: &PlanNode, kinds: KindLookup) -> bool {
     node.is_change()
         && node.members().iter().any(|m| {
-            !m.removal && kinds(&m.wish.kind).is_some_and(|kind| kind.comes_before_hosts(&m.wish))
+            !m.removal
+                && kinds(&m.resource.kind).is_some_and(|kind| kind.comes_before_hosts(&m.resource))
         })
 }
 
-/// Parts a cluster in what comes before the hosts and the rest, and holds the hosts where that is
-/// held.
+/// Parts a cluster in what comes before the hosts and the rest, and blocks the hosts where that is
+/// blocked.
 pub(super) fn put_in(parts: &mut Vec<TargetPlan>, kinds: KindLookup) {
     let mut early = Vec::new();
     for part in parts.iter_mut() {
         if part.target.kind != TargetKind::Kube {
             continue;
         }
-        let wanted: Vec<usize> = (0..part.nodes.len())
+        let desired: Vec<usize> = (0..part.nodes.len())
             .filter(|n| is_before_hosts(&part.nodes[*n], kinds))
             .collect();
-        if wanted.is_empty() {
+        if desired.is_empty() {
             continue;
         }
-        let before_hosts = node_graph(&part.nodes).with_prerequisites(wanted);
+        let before_hosts = node_graph(&part.nodes).with_prerequisites(desired);
         let (mut first, mut rest) = (Vec::new(), Vec::new());
         for (n, node) in std::mem::take(&mut part.nodes).into_iter().enumerate() {
             if before_hosts.contains(&n) {

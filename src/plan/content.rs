@@ -213,22 +213,22 @@ impl PlanHasher {
     fn members(&mut self, members: &[Member]) {
         self.number(members.len());
         for Member {
-            wish,
+            resource,
             reason,
-            found,
+            diff,
         } in members
         {
             let DesiredResource {
                 address,
                 after,
-                want,
-            } = wish;
+                declaration,
+            } = resource;
             self.address(address);
             self.number(after.len());
             after.iter().for_each(|address| self.address(address));
-            self.shared(want);
+            self.shared(declaration);
             self.json(reason);
-            self.shared(found);
+            self.shared(diff);
         }
     }
 }

@@ -1,9 +1,9 @@
 //! The items of a plan while they become nodes: what a change disturbs is re-checked, reboots
 //! are shared, changes are joined.
 
+use super::diff::{KindLookup, PlanItem, PlanItemStatus, collect_differences};
 use super::group::group_transactions;
 use super::guards::RollbackReasons;
-use super::judge::{KindLookup, PlanItem, PlanItemStatus, collect_differences};
 use super::model::{ChangeReason, Member, NodeKind, PlanNode, PlannedDiff};
 use super::order::contract_graph;
 use super::{AppliedResource, LastApplied};
@@ -48,7 +48,7 @@ impl<'a> PlanDraft<'a> {
             if items[n].changes() {
                 chosen.insert(n);
             }
-            let target = items[n].wish.address.target.clone();
+            let target = items[n].resource.address.target.clone();
             kept_by_target.entry(target).or_default().push(n);
         }
         let edges = contract_graph(&graph, &chosen).into_iter().collect();
@@ -86,7 +86,7 @@ impl<'a> PlanDraft<'a> {
         let first = self.graph.with_prerequisites([by]);
         for n in disturbed {
             if !first.contains(&n) {
-                self.look_again(n, self.items[by].wish.address.to_string());
+                self.look_again(n, self.items[by].resource.address.to_string());
                 self.edges.insert((by, n));
             }
         }
@@ -100,13 +100,13 @@ impl<'a> PlanDraft<'a> {
         causes.retain(|n| self.items[*n].causes_reboot());
         for &cause in &causes {
             let item = &self.items[cause];
-            let target = &item.wish.address.target;
-            if item.assessment.needs_power_cycle {
+            let target = &item.resource.address.target;
+            if item.diff.needs_power_cycle {
                 self.power_cycled.insert(target.clone());
             }
             let before = self.before_reboot.entry(target.clone()).or_default();
             for n in self.graph.with_prerequisites([cause]) {
-                if self.chosen.contains(&n) && self.items[n].wish.address.target == *target {
+                if self.chosen.contains(&n) && self.items[n].resource.address.target == *target {
                     before.insert(n);
                 }
             }
@@ -159,7 +159,7 @@ impl<'a> PlanDraft<'a> {
 
     /// True where it was not there before; false also where its target does not reboot.
     fn put_before_reboot(&mut self, n: usize) -> bool {
-        let target = &self.items[n].wish.address.target;
+        let target = &self.items[n].resource.address.target;
         match self.before_reboot.get_mut(target) {
             Some(before) => before.insert(n),
             None => false,
@@ -168,7 +168,7 @@ impl<'a> PlanDraft<'a> {
 
     fn is_running_and_met(&self, n: usize) -> bool {
         let item = &self.items[n];
-        item.status == PlanItemStatus::Met && item.assessment.judges(Plane::Running)
+        item.status == PlanItemStatus::Met && item.diff.compares(Plane::Running)
     }
 
     fn look_again(&mut self, n: usize, by: String) {
@@ -181,12 +181,12 @@ impl<'a> PlanDraft<'a> {
 
     fn rebooting(&self, n: usize) -> bool {
         self.before_reboot
-            .contains_key(&self.items[n].wish.address.target)
+            .contains_key(&self.items[n].resource.address.target)
     }
 
     fn is_before_reboot(&self, n: usize) -> bool {
         self.before_reboot
-            .get(&self.items[n].wish.address.target)
+            .get(&self.items[n].resource.address.target)
             .is_some_and(|first| first.contains(&n))
     }
 
@@ -213,7 +213,7 @@ impl<'a> PlanDraft<'a> {
         let mut before_reboot: BTreeMap<&Target, Vec<String>> = BTreeMap::new();
         for ((members, id), after) in groups.iter().zip(ids).zip(after) {
             if self.is_before_reboot(members[0]) {
-                let target = &self.items[members[0]].wish.address.target;
+                let target = &self.items[members[0]].resource.address.target;
                 before_reboot.entry(target).or_default().push(id.clone());
             }
             nodes.push(self.change(members, id, after));
@@ -245,11 +245,14 @@ impl<'a> PlanDraft<'a> {
     fn id(&self, members: &[usize], names: &mut BTreeMap<String, usize>) -> String {
         let first = &self.items[members[0]];
         let is_held = matches!(first.status, PlanItemStatus::Held(..));
-        let (Some(word), false) = (&first.assessment.transaction, is_held) else {
-            return first.wish.address.to_string();
+        let (Some(word), false) = (&first.diff.transaction, is_held) else {
+            return first.resource.address.to_string();
         };
         let suffix = if first.removal { "-removal" } else { "" };
-        let name = format!("{}/transaction/{word}{suffix}", first.wish.address.target);
+        let name = format!(
+            "{}/transaction/{word}{suffix}",
+            first.resource.address.target
+        );
         let count = names.entry(name.clone()).or_insert(0);
         *count += 1;
         match *count {
@@ -260,7 +263,7 @@ impl<'a> PlanDraft<'a> {
 
     fn change(&self, members: &[usize], id: String, mut after: BTreeSet<String>) -> PlanNode {
         let items: Vec<&PlanItem> = members.iter().map(|n| &self.items[*n]).collect();
-        let target = items[0].wish.address.target.clone();
+        let target = items[0].resource.address.target.clone();
         if self.rebooting(members[0]) && !self.is_before_reboot(members[0]) {
             after.insert(format!("{target}/reboot"));
         }
@@ -271,23 +274,22 @@ impl<'a> PlanDraft<'a> {
                 held.get_or_insert_with(|| text.clone());
             }
             if item.changes() {
-                disruption = disruption.max(item.assessment.disruption);
+                disruption = disruption.max(item.diff.disruption);
             }
         }
         PlanNode {
             id,
             kind: NodeKind::Change {
-                actions: join_actions(items.iter().flat_map(|item| &item.assessment.actions))
-                    .into(),
+                actions: join_actions(items.iter().flat_map(|item| &item.diff.actions)).into(),
                 announced: collect_announced_actions(&items).into(),
-                disturbs: merge_texts(&items, |item| &item.assessment.disturbs),
-                interrupts_netdevs: merge_texts(&items, |item| &item.assessment.interrupts_netdevs),
+                disturbs: merge_texts(&items, |item| &item.diff.disturbs),
+                interrupts_netdevs: merge_texts(&items, |item| &item.diff.interrupts_netdevs),
                 guard: self.guards.of(&items),
                 members: items.iter().map(|item| build_member(item)).collect(),
             },
             target: Some(target),
             disruption,
-            interrupts: merge_texts(&items, |item| &item.assessment.interrupts),
+            interrupts: merge_texts(&items, |item| &item.diff.interrupts),
             after: after.into_iter().collect(),
             wave: 0,
             held,
@@ -299,15 +301,15 @@ impl<'a> PlanDraft<'a> {
         let mut members_by_target: BTreeMap<&Target, Vec<Member>> = BTreeMap::new();
         for n in &self.kept {
             let item = &self.items[*n];
-            let address = &item.wish.address;
+            let address = &item.resource.address;
             if item.status != PlanItemStatus::Met
-                || is_remembered(&item.wish, last.applied(address), kinds)
+                || is_remembered(&item.resource, last.applied(address), kinds)
             {
                 continue;
             }
             let members = members_by_target.entry(&address.target).or_default();
             members.push(Member {
-                reason: ChangeReason::AsWished,
+                reason: ChangeReason::InSync,
                 ..build_member(item)
             });
         }
@@ -324,7 +326,7 @@ impl<'a> PlanDraft<'a> {
         for n in &self.kept {
             let item = &self.items[*n];
             if item.status == PlanItemStatus::Met {
-                let target = item.wish.address.target.clone();
+                let target = item.resource.address.target.clone();
                 *counts.entry(target).or_insert(0) += 1;
             }
         }
@@ -332,8 +334,8 @@ impl<'a> PlanDraft<'a> {
     }
 }
 
-/// A reboot that somebody makes by switching the host off and on. What comes after it is held with
-/// it, until a run takes both up.
+/// A reboot that somebody makes by switching the host off and on. What comes after it is blocked
+/// with it, until a run takes both up.
 fn power_cycle_node(target: &Target, after: Vec<String>) -> PlanNode {
     let held =
         Some("a power cycle is done by hand; `resume` after it proves it and goes on".to_owned());
@@ -380,8 +382,8 @@ fn select_edges_within(edges: &[(usize, usize)], set: &BTreeSet<usize>) -> Vec<(
 
 /// Whether a resource disturbs another of its target.
 fn may_disturb(by: &PlanItem, other: &PlanItem) -> bool {
-    let mut patterns = by.assessment.disturbs.iter();
-    patterns.any(|pattern| is_within_pattern(&other.wish.address, pattern))
+    let mut patterns = by.diff.disturbs.iter();
+    patterns.any(|pattern| is_within_pattern(&other.resource.address, pattern))
 }
 
 /// `link/*` means every link of the target.
@@ -400,11 +402,11 @@ fn merge_texts(items: &[&PlanItem], pick: fn(&PlanItem) -> &Vec<String>) -> Arc<
 }
 
 /// What may be needed beyond the planned actions: the kind's own announcement, and for what an
-/// earlier step resets, whatever applying the same wish again takes (`*`).
+/// earlier step resets, whatever applying the resource again takes (`*`).
 fn collect_announced_actions(items: &[&PlanItem]) -> Vec<String> {
     let mut words: BTreeSet<String> = BTreeSet::new();
     for item in items {
-        words.extend(item.assessment.announced.iter().cloned());
+        words.extend(item.diff.announced.iter().cloned());
         if let PlanItemStatus::Change(ChangeReason::Disturbed { .. }) = item.status {
             words.insert("*".to_owned());
         }
@@ -456,38 +458,39 @@ fn build_member(item: &PlanItem) -> Member {
         PlanItemStatus::Met | PlanItemStatus::Unknown => ChangeReason::Unknown,
     };
     Member {
-        wish: item.wish.clone(),
+        resource: item.resource.clone(),
         reason,
-        found: Arc::new(build_planned_diff(item)),
+        diff: Arc::new(build_planned_diff(item)),
     }
 }
 
 /// What was found of a resource.
 pub(super) fn build_planned_diff(item: &PlanItem) -> PlannedDiff {
     PlannedDiff {
-        differences: collect_differences(&item.assessment),
+        differences: collect_differences(&item.diff),
         removal: item.removal,
-        fingerprint: item.assessment.fingerprint(),
-        before: item.assessment.before.clone(),
-        residue: item.assessment.residue.clone(),
+        fingerprint: item.diff.fingerprint(),
+        before: item.diff.before.clone(),
+        residue: item.diff.residue.clone(),
         since: item.since.clone(),
-        needs_power_cycle: item.assessment.needs_power_cycle,
+        needs_power_cycle: item.diff.needs_power_cycle,
     }
 }
 
-/// Whether what was applied last is this wish, so that there is nothing to write down.
+/// Whether what was applied last is this resource, so that there is nothing to write down.
 pub(super) fn is_remembered(
-    wish: &DesiredResource,
+    resource: &DesiredResource,
     applied: Option<&AppliedResource>,
     kinds: KindLookup,
 ) -> bool {
-    let (Some(applied), Some(kind)) = (applied, kinds(&wish.kind)) else {
+    let (Some(applied), Some(kind)) = (applied, kinds(&resource.kind)) else {
         return false;
     };
-    // Where the kind goes by what was begun as well, nothing of it is left, or it is told.
+    // Where the kind goes by what was begun as well, nothing of it is left, or it is reported.
     let is_over = |begun| kind.join_bodies(&applied.body, begun).is_some();
     if applied.begun.iter().any(is_over) {
         return false;
     }
-    applied.digest == wish.digest() || kind.is_same_wish(&applied.wish(&wish.address), wish)
+    applied.digest == resource.digest()
+        || kind.is_same_resource(&applied.resource(&resource.address), resource)
 }

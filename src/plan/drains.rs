@@ -11,7 +11,7 @@
 //!   through a gate, even where
 //!   the spec empties no nodes any more.
 
-use super::judge::find_read_results;
+use super::diff::find_read_results;
 use super::make::node_graph;
 use super::model::{NodeKind, NotEmptied, PlanNode, UnknownFinding};
 use super::part::TargetPlan;
@@ -142,7 +142,7 @@ fn is_disrupted(part: &TargetPlan, policy: Option<&DrainPolicy>) -> bool {
 /// The nodes of a cluster by name, or why they are not known.
 pub(super) type KnownNodes = Result<BTreeMap<String, NodeNow>, UnknownFinding>;
 
-/// The nodes as the spec's cluster tells them; none where it names no cluster.
+/// The nodes as the spec's cluster reports them; none where it names no cluster.
 pub(super) fn find_cluster_nodes(inputs: &PlanInputs) -> KnownNodes {
     let Some(ClusterNodes { cluster, .. }) = &inputs.nodes else {
         return Ok(BTreeMap::new());
@@ -157,8 +157,8 @@ pub(super) fn find_cluster_nodes(inputs: &PlanInputs) -> KnownNodes {
     })
 }
 
-/// Says so where the node of that name is another machine than the host, by the machine-ids that
-/// its kubelet and the host tell.
+/// A finding where the node of that name is another machine than the host, by the machine-ids that
+/// its kubelet and the host report.
 fn other_machine(
     observation: &Observation,
     host: &Target,
@@ -176,7 +176,7 @@ fn other_machine(
     ))
 }
 
-/// The machine-id that a host tells, where it has one.
+/// The machine-id that a host reports, where it has one.
 fn read_machine_id(observation: &Observation, host: &Target) -> Option<MachineId> {
     let facts = host::decode_host_facts(&observation.targets.get(host)?.answers).ok()?;
     facts.machine_id.known().cloned()

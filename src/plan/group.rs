@@ -1,7 +1,7 @@
 //! Joins changes of one target that must go out together (one package run, one netplan apply) into
 //! transactions.
 
-use super::judge::{PlanItem, PlanItemStatus};
+use super::diff::{PlanItem, PlanItemStatus};
 use railwright_base::Target;
 use railwright_graph::Graph;
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,13 +29,13 @@ pub fn group_transactions(
 
 type Key<'a> = (&'a Target, &'a str, bool);
 
-/// What is held goes alone, so that it holds nobody else.
+/// What is blocked goes alone, so that it blocks nothing else.
 fn build_transaction_key(item: &PlanItem) -> Option<Key<'_>> {
     if matches!(item.status, PlanItemStatus::Held(..)) {
         return None;
     }
-    let word = item.assessment.transaction.as_deref()?;
-    Some((&item.wish.address.target, word, item.removal))
+    let word = item.diff.transaction.as_deref()?;
+    Some((&item.resource.address.target, word, item.removal))
 }
 
 /// For each item of a transaction, how many times the path to it has left the transaction and come

@@ -3,7 +3,7 @@
 //! nothing (a packet filter's rules, and the unit that loads them).
 
 use super::RolloutPolicy;
-use super::judge::PlanItem;
+use super::diff::PlanItem;
 use super::model::AutomaticRollback;
 use railwright_base::{Address, Target};
 use railwright_graph::Graph;
@@ -11,10 +11,10 @@ use railwright_resource::guard::find_rollback_reason;
 use railwright_resource::{Observation, host};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The word of the transaction that guarded changes of one host make.
+/// The word of the transaction of one host's changes with automatic rollback.
 const TRANSACTION: &str = "guarded";
 
-/// Why resources need a guard, by their address.
+/// Why resources need an automatic rollback, by their address.
 pub(super) struct RollbackReasons<'a> {
     because: BTreeMap<Address, String>,
     /// Says of their seconds.
@@ -35,23 +35,23 @@ impl<'a> RollbackReasons<'a> {
             if !item.changes() {
                 continue;
             }
-            let target = &item.wish.address.target;
-            let may_cut = matches!(&*item.wish.kind, "link" | "sysctl")
-                || !item.assessment.interrupts_netdevs.is_empty();
+            let target = &item.resource.address.target;
+            let may_cut = matches!(&*item.resource.kind, "link" | "sysctl")
+                || !item.diff.interrupts_netdevs.is_empty();
             let netdevs: &BTreeSet<String> = if may_cut {
                 ours.entry(target.clone())
                     .or_insert_with(|| find_connection_netdevs(target, observation))
             } else {
                 &none
             };
-            let Some(reason) = find_rollback_reason(&item.wish, &item.assessment, netdevs) else {
+            let Some(reason) = find_rollback_reason(&item.resource, &item.diff, netdevs) else {
                 continue;
             };
-            found.insert(item.wish.address.clone(), reason);
+            found.insert(item.resource.address.clone(), reason);
             // A link waits for others by what it finds, so each goes by itself; and what is joined
             // already stays so.
-            if item.wish.kind != "link" && item.assessment.transaction.is_none() {
-                item.assessment.transaction = Some(TRANSACTION.to_owned());
+            if item.resource.kind != "link" && item.diff.transaction.is_none() {
+                item.diff.transaction = Some(TRANSACTION.to_owned());
             }
         }
         RollbackReasons {
@@ -60,11 +60,11 @@ impl<'a> RollbackReasons<'a> {
         }
     }
 
-    /// The guard of a node with these members.
+    /// The automatic rollback of a node with these members.
     pub fn of(&self, items: &[&PlanItem]) -> Option<AutomaticRollback> {
         let mut reasons: BTreeSet<&str> = BTreeSet::new();
         for item in items {
-            if let Some(reason) = self.because.get(&item.wish.address) {
+            if let Some(reason) = self.because.get(&item.resource.address) {
                 reasons.insert(reason);
             }
         }
@@ -72,7 +72,7 @@ impl<'a> RollbackReasons<'a> {
         if because.is_empty() {
             return None;
         }
-        let kind = items.first()?.wish.address.target.kind;
+        let kind = items.first()?.resource.address.target.kind;
         Some(AutomaticRollback {
             because,
             seconds: self.rollout.guard_s(kind),
@@ -89,7 +89,7 @@ impl<'a> RollbackReasons<'a> {
     ) {
         let mut place_of: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
         for (g, group) in groups.iter().enumerate() {
-            if group.len() > 1 && self.because.contains_key(&items[group[0]].wish.address) {
+            if group.len() > 1 && self.because.contains_key(&items[group[0]].resource.address) {
                 place_of.extend(group.iter().enumerate().map(|(at, n)| (*n, (g, at))));
             }
         }

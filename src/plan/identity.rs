@@ -7,7 +7,7 @@ use railwright_resource::TargetReadFailure;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// By what the targets say of themselves.
+/// By what the targets report of themselves.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct IdentityFindings {
     /// The cluster's id, where it has one.

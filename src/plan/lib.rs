@@ -2,21 +2,22 @@
 //! as bytes. Pure: the same inputs give the same bytes.
 //!
 //! `make` runs it all. Targets that nothing ties together are planned apart, in a `part` each, and
-//! those that are `alike` once: `judge` says of each resource whether and why it changes; `select`
-//! narrows; `owed` adds what a change makes others owe; `group` joins changes that go out together
-//! (`guards`: those that can cut our own connection); `order` puts edges and reboots between them;
-//! `draft` makes nodes of them. `cluster_first` has the hosts wait for what a Kubernetes cluster
-//! brings to them, `drains` empties its nodes before their hosts are disturbed. Then `waves` takes
-//! the hosts of all parts in turn, by the rules of `policy`; `out_of_service` says which hosts use
-//! up the budget whatever the plan does, `dropped` names what stays behind; `by_hand` is what a run
-//! takes up once hosts were switched off and on; `content` is what the plan's digest is made of,
-//! `file` how a plan is kept.
+//! identical ones once (`alike`): `diff` says of each resource whether and why it changes; `select`
+//! narrows; `owed` adds the restarts that a change leaves pending; `group` joins changes that go
+//! out together (`guards`: those that can cut our own connection); `order` puts edges and reboots
+//! between them; `draft` makes nodes of them. `cluster_first` has the hosts wait for what a
+//! Kubernetes cluster brings to them, `drains` empties its nodes before their hosts are disturbed.
+//! Then `waves` takes the hosts of all parts in turn, by the rules of `policy`; `out_of_service`
+//! says which hosts use up the budget whatever the plan does, `dropped` names what stays behind;
+//! `by_hand` is what a run takes up once hosts were switched off and on; `content` is what the
+//! plan's digest is made of, `file` how a plan is kept.
 
 mod alike;
 mod brought;
 pub mod by_hand;
 pub mod cluster_first;
 pub mod content;
+pub mod diff;
 mod draft;
 mod drains;
 mod dropped;
@@ -24,7 +25,6 @@ pub mod file;
 pub mod group;
 mod guards;
 pub mod identity;
-pub mod judge;
 pub mod last_applied;
 pub mod make;
 pub mod model;

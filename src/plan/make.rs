@@ -3,9 +3,9 @@
 
 use super::alike::EquivalenceClasses;
 use super::cluster_first;
+use super::diff::{KindLookup, find_read_results};
 use super::drains::{self, ClusterNodes};
 use super::identity::{IdentityFindings, refused_targets, reinstalled_hosts};
-use super::judge::{KindLookup, find_read_results};
 use super::model::{FORMAT_VERSION, GateCoverage, HostsWithoutSsh, Plan, PlanNode, UnknownFinding};
 use super::out_of_service::{Outages, list_unavailable_hosts, verified_first};
 use super::part::{TargetGroup, TargetPlan};
@@ -44,13 +44,13 @@ pub struct Header {
 pub struct PlanInputs<'a> {
     /// What the plan says about its own making.
     pub header: Header,
-    /// What is wanted.
-    pub wishes: &'a [DesiredResource],
+    /// What is desired.
+    pub resources: &'a [DesiredResource],
     /// What was applied last.
     pub last: &'a LastApplied,
     /// The hosts that earlier runs left out of service.
     pub outages: &'a Outages,
-    /// What the targets say.
+    /// What was read from the targets.
     pub observation: &'a Observation,
     /// Whose they are.
     pub identity: &'a IdentityFindings,
@@ -138,14 +138,14 @@ fn plan_groups<'a>(
             parts.push(part);
             continue;
         }
-        let (made, judged) = part::plan_target_group(inputs, &group, &mut named)?;
-        alike.learn(group, parts.len(), judged);
+        let (made, compared) = part::plan_target_group(inputs, &group, &mut named)?;
+        alike.learn(group, parts.len(), compared);
         parts.extend(made);
     }
     let resources = inputs
-        .wishes
+        .resources
         .iter()
-        .map(|wish| &wish.address)
+        .map(|resource| &resource.address)
         .chain(inputs.last.resources.keys());
     named.check_all_matched(inputs.targets, resources)?;
     Ok(parts)
@@ -156,13 +156,13 @@ fn plan_groups<'a>(
 fn group_targets<'a>(inputs: &'a PlanInputs) -> (Vec<TargetGroup<'a>>, Vec<UnknownFinding>) {
     let (answers, mut unknown) = find_all_read_results(inputs);
     unknown.extend(find_unreachable_records(inputs));
-    let mut wishes: Vec<&DesiredResource> = inputs.wishes.iter().collect();
-    wishes.sort_by(|a, b| a.address.cmp(&b.address));
+    let mut resources: Vec<&DesiredResource> = inputs.resources.iter().collect();
+    resources.sort_by(|a, b| a.address.cmp(&b.address));
     let mut singles: Vec<TargetGroup> = Vec::with_capacity(answers.len());
-    let mut rest = wishes.as_slice();
+    let mut rest = resources.as_slice();
     for (target, answers) in answers {
-        let start = rest.partition_point(|wish| wish.address.target < *target);
-        let end = rest.partition_point(|wish| wish.address.target <= *target);
+        let start = rest.partition_point(|resource| resource.address.target < *target);
+        let end = rest.partition_point(|resource| resource.address.target <= *target);
         let own = &rest[start..end];
         rest = &rest[end..];
         singles.push(TargetGroup::of(target, own, inputs.last, answers));
@@ -170,7 +170,7 @@ fn group_targets<'a>(inputs: &'a PlanInputs) -> (Vec<TargetGroup<'a>>, Vec<Unkno
     (join_dependent_groups(singles), unknown)
 }
 
-/// What the targets say that belong to this cluster, and what of them could not be read.
+/// The read results of the targets of this cluster, and what of them could not be read.
 fn find_all_read_results<'a>(
     inputs: &'a PlanInputs,
 ) -> (BTreeMap<&'a Target, &'a ReadResults>, Vec<UnknownFinding>) {

@@ -17,7 +17,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// The format of plan files: readers ignore unknown keys, and refuse another major.
-pub const FORMAT_VERSION: &str = "4.0";
+pub const FORMAT_VERSION: &str = "5.0";
 
 /// Why a change is in the plan.
 #[derive(
@@ -34,7 +34,7 @@ pub enum ChangeReason {
         /// Where.
         places: Vec<SourceLocation>,
     },
-    /// The spec says the same as when it was applied, and what it goes by (a chart) is another one
+    /// The spec is what it was when it was applied, and what it goes by (a chart) is another one
     /// since.
     InputChanged {
         /// What, in words.
@@ -42,9 +42,9 @@ pub enum ChangeReason {
     },
     /// The target was changed by somebody else since we applied it.
     Drifted,
-    /// Persisted as wished, but not in effect yet.
+    /// Persisted as desired, but not in effect yet.
     PendingRestart,
-    /// As it was applied, and not come about yet: it is waited for.
+    /// As it was applied, and not ready yet: it is waited for.
     NotReady,
     /// In effect, but the next boot will lose it.
     WillBeLostAtReboot,
@@ -52,21 +52,20 @@ pub enum ChangeReason {
     RemovedFromSpec,
     /// Applied earlier and no longer in the spec; it stays where it is, and is ours no longer.
     LetGo,
-    /// As wished now; an earlier step of this plan resets it, so it is re-checked after that
-    /// step.
+    /// In sync now; an earlier step of this plan resets it, so it is re-checked after that step.
     Disturbed {
         /// The node that disturbs it.
         by: String,
     },
-    /// Cannot be judged before another step is done.
+    /// Cannot be compared before another step is done.
     KnownAfter {
         /// The resource that must be done first.
         step: Address,
     },
-    /// Could not be found out, so it is applied again.
+    /// Could not be determined, so it is applied again.
     Unknown,
-    /// As wished, and not remembered so: it is recorded as it was found, and nothing is done.
-    AsWished,
+    /// In sync, and not remembered so: its actual state is recorded, and nothing is done.
+    InSync,
 }
 
 /// One attribute in one plane that is not as desired.
@@ -76,43 +75,43 @@ pub struct AttributeDifference {
     pub attribute: String,
     /// Persisted, running or next boot.
     pub plane: Plane,
-    /// What is wanted.
-    pub wanted: Reading,
-    /// What the target says.
-    pub found: Reading,
+    /// What is desired.
+    pub desired: Reading,
+    /// What the target reports.
+    pub actual: Reading,
     /// Who made it so, or how it was found out, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Provenance>,
 }
 
-/// One resource in a node: its own are its place and why it changes; what was found is often the
-/// same on thousands of targets, and held once.
+/// One resource in a node: its own are its place and why it changes; its diff is often equal on
+/// thousands of targets, and kept once.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Member {
-    /// What is wanted; for a removal the wish that was applied last.
-    pub wish: DesiredResource,
+    /// What is desired; for a removal the resource that was applied last.
+    pub resource: DesiredResource,
     /// Why.
     pub reason: ChangeReason,
-    /// What was found, and what comes of it.
+    /// What was read, and what follows from it.
     #[serde(flatten)]
-    pub found: Arc<PlannedDiff>,
+    pub diff: Arc<PlannedDiff>,
 }
 
-/// What was found of a resource, without the target: equal for all that share it.
+/// The diff of a resource, without the target: equal for all that share it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PlannedDiff {
-    /// True when the resource is taken back instead of applied.
+    /// True when the resource is undone instead of applied.
     pub removal: bool,
     /// What differs.
     pub differences: Vec<AttributeDifference>,
-    /// The digest of what was found when the plan was made; read again right before the step.
+    /// The digest of the actual state when the plan was made; read again right before the step.
     pub fingerprint: Digest,
     /// What was there when the plan was made, for undoing it later; for a removal, what was there
     /// before our first change.
     pub before: serde_json::Value,
     /// What removal leaves behind, in words.
     pub residue: Vec<String>,
-    /// Of a removal: what somebody changed since it was applied, and loses with it; `wanted` is
+    /// Of a removal: what somebody changed since it was applied, and loses with it; `desired` is
     /// what was applied.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub since: Vec<AttributeDifference>,
@@ -125,11 +124,11 @@ impl std::ops::Deref for Member {
     type Target = PlannedDiff;
 
     fn deref(&self) -> &PlannedDiff {
-        &self.found
+        &self.diff
     }
 }
 
-/// A change that the host takes back by itself, unless it is confirmed over a new connection.
+/// A change that the host rolls back by itself, unless it is confirmed over a new connection.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct AutomaticRollback {
     /// Why it needs that.
@@ -151,7 +150,7 @@ pub enum NodeKind {
         /// Action words that may be needed although `actions` does not hold them (known after, or
         /// disturbed).
         announced: Arc<[String]>,
-        /// Resources of the target (`link/ens4`) that must be diffed anew afterwards.
+        /// Resources of the target (`link/ens4`) that must be compared again afterwards.
         disturbs: Arc<[String]>,
         /// The netdevs whose traffic is interrupted.
         interrupts_netdevs: Arc<[String]>,
@@ -160,9 +159,9 @@ pub enum NodeKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         guard: Option<AutomaticRollback>,
     },
-    /// Resources that are as wished and not remembered so. They are looked at once more and
-    /// recorded, so that a later change of them is told as drift; what was not our doing stays when
-    /// it leaves the spec.
+    /// Resources that are in sync and not remembered so. They are re-checked and recorded, so that
+    /// a later change of them is reported as drift; what was not our doing stays when it leaves the
+    /// spec.
     Adopt {
         /// The resources.
         members: Vec<Member>,
@@ -215,8 +214,7 @@ pub struct PlanNode {
     pub after: Vec<String>,
     /// The wave, from 0; 0 is the canary.
     pub wave: usize,
-    /// Why it will not be carried out in this run (above the disruption limit, refused), with its
-    /// dependants.
+    /// Why it is blocked in this run (above the disruption limit, refused), with its dependants.
     pub held: Option<String>,
 }
 
@@ -269,7 +267,7 @@ impl PlanNode {
     }
 }
 
-/// Something that could not be found out.
+/// Something that could not be determined.
 #[derive(
     Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
 )]
@@ -316,7 +314,7 @@ impl UnknownFinding {
     }
 }
 
-/// A field of a resource that was applied, and is no longer wished while the rest of the resource
+/// A field of a resource that was applied, and is no longer desired while the rest of the resource
 /// is: it stays as it is.
 #[derive(
     Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
@@ -420,7 +418,7 @@ pub enum GateCoverage {
 }
 
 impl GateCoverage {
-    /// True where such gates leave something unproven that those of `then` prove.
+    /// True where such gates leave something unchecked that those of `then` check.
     pub fn proves_less_than(self, then: Self) -> bool {
         let has_rdma = |one| matches!(one, GateCoverage::Rdma | GateCoverage::RdmaAndNccl);
         let has_nccl = |one| matches!(one, GateCoverage::Nccl | GateCoverage::RdmaAndNccl);
@@ -461,9 +459,9 @@ pub struct Plan {
     pub proof: GateCoverage,
     /// All nodes, in a topological order that depends on the content alone.
     pub nodes: Vec<PlanNode>,
-    /// Resources that are as wished, by count per target.
+    /// Resources that are in sync, by count per target.
     pub unchanged: BTreeMap<Target, usize>,
-    /// What could not be found out.
+    /// What could not be determined.
     pub unknown: Vec<UnknownFinding>,
     /// Targets that answer and must not be touched: they are another cluster's, or one machine
     /// under several names.
@@ -476,7 +474,7 @@ pub struct Plan {
     /// each goes with it, also where nothing is done to it and the run does not reach it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub renamed: BTreeMap<Target, MachineId>,
-    /// What was applied, is no longer wished, and stays as it is.
+    /// What was applied, is no longer desired, and stays as it is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dropped: Vec<DroppedField>,
     /// Hosts that are disturbed as they are, although the rollout empties nodes first.

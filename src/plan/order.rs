@@ -1,14 +1,14 @@
-//! Which resource comes before which: from wishes' `after`, from the kinds' own rules, and for
+//! Which resource comes before which: from resources' `after`, from the kinds' own rules, and for
 //! removals the other way round.
 
-use super::judge::{KindLookup, PlanItem};
+use super::diff::{KindLookup, PlanItem};
 use railwright_base::{Address, Target};
 use railwright_graph::Graph;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The graph over all items, changed or not. What a module says comes first; a kind's own rule
-/// gives way where it would turn that round (a module may well want a package after another
-/// module's kernel module), and where it would put something that waits for the reboot before it
+/// gives way where it would turn that round (a module may need a package after another module's
+/// kernel module), and where it would put something that waits for the reboot before it
 /// (`Reboots`).
 pub fn item_graph(items: &[PlanItem], kinds: KindLookup) -> Graph {
     let mut edges = collect_module_edges(items);
@@ -37,11 +37,11 @@ pub fn item_graph(items: &[PlanItem], kinds: KindLookup) -> Graph {
 fn collect_module_edges(items: &[PlanItem]) -> BTreeSet<(usize, usize)> {
     let mut number: BTreeMap<&Address, usize> = BTreeMap::new();
     for (n, item) in items.iter().enumerate() {
-        number.insert(&item.wish.address, n);
+        number.insert(&item.resource.address, n);
     }
     let mut edges = BTreeSet::new();
     for (n, item) in items.iter().enumerate() {
-        for address in &item.wish.after {
+        for address in &item.resource.after {
             if let Some(first) = number.get(address) {
                 edges.extend(orient_edge(items, *first, n));
             }
@@ -51,8 +51,8 @@ fn collect_module_edges(items: &[PlanItem]) -> BTreeSet<(usize, usize)> {
 }
 
 /// The steps of a host that need a reboot share one, and what they need comes before it. A kind's
-/// own rule must not make that of something that a module wants after such a step: the kernel
-/// parameter comes after packages, but not after one that wants the GPU driver to run, which runs
+/// own rule must not make that of something that a module puts after such a step: the kernel
+/// parameter comes after packages, but not after one that needs the running GPU driver, which runs
 /// only once the reboot has taken nouveau away.
 #[derive(Default)]
 struct Reboots {
@@ -148,7 +148,7 @@ const ORDERED_REMOVALS_MAX: usize = 500;
 fn find_crowded_targets(items: &[PlanItem]) -> BTreeSet<&Target> {
     let mut removals: BTreeMap<&Target, usize> = BTreeMap::new();
     for item in items.iter().filter(|item| item.removal) {
-        *removals.entry(&item.wish.address.target).or_default() += 1;
+        *removals.entry(&item.resource.address.target).or_default() += 1;
     }
     removals.retain(|_, count| *count > ORDERED_REMOVALS_MAX);
     removals.into_keys().collect()
@@ -158,21 +158,21 @@ fn find_crowded_targets(items: &[PlanItem]) -> BTreeSet<&Target> {
 fn collect_kind_rule_edges(items: &[PlanItem], kinds: KindLookup) -> Vec<(usize, usize)> {
     let crowded = find_crowded_targets(items);
     let mut ruled: Vec<(usize, &PlanItem)> = items.iter().enumerate().collect();
-    ruled.retain(|(_, item)| !item.removal || !crowded.contains(&item.wish.address.target));
+    ruled.retain(|(_, item)| !item.removal || !crowded.contains(&item.resource.address.target));
     let mut by_kind: BTreeMap<(&Target, &str), Vec<usize>> = BTreeMap::new();
     for (n, item) in &ruled {
         by_kind
-            .entry((&item.wish.address.target, &item.wish.kind))
+            .entry((&item.resource.address.target, &item.resource.kind))
             .or_default()
             .push(*n);
     }
     let mut edges = Vec::new();
     for (n, item) in ruled {
-        let Some(kind) = kinds(&item.wish.kind) else {
+        let Some(kind) = kinds(&item.resource.kind) else {
             continue;
         };
         for first_kind in kind.after_kinds() {
-            let firsts = by_kind.get(&(&item.wish.address.target, *first_kind));
+            let firsts = by_kind.get(&(&item.resource.address.target, *first_kind));
             for first in firsts.into_iter().flatten() {
                 edges.extend(orient_edge(items, *first, n));
             }
@@ -195,11 +195,11 @@ fn is_reachable(after: &BTreeMap<usize, BTreeSet<usize>>, from: usize, to: usize
     false
 }
 
-/// Applied in order, removed in reverse order; between a removal and a wish that stays there is no
-/// order to keep, and none between removals of two targets: what a target remembers is its own
+/// Applied in order, removed in reverse order; between a removal and a resource that stays there is
+/// no order to keep, and none between removals of two targets: what a target remembers is its own
 /// alone, and against the order of the waves it would close a ring.
 fn orient_edge(items: &[PlanItem], first: usize, then: usize) -> Option<(usize, usize)> {
-    let is_of_one = items[first].wish.address.target == items[then].wish.address.target;
+    let is_of_one = items[first].resource.address.target == items[then].resource.address.target;
     match (items[first].removal, items[then].removal) {
         (false, false) => Some((first, then)),
         (true, true) if is_of_one => Some((then, first)),
@@ -229,9 +229,9 @@ pub fn contract_graph(graph: &Graph, chosen: &BTreeSet<usize>) -> Vec<(usize, us
 
 #[cfg(test)]
 mod tests {
-    use super::super::judge::PlanItemStatus;
+    use super::super::diff::PlanItemStatus;
     use super::*;
-    use railwright_resource::{Assessment, DesiredResource, kind_named};
+    use railwright_resource::{DesiredResource, ResourceDiff, kind_named};
     use serde_json::Value;
 
     fn removal(n: usize, after: &[usize]) -> PlanItem {
@@ -240,12 +240,12 @@ mod tests {
 
     fn removal_of(kind: &str, n: usize, after: &[usize]) -> PlanItem {
         let address = |n: usize| Address::host("q", kind, &n.to_string());
-        let mut wish = DesiredResource::of(address(n), kind, Value::Null);
-        wish.after = after.iter().map(|n| address(*n)).collect();
+        let mut resource = DesiredResource::of(address(n), kind, Value::Null);
+        resource.after = after.iter().map(|n| address(*n)).collect();
         PlanItem {
-            wish,
+            resource,
             removal: true,
-            assessment: Assessment::default(),
+            diff: ResourceDiff::default(),
             status: PlanItemStatus::Met,
             since: Vec::new(),
         }

@@ -3,8 +3,8 @@
 //! are not part of it.
 
 use super::PlanInputs;
+use super::diff::find_read_results;
 use super::drains::KnownNodes;
-use super::judge::find_read_results;
 use super::part::TargetPlan;
 use railwright_base::text::one_line;
 use railwright_base::{Redaction, Target, TargetKind, nodeset};
@@ -179,7 +179,7 @@ impl Outage {
         }
     }
 
-    /// Takes these secrets out of what its check said.
+    /// Takes these secrets out of what its check reported.
     pub fn redact(&mut self, redaction: Option<&Redaction>) {
         if let (OutageCause::GateFailed { check, .. }, Some(redaction)) =
             (&mut self.cause, redaction)
@@ -262,7 +262,7 @@ pub enum Unavailability {
         /// The run.
         run: String,
     },
-    /// The Kubernetes cluster does not say how their nodes are.
+    /// The Kubernetes cluster does not report how their nodes are.
     NodeUnknown,
 }
 
@@ -276,7 +276,7 @@ pub enum OutageCertainty {
     Cordoned,
     /// Its node is not Ready, and pods on it may go on all the same.
     NotReady,
-    /// Whether it carries jobs is not known.
+    /// Whether it carries jobs is unknown.
     Unknown,
     /// It cannot be in service.
     Certain,
@@ -298,7 +298,7 @@ impl Unavailability {
         }
     }
 
-    /// True where the cluster says so of their nodes.
+    /// True where the cluster reports so of their nodes.
     pub fn is_of_node(&self) -> bool {
         matches!(
             self,
@@ -404,7 +404,7 @@ impl Unavailable {
 
 /// The hosts of the spec that are out of service, also those that the plan is narrowed away from:
 /// each by what is known of it itself, where what an earlier run left comes first, and by what the
-/// cluster says of its node.
+/// cluster reports of its node.
 pub(super) fn list_unavailable_hosts(inputs: &PlanInputs, known: &KnownNodes) -> Vec<Unavailable> {
     let of_nodes = find_unavailable_nodes(inputs, known);
     let mut unavailable: Vec<(&str, Unavailability)> = Vec::new();
@@ -436,8 +436,8 @@ fn find_unread_host(inputs: &PlanInputs, host: &Target) -> Option<Unavailability
     })
 }
 
-/// The hosts whose nodes are out of service, by what the cluster says; where it does not say, all
-/// that may be nodes.
+/// The hosts whose nodes are out of service, by what the cluster reports; where it reports nothing,
+/// all that may be nodes.
 fn find_unavailable_nodes(
     inputs: &PlanInputs,
     known: &KnownNodes,

@@ -1,14 +1,14 @@
-//! A resource that watches a file owes something (a restart) once another resource of this plan
-//! writes it: that is known beforehand, so it is planned, counted and held like any other change.
+//! A resource that watches a file has a restart pending once another resource of this plan writes
+//! it: that is known beforehand, so it is planned, counted and blocked like any other change.
 
-use super::judge::{PlanItem, PlanItemStatus};
+use super::diff::{PlanItem, PlanItemStatus};
 use super::model::ChangeReason;
 use railwright_base::Target;
 use railwright_graph::Graph;
 use railwright_resource::Action;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Marks what will owe something; which item comes before which because of it.
+/// Marks what will have a restart pending; which item comes before which because of it.
 pub fn mark_pending_restarts(
     items: &mut [PlanItem],
     graph: &Graph,
@@ -16,14 +16,14 @@ pub fn mark_pending_restarts(
 ) -> BTreeSet<(usize, usize)> {
     let mut watching: BTreeMap<Target, Vec<usize>> = BTreeMap::new();
     for &n in kept {
-        if items[n].assessment.watch.is_some() {
-            let target = items[n].wish.address.target.clone();
+        if items[n].diff.watch.is_some() {
+            let target = items[n].resource.address.target.clone();
             watching.entry(target).or_default().push(n);
         }
     }
     let mut edges = BTreeSet::new();
     for &by in kept {
-        let Some(watchers) = watching.get(&items[by].wish.address.target) else {
+        let Some(watchers) = watching.get(&items[by].resource.address.target) else {
             continue;
         };
         if !items[by].changes() {
@@ -40,24 +40,24 @@ pub fn mark_pending_restarts(
         edges.extend(hit.into_iter().map(|n| (by, n)));
     }
     for (by, n) in &edges {
-        let by = items[*by].wish.address.to_string();
+        let by = items[*by].resource.address.to_string();
         let item = &mut items[*n];
-        let Some(watch) = item.assessment.watch.take() else {
+        let Some(watch) = item.diff.watch.take() else {
             continue;
         };
         if item.status == PlanItemStatus::Met {
             item.status = PlanItemStatus::Change(ChangeReason::Disturbed { by });
         }
-        item.assessment.disruption = item.assessment.disruption.max(watch.disruption);
-        item.assessment.interrupts.push(watch.interrupts);
+        item.diff.disruption = item.diff.disruption.max(watch.disruption);
+        item.diff.interrupts.push(watch.interrupts);
     }
     edges
 }
 
 fn writes_what(by: &PlanItem, watcher: &PlanItem) -> bool {
-    let Some(watch) = &watcher.assessment.watch else {
+    let Some(watch) = &watcher.diff.watch else {
         return false;
     };
-    let mut written = by.assessment.actions.iter().filter_map(Action::path);
+    let mut written = by.diff.actions.iter().filter_map(Action::path);
     written.any(|path| watch.paths.iter().any(|watched| watched == path))
 }

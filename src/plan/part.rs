@@ -1,11 +1,11 @@
-//! What one target brings to a plan, planned by itself: judge, select, hold, disturb, order, group.
+//! What one target brings to a plan, planned by itself: diff, select, block, disturb, order, group.
 //! Targets that wait for each other are planned together, and then parted.
 
 use super::by_hand::is_by_hand;
+use super::diff::{PlanItem, PlanItemStatus, diff_resources};
 use super::draft::{PlanDraft, build_planned_diff, join_actions};
 use super::dropped::find_dropped_fields;
 use super::guards::RollbackReasons;
-use super::judge::{PlanItem, PlanItemStatus, diff_resources};
 use super::make::{node_graph, sort_nodes};
 use super::model::{ChangeReason, DroppedField, Member, NodeKind, PlanNode, UnknownFinding};
 use super::order::item_graph;
@@ -20,11 +20,11 @@ use std::sync::Arc;
 pub(super) struct TargetGroup<'a> {
     /// In the order of their names.
     pub targets: Vec<&'a Target>,
-    /// What is wanted, sorted by address.
-    pub wishes: Vec<&'a DesiredResource>,
+    /// What is desired, sorted by address.
+    pub resources: Vec<&'a DesiredResource>,
     /// What was applied last, sorted by address.
     pub applied: Vec<(&'a Address, &'a AppliedResource)>,
-    /// What the targets say, one after the other.
+    /// What was read from the targets, one after the other.
     pub answers: Vec<&'a ReadResults>,
 }
 
@@ -32,13 +32,13 @@ impl<'a> TargetGroup<'a> {
     /// One target.
     pub fn of(
         target: &'a Target,
-        wishes: &[&'a DesiredResource],
+        resources: &[&'a DesiredResource],
         last: &'a LastApplied,
         answers: &'a ReadResults,
     ) -> Self {
         TargetGroup {
             targets: vec![target],
-            wishes: wishes.to_vec(),
+            resources: resources.to_vec(),
             applied: last.of_target(target).collect(),
             answers: vec![answers],
         }
@@ -56,7 +56,7 @@ impl<'a> TargetGroup<'a> {
     /// Targets of others for which something here waits.
     pub fn others(&self) -> impl Iterator<Item = &'a Target> {
         let own = self.targets[0];
-        let desired = self.wishes.iter().flat_map(|wish| &wish.after);
+        let desired = self.resources.iter().flat_map(|resource| &resource.after);
         let applied = self.applied.iter().flat_map(|(_, applied)| &applied.after);
         let targets = desired.chain(applied).map(|address| &address.target);
         targets.filter(move |target| *target != own)
@@ -65,7 +65,7 @@ impl<'a> TargetGroup<'a> {
     /// Two groups, planned together; `other` comes later in the order of names.
     pub fn join(mut self, other: Self) -> Self {
         self.targets.extend(other.targets);
-        self.wishes.extend(other.wishes);
+        self.resources.extend(other.resources);
         self.applied.extend(other.applied);
         self.answers.extend(other.answers);
         self
@@ -84,21 +84,21 @@ pub struct TargetPlan {
     pub(super) before_hosts: bool,
     /// Of a switch its turn among them, from 1.
     pub(super) turn: usize,
-    /// Gives its node back to the cluster, once a gate has proven it.
+    /// Gives its node back to the cluster, once a gate has passed it.
     pub(super) uncordon: Option<PlanNode>,
-    /// What was found as wished and is not remembered so.
+    /// What is in sync and not remembered so.
     pub(super) adopted: Option<PlanNode>,
-    /// How many resources are as wished.
+    /// How many resources are in sync.
     pub(super) unchanged: usize,
-    /// What could not be found out.
+    /// What could not be determined.
     pub(super) unknown: Vec<UnknownFinding>,
     /// What stays behind.
     pub(super) dropped: Vec<DroppedField>,
-    /// Nodes that are carried out and wait for nothing of the part.
+    /// Nodes that are executed and wait for nothing of the part.
     first: Arc<[usize]>,
-    /// Nodes that are carried out and for which nothing of the part waits.
+    /// Nodes that are executed and for which nothing of the part waits.
     last: Arc<[usize]>,
-    /// Nodes that are held because another node is: (held, cause).
+    /// Nodes that are blocked because another node is: (blocked, cause).
     held_by: Arc<[(usize, usize)]>,
 }
 
@@ -145,7 +145,7 @@ impl TargetPlan {
         self.nodes = nodes;
     }
 
-    /// Holds all that is not held for a reason of its own.
+    /// Blocks all that is not blocked for a reason of its own.
     pub(super) fn hold(&mut self, why: &str) {
         let mut nodes = std::mem::take(&mut self.nodes);
         for node in &mut nodes {
@@ -156,7 +156,7 @@ impl TargetPlan {
         self.put(nodes);
     }
 
-    /// Whether anything is carried out in this run.
+    /// Whether anything is executed in this run.
     pub fn is_open(&self) -> bool {
         !self.first.is_empty() || self.uncordon.is_some()
     }
@@ -176,7 +176,7 @@ impl TargetPlan {
         self.last.iter().map(|n| &self.nodes[*n])
     }
 
-    /// Whether nothing of it is left behind or could not be found out.
+    /// Whether nothing of it is left behind or could not be determined.
     pub(super) fn is_whole(&self) -> bool {
         self.unknown.is_empty() && self.dropped.is_empty()
     }
@@ -186,7 +186,7 @@ impl TargetPlan {
         self.adopted
             .iter()
             .flat_map(PlanNode::members)
-            .any(|member| *member.wish.address.path == *path)
+            .any(|member| *member.resource.address.path == *path)
     }
 
     /// Puts what is the target's own in the place of the model's: `own` by path, `items` are the
@@ -198,30 +198,30 @@ impl TargetPlan {
     ) -> TargetPlan {
         let of_model: BTreeMap<&[String], &PlanItem> = items
             .iter()
-            .map(|item| (&item.wish.address.path[..], item))
+            .map(|item| (&item.resource.address.path[..], item))
             .collect();
         for node in self.nodes.iter_mut().chain(&mut self.adopted) {
             let (NodeKind::Change { members, .. } | NodeKind::Adopt { members }) = &mut node.kind
             else {
                 continue;
             };
-            let is_own = |member: &Member| own.contains_key(&member.wish.address.path[..]);
+            let is_own = |member: &Member| own.contains_key(&member.resource.address.path[..]);
             if !members.iter().any(is_own) {
                 continue;
             }
-            let mut wanted: Vec<&Action> = Vec::new();
+            let mut desired: Vec<&Action> = Vec::new();
             for member in members {
-                let path = &member.wish.address.path[..];
+                let path = &member.resource.address.path[..];
                 if let Some(item) = own.get(path) {
-                    wanted.extend(&item.assessment.actions);
-                    member.wish.want = Arc::clone(&item.wish.want);
-                    member.found = Arc::new(build_planned_diff(item));
+                    desired.extend(&item.diff.actions);
+                    member.resource.declaration = Arc::clone(&item.resource.declaration);
+                    member.diff = Arc::new(build_planned_diff(item));
                 } else if let Some(item) = of_model.get(path) {
-                    wanted.extend(&item.assessment.actions);
+                    desired.extend(&item.diff.actions);
                 }
             }
             if let NodeKind::Change { actions, .. } = &mut node.kind {
-                *actions = join_actions(wanted.into_iter()).into();
+                *actions = join_actions(desired.into_iter()).into();
             }
         }
         self
@@ -295,20 +295,20 @@ impl Rename<'_> {
             },
             other => other.clone(),
         };
-        let wish = DesiredResource {
-            address: self.address(&member.wish.address),
+        let resource = DesiredResource {
+            address: self.address(&member.resource.address),
             after: member
-                .wish
+                .resource
                 .after
                 .iter()
                 .map(|address| self.address(address))
                 .collect(),
-            want: Arc::clone(&member.wish.want),
+            declaration: Arc::clone(&member.resource.declaration),
         };
         Member {
-            wish,
+            resource,
             reason,
-            found: Arc::clone(&member.found),
+            diff: Arc::clone(&member.diff),
         }
     }
 
@@ -351,14 +351,14 @@ impl Rename<'_> {
     }
 }
 
-/// Plans one group: a part for each of its targets, and how each resource was judged.
+/// Plans one group: a part for each of its targets, and the diff of each resource.
 pub(super) fn plan_target_group(
     inputs: &PlanInputs,
     group: &TargetGroup,
     named: &mut select::SelectionMatches,
 ) -> Result<(Vec<TargetPlan>, Vec<PlanItem>), Vec<Diagnostic>> {
     let (mut items, unknown) = diff_resources(group, inputs.kinds);
-    let judged = items.clone();
+    let compared = items.clone();
     let graph = item_graph(&items, inputs.kinds);
     graph
         .order()
@@ -396,14 +396,19 @@ pub(super) fn plan_target_group(
         // Only one target that stands alone is a model for others.
         part.held_by = held_by.into();
     }
-    Ok((parts, judged))
+    Ok((parts, compared))
 }
 
 fn new_resource_cycle_error(items: &[PlanItem], cycle: &Cycle) -> Diagnostic {
     let mut names: Vec<String> = cycle
         .0
         .iter()
-        .map(|n| format!("{} ({})", items[*n].wish.address, items[*n].wish.module))
+        .map(|n| {
+            format!(
+                "{} ({})",
+                items[*n].resource.address, items[*n].resource.module
+            )
+        })
         .collect();
     names.extend(names.first().cloned());
     Diagnostic::error(
@@ -417,15 +422,15 @@ fn new_resource_cycle_error(items: &[PlanItem], cycle: &Cycle) -> Diagnostic {
     .next("take one `after` out of one of these modules")
 }
 
-/// Changes above the limit are held, not an error; a change that needs a reboot counts as one.
+/// Changes above the limit are blocked, not an error; a change that needs a reboot counts as one.
 fn hold_above_limit(items: &mut [PlanItem], limit: Disruption) {
     for item in items {
-        // What waits for a power cycle may be written at once: the power cycle itself is held.
-        let reboots = item.assessment.needs_reboot && !item.assessment.needs_power_cycle;
+        // What waits for a power cycle may be written at once: the power cycle itself is blocked.
+        let reboots = item.diff.needs_reboot && !item.diff.needs_power_cycle;
         let needed = if reboots {
             Disruption::Reboot
         } else {
-            item.assessment.disruption
+            item.diff.disruption
         };
         if let PlanItemStatus::Change(reason) = &item.status
             && needed > limit
@@ -440,13 +445,13 @@ fn hold_above_limit(items: &mut [PlanItem], limit: Disruption) {
     }
 }
 
-/// Why what needs a held node is held.
+/// Why what needs a blocked node is blocked.
 pub fn describe_blocking_cause(cause: &str) -> String {
     format!("it needs {cause}, which is blocked")
 }
 
-/// What needs a held node is held too: (held, cause). A power cycle is held anyway, and says so
-/// where nothing else is in its way.
+/// What needs a blocked node is blocked too: (blocked, cause). A power cycle is blocked anyway, and
+/// says so where nothing else is in its way.
 fn hold_dependants(nodes: &mut [PlanNode]) -> Vec<(usize, usize)> {
     let graph = node_graph(nodes);
     let mut causes: Vec<usize> = (0..nodes.len()).collect();

@@ -18,14 +18,14 @@ pub struct RolloutPolicy {
     pub canary: usize,
     /// Hosts that may be out of service at the same time.
     pub max_unavailable: usize,
-    /// Nodes above this are held.
+    /// Nodes above this are blocked.
     pub max_disruption: Disruption,
     /// How many hosts each wave after the first has, the last repeated; `max_unavailable` where
     /// there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub batches: Vec<usize>,
     /// How many hosts may be lost before nothing new is begun; `max_unavailable` where it is not
-    /// said.
+    /// given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure_budget: Option<usize>,
     /// Hardware classes with their hosts as node-sets, where there is more than one.
@@ -43,10 +43,10 @@ pub struct RolloutPolicy {
     /// How many seconds a run may go on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_s: Option<u64>,
-    /// After how many seconds a guard takes back what was not confirmed, where the spec says so.
+    /// After how many seconds what was not confirmed is rolled back, where the spec says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guard_s: Option<u32>,
-    /// After how many seconds a guard of a switch takes back what was not confirmed.
+    /// After how many seconds a switch rolls back what was not confirmed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switch_guard_s: Option<u32>,
     /// Switches that railwright reaches, each with the hosts that are plugged into it as a
@@ -68,7 +68,7 @@ pub struct DrainPolicy {
     pub evict: bool,
     /// After how many seconds a node that is not empty is given back.
     pub timeout_s: u32,
-    /// Pods that no controller would make anew are evicted too.
+    /// Pods that no controller would recreate are evicted too.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub evict_unmanaged: bool,
     /// Pods with data on the node's disk are evicted too.
@@ -77,8 +77,8 @@ pub struct DrainPolicy {
 }
 
 impl DrainPolicy {
-    /// Whether a step disturbs so much that its host's node has to be empty. Whoever switches a host
-    /// off by hand empties its node by hand.
+    /// Whether a step disturbs so much that its host's node has to be empty. Whoever switches a
+    /// host off by hand empties its node by hand.
     pub fn is_needed_for(&self, node: &PlanNode) -> bool {
         node.disruption >= self.from && !is_by_hand(node)
     }
@@ -158,7 +158,7 @@ impl RolloutPolicy {
             .collect()
     }
 
-    /// After how many seconds a guard of this sort of target takes back what was not confirmed.
+    /// After how many seconds a target of this kind rolls back what was not confirmed.
     pub fn guard_s(&self, target: TargetKind) -> u32 {
         match target {
             TargetKind::Switch => self.switch_guard_s.unwrap_or(guard::SWITCH_S),

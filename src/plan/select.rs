@@ -1,6 +1,6 @@
 //! `--target X` is X and its prerequisites; `--exclude X` is all but X and what needs X (law 6).
 
-use super::judge::PlanItem;
+use super::diff::PlanItem;
 use railwright_base::suggest::find_nearest_word;
 use railwright_base::{Address, Diagnostic, Target, quote};
 use railwright_graph::Graph;
@@ -102,17 +102,18 @@ impl<'a> SelectionMatches<'a> {
         }
         let addresses: Vec<String> = items
             .iter()
-            .map(|item| item.wish.address.to_string())
+            .map(|item| item.resource.address.to_string())
             .collect();
-        let wanted = match_address_patterns(&self.selection.targets, &mut self.targets, &addresses);
-        let unwanted =
+        let desired =
+            match_address_patterns(&self.selection.targets, &mut self.targets, &addresses);
+        let undesired =
             match_address_patterns(&self.selection.excludes, &mut self.excludes, &addresses);
         let mut kept = if self.selection.targets.is_empty() {
             (0..items.len()).collect()
         } else {
-            graph.with_prerequisites(wanted)
+            graph.with_prerequisites(desired)
         };
-        for gone in graph.with_dependants(unwanted) {
+        for gone in graph.with_dependants(undesired) {
             kept.remove(&gone);
         }
         kept

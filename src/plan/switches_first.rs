@@ -1,12 +1,12 @@
 //! Switches and hosts: a host whose priority pauses on a port that drops it loses packets, so
-//! switches that are changed go before the hosts. What is only taken back from a switch comes after
-//! them, for the same reason.
+//! switches that are changed go before the hosts. What is only undone on a switch comes after them,
+//! for the same reason.
 //!
-//! Hosts behind a switch that cannot be made right are held: those that the cabling file has
-//! plugged into it, and all of them where it knows of none (a spine is on everybody's way). What is
-//! taken back from a switch is held by such hosts in its turn.
+//! Hosts attached to a switch that cannot be made right are blocked: those that the cabling file
+//! has plugged into it, and all of them where it knows of none (a spine is on everybody's way).
+//! What is undone on a switch is blocked by such hosts in its turn.
 
-use super::judge::find_read_results;
+use super::diff::find_read_results;
 use super::make::PlanInputs;
 use super::model::PlanNode;
 use super::part::{TargetPlan, describe_blocking_cause};
@@ -88,8 +88,8 @@ fn is_attached(host: &Target, attached: &Option<BTreeSet<String>>) -> bool {
     }
 }
 
-/// What is taken back from a switch is held while the same is held on a host behind it: that one
-/// goes on pausing on its port.
+/// What is undone on a switch is blocked while the same is blocked on a host attached to it: that
+/// host goes on pausing on its port.
 fn hold_removals(parts: &mut [TargetPlan], inputs: &PlanInputs) {
     let mut held: Vec<(Target, String)> = Vec::new();
     for part in parts.iter() {
@@ -112,13 +112,13 @@ fn hold_removals(parts: &mut [TargetPlan], inputs: &PlanInputs) {
     }
 }
 
-/// Switches that something is wished of and that could not be read, with what the hosts behind them
-/// are held for. Whoever leaves one out of the plan answers for it.
+/// Switches for which something is desired and that could not be read, with why the hosts attached
+/// to them are blocked. Whoever leaves one out of the plan answers for it.
 fn find_unread_switches(inputs: &PlanInputs) -> Vec<(Target, String)> {
     let desired: BTreeSet<&Target> = inputs
-        .wishes
+        .resources
         .iter()
-        .map(|wish| &wish.address.target)
+        .map(|resource| &resource.address.target)
         .collect();
     let mut unread = Vec::new();
     for switch in inputs.targets {

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 /// Up to this many hosts every step gets a line.
 const HOSTS_IN_FULL: usize = 8;
-/// Away from a terminal a sign of life comes after this long without a line.
+/// Away from a terminal a heartbeat comes after this long without a line.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(30);
 
 /// The view of one run.
@@ -70,8 +70,7 @@ impl RunView {
         self.draw(&mut state);
     }
 
-    /// Called once a second: the bottom line's clock goes on; elsewhere a sign of life now and
-    /// then.
+    /// Called once a second: the bottom line's clock goes on; elsewhere a heartbeat now and then.
     pub fn tick(&self) {
         let mut state = self.lock_state();
         let silent = state
@@ -228,11 +227,11 @@ pub struct Besides<'a> {
     pub inventory: &'a str,
     /// How much the plan could not find out.
     pub unknown: usize,
-    /// Whether some host can be proven: test traffic is started over SSH.
+    /// Whether some host can be verified: test traffic is started over SSH.
     pub provable: bool,
 }
 
-/// What is said where no step of a plan may be carried out; nothing where none is needed.
+/// What is printed where no step of a plan may be applied; nothing where none is needed.
 pub fn nothing_done(held: usize, plan: &Plan, inventory: &str) -> Option<String> {
     let out: usize = plan
         .unavailable

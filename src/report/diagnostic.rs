@@ -68,7 +68,7 @@ pub struct DiagnosticDocument {
     state: Option<String>,
     /// Edits or commands that go on from here.
     next: Vec<String>,
-    /// Where the fact behind it is said.
+    /// Where the fact behind it is stated.
     source: Option<String>,
 }
 
@@ -80,7 +80,7 @@ pub struct FindingLabel {
     column: Option<u32>,
     end_line: Option<u32>,
     end_column: Option<u32>,
-    /// What is to be said there.
+    /// The text for that place.
     text: String,
 }
 

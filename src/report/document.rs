@@ -252,14 +252,14 @@ impl ValidationDocument {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct CatalogDocument<R> {
     format_version: &'static str,
-    /// The sort, such as `gpu`, `nic` or `switch`.
+    /// The category, such as `gpu`, `nic` or `switch`.
     sort: &'static str,
-    /// The rows, in the fields of the catalogue's files.
+    /// The entries, in the fields of the catalogue's files.
     rows: Vec<R>,
 }
 
 impl<R: Serialize> CatalogDocument<R> {
-    /// Of rows of one sort.
+    /// Of entries of one category.
     pub fn of(sort: &'static str, rows: impl IntoIterator<Item = R>) -> Self {
         CatalogDocument {
             format_version: FORMAT_VERSION,
@@ -292,7 +292,7 @@ pub struct RuleDocument<'a> {
     effect: &'a str,
     /// What to write instead; what it takes from the spec stands in angle brackets.
     fix: String,
-    /// Where the fact behind it is said.
+    /// Where the fact behind it is stated.
     source: &'a str,
     /// True for a rule of the inventory's own.
     own: bool,

@@ -1,6 +1,6 @@
-//! Why a host gets what it gets: the rows of the catalogue that are about it, and for each resource
-//! the module, the conditions with the facts that they looked at, and the lines of the spec that
-//! its values come from.
+//! Why a host gets what it gets: the entries of the catalogue that are about it, and for each
+//! resource the module, the conditions with the facts that they looked at, and the lines of the
+//! spec that its values come from.
 
 use super::wrap::{COLUMNS, render_heading, wrap_labelled_text};
 use indexmap::IndexMap;
@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The most names of resources that are alike in a line.
+/// The most names of resources that are identical in a line.
 const NAMES_SHOWN: usize = 4;
 
 /// Why a host gets what it gets.
@@ -27,7 +27,7 @@ pub struct Explanation {
     /// The switch, where it is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub switch: Option<String>,
-    /// The rows of the catalogue that are about it.
+    /// The entries of the catalogue that are about it.
     pub catalogue: Vec<RowExplained>,
     /// The releases that go together: what the spec fixes, and what was chosen of the rest.
     pub releases: Vec<ReleaseExplained>,
@@ -40,16 +40,16 @@ pub struct Explanation {
     pub left_out: Vec<LeftOut>,
 }
 
-/// A row that is about a host.
+/// An entry that is about a host.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct RowExplained {
     /// `gpu`, `nic`, `instance` or `os`.
     pub sort: &'static str,
     /// What the spec says.
     pub named: String,
-    /// The row in short; nothing where there is none.
+    /// The entry in short; nothing where there is none.
     pub row: Option<String>,
-    /// Where the row is: file and line.
+    /// Where the entry is: file and line.
     pub place: Option<String>,
     /// Where it was taken from.
     pub source: Option<String>,
@@ -64,9 +64,9 @@ pub struct ReleaseExplained {
     pub release: Option<String>,
     /// Where the spec fixes it; nothing for a chosen one.
     pub place: Option<SourceLocation>,
-    /// Where the chosen one's row is: file and line.
+    /// Where the chosen one's entry is: file and line.
     pub row: Option<String>,
-    /// Where the row was taken from.
+    /// Where the entry was taken from.
     pub source: Option<String>,
     /// What a chosen one needs, what needs it, and why it is not the newest of all.
     pub because: Vec<String>,
@@ -88,8 +88,8 @@ pub struct RuleExplained {
 pub struct ResourceExplained {
     /// Its address.
     pub address: Address,
-    /// What is wanted, in the fields of its kind.
-    pub wanted: Value,
+    /// What is desired, in the fields of its kind.
+    pub desired: Value,
     /// The modules that want it.
     pub because: Vec<ModuleReason>,
     /// The values of the spec that it was made from.
@@ -110,7 +110,7 @@ pub struct ModuleReason {
 }
 
 impl ModuleReason {
-    /// Of what the modules said.
+    /// Of what the modules recorded.
     pub fn of(why: &ResourceProvenance) -> Self {
         let ResourceProvenance {
             module,
@@ -127,7 +127,7 @@ impl ModuleReason {
     }
 }
 
-/// The screen. With an `attribute` (`mtu`) only what is wanted of it is shown, of each resource.
+/// The screen. With an `attribute` (`mtu`) only what is desired of it is shown, of each resource.
 pub fn render_explanation_screen(explanation: &Explanation, attribute: Option<&str>) -> String {
     let named = match (&explanation.host, &explanation.switch, &explanation.cluster) {
         (Some(host), ..) => format!("host {host}"),
@@ -225,7 +225,7 @@ fn render_explained_entry(one: &RowExplained) -> String {
     let Some(row) = &one.row else {
         return wrap_labelled_text(
             &label,
-            &format!("{}: no row is about it", one.named),
+            &format!("{}: no entry is about it", one.named),
             COLUMNS,
         );
     };
@@ -238,7 +238,7 @@ fn render_explained_release(one: &ReleaseExplained) -> String {
     let Some(release) = &one.release else {
         return wrap_labelled_text(
             &label,
-            "not chosen: too little is known, or the wishes exclude each other",
+            "not chosen: too little is known, or the requirements exclude each other",
             COLUMNS,
         );
     };
@@ -253,10 +253,10 @@ fn render_explained_release(one: &ReleaseExplained) -> String {
     out + &render_row_origin(one.row.as_deref(), one.source.as_deref())
 }
 
-/// Where a row of the catalogue is, and where it was taken from.
+/// Where an entry of the catalogue is, and where it was taken from.
 fn render_row_origin(place: Option<&str>, source: Option<&str>) -> String {
     let mut out = String::new();
-    for (label, text) in [("row     ", place), ("source  ", source)] {
+    for (label, text) in [("entry   ", place), ("source  ", source)] {
         if let Some(text) = text {
             out.push_str(&wrap_labelled_text(
                 &format!("             {label}"),
@@ -286,7 +286,7 @@ fn render_resource_group(resources: &[&ResourceExplained], attribute: Option<&st
         &format_resource_names(resources),
         COLUMNS,
     ));
-    let body = format_desired_body(&first.wanted, attribute);
+    let body = format_desired_body(&first.desired, attribute);
     let example = match resources {
         [_] => String::new(),
         _ => format!(" (of {})", format_resource_name(&first.address)),
@@ -332,16 +332,16 @@ fn format_resource_names(resources: &[&ResourceExplained]) -> String {
 }
 
 /// All fields of a resource, or one attribute of it, which may be within another (`a.b`).
-fn format_desired_body(wanted: &Value, attribute: Option<&str>) -> String {
+fn format_desired_body(desired: &Value, attribute: Option<&str>) -> String {
     let Some(attribute) = attribute else {
-        return format_body_fields(wanted);
+        return format_body_fields(desired);
     };
-    let found = wanted
+    let actual = desired
         .get(attribute)
-        .or_else(|| wanted.pointer(&format!("/{}", attribute.replace('.', "/"))));
-    match found {
+        .or_else(|| desired.pointer(&format!("/{}", attribute.replace('.', "/"))));
+    match actual {
         Some(value) => format!("{attribute}: {value}"),
-        None => format!("{attribute}: not said; it is left alone"),
+        None => format!("{attribute}: not declared; it is left alone"),
     }
 }
 

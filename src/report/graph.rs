@@ -87,7 +87,7 @@ fn render_node_label(node: &PlanNode) -> String {
             let names: Vec<String> = members
                 .iter()
                 .take(6)
-                .map(|m| m.wish.address.words())
+                .map(|m| m.resource.address.words())
                 .collect();
             let more = if members.len() > 6 {
                 format!("\nand {} more", members.len() - 6)

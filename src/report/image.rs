@@ -47,41 +47,41 @@ impl<'a> ImageDocument<'a> {
     /// Of what was found.
     pub fn of(
         looked_into: &'a str,
-        wanted: &'a ImageRequirements,
+        desired: &'a ImageRequirements,
         findings: &'a [ImageFinding],
     ) -> Self {
         ImageDocument {
             format_version: "1.0",
             looked_into,
-            fabric: &wanted.fabric,
+            fabric: &desired.fabric,
             verdict: compute_image_verdict(findings),
             findings: findings
                 .iter()
                 .map(|finding| ImageFindingDocument {
                     item: finding.item,
                     name: &finding.name,
-                    verdict: finding.judgement.verdict,
-                    measured: clean_line(&finding.judgement.measured),
-                    expected: &finding.judgement.expected,
-                    code: finding.judgement.code,
-                    effect: &finding.judgement.effect,
-                    next: &finding.judgement.next,
+                    verdict: finding.evaluation.verdict,
+                    measured: clean_line(&finding.evaluation.measured),
+                    expected: &finding.evaluation.expected,
+                    code: finding.evaluation.code,
+                    effect: &finding.evaluation.effect,
+                    next: &finding.evaluation.next,
                 })
                 .collect(),
         }
     }
 }
 
-/// The whole screen. What several findings say alike is said once, behind the last of them.
+/// The whole screen. What several findings say is shown once, behind the last of them.
 pub fn render_image_screen(
     looked_into: &str,
-    wanted: &ImageRequirements,
+    desired: &ImageRequirements,
     findings: &[ImageFinding],
 ) -> String {
     let mut out = format!(
         "image check {}   for a fabric of kind {}\n",
         one_line(looked_into, 80),
-        wanted.fabric
+        desired.fabric
     );
     out.push_str(&render_heading(match compute_image_verdict(findings) {
         CheckVerdict::Failed => "MISSING: jobs would go without RDMA",
@@ -98,15 +98,15 @@ pub fn render_image_screen(
 }
 
 fn says_alike(one: &ImageFinding, other: &ImageFinding) -> bool {
-    let (one, other) = (&one.judgement, &other.judgement);
+    let (one, other) = (&one.evaluation, &other.evaluation);
     one.code.is_some()
         && other.code.is_some()
         && (&one.effect, &one.next) == (&other.effect, &other.next)
 }
 
 fn render_image_finding(finding: &ImageFinding, is_said_again: bool) -> String {
-    let judgement = &finding.judgement;
-    let mark = match judgement.verdict {
+    let evaluation = &finding.evaluation;
+    let mark = match evaluation.verdict {
         CheckVerdict::Failed => '!',
         CheckVerdict::Unknown | CheckVerdict::NotRun => '?',
         CheckVerdict::Warning => '~',
@@ -114,18 +114,18 @@ fn render_image_finding(finding: &ImageFinding, is_said_again: bool) -> String {
         CheckVerdict::Passed => ' ',
     };
     let label = format!(" {mark} {:<12} {:<16} ", finding.item.word(), finding.name);
-    let Some(code) = judgement.code else {
-        return wrap_labelled_text(&label, &judgement.measured, COLUMNS);
+    let Some(code) = evaluation.code else {
+        return wrap_labelled_text(&label, &evaluation.measured, COLUMNS);
     };
     let mut out = format!("{label}{code}\n");
     let end = if is_said_again {
         ["", ""]
     } else {
-        [judgement.effect.as_str(), &judgement.next]
+        [evaluation.effect.as_str(), &evaluation.next]
     };
     let rows = [
-        ("actual", judgement.measured.as_str()),
-        ("desired", &judgement.expected),
+        ("actual", evaluation.measured.as_str()),
+        ("desired", &evaluation.expected),
         ("means", end[0]),
         ("next", end[1]),
     ];

@@ -1,4 +1,4 @@
-//! The screens of what is known: the catalogue's rows, the rules, and the long text of a rule.
+//! The screens of what is known: the catalogue's entries, the rules, and the long text of a rule.
 
 use super::wrap::{COLUMNS, render_heading, wrap_labelled_text};
 use railwright_base::Severity;
@@ -9,10 +9,10 @@ use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The most columns of a cell in a list of rows.
+/// The most columns of a cell in a list of entries.
 const CELL: usize = 26;
 
-/// All rows of a sort: a line each, the name and what tells it from the others.
+/// All entries of a category: a line each, the name and what distinguishes it.
 pub fn render_catalog_table<R: CatalogRow + Serialize>(
     table: &CatalogTable<R>,
     columns: &[&str],
@@ -92,7 +92,7 @@ pub fn render_knowledge_counts(counts: &[(&str, usize)]) -> String {
         .collect()
 }
 
-/// One row in full.
+/// One entry in full.
 pub fn render_catalog_entry<R: CatalogRow + Serialize>(row: &R, place: &str) -> String {
     let mut out = format!("{} {}   {place}\n", R::KEY, row.identity());
     if let Ok(Value::Object(fields)) = serde_json::to_value(row) {
@@ -107,7 +107,7 @@ pub fn render_catalog_entry<R: CatalogRow + Serialize>(row: &R, place: &str) -> 
     sanitize_text(&out)
 }
 
-/// One row in a line: what tells it from others.
+/// One entry in a line: what distinguishes it.
 pub fn row_in_short<R: CatalogRow + Serialize>(row: &R) -> String {
     let Ok(Value::Object(fields)) = serde_json::to_value(row) else {
         return String::new();
@@ -123,7 +123,7 @@ pub fn row_in_short<R: CatalogRow + Serialize>(row: &R) -> String {
     shown.join("; ")
 }
 
-/// A field of a row in words.
+/// A field of an entry in words.
 fn format_entry_field<R: CatalogRow>(row: &R, key: &str, value: &Value) -> String {
     row.in_words(key)
         .unwrap_or_else(|| format_value_words(value))
@@ -190,7 +190,7 @@ pub fn render_rule_page(rule: &Rule) -> String {
     out.push('\n');
     let what = match rule.severity {
         Severity::Error => "error: nothing is planned while it stands, unless it is waived",
-        Severity::Warning => "warning: told, and planned all the same",
+        Severity::Warning => "warning: reported, and planned all the same",
     };
     for (label, text) in [
         ("family", rule.family.as_str()),
@@ -227,9 +227,9 @@ pub fn render_rule_page(rule: &Rule) -> String {
 
 /// What the rules find in a line, for commands that do something else; nothing where there is
 /// nothing.
-pub fn in_short(judgement: &RulesReport, inventory: &str) -> Option<String> {
+pub fn in_short(evaluation: &RulesReport, inventory: &str) -> Option<String> {
     let mut codes: BTreeMap<(Severity, String), usize> = BTreeMap::new();
-    for diagnostic in judgement.diagnostics() {
+    for diagnostic in evaluation.diagnostics() {
         *codes
             .entry((diagnostic.severity, diagnostic.code.to_string()))
             .or_default() += 1;

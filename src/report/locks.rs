@@ -97,7 +97,7 @@ fn describe_steal_outcome(one: &Stolen) -> String {
     }
 }
 
-/// By tens of seconds, so that hosts that were asked one after the other are still alike.
+/// By tens of seconds, so that hosts that were asked one after the other still agree.
 fn describe_holder_liveness(held: &HeldLock) -> String {
     let age = if held.age_s < 10 {
         "a moment".to_owned()

@@ -49,6 +49,6 @@ pub fn render_plan_outages(plan: &Plan) -> String {
         left => format!("{left} more may be"),
     };
     render_heading(&format!(
-        "OUT OF SERVICE before anything is done: {out}, and {most} may be; {left}"
+        "OUT OF SERVICE before anything is done: {out}, of a budget of {most}; {left}"
     )) + &render_unavailable_entries(&plan.unavailable)
 }

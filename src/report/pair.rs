@@ -19,7 +19,7 @@ pub struct PairDocument<'a> {
     tcp: JobDocument<'a>,
     /// All in which they differ beside their names.
     differences: &'a [PairDifference],
-    /// Why no gain is to be expected, as far as that can be told beforehand.
+    /// Why no gain is to be expected, as far as that is known beforehand.
     forecast: Vec<DiagnosticDocument>,
     /// The commands that go on, in order.
     next: &'a [String],
@@ -69,7 +69,7 @@ fn format_submit_command(typed: &[String], place: &str, half: Half) -> String {
     )
 }
 
-/// They are told below objects.
+/// They are shown below objects.
 pub fn render_pair_hint(next: &[String]) -> String {
     format!(
         "Run one after the other, as they would share the network:\n{}",
@@ -83,7 +83,7 @@ pub fn render_pair_hint(next: &[String]) -> String {
 pub fn render_pair_explanation(pair: &Pair, next: &[String]) -> String {
     let (rdma, tcp) = (&pair.rdma, &pair.tcp);
     let mut out = format!(
-        "{} {}/{} and {}, alike but for what is below\n",
+        "{} {}/{} and {}, identical but for what is below\n",
         rdma.kind.word(),
         rdma.namespace,
         rdma.name,

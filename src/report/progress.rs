@@ -79,7 +79,7 @@ impl HostReadProgress {
     }
 }
 
-/// A fabric that is being proven.
+/// A fabric that is being verified.
 #[derive(Debug)]
 pub struct Proving {
     line: ProgressLine,
@@ -97,7 +97,7 @@ impl Proving {
     /// Takes an event in.
     pub fn show(&self, event: &VerifyEvent) {
         match event {
-            VerifyEvent::Judged(result) => self.line.draw(&format!(
+            VerifyEvent::Evaluated(result) => self.line.draw(&format!(
                 "{}: {}",
                 nodeset::fold_node_set(&result.hosts),
                 result.check.word()

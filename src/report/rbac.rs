@@ -47,7 +47,7 @@ pub enum Purpose {
     Preview,
     /// Everything that a run does.
     Apply,
-    /// Jobs of a namespace: submitted, watched, proven and taken away.
+    /// Jobs of a namespace: submitted, watched, proven and deleted.
     Jobs,
 }
 
@@ -280,7 +280,7 @@ fn describe_purpose(purpose: Purpose) -> &'static str {
             "plan and drift, previewed by the server in dry runs; it changes nothing"
         }
         Purpose::Apply => "everything that a run does",
-        Purpose::Jobs => "jobs of a namespace: submitted, watched, proven and taken away",
+        Purpose::Jobs => "jobs of a namespace: submitted, watched, proven and deleted",
     }
 }
 

@@ -12,7 +12,7 @@ use railwright_plan::Unavailable;
 
 /// More notes than this are cut.
 const NOTES: usize = 12;
-/// So many waves alike, one after the other, are one line.
+/// So many identical waves, one after the other, are one line.
 const FOLDED_FROM: usize = 3;
 
 /// The whole screen.
@@ -181,7 +181,7 @@ fn format_time_ago(at: &str, now: Timestamp) -> String {
     }
 }
 
-/// A line a wave; waves that are all alike in one.
+/// A line a wave; identical waves in one.
 fn render_wave_lines(waves: &[WaveStatus], now: Timestamp) -> Vec<String> {
     let mut lines = Vec::new();
     let mut first = 0;

@@ -6,11 +6,11 @@ use serde_json::Value;
 
 /// A text change as a unified difference, every line cleaned and indented.
 pub(crate) fn render_text_difference(
-    found: &Reading,
-    wanted: &Reading,
+    actual: &Reading,
+    desired: &Reading,
     indent: &str,
 ) -> Option<String> {
-    let (old, new) = (read_as_text(found)?, read_as_text(wanted)?);
+    let (old, new) = (read_as_text(actual)?, read_as_text(desired)?);
     if !old.contains('\n') && !new.contains('\n') {
         return None;
     }

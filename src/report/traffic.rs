@@ -1,4 +1,4 @@
-//! The screen of `watch traffic`: a few lines a look, hosts folded where they carry alike, and the
+//! The screen of `watch traffic`: a few lines a look, hosts folded by what they carry, and the
 //! verdict at the end; and the same as JSON.
 
 use super::document as documents;
@@ -103,29 +103,29 @@ fn format_rate_range(rates: impl Iterator<Item = Rate>) -> String {
 }
 
 /// What all looks say together.
-pub fn render_traffic_verdict(judgement: &CheckOutcome) -> String {
-    let title = match judgement.verdict {
+pub fn render_traffic_verdict(evaluation: &CheckOutcome) -> String {
+    let title = match evaluation.verdict {
         CheckVerdict::Failed => "NOT ALL RAILS CARRY",
         CheckVerdict::Unknown => "INCONCLUSIVE",
         _ => "ALL RAILS CARRY",
     };
     let mut out = render_heading(title);
-    let code = match judgement.code {
+    let code = match evaluation.code {
         Some(code) => format!("{code}   "),
         None => String::new(),
     };
     out.push_str(&wrap_labelled_text(
         "   actual  ",
-        &format!("{code}{}", judgement.measured),
+        &format!("{code}{}", evaluation.measured),
         COLUMNS,
     ));
     let rows = [
-        ("desired", &judgement.expected),
-        ("means", &judgement.effect),
-        ("next", &judgement.next),
+        ("desired", &evaluation.expected),
+        ("means", &evaluation.effect),
+        ("next", &evaluation.next),
     ];
     for (word, text) in rows {
-        if !text.is_empty() && judgement.code.is_some() {
+        if !text.is_empty() && evaluation.code.is_some() {
             out.push_str(&wrap_labelled_text(&format!("   {word:<8}"), text, COLUMNS));
         }
     }
@@ -164,13 +164,13 @@ pub struct RailDocument<'a> {
 }
 
 /// All of it as JSON.
-pub fn render_traffic_json(inventory: &str, flow: &Flow, judgement: &CheckOutcome) -> String {
+pub fn render_traffic_json(inventory: &str, flow: &Flow, evaluation: &CheckOutcome) -> String {
     let document = WatchTrafficDocument {
         format_version: FORMAT_VERSION,
         inventory,
-        verdict: judgement.verdict,
-        code: judgement.code,
-        measured: &judgement.measured,
+        verdict: evaluation.verdict,
+        code: evaluation.code,
+        measured: &evaluation.measured,
         rails: flow
             .rails()
             .map(|(netdev, host, fact, carried)| RailDocument {

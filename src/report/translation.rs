@@ -266,7 +266,7 @@ fn format_yaml_scalar(value: &Value) -> String {
     }
 }
 
-/// The sort of NIC, and its models, that the catalogue has this value in the environment for.
+/// The kind of NIC, and its models, that the catalogue has this value in the environment for.
 fn describe_environment(
     conflict: &TranslationConflict,
     value: &Value,

@@ -15,7 +15,7 @@ pub const WIDE: usize = 400;
 const ABSENT: &str = "absent";
 const EMPTY: &str = "empty";
 
-/// A text that would be read as one of our own words for having no value: it is told in quotes.
+/// A text that would be read as one of our own words for having no value: it is shown in quotes.
 fn is_read_as_none(text: &str) -> bool {
     [ABSENT, EMPTY].contains(&text)
         || ["unknown (", "not applicable ("]
@@ -70,14 +70,14 @@ fn format_value(value: &Value, width: usize) -> String {
 /// A change in words.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ChangeDescription {
-    /// Both sides can be told.
+    /// Both sides can be shown.
     Sides {
         /// What is there.
-        found: String,
-        /// What is wanted.
-        wanted: String,
+        actual: String,
+        /// What is desired.
+        desired: String,
     },
-    /// What of it can be told: secrets stay hidden, and a text of many lines is shown by what is
+    /// What of it can be shown: secrets stay hidden, and a text of many lines is shown by what is
     /// added and removed.
     Whole(String),
 }
@@ -85,26 +85,26 @@ pub enum ChangeDescription {
 impl std::fmt::Display for ChangeDescription {
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
         match self {
-            ChangeDescription::Sides { found, wanted } => write!(f, "{found} -> {wanted}"),
+            ChangeDescription::Sides { actual, desired } => write!(f, "{actual} -> {desired}"),
             ChangeDescription::Whole(text) => f.write_str(text),
         }
     }
 }
 
-/// From what is found to what is wanted, each cut at `width` characters.
-pub fn describe_change(found: &Reading, wanted: &Reading, width: usize) -> ChangeDescription {
-    if differ_unseen(found, wanted) {
+/// From the actual to the desired value, each cut at `width` characters.
+pub fn describe_change(actual: &Reading, desired: &Reading, width: usize) -> ChangeDescription {
+    if differ_unseen(actual, desired) {
         return ChangeDescription::Whole(format!("differs ({})", seal::VEIL));
     }
-    if let (Some(Value::String(old)), Some(Value::String(new))) = (found.value(), wanted.value())
+    if let (Some(Value::String(old)), Some(Value::String(new))) = (actual.value(), desired.value())
         && (old.contains('\n') || new.contains('\n'))
     {
         let (added, removed) = count_changed_lines(old, new);
         return ChangeDescription::Whole(format!("text changes: +{added} -{removed} lines"));
     }
     ChangeDescription::Sides {
-        found: self::format_reading(found, width),
-        wanted: self::format_reading(wanted, width),
+        actual: self::format_reading(actual, width),
+        desired: self::format_reading(desired, width),
     }
 }
 
@@ -121,7 +121,7 @@ fn is_sealed(reading: &Reading) -> bool {
 }
 
 /// True for a word by which a kind says of something without a value that it is there, unless the
-/// wish itself has the word: then it is a value like any other.
+/// resource itself has the word: then it is a value like any other.
 pub fn is_presence(text: &str, body: &Value) -> bool {
     ["present", "in place", "installed"].contains(&text) && !has_text_value(body, text)
 }
@@ -142,8 +142,8 @@ mod tests {
 
     #[test]
     fn a_text_is_told_from_our_words_for_none() {
-        let change = |found: Reading, wanted: Value| {
-            describe_change(&found, &Reading::Is(wanted), NARROW).to_string()
+        let change = |actual: Reading, desired: Value| {
+            describe_change(&actual, &Reading::Is(desired), NARROW).to_string()
         };
         assert_eq!(
             change(Reading::Absent, json!("absent")),
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_of_a_kind_is_a_value_where_the_wish_has_it() {
+    fn a_word_of_a_kind_is_a_value_where_the_resource_has_it() {
         assert!(is_presence("present", &json!({ "name": "a" })));
         assert!(!is_presence(
             "present",

@@ -50,7 +50,7 @@ impl<'a> JobDocument<'a> {
             environment: &rendered.variables,
             arguments: &rendered.arguments,
             findings: diagnostic::build_diagnostic_documents(&rendered.told(), sources),
-            waived: &rendered.judgement.waived,
+            waived: &rendered.evaluation.waived,
         }
     }
 }

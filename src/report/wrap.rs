@@ -93,7 +93,7 @@ pub fn break_words<'a>(
     out
 }
 
-/// A page of plain text, paragraph by paragraph: one with a line that is too long is filled anew.
+/// A page of plain text, paragraph by paragraph: one with a line that is too long is filled again.
 /// Lists, tables and what is indented stand as they are written, broken only where a line is too
 /// long.
 pub fn wrap_text_page(text: &str, columns: usize) -> String {

@@ -81,7 +81,7 @@ pub struct PackageVersion {
     pub version: Option<String>,
 }
 
-/// What a unit is told.
+/// The systemctl verb for a unit.
 #[derive(
     Debug,
     Clone,
@@ -153,11 +153,11 @@ pub enum Action {
     },
     /// Unloads a kernel module.
     UnloadModule { name: String },
-    /// Has the boot loader's configuration made anew (`update-grub`, `grub2-mkconfig`).
+    /// Regenerates the boot loader's configuration (`update-grub`, `grub2-mkconfig`).
     UpdateBootLoader,
     /// Puts an argument into all boot entries or takes it out, where grubby keeps them.
     SetKernelArgument { argument: String, present: bool },
-    /// Has the initial RAM disks of all kernels made anew (`update-initramfs`, `dracut`).
+    /// Regenerates the initial RAM disks of all kernels (`update-initramfs`, `dracut`).
     UpdateInitialRamDisks,
     /// Reads the package lists anew, of one of our repositories or of all.
     RefreshPackages {
@@ -182,7 +182,7 @@ pub enum Action {
         manager: PackageManager,
         names: Vec<String>,
     },
-    /// Takes back packages that we brought, as `remove_packages` does; what other packages need
+    /// Removes packages that we installed, as `remove_packages` does; what other packages need
     /// stays, as their dependency. `purge` takes their configuration too where it is as it came,
     /// and where no script of theirs runs then, which might delete more.
     ReleasePackages {
@@ -265,7 +265,7 @@ pub enum Action {
     SetPci { writes: Vec<PciWrite> },
     /// Binds interrupts to CPUs.
     SetInterrupts { interrupts: Vec<InterruptBinding> },
-    /// Fetches the source of an out-of-tree kernel module, proves it, and puts it below /usr/src
+    /// Fetches the source of an out-of-tree kernel module, verifies it, and puts it below /usr/src
     /// with a record of `digest`.
     FetchModuleSource {
         name: String,
@@ -288,7 +288,7 @@ pub enum Action {
         version: String,
         module: String,
     },
-    /// Runs the script of a guarded command, as the user's module wrote it.
+    /// Runs the script of a `command` resource, as the user's module wrote it.
     RunCommand {
         script: String,
         limit_s: u32,
@@ -308,15 +308,15 @@ pub enum Action {
     SaveSwitch { system: SwitchSystem },
     /// Reboots the host.
     Reboot,
-    /// Changes nothing: what is wished comes about by itself, and is looked at until it has, for so
-    /// many seconds at most.
+    /// Changes nothing: what is desired becomes ready by itself, and is re-checked until then, for
+    /// at most so many seconds.
     Await {
         /// What is waited for, in words.
         until: String,
         within_s: u32,
     },
-    /// Applies an object of Kubernetes as one whole wish, with force, as the field manager
-    /// `railwright`; one that is another than the one that was looked at is left alone.
+    /// Applies an object of Kubernetes with its whole manifest, with force, as the field manager
+    /// `railwright`; one that changed since it was read is left alone.
     ApplyObject {
         object: ObjectName,
         manifest: Value,
@@ -326,8 +326,8 @@ pub enum Action {
     /// it bears the manifest's own annotation `request::SUBMISSION`: then an earlier try of this
     /// action made it.
     CreateObject { object: ObjectName, manifest: Value },
-    /// Deletes an object of Kubernetes, its dependants first; one that is another than the one that
-    /// was looked at is left alone.
+    /// Deletes an object of Kubernetes, its dependants first; one that changed since it was read is
+    /// left alone.
     DeleteObject {
         object: ObjectName,
         precondition: ObjectPrecondition,
@@ -335,15 +335,15 @@ pub enum Action {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         anew: bool,
     },
-    /// Takes our marks from an object of Kubernetes, and nothing else; one that is another than the
-    /// one that was looked at is left alone.
+    /// Takes our marks from an object of Kubernetes, and nothing else; one that changed since it
+    /// was read is left alone.
     UnmarkObject {
         object: ObjectName,
         precondition: ObjectPrecondition,
     },
     /// Changes parts of a JSON text in a ConfigMap and nothing else of it, if each part is as the
-    /// edit says; with it the mark that its readers' pods have to bear. One that is another than
-    /// the one that was looked at is left alone.
+    /// edit says; with it the mark that its readers' pods have to bear. One that changed since it
+    /// was read is left alone.
     EditConfigMap {
         object: ObjectName,
         precondition: ObjectPrecondition,
@@ -353,7 +353,7 @@ pub enum Action {
         mark: Option<RestartMark>,
     },
     /// Sets or takes an annotation of a workload's template of pods, so that its controller starts
-    /// them anew; those of a workload that is another than the one that was looked at go on.
+    /// them anew; those of a workload that changed since it was read go on.
     MarkPodTemplate {
         object: ObjectName,
         precondition: ObjectPrecondition,
@@ -365,14 +365,14 @@ pub enum Action {
         field: NodeField,
         edits: Vec<NodeEdit>,
     },
-    /// Installs a release of Helm, or makes a new revision of it, as one whole wish.
+    /// Installs a release of Helm, or makes a new revision of it, with all its values.
     UpgradeRelease {
         release: Box<Release>,
-        /// The newest revision that was looked at; nothing where there was none. Of another one
-        /// nothing is changed.
+        /// The newest revision that was read; nothing where there was none. Of another one nothing
+        /// is changed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         looked_at: Option<ReleaseRecord>,
-        /// The digest of the chart that was looked at. Of another one nothing is installed.
+        /// The digest of the chart that was read. Of another one nothing is installed.
         #[serde(default)]
         content: String,
     },
@@ -383,7 +383,7 @@ pub enum Action {
         /// What Helm deletes with it, as far as it is known before.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         deletes: Vec<ObjectName>,
-        /// The newest revision that was looked at. Of another one nothing is deleted.
+        /// The newest revision that was read. Of another one nothing is deleted.
         looked_at: ReleaseRecord,
     },
     /// Has no more pods put on a node, and marks it as cordoned by us. One that somebody else
@@ -503,7 +503,7 @@ impl Action {
             Action::UpgradeRelease { .. }
             | Action::UninstallRelease { .. }
             | Action::EditNodes { .. } => 600,
-            // 150 rows took ten minutes on a switch with 500 ports
+            // 150 entries took ten minutes on a switch with 500 ports
             // (sonic-net/sonic-buildimage#22370).
             Action::EditSwitch { .. } => 600,
             Action::RunCommand { limit_s, .. } => *limit_s,
@@ -511,7 +511,7 @@ impl Action {
         }
     }
 
-    /// How long it waits for what comes about by itself, in seconds.
+    /// How long it waits for what becomes ready by itself, in seconds.
     pub fn waits_s(&self) -> u32 {
         if let Action::Await { within_s, .. } = self {
             *within_s

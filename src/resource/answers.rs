@@ -30,7 +30,7 @@ pub enum AnswerStatus {
     /// Only root may see it, and it was read as somebody else; the output says what was missing, a
     /// line each.
     Denied,
-    /// The way by which the target is reached does not tell it; the output says why.
+    /// The way by which the target is reached does not report it; the output says why.
     NotOffered,
 }
 
@@ -84,8 +84,8 @@ impl Hash for SecretsWithin {
     fn hash<H: Hasher>(&self, _state: &mut H) {}
 }
 
-/// What large answers were decoded to, by their keys, so that hundreds of wishes do not each read
-/// the same configuration. It says nothing that the answers do not say, so all are equal.
+/// What large answers were decoded to, by their keys, so that hundreds of resources do not each
+/// parse the same configuration. It says nothing that the answers do not say, so all are equal.
 #[derive(Debug, Default)]
 struct DecodedReadCache(Mutex<BTreeMap<String, Arc<dyn Any + Send + Sync>>>);
 

@@ -1,5 +1,5 @@
-//! The bodies of wishes: the fields of each kind as a type, and all that is wrong with one told at
-//! its place.
+//! The bodies of resources: the fields of each kind as a type, and everything wrong with one
+//! reported at its place.
 
 use super::BodyError;
 use super::names::is_netdev;
@@ -45,8 +45,8 @@ impl Body for Value {
     fn find_errors(&self, _: &mut BodyErrors) {}
 }
 
-/// All that is wrong with a body. Names and types of fields come first: nothing else is told before
-/// they are right.
+/// All that is wrong with a body. Names and types of fields come first: nothing else is reported
+/// before they are right.
 pub fn check_body<B: Body>(body: &Value) -> Vec<BodyError> {
     let mut errors = BodyErrors::default();
     match serde_path_to_error::deserialize::<_, B>(body) {
@@ -56,7 +56,7 @@ pub fn check_body<B: Body>(body: &Value) -> Vec<BodyError> {
     errors.0
 }
 
-/// The body of a wish that can be read; one without fields where it cannot be
+/// The body of a resource that can be read; one without fields where it cannot be
 /// ([`super::readability::is_readable`]).
 pub fn read_body<B: Body>(body: &Value) -> B {
     B::deserialize(body).unwrap_or_default()

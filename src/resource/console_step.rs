@@ -1,12 +1,12 @@
 //! `console_step`: what is installed in a cloud's console and nowhere else, such as an add-on of a
-//! managed cluster. It is proven by an object that it makes, never done, and work for a person
-//! where that is missing: the plan holds it and says what to do, and a plan after that proves it.
+//! managed cluster. It is checked by an object that it makes, never executed, and work for a person
+//! where that is missing: the plan blocks it and says what to do, and a later plan checks it.
 
 use super::kubernetes_object::looks::{LiveObject, looked_at};
 use super::kubernetes_object::manifest;
 use super::kubernetes_object::request::KubernetesRead;
 use super::{
-    Assessment, Attribute, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind,
+    Attribute, DesiredResource, Plane, Read, ReadResults, Reading, ResourceDiff, ResourceKind,
 };
 use crate::body::{Body, BodyErrors, BodyType, read_body};
 use crate::json_fields::read_text_field;
@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 /// The kind.
 pub struct ConsoleStep;
 
-/// What is to be installed, and the object that proves it.
+/// What is to be installed, and the object that shows it.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ConsoleStepBody {
@@ -64,25 +64,25 @@ impl ResourceKind for ConsoleStep {
         BodyType::of::<ConsoleStepBody>()
     }
 
-    fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
-        let body = read_body::<ConsoleStepBody>(&wish.body);
+    fn reads(&self, resource: &DesiredResource) -> Vec<Read> {
+        let body = read_body::<ConsoleStepBody>(&resource.body);
         body.build_proof_read().into_iter().collect()
     }
 
     /// What is done by hand is an add-on as a rule, with kinds and a namespace of its own.
-    fn may_bring(&self, _wish: &DesiredResource, _needed: &str) -> bool {
+    fn may_bring(&self, _resource: &DesiredResource, _needed: &str) -> bool {
         true
     }
 
-    fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
-        let mut assessment = Assessment::default();
-        let body = read_body::<ConsoleStepBody>(&wish.body);
+    fn diff(&self, resource: &DesiredResource, answers: &ReadResults) -> ResourceDiff {
+        let mut diff = ResourceDiff::default();
+        let body = read_body::<ConsoleStepBody>(&resource.body);
         let found = body.decode_step_presence(answers);
         if found == Reading::Absent {
-            assessment.refusal = Some(body.by_hand());
+            diff.refusal = Some(body.by_hand());
         }
-        insert_step_attribute(&mut assessment, Reading::is("installed"), found);
-        assessment
+        insert_step_attribute(&mut diff, Reading::is("installed"), found);
+        diff
     }
 
     fn undo(
@@ -90,28 +90,26 @@ impl ResourceKind for ConsoleStep {
         last_applied: &DesiredResource,
         before: &Value,
         answers: &ReadResults,
-    ) -> Assessment {
-        let mut assessment = Assessment {
+    ) -> ResourceDiff {
+        let mut diff = ResourceDiff {
             before: before.clone(),
-            ..Assessment::default()
+            ..ResourceDiff::default()
         };
         let body = read_body::<ConsoleStepBody>(&last_applied.body);
         match body.decode_step_presence(answers) {
-            Reading::Absent => {
-                insert_step_attribute(&mut assessment, Reading::Absent, Reading::Absent)
-            }
+            Reading::Absent => insert_step_attribute(&mut diff, Reading::Absent, Reading::Absent),
             unknown @ Reading::Unknown(_) => {
-                insert_step_attribute(&mut assessment, Reading::Absent, unknown)
+                insert_step_attribute(&mut diff, Reading::Absent, unknown)
             }
             _ => {
-                assessment.residue.push(format!(
+                diff.residue.push(format!(
                     "{} stays: what was installed in a console is uninstalled there",
                     body.name
                 ));
-                assessment.residue.extend(body.keeps);
+                diff.residue.extend(body.keeps);
             }
         }
-        assessment
+        diff
     }
 }
 
@@ -151,10 +149,10 @@ impl ConsoleStepBody {
     }
 }
 
-fn insert_step_attribute(assessment: &mut Assessment, wanted: Reading, found: Reading) {
-    assessment.attributes.insert(
+fn insert_step_attribute(diff: &mut ResourceDiff, desired: Reading, actual: Reading) {
+    diff.attributes.insert(
         "step".to_owned(),
-        Attribute::in_plane(Plane::Persisted, wanted, found),
+        Attribute::in_plane(Plane::Persisted, desired, actual),
     );
 }
 
@@ -165,7 +163,7 @@ mod tests {
     use crate::{AnswerStatus, ReadResult};
     use serde_json::json;
 
-    fn wish() -> DesiredResource {
+    fn resource() -> DesiredResource {
         let proof =
             json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "add-on" } });
         let body = json!({ "name": "add-on", "says": "open the page", "settings": { "mode": "compat", "all": true }, "proof": proof, "keeps": ["interfaces stay"] });
@@ -180,7 +178,7 @@ mod tests {
     fn answers(status: AnswerStatus) -> ReadResults {
         let mut answers = ReadResults::default();
         answers.insert(
-            ConsoleStep.reads(&wish())[0].key(),
+            ConsoleStep.reads(&resource())[0].key(),
             ReadResult {
                 status,
                 out: "{}".to_owned(),
@@ -191,7 +189,7 @@ mod tests {
 
     #[test]
     fn it_is_held_with_what_to_do_until_its_object_is_there() {
-        let open = ConsoleStep.assess(&wish(), &answers(AnswerStatus::Exit(ABSENT)));
+        let open = ConsoleStep.diff(&resource(), &answers(AnswerStatus::Exit(ABSENT)));
         let said = "it is done by hand: open the page, with all = true, mode = compat; a plan \
                     after it proves it and goes on";
         assert_eq!(
@@ -202,14 +200,14 @@ mod tests {
             ),
             (Some(said), true, false)
         );
-        let done = ConsoleStep.assess(&wish(), &answers(AnswerStatus::Exit(0)));
+        let done = ConsoleStep.diff(&resource(), &answers(AnswerStatus::Exit(0)));
         assert!(done.is_met() && done.refusal.is_none());
         for status in [
             AnswerStatus::Denied,
             AnswerStatus::TimedOut,
             AnswerStatus::Exit(4),
         ] {
-            let unknown = ConsoleStep.assess(&wish(), &answers(status));
+            let unknown = ConsoleStep.diff(&resource(), &answers(status));
             assert!(
                 unknown.only_unknown() && unknown.refusal.is_none(),
                 "{unknown:?}"
@@ -219,7 +217,7 @@ mod tests {
 
     #[test]
     fn a_removal_leaves_it_and_says_so() {
-        let undone = ConsoleStep.undo(&wish(), &Value::Null, &answers(AnswerStatus::Exit(0)));
+        let undone = ConsoleStep.undo(&resource(), &Value::Null, &answers(AnswerStatus::Exit(0)));
         assert_eq!(
             undone.residue,
             [
@@ -228,7 +226,11 @@ mod tests {
             ]
         );
         assert!(undone.actions.is_empty());
-        let gone = ConsoleStep.undo(&wish(), &Value::Null, &answers(AnswerStatus::Exit(ABSENT)));
+        let gone = ConsoleStep.undo(
+            &resource(),
+            &Value::Null,
+            &answers(AnswerStatus::Exit(ABSENT)),
+        );
         assert!(gone.residue.is_empty() && gone.is_met());
     }
 

@@ -14,7 +14,7 @@ pub enum Fact<T> {
     Is(T),
     /// It is known not to be there.
     Absent,
-    /// The question has no meaning here: why.
+    /// The fact does not apply here: why.
     NotApplicable(Reason),
     /// Nobody can tell: why.
     Unknown(Reason),

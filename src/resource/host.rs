@@ -1,4 +1,4 @@
-//! `Read::Host`: who a host is. The one read that every host is asked, whatever is wished for.
+//! `Read::Host`: who a host is. The one read that every host is asked, whatever is declared.
 //!
 //! The answer is text of lines `word value`, ended by a line `end` so that a truncated one is seen;
 //! the os-release file travels as lines `os KEY=value`. Its ID is no reliable guide by letter case
@@ -110,9 +110,9 @@ const VIRTUALIZATION: &str = "v=\n\
                               [ -n \"$v\" ] && echo \"virtualization $v\"\n";
 
 /// machine-id(5): absent, empty or the word `uninitialized` on an image that was not booted yet.
-/// One that is mounted over the file is made anew at every boot, or is that of the machine below a
-/// container: it identifies no installation. Two containers from one image may have the same one in
-/// the same boot; their process namespaces differ.
+/// One that is mounted over the file is regenerated at every boot, or is that of the machine below
+/// a container: it identifies no installation. Two containers from one image may have the same one
+/// in the same boot; their process namespaces differ.
 const MACHINE: &str = "m=none\n\
                        for f in \"$R/etc/machine-id\" \"$R/var/lib/dbus/machine-id\"; do\n\
                        [ -s \"$f\" ] || continue\n\
@@ -143,21 +143,21 @@ const CONNECTION: &str = "if [ -z \"$R\" ] && [ -n \"${SSH_CONNECTION:-}\" ]; th
                           case $n in ''|*/*) ;; *) below \"$n\" ;; esac\n\
                           fi\n";
 
-/// What a host says of its machine-id.
+/// What a host reports of its machine-id.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum MachineIdReading {
     /// It has this one.
     Known(MachineId),
     /// It has none that stays, or what stands there is none.
     Absent,
-    /// It did not say.
+    /// It did not report one.
     #[default]
     Unknown,
 }
 
 impl MachineIdReading {
-    /// True where this is certainly not the machine of before: one without a machine-id was
-    /// installed anew from an image.
+    /// True where this is certainly not the earlier machine: one without a machine-id was installed
+    /// anew from an image.
     pub fn is_another_than(&self, before: &MachineId) -> bool {
         *self != MachineIdReading::Unknown && self.known() != Some(before)
     }
@@ -185,7 +185,7 @@ pub struct RunningMachine {
     pub machine_id: MachineId,
     /// The boot of its kernel.
     pub boot_id: String,
-    /// Its process namespace; empty when not known.
+    /// Its process namespace; empty when unknown.
     pub pid_namespace: String,
 }
 
@@ -206,7 +206,7 @@ pub struct HostFacts {
     pub boot_id: String,
     /// Fresh with every installation.
     pub machine_id: MachineIdReading,
-    /// The namespace in which its processes are numbered; empty when not known.
+    /// The namespace in which its processes are numbered; empty when unknown.
     pub pid_namespace: String,
     /// The user that reads; 0 unless something is wrong.
     pub uid: u32,
@@ -216,7 +216,7 @@ pub struct HostFacts {
     pub tools: BTreeSet<String>,
     /// systemd is the init that runs.
     pub init_systemd: bool,
-    /// What `systemd-detect-virt` says: `none`, `kvm`, `qemu`, `docker`; empty when not known.
+    /// What `systemd-detect-virt` says: `none`, `kvm`, `qemu`, `docker`; empty when unknown.
     pub virtualization: String,
     /// The netdev that carries our own connection. None when there is no SSH, or it could not be
     /// found out.
@@ -233,7 +233,7 @@ impl HostFacts {
         Some(self.boot_id.clone()).filter(|boot_id| !boot_id.is_empty())
     }
 
-    /// Which machine it is, in which boot; nothing where one of the two is not known.
+    /// Which machine it is, in which boot; nothing where one of the two is unknown.
     pub fn running_machine(&self) -> Option<RunningMachine> {
         let machine_id = self.machine_id.known()?.clone();
         Some(RunningMachine {

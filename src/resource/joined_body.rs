@@ -1,4 +1,4 @@
-//! One body for two wishes of a resource, so that what either may have made is ours.
+//! One body for two desired states of a resource, so that what either may have made is ours.
 
 use serde_json::Value;
 

@@ -4,7 +4,7 @@
 //! driver reload, after a PCI re-add. All three are files of one resource, so that removal takes
 //! exactly them.
 
-use super::{Action, Assessment, Attribute, Plane, Read, ReadResults, Reading};
+use super::{Action, Attribute, Plane, Read, ReadResults, Reading, ResourceDiff};
 use railwright_base::Reason;
 
 /// What makes the unit run.
@@ -161,37 +161,36 @@ impl PersistenceUnit {
 
     /// The attribute `unit`: the files that make the settings come back, each as it should be.
     pub fn attribute(&self, kept: &Result<PersistenceUnitFiles, Reason>) -> Attribute {
-        let found = match kept {
+        let actual = match kept {
             Err(reason) => Reading::Unknown(reason.clone()),
             Ok(kept) if *kept == PersistenceUnitFiles::default() => Reading::Absent,
-            Ok(kept) if *kept == self.wanted() => Reading::is("in place"),
+            Ok(kept) if *kept == self.desired() => Reading::is("in place"),
             Ok(_) => Reading::is("changed"),
         };
-        Attribute::in_plane(Plane::Persisted, Reading::is("in place"), found)
+        Attribute::in_plane(Plane::Persisted, Reading::is("in place"), actual)
     }
 
     /// The attribute `unit` of a keeper that should go: none of its files is to be left.
     pub fn attribute_gone(&self, kept: &Result<PersistenceUnitFiles, Reason>) -> Attribute {
         let found = self
             .attribute(kept)
-            .found
+            .actual
             .persisted
             .unwrap_or(Reading::Absent);
         Attribute::in_plane(Plane::Persisted, Reading::Absent, found)
     }
 
-    /// Puts into an undoing assessment that this keeper should go, and what removes its files.
-    pub fn take_back(&self, assessment: &mut Assessment, answers: &ReadResults) {
+    /// Adds to an undo that this keeper should go, and what removes its files.
+    pub fn take_back(&self, diff: &mut ResourceDiff, answers: &ReadResults) {
         let kept = self.kept(answers);
-        assessment
-            .attributes
+        diff.attributes
             .insert("unit".to_owned(), self.attribute_gone(&kept));
         if let Ok(kept) = &kept {
-            assessment.actions = self.remove(kept);
+            diff.actions = self.remove(kept);
         }
     }
 
-    fn wanted(&self) -> PersistenceUnitFiles {
+    fn desired(&self) -> PersistenceUnitFiles {
         PersistenceUnitFiles {
             script: Some(self.script.clone()),
             unit: Some(self.unit()),
@@ -302,7 +301,7 @@ mod tests {
         SUBSYSTEM=="net", ACTION=="add|move", NAME=="ens1", TAG+="systemd", ENV{SYSTEMD_WANTS}+="railwright-link-qos@ens1.service"
         --- reload_systemd
         "#);
-        assert_eq!(keeper.write(&keeper.wanted()), []);
-        assert_eq!(keeper.remove(&keeper.wanted()).len(), 4);
+        assert_eq!(keeper.write(&keeper.desired()), []);
+        assert_eq!(keeper.remove(&keeper.desired()).len(), 4);
     }
 }

@@ -4,11 +4,11 @@ use super::body::BodyType;
 use super::joined_body::join_open_parts;
 use super::kubernetes_object::access::{ApiVerb, Right};
 use super::kubernetes_object::request::ObjectName;
-use super::{Assessment, DesiredResource, Read, ReadResults, Reading};
+use super::{DesiredResource, Read, ReadResults, Reading, ResourceDiff};
 use railwright_base::TargetKind;
 use serde_json::Value;
 
-/// What is wrong in a wish's body; the module loader puts the span to it.
+/// What is wrong in a resource's body; the module loader puts the span to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BodyError {
     /// JSON pointer into the body, `/mode`.
@@ -19,7 +19,7 @@ pub struct BodyError {
     pub help: Option<String>,
 }
 
-/// Why a wish that is waited for does not come about.
+/// Why a resource that is waited for does not become ready.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotReadyReason {
     /// In words.
@@ -28,8 +28,8 @@ pub struct NotReadyReason {
     pub hopeless: bool,
 }
 
-/// A resource kind: pure functions over wishes and answers. Which target it is must make no
-/// difference: what is planned for one target is the plan of all that want and say the same.
+/// A resource kind: pure functions over desired resources and answers. Which target it is must make
+/// no difference: targets with equal resources and answers share one plan.
 pub trait ResourceKind: Sync {
     /// The word in a module's manifest and in addresses: `file`, `link`, `kernel_module`.
     fn name(&self) -> &'static str;
@@ -37,7 +37,7 @@ pub trait ResourceKind: Sync {
     /// The name of the resource in its address, from the body: a file's path, a link's netdev.
     fn address_name(&self, body: &Value) -> Option<String>;
 
-    /// What sort of target has such resources.
+    /// Which kind of target has such resources.
     fn target_kind(&self) -> TargetKind {
         TargetKind::Host
     }
@@ -55,54 +55,54 @@ pub trait ResourceKind: Sync {
         self.body_type().check(body)
     }
 
-    /// What has to be read to judge the wish. Must not depend on any observation: all reads of a
-    /// host travel at once.
-    fn reads(&self, wish: &DesiredResource) -> Vec<Read>;
+    /// What has to be read to compare the resource. Must not depend on any observation: all reads
+    /// of a host travel at once.
+    fn reads(&self, resource: &DesiredResource) -> Vec<Read>;
 
-    /// What has to be read to take the wish back.
+    /// What has to be read to undo the resource.
     fn reads_to_undo(&self, applied: &DesiredResource) -> Vec<Read> {
         self.reads(applied)
     }
 
-    /// The part of its answers that it is judged by, where an answer is about many things (a port
-    /// of a switch); nothing for all of them.
-    fn part<'a>(&self, _wish: &'a DesiredResource) -> Option<&'a str> {
+    /// The part of its answers that it is compared with, where an answer is about many things (a
+    /// port of a switch); nothing for all of them.
+    fn part<'a>(&self, _resource: &'a DesiredResource) -> Option<&'a str> {
         None
     }
 
-    /// Judges the wish by the answers of its target.
-    fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment;
+    /// Compares the resource with the answers of its target.
+    fn diff(&self, resource: &DesiredResource, answers: &ReadResults) -> ResourceDiff;
 
-    /// Judges the wish where `earlier`, another wish of the resource, was applied or begun before it:
-    /// what that made, this one does not want, and was not there `before` us is to go. Only kinds
-    /// whose wishes name many things have more to do than for the wish alone.
-    fn assess_after(
+    /// Compares the resource where `earlier`, an earlier declaration of it, was applied or begun:
+    /// what that made, this one does not declare, and was not there `before` us is to go. Only
+    /// kinds whose resources name many things have more to do than in `diff`.
+    fn diff_after(
         &self,
-        wish: &DesiredResource,
+        resource: &DesiredResource,
         _earlier: &DesiredResource,
         _before: &Value,
         answers: &ReadResults,
-    ) -> Assessment {
-        self.assess(wish, answers)
+    ) -> ResourceDiff {
+        self.diff(resource, answers)
     }
 
     /// The body that stands for all that was applied, and for what was begun after it and did not
-    /// come through; nothing for kinds that go by what was applied alone, and where no wish may have
+    /// complete; nothing for kinds that go by what was applied alone, and where no body may have
     /// both.
     fn join_bodies(&self, applied: &Value, begun: &Value) -> Option<Value> {
         let joined = join_open_parts(self.open_fields(), self.open_maps(), applied, begun)?;
         self.check(&joined).is_empty().then_some(joined)
     }
 
-    /// The wish was taken out of the spec: what restores the time before our first change
-    /// (`before`, as `assess` gave it then), or removes what we brought. Attributes: what should be
+    /// The resource was taken out of the spec: what restores the time before our first change
+    /// (`before`, as `diff` gave it then), or removes what we brought. Attributes: what should be
     /// there afterwards, and what is now.
     fn undo(
         &self,
         last_applied: &DesiredResource,
         before: &Value,
         answers: &ReadResults,
-    ) -> Assessment;
+    ) -> ResourceDiff;
 
     /// False where this version does not know the form in which `before` is written; asked only
     /// where something was recorded.
@@ -110,30 +110,30 @@ pub trait ResourceKind: Sync {
         true
     }
 
-    /// What undoing needs once another wish of the same resource was applied over the first:
+    /// What undoing needs once another desired state of the resource was applied over the first:
     /// `first` was there before our first change, `now` right before this one. Only kinds whose
-    /// wishes touch more or less of the target have more to remember than the first.
+    /// resources touch more or less of the target have more to remember than the first.
     fn remembered(&self, first: &Value, _now: &Value) -> Value {
         first.clone()
     }
 
-    /// What a wish that was applied earlier left behind: its attributes, wanted as they were left.
-    /// The answers are to the questions of the wish of now.
-    fn left(&self, applied: &DesiredResource, answers: &ReadResults) -> Assessment {
-        self.assess(applied, answers)
+    /// What a declaration that was applied earlier left behind: its attributes, desired as they
+    /// were left. The answers are to the reads of the present declaration.
+    fn left(&self, applied: &DesiredResource, answers: &ReadResults) -> ResourceDiff {
+        self.diff(applied, answers)
     }
 
-    /// An attribute that does not count as in sync right after our own actions, and how it reads until
-    /// it does. A plan takes it as it is.
+    /// An attribute that does not count as in sync right after our own actions, and how it reads
+    /// until it does. A plan takes it as it is.
     fn unsteady(
         &self,
-        _wish: &DesiredResource,
+        _resource: &DesiredResource,
         _answers: &ReadResults,
     ) -> Option<(&'static str, Reading)> {
         None
     }
 
-    /// True where taking back leaves what somebody changed since as it is.
+    /// True where undoing leaves what somebody changed since as it is.
     fn undo_keeps_changes(&self) -> bool {
         false
     }
@@ -143,14 +143,14 @@ pub trait ResourceKind: Sync {
         true
     }
 
-    /// Safe to run again after a crash in the middle, where the wish itself may say so.
-    fn is_convergent(&self, _wish: &DesiredResource) -> bool {
+    /// Safe to run again after a crash in the middle, where the resource itself may say so.
+    fn is_convergent(&self, _resource: &DesiredResource) -> bool {
         self.convergent()
     }
 
-    /// True where the wish itself asks that its change is taken back unless the host answers after
-    /// it.
-    fn is_guarded(&self, _wish: &DesiredResource) -> bool {
+    /// True where the resource itself asks for an automatic rollback unless the host answers after
+    /// the change.
+    fn is_guarded(&self, _resource: &DesiredResource) -> bool {
         false
     }
 
@@ -164,15 +164,15 @@ pub trait ResourceKind: Sync {
         &[]
     }
 
-    /// True when what was applied last and what is wished are the same wish, so that there is
-    /// nothing new to remember.
-    fn is_same_wish(&self, applied: &DesiredResource, wish: &DesiredResource) -> bool {
-        applied.digest() == wish.digest()
+    /// True when what was applied last is what is desired, so that there is nothing new to
+    /// remember.
+    fn is_same_resource(&self, applied: &DesiredResource, resource: &DesiredResource) -> bool {
+        applied.digest() == resource.digest()
     }
 
-    /// False where the wish brings its own question (a probe) and asks another than what was
-    /// applied last: what is found then says nothing of what was left behind.
-    fn asks_alike(&self, _applied: &DesiredResource, _wish: &DesiredResource) -> bool {
+    /// False where the resource brings its own read (a probe), another than what was applied last:
+    /// the actual state then says nothing of what was left behind.
+    fn asks_alike(&self, _applied: &DesiredResource, _resource: &DesiredResource) -> bool {
         true
     }
 
@@ -183,51 +183,55 @@ pub trait ResourceKind: Sync {
         false
     }
 
-    /// True where the target itself says what of such resources is ours: removal goes by that, also
-    /// for what was found as wished.
+    /// True where the target itself records what of such resources is ours: removal goes by that,
+    /// also for what was found in sync.
     fn knows_its_own(&self) -> bool {
         false
     }
 
-    /// True where a step for this wish brings what others have to be in or of (`Lacking::what`), or
-    /// may well do so.
-    fn may_bring(&self, _wish: &DesiredResource, _needed: &str) -> bool {
+    /// True where a step for this resource brings what others have to be in or of
+    /// (`Lacking::what`), or may well do so.
+    fn may_bring(&self, _resource: &DesiredResource, _needed: &str) -> bool {
         false
     }
 
-    /// True where the hosts' own steps wait for it: what proves them needs what it waits for.
-    fn comes_before_hosts(&self, _wish: &DesiredResource) -> bool {
+    /// True where the hosts' own steps wait for it: their gates need what it waits for.
+    fn comes_before_hosts(&self, _resource: &DesiredResource) -> bool {
         false
     }
 
-    /// True where a wish has to know of which spec's cluster it is: it stands in the body as
+    /// True where a resource has to know of which spec's cluster it is: it stands in the body as
     /// `cluster`.
     fn names_cluster(&self) -> bool {
         false
     }
 
-    /// What to read besides while the wish is waited for: why it does not come about.
-    fn troubles(&self, _wish: &DesiredResource) -> Vec<Read> {
+    /// What to read besides while the resource is waited for: why it does not become ready.
+    fn troubles(&self, _resource: &DesiredResource) -> Vec<Read> {
         Vec::new()
     }
 
-    /// What those say.
-    fn trouble(&self, _wish: &DesiredResource, _answers: &ReadResults) -> Option<NotReadyReason> {
+    /// The reason in those reads.
+    fn trouble(
+        &self,
+        _resource: &DesiredResource,
+        _answers: &ReadResults,
+    ) -> Option<NotReadyReason> {
         None
     }
 
-    /// What an API server has to allow for bringing a wish about, or for taking it back; what is
-    /// read for it aside.
-    fn changes(&self, _wish: &DesiredResource, _removal: bool) -> Vec<(ObjectName, ApiVerb)> {
+    /// What an API server has to allow for applying a resource, or for undoing it, apart from its
+    /// reads.
+    fn changes(&self, _resource: &DesiredResource, _removal: bool) -> Vec<(ObjectName, ApiVerb)> {
         Vec::new()
     }
 
-    /// What an API server has to allow besides, for every look at it, each with the reason.
-    fn rights(&self, _wish: &DesiredResource) -> Vec<(Right, String)> {
+    /// What an API server has to allow besides, for every read of it, each with the reason.
+    fn rights(&self, _resource: &DesiredResource) -> Vec<(Right, String)> {
         Vec::new()
     }
 
-    /// Kinds whose wishes of the same target come first, besides what a module's `after` says.
+    /// Kinds whose resources of the same target come first, besides what a module's `after` says.
     fn after_kinds(&self) -> &'static [&'static str] {
         &[]
     }

@@ -3,27 +3,26 @@
 //! folder a kind.
 //!
 //! The seam, in the order in which data flows: `DesiredResource` -> `ResourceKind::reads` ->
-//! (`Read`s travel to the target, `ReadResults` come back) -> `ResourceKind::assess` ->
-//! `Assessment`, whose `Action`s travel to the target when the plan is applied. Reads and actions
+//! (`Read`s travel to the target, `ReadResults` come back) -> `ResourceKind::diff` ->
+//! `ResourceDiff`, whose `Action`s travel to the target when the plan is applied. Reads and actions
 //! are typed values of closed lists; `read` and `action_script` turn them into POSIX sh for a host,
 //! `program` frames many reads as one program.
 //!
 //! **To add a kind**: its folder here (`sysctl` is a small one to begin from), its line in
 //! `kind.rs`; a read it needs in `read.rs`, an action in `action.rs` and `action_script.rs` and in
 //! the simulated host (`transport/sim/host.rs`); bodies of it in `tests/hostile/bodies.rs`, a story
-//! in `tests/kinds`; a row in `docs/modules.md`. Where a wrong value could cut the connection:
+//! in `tests/kinds`; an entry in `docs/modules.md`. Where a wrong value could cut the connection:
 //! `guard/mod.rs`.
 //!
 //! **To add a system of switches**: its folder below `switch` with what `SwitchOs` and
 //! `SwitchConfiguration` ask, a variant of `SwitchSystem` (and in `ALL`) and one of `SwitchEdit`;
-//! its row of `modules/catalog/switch-system.yaml`, what `modules/switch-*` say of systems by
+//! its entry in `modules/catalog/switch-system.yaml`, what `modules/switch-*` say of systems by
 //! name, and a fake of it in `tests/stand-ins`. One with an API of its own has a kind of it
 //! (`knowledge/spec/model/api.rs`) and a client in `transport/api`.
 
 pub mod action;
 mod action_script;
 pub mod answers;
-pub mod assessment;
 pub mod body;
 pub mod bond;
 pub mod command;
@@ -31,6 +30,8 @@ pub mod complaint;
 pub mod configfs_value;
 pub mod console_step;
 pub mod counters;
+pub mod desired_resource;
+pub mod diff;
 mod fact;
 pub mod file;
 pub mod firmware_setting;
@@ -78,7 +79,7 @@ pub mod read;
 pub mod readability;
 pub mod reboot;
 mod recorded;
-pub mod redacted_assessment;
+pub mod redacted_diff;
 pub mod rights;
 pub mod sections;
 mod shared;
@@ -90,11 +91,11 @@ pub(crate) mod test_support;
 pub mod traffic;
 mod unlike;
 pub mod vlan;
-pub mod wish;
 
 pub use action::Action;
 pub use answers::{AnswerStatus, ReadResult, ReadResults};
-pub use assessment::{Assessment, Attribute, Hopeless, Lacking};
+pub use desired_resource::{DesiredResource, Disruption, ResourceDeclaration, of_workload};
+pub use diff::{Attribute, Hopeless, Lacking, ResourceDiff};
 pub use fact::Fact;
 pub use host::HostFacts;
 pub use kind::{BodyError, ResourceKind, kind_named, list_resource_kinds};
@@ -103,4 +104,3 @@ pub use plane::{Plane, Planes, Reading};
 pub use provenance::Provenance;
 pub use read::Read;
 pub use unlike::Unlike;
-pub use wish::{DesiredResource, Disruption, Want, of_workload};

@@ -1,9 +1,9 @@
-//! What was there before us, where a later wish of a resource touches more than the first: a
-//! watchdog of a port, a row of firmware, a drop-in of a unit that came later.
+//! What was there before us, where a later declaration of a resource touches more than the first: a
+//! watchdog of a port, a setting of firmware, a drop-in of a unit that came later.
 
 use serde_json::Value;
 
-/// What was there before our first change of each field: of rows and fields that the first
+/// What was there before our first change of each field: of entries and fields that the first
 /// resource did not touch it is what is there now.
 pub fn merge_before_values(first: &Value, now: &Value) -> Value {
     let (Value::Object(first), Value::Object(now)) = (first, now) else {
@@ -30,7 +30,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_the_first_wish_did_not_touch_is_remembered_as_it_is_now() {
+    fn what_the_first_resource_did_not_touch_is_remembered_as_it_is_now() {
         let first = json!({ "QUEUE|Ethernet0|3": { "wred_profile": "AZURE" }, "PORT_QOS_MAP|Ethernet0": { "pfc_enable": "3,4" } });
         let now = json!({
             "QUEUE|Ethernet0|3": { "wred_profile": "railwright" },

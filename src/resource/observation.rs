@@ -1,4 +1,4 @@
-//! What all targets said: the file that `railwright facts` writes and `plan --observations` reads.
+//! The read results of all targets: what `railwright facts` writes and `plan --observations` reads.
 
 use super::ReadResults;
 use railwright_base::Target;
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The format of observation files; a reader refuses another major.
-pub const FORMAT_VERSION: &str = "1.1";
+pub const FORMAT_VERSION: &str = "2.0";
 
 /// Why a target could not be read at all (unreachable, refused key), in words that a file can keep.
 #[derive(
@@ -25,7 +25,7 @@ pub struct TargetReadFailure {
     pub next: Vec<String>,
 }
 
-/// What one target said, or why it said nothing.
+/// The read results of one target, or why it could not be read.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TargetObservation {
     /// Why the target could not be read at all.
@@ -36,7 +36,7 @@ pub struct TargetObservation {
     pub answers: ReadResults,
 }
 
-/// What all targets said; `recorded.rs` beside it has its form in a file.
+/// The read results of all targets; `recorded.rs` beside it has its form in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Observation {
     /// `FORMAT_VERSION` of the writer.

@@ -43,7 +43,7 @@ impl Plane {
     }
 }
 
-/// What a target says about one attribute in one plane. The three ways of having no value are
+/// What a target reports about one attribute in one plane. The three ways of having no value are
 /// different values.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -52,7 +52,7 @@ pub enum Reading {
     Is(Value),
     /// Looked, and there is none.
     Absent,
-    /// The question has no meaning here (a VF has no PFC), with the reason.
+    /// The attribute does not apply here (a VF has no PFC), with the reason.
     NotApplicable(Reason),
     /// Could not be found out, with the reason (time-out, permission, tool absent, not read).
     Unknown(Reason),
@@ -88,7 +88,7 @@ impl Reading {
     }
 }
 
-/// One `T` for each plane that the kind says anything about.
+/// One `T` for each plane that the kind covers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Planes<T> {
     /// The persisted plane.

@@ -104,7 +104,7 @@ pub enum Probe {
         /// Bytes of each packet, headers included.
         mtu: u32,
     },
-    /// A script that a module's manifest declares as its proof, in a fresh login.
+    /// A script that a module's manifest declares as its check, in a fresh login.
     ModuleCheck {
         /// The script.
         script: String,
@@ -254,7 +254,7 @@ impl Probe {
     }
 
     /// True for what must run in the login itself and not through sudo, because the login is what
-    /// is judged.
+    /// is checked.
     pub fn as_login_user(&self) -> bool {
         matches!(self, Probe::ModuleCheck { .. })
     }

@@ -209,7 +209,7 @@ fn render_traffic_server_script(token: &str, end: &TrafficEnd, lease_s: u32) -> 
 
 /// Standard error stays apart, so that no warning ever lands in the middle of the table. A firewall
 /// that swallows the connection would leave the client waiting until its lease ends it, without a
-/// word: after ten seconds in SYN_SENT it is told what it is.
+/// word: after ten seconds in SYN_SENT the reason is reported.
 fn render_traffic_client_script(end: &TrafficEnd, server: IpAddr) -> String {
     let mut command = build_perftest_arguments(end);
     command.push(server.to_string());

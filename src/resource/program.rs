@@ -216,7 +216,7 @@ mod tests {
         .collect()
     }
 
-    /// As `render`, but a guarded command runs its script as it is.
+    /// As `render`, but a `command` resource runs its script as it is.
     fn program(reads: &[Read]) -> String {
         let (quick, other): (Vec<&Read>, Vec<&Read>) =
             reads.iter().partition(|read| read.is_quick());

@@ -16,7 +16,7 @@ pub enum Provenance {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         with_ours: bool,
     },
-    /// The server did not say what it would make of it: why.
+    /// The server gave no preview of it: why.
     NotPreviewed(String),
     /// Anything else that is known of it.
     Note(String),
@@ -33,7 +33,7 @@ impl Provenance {
         Provenance::SetBy { words, with_ours }
     }
 
-    /// The server did not say what it would make of it.
+    /// The server gave no preview of it.
     pub fn not_previewed(why: impl fmt::Display) -> Self {
         Provenance::NotPreviewed(format!("not previewed: {why}"))
     }

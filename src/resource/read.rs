@@ -12,7 +12,7 @@ use super::switch::{SwitchRead, SwitchSystem};
 use railwright_base::quote::quote_for_shell;
 use serde::{Deserialize, Serialize};
 
-/// One question to a host.
+/// One read of a host.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Read {
@@ -26,7 +26,7 @@ pub enum Read {
     /// How many virtual functions the NIC below a netdev offers, and whether they have a place on
     /// the PCI bus.
     VirtualFunctions { netdev: String },
-    /// What the modules in the cages of its NICs say of themselves.
+    /// What the modules in the cages of its NICs report of themselves.
     CageModules,
     /// A file: a line `mode owner group size type`, then the content. Exit 1 when it does not
     /// exist.
@@ -61,7 +61,7 @@ pub enum Read {
     /// Which network manager owns a netdev, and what its configuration says.
     LinkManager { netdev: String },
     /// The names of netdevs, and what gives the one at a PCI address or with a MAC address its
-    /// name; `name` is the one wished for.
+    /// name; `name` is the desired one.
     NetdevName { device: String, name: String },
     /// PFC, ETS and DSCP map of a netdev.
     LinkQos { netdev: String },
@@ -101,7 +101,7 @@ pub enum Read {
     PciBridges,
     /// The interrupts of the PCI function below a netdev, and where they are handled.
     Interrupts { netdev: String },
-    /// The read probe of a guarded command: a script of the user's module.
+    /// The read probe of a `command` resource: a script of the user's module.
     Command { script: String },
     /// A configuration of a switch.
     Switch {
@@ -114,10 +114,10 @@ pub enum Read {
         ports: Vec<String>,
         sample: CounterSampleOrdinal,
     },
-    /// A question to the API server of a Kubernetes cluster; no host is asked it.
+    /// A read of the API server of a Kubernetes cluster; no host is contacted for it.
     Kubernetes(KubernetesRead),
-    /// A release of Helm: what is installed, and what the wish would come to. Asked of a cluster,
-    /// and of no host.
+    /// A release of Helm: what is installed, and what the desired release would come to. Asked of a
+    /// cluster, and of no host.
     HelmRelease(Box<Release>),
 }
 

@@ -1,7 +1,7 @@
 //! Whether this version may go by what is written of a resource, and what is unknown where it may
-//! not: nothing is asked about what no spec could wish, and nothing is taken back blind.
+//! not: nothing is read about what no spec could declare, and nothing is undone blind.
 
-use super::{Assessment, Attribute, DesiredResource, Plane, Read, Reading, ResourceKind};
+use super::{Attribute, DesiredResource, Plane, Read, Reading, ResourceDiff, ResourceKind};
 use crate::file::sealed::{is_sealed, without_seals};
 use std::borrow::Cow;
 
@@ -9,10 +9,10 @@ use std::borrow::Cow;
 pub const UNREADABLE_BODY: &str =
     "another version of railwright applied it, with a body that this one cannot read";
 
-/// What has to be read to judge a resource.
-pub fn list_reads(kind: &dyn ResourceKind, wish: &DesiredResource) -> Vec<Read> {
-    if is_readable(kind, wish) {
-        kind.reads(wish)
+/// What has to be read to compare a resource.
+pub fn list_reads(kind: &dyn ResourceKind, resource: &DesiredResource) -> Vec<Read> {
+    if is_readable(kind, resource) {
+        kind.reads(resource)
     } else {
         Vec::new()
     }
@@ -29,15 +29,15 @@ pub fn list_reads_to_undo(kind: &dyn ResourceKind, applied: &DesiredResource) ->
 
 /// Whether this version may go by what is written of a resource. The record of a target and a state
 /// file say of an applied one what another version wrote, with fields that this one does not know,
-/// or what anybody wrote, of values that no wish may have.
-pub fn is_readable(kind: &dyn ResourceKind, wish: &DesiredResource) -> bool {
+/// or what anybody wrote, of values that no resource may have.
+pub fn is_readable(kind: &dyn ResourceKind, resource: &DesiredResource) -> bool {
     // The seals of a file are put in where no module may write.
-    let body = match is_sealed(wish) {
-        true => Cow::Owned(without_seals(&wish.body)),
-        false => Cow::Borrowed(&wish.body),
+    let body = match is_sealed(resource) {
+        true => Cow::Owned(without_seals(&resource.body)),
+        false => Cow::Borrowed(&resource.body),
     };
     let is_own_address = |path: Vec<String>| {
-        kind.target_kind() == wish.address.target.kind && *path == *wish.address.path
+        kind.target_kind() == resource.address.target.kind && *path == *resource.address.path
     };
     kind.check(&body).is_empty() && kind.address_path(&body).is_none_or(is_own_address)
 }
@@ -45,29 +45,29 @@ pub fn is_readable(kind: &dyn ResourceKind, wish: &DesiredResource) -> bool {
 /// Nothing is known of a resource of which cannot be read what it is, and nothing is done to it.
 pub(super) fn where_readable(
     kind: &dyn ResourceKind,
-    wish: &DesiredResource,
-    compare: impl FnOnce() -> Assessment,
-) -> Assessment {
-    if is_readable(kind, wish) {
+    resource: &DesiredResource,
+    compare: impl FnOnce() -> ResourceDiff,
+) -> ResourceDiff {
+    if is_readable(kind, resource) {
         return compare();
     }
     build_unreadable_diff("body", "its body")
 }
 
-pub(super) fn build_unreadable_diff(name: &str, what: &str) -> Assessment {
+pub(super) fn build_unreadable_diff(name: &str, what: &str) -> ResourceDiff {
     let why =
         format!("another version of railwright wrote {what} in a form that this one cannot read");
     let unknown = Reading::Unknown(why.into());
     let unreadable = Attribute::in_plane(Plane::Running, Reading::Absent, unknown);
-    Assessment {
+    ResourceDiff {
         attributes: [(name.to_owned(), unreadable)].into(),
-        ..Assessment::default()
+        ..ResourceDiff::default()
     }
 }
 
-/// Nothing is taken back of a resource while something of it cannot be read: what is done blind may
-/// be somebody's by now, and what cannot be seen would be forgotten.
-pub(super) fn withhold_where_unknown(undo: Assessment) -> Assessment {
+/// Nothing of a resource is undone while something of it cannot be read: what is done blind may be
+/// somebody's by now, and what cannot be seen would be forgotten.
+pub(super) fn withhold_where_unknown(undo: ResourceDiff) -> ResourceDiff {
     if !undo.has_unknown() {
         return undo;
     }
@@ -76,10 +76,10 @@ pub(super) fn withhold_where_unknown(undo: Assessment) -> Assessment {
         differences.any(|(_, _, found)| found.is_unknown())
     };
     let attributes = undo.attributes.into_iter();
-    Assessment {
+    ResourceDiff {
         attributes: attributes.filter(|(_, one)| is_unknown(one)).collect(),
         before: undo.before,
-        ..Assessment::default()
+        ..ResourceDiff::default()
     }
 }
 
@@ -87,8 +87,8 @@ pub(super) fn withhold_where_unknown(undo: Assessment) -> Assessment {
 mod tests {
     use super::*;
     use crate::file::File;
-    use crate::redacted_assessment::diff_removal;
-    use crate::{AnswerStatus, ReadResult, ReadResults, Want, kind_named};
+    use crate::redacted_diff::diff_removal;
+    use crate::{AnswerStatus, ReadResult, ReadResults, ResourceDeclaration, kind_named};
     use railwright_base::{Address, Target};
     use serde_json::{Value, json};
     use std::sync::Arc;
@@ -140,14 +140,14 @@ switch_buffer {"system": "cumulus", "port": "swp1", "cable_m": 40, "priority": 3
             name: "t".into(),
         };
         let path = kind.address_path(&body).unwrap();
-        let want = Want {
+        let declaration = ResourceDeclaration {
             body,
             kind: kind.name().into(),
             module: "m/r".into(),
             places: vec![],
         };
         DesiredResource {
-            want: Arc::new(want),
+            declaration: Arc::new(declaration),
             address: Address {
                 target,
                 path: path.into(),
@@ -202,7 +202,7 @@ switch_buffer {"system": "cumulus", "port": "swp1", "cable_m": 40, "priority": 3
 
     /// A record says what its writer likes, and may name things to programs of this machine.
     #[test]
-    fn what_no_spec_could_wish_is_not_asked_about() {
+    fn what_no_spec_could_declare_is_not_asked_about() {
         let chart = json!({ "cluster": "lab", "name": "r", "namespace": "n", "chart": "c" });
         let helm = |name: &str, value: &str| {
             let mut body = chart.clone();

@@ -1,5 +1,5 @@
-//! The form of an observation file: what several hosts or switches answered alike stands there
-//! once, under their node-set. One host may stand in several entries; what it answered is all of
+//! The form of an observation file: an identical answer of several hosts or switches stands there
+//! once, under their node set. One host may stand in several entries; what it answered is all of
 //! them together.
 
 use super::observation::{Observation, TargetObservation, TargetReadFailure};
@@ -35,7 +35,7 @@ pub struct ObservationDocument<'a> {
     targets: BTreeMap<String, ObservationDocumentEntry<'a>>,
 }
 
-/// What the targets of an entry said alike.
+/// The identical answers of the targets of an entry.
 #[derive(Default, Serialize, Deserialize, schemars::JsonSchema)]
 struct ObservationDocumentEntry<'a> {
     /// Why they could not be read at all.
@@ -50,7 +50,7 @@ struct ObservationDocumentEntry<'a> {
     answers: BTreeMap<Cow<'a, str>, Cow<'a, ReadResult>>,
 }
 
-/// A map in which no key stands twice: of two answers to one question nobody knows which is true.
+/// A map in which no key stands twice: of two answers to one read nobody knows which is true.
 fn each_once<'de, D, K, V>(deserializer: D) -> Result<BTreeMap<K, V>, D::Error>
 where
     D: Deserializer<'de>,
@@ -156,10 +156,10 @@ fn fold_observation(observation: &Observation) -> ObservationDocument<'_> {
     }
 }
 
-/// The kinds of targets of which many are alike.
+/// The kinds of targets of which many are identical.
 const FOLDED: [TargetKind; 2] = [TargetKind::Host, TargetKind::Switch];
 
-/// Hosts as one node-set, switches as another, every other target by itself.
+/// Hosts as one node set, switches as another, every other target by itself.
 fn fold_target_names(targets: &[&Target]) -> impl Iterator<Item = String> {
     let mut folded = Vec::new();
     for kind in FOLDED {
@@ -387,7 +387,7 @@ mod tests {
     #[test]
     fn two_answers_of_one_host_to_one_question_are_refused() {
         let part = |out: &str| serde_json::json!({ "answers": { "sysctl:a": { "status": { "exit": 0 }, "out": out } } });
-        let text = serde_json::json!({ "format_version": "1.1", "recorded_at": "", "targets": { "host/a[1-2]": part("1"), "host/a1": part("2") } });
+        let text = serde_json::json!({ "format_version": "2.0", "recorded_at": "", "targets": { "host/a[1-2]": part("1"), "host/a1": part("2") } });
         let refused = serde_json::from_value::<Observation>(text)
             .unwrap_err()
             .to_string();
@@ -400,7 +400,7 @@ mod tests {
     #[test]
     fn a_small_file_that_stands_for_too_much_is_refused() {
         let answers = serde_json::json!({ "sysctl:a": { "status": { "exit": 0 }, "out": "x".repeat(100_000) } });
-        let text = serde_json::json!({ "format_version": "1.1", "recorded_at": "", "targets": { "host/a[1-50000]": { "answers": answers } } });
+        let text = serde_json::json!({ "format_version": "2.0", "recorded_at": "", "targets": { "host/a[1-50000]": { "answers": answers } } });
         let refused = serde_json::from_value::<Observation>(text)
             .unwrap_err()
             .to_string();
@@ -433,7 +433,7 @@ mod tests {
                 .iter()
                 .map(|name| (format!("host/{name}"), serde_json::json!({})))
                 .collect();
-            let text = serde_json::json!({ "format_version": "1.1", "recorded_at": "", "targets": targets });
+            let text = serde_json::json!({ "format_version": "2.0", "recorded_at": "", "targets": targets });
             let unfolded =
                 unfold_observation(ObservationDocument::deserialize(text).unwrap(), bytes_max);
             assert_eq!(unfolded.is_ok(), is_taken, "{names:?} {:?}", unfolded.err());
@@ -441,7 +441,7 @@ mod tests {
     }
 
     fn of_problem(name: &str, problem: &TargetReadFailure) -> Result<Observation, Reason> {
-        let text = serde_json::json!({ "format_version": "1.1", "recorded_at": "", "targets": { name: { "problem": problem } } });
+        let text = serde_json::json!({ "format_version": "2.0", "recorded_at": "", "targets": { name: { "problem": problem } } });
         serde_json::from_value(text).map_err(|error| error.to_string().into())
     }
 

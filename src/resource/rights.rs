@@ -130,7 +130,8 @@ pub fn collect_root_access_needs<'r>(
     reads.into_iter().flat_map(Read::needs).collect()
 }
 
-/// The section of a read for a user without rights: what cannot be seen is told first, and ends it.
+/// The section of a read for a user without rights: what cannot be read is reported first, and ends
+/// it.
 pub fn render_unprivileged_section(read: &Read) -> String {
     let looks: String = read.needs().iter().map(RootAccessNeed::look).collect();
     format!(
@@ -156,7 +157,7 @@ pub(super) use open_functions;
 pub const OPEN: &str = open_functions!();
 
 /// The functions of `OPEN` without rights. Each tries as itself first, then by a line of sudoers
-/// that says exactly this; what is neither to be had is told on descriptor 5, behind the nonce of
+/// that says exactly this; what neither can read is reported on descriptor 5, behind the nonce of
 /// the program.
 ///
 /// `hid PATH`: some folder above it may not be looked into, so that nothing can be said of what is
@@ -205,7 +206,7 @@ for f_ in "$1"/*"$2"; do ! shut "$f_" || lack reads "$f_"; done
 }
 "#;
 
-/// The answer of a section that was told to lack something.
+/// The answer of a section that reported lacking rights.
 pub fn build_denied_answer(told: &[String]) -> ReadResult {
     ReadResult {
         status: AnswerStatus::Denied,

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 /// options.
 pub const HERE: &str = ": here";
 
-/// What several reads may want of a host.
+/// What several reads may need of a host.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum SharedQueryTopic {
     Files,
@@ -20,14 +20,14 @@ enum SharedQueryTopic {
     Managers,
 }
 
-/// The script that asks for what more than one of these reads wants. It prints nothing.
+/// The script that asks for what more than one of these reads needs. It prints nothing.
 pub fn render_shared_queries(reads: &[&Read]) -> String {
-    let mut wanted: BTreeMap<SharedQueryTopic, Vec<&str>> = BTreeMap::new();
+    let mut desired: BTreeMap<SharedQueryTopic, Vec<&str>> = BTreeMap::new();
     for (topic, names) in reads.iter().filter_map(|read| find_shared_topic(read)) {
-        wanted.entry(topic).or_default().extend(names);
+        desired.entry(topic).or_default().extend(names);
     }
     let mut script = String::new();
-    for (topic, names) in wanted {
+    for (topic, names) in desired {
         if names.len() < 2 {
             continue;
         }
@@ -82,8 +82,7 @@ mod tests {
         program::parse_program_answers(reads, "c0ffee", &child.wait_with_output().unwrap().stdout)
     }
 
-    /// This machine says the same to many questions at once as to each alone, in every shell that
-    /// it has.
+    /// This machine answers many reads at once as each alone, in every shell that it has.
     #[test]
     fn what_is_asked_once_is_what_each_would_have_asked() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,21 +1,22 @@
-//! For the tests of the kinds: wishes and answers without ceremony.
+//! For the tests of the kinds: resources and answers without ceremony.
 
 use super::body::BodyType;
 use super::{
-    AnswerStatus, Assessment, DesiredResource, Read, ReadResult, ReadResults, ResourceKind, Want,
+    AnswerStatus, DesiredResource, Read, ReadResult, ReadResults, ResourceDeclaration,
+    ResourceDiff, ResourceKind,
 };
 use railwright_base::Address;
 use serde_json::Value;
 
-/// A checked wish on host `n1`.
-pub fn wish(kind: &dyn ResourceKind, body: Value) -> DesiredResource {
+/// A checked resource on host `n1`.
+pub fn resource(kind: &dyn ResourceKind, body: Value) -> DesiredResource {
     let errors = kind.check(&body);
     assert!(errors.is_empty(), "{errors:?}");
     let name = kind.address_name(&body).expect("the body has a name");
     DesiredResource {
         address: Address::host("n1", kind.name(), &name),
         after: vec![],
-        want: Want {
+        declaration: ResourceDeclaration {
             kind: kind.name().to_owned(),
             body,
             module: "test/one".into(),
@@ -40,12 +41,12 @@ pub fn answered(answers: &[(&Read, i32, &str)]) -> ReadResults {
     all
 }
 
-/// A made-up kind that reads nothing, whatever the wish.
+/// A made-up kind that reads nothing, whatever the resource.
 pub struct Scripted {
     /// What a comparison comes to.
-    pub assess: fn() -> Assessment,
-    /// What taking it back comes to, by what was there before.
-    pub undo: fn(&Value) -> Assessment,
+    pub diff: fn() -> ResourceDiff,
+    /// What undoing it comes to, by what was there before.
+    pub undo: fn(&Value) -> ResourceDiff,
 }
 
 impl ResourceKind for Scripted {
@@ -61,10 +62,10 @@ impl ResourceKind for Scripted {
     fn reads(&self, _: &DesiredResource) -> Vec<Read> {
         Vec::new()
     }
-    fn assess(&self, _: &DesiredResource, _: &ReadResults) -> Assessment {
-        (self.assess)()
+    fn diff(&self, _: &DesiredResource, _: &ReadResults) -> ResourceDiff {
+        (self.diff)()
     }
-    fn undo(&self, _: &DesiredResource, before: &Value, _: &ReadResults) -> Assessment {
+    fn undo(&self, _: &DesiredResource, before: &Value, _: &ReadResults) -> ResourceDiff {
         (self.undo)(before)
     }
 }

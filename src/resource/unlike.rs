@@ -1,4 +1,4 @@
-//! In what two targets' answers to one question differ, where many wishes are judged by the same
+//! In what two targets' answers to one read differ, where many resources are compared with one
 //! answer.
 
 use super::{AnswerStatus, Read, ReadResult, ReadResults};
@@ -8,15 +8,15 @@ use std::collections::BTreeSet;
 /// In what they differ.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unlike {
-    /// In something that every wish may be judged by.
+    /// In something that every resource may be compared with.
     Whole,
-    /// In what is said of these parts (ports of a switch), if any: wishes of all others are judged
-    /// by the same (`Kind::part`).
+    /// In what is said of these parts (ports of a switch), if any: resources of all others are
+    /// compared with equal answers (`ResourceKind::part`).
     Parts(BTreeSet<String>),
 }
 
 impl Unlike {
-    /// In what the answers to a question differ.
+    /// In what the answers to one read differ.
     pub fn of(read: &Read, a: &ReadResults, b: &ReadResults) -> Self {
         match (read, a.get(read), b.get(read)) {
             (_, one, other) if one == other => Unlike::Parts(BTreeSet::new()),
@@ -28,7 +28,7 @@ impl Unlike {
         }
     }
 
-    /// True where a wish about this part is judged by the same.
+    /// True where a resource about this part is compared with equal answers.
     pub fn spares(&self, part: Option<&str>) -> bool {
         match self {
             Unlike::Whole => false,

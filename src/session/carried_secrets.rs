@@ -1,5 +1,5 @@
 //! The secrets of a loaded inventory: resolved once, sealed with the cluster's key, and carried by
-//! connections that keep them out of what hosts say.
+//! connections that keep them out of what hosts report.
 
 use super::secrets;
 use super::session::Session;
@@ -7,14 +7,14 @@ use railwright_base::Diagnostic;
 use railwright_base::mutex::lock_ignoring_poison;
 use railwright_observe::sealed;
 use railwright_plan::LastApplied;
-use railwright_resource::redacted_assessment;
+use railwright_resource::redacted_diff;
 use railwright_state::ClusterState;
 use railwright_transport::{self as transport, Connector, Secrets, TargetContact};
 use std::collections::BTreeSet;
 use std::sync::{Arc, MutexGuard};
 
 impl Session {
-    /// The secrets that the wishes name, asked for once.
+    /// The secrets that the resources name, asked for once.
     pub fn secrets(&self) -> Result<Arc<Secrets>, Diagnostic> {
         // On its own, so that the lock is let go before it is taken again below.
         let known = self.known_secrets().clone();
@@ -24,14 +24,14 @@ impl Session {
         }
     }
 
-    /// The secrets that the wishes name, where the state was read already. Their key is made when
-    /// there is something to seal; where no target is contacted, nothing is sealed.
+    /// The secrets that the resources name, where the state was read already. Their key is made
+    /// when there is something to seal; where no target is contacted, nothing is sealed.
     pub(crate) fn secrets_with(&self, last: &LastApplied) -> Result<Arc<Secrets>, Diagnostic> {
         let mut known = self.known_secrets();
         if let Some(secrets) = &*known {
             return Ok(secrets.clone());
         }
-        let of_host = sealed::named_by_host(&self.desired.wishes);
+        let of_host = sealed::named_by_host(&self.desired.resources);
         let mut names: BTreeSet<String> = of_host.values().flatten().cloned().collect();
         let needed = !names.is_empty() || sealed::remembers_sealed(last);
         let key = match self.contact {
@@ -42,18 +42,18 @@ impl Session {
             None => None,
         };
         names.extend(self.inventory.loaded.passwords());
-        let wished: Vec<_> = self
+        let desired: Vec<_> = self
             .desired
-            .wishes
+            .resources
             .iter()
-            .flat_map(|wish| redacted_assessment::collect_json_texts(&wish.body))
+            .flat_map(|resource| redacted_diff::collect_json_texts(&resource.body))
             .collect();
         let clear = self
             .inventory
             .loaded
             .sources
             .texts()
-            .chain(wished.iter().map(AsRef::as_ref));
+            .chain(desired.iter().map(AsRef::as_ref));
         let found = secrets::resolve_secrets(&self.inventory, &names, self.contact);
         let secrets = Arc::new(Secrets::new(key, found, of_host).beside_clear_text(clear));
         *known = Some(secrets.clone());
@@ -64,7 +64,7 @@ impl Session {
         lock_ignoring_poison(&self.secrets)
     }
 
-    /// The secrets with a key to read seals by, where only a host's own record tells that something
+    /// The secrets with a key to read seals by, where only a host's own record shows that something
     /// of it is sealed and no secret is named here.
     pub(crate) fn secrets_with_key(&self) -> Result<Arc<Secrets>, Diagnostic> {
         if self.contact.is_some() {
@@ -74,7 +74,7 @@ impl Session {
         self.secrets()
     }
 
-    /// Opens connections that carry the secrets and keep them out of what hosts say.
+    /// Opens connections that carry the secrets and keep them out of what hosts report.
     pub fn connector(&self, contact: TargetContact) -> Result<Arc<dyn Connector>, Diagnostic> {
         Ok(self
             .secrets()?

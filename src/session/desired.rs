@@ -37,7 +37,7 @@ pub fn check_desired_resources(
 ) -> Result<Vec<Diagnostic>, SessionError> {
     let texts = fill_absent_keys(inventory, read_referenced_files(inventory, None)?);
     let DesiredState {
-        wishes,
+        resources,
         mut warnings,
         ..
     } = ChosenSpec {
@@ -48,25 +48,25 @@ pub fn check_desired_resources(
     }
     .compute_desired_resources(&texts)?;
     warnings.extend(
-        wishes
+        resources
             .iter()
-            .filter(|wish| wish.kind == "helm_release")
-            .filter_map(|wish| no_chart(inventory, wish)),
+            .filter(|resource| resource.kind == "helm_release")
+            .filter_map(|resource| no_chart(inventory, resource)),
     );
     Ok(warnings)
 }
 
 /// Whether a release is of a chart of this machine. What is in it comes into the plan, and is in no
 /// commit that was looked up.
-pub(crate) fn has_local_chart(wishes: &[DesiredResource]) -> bool {
-    wishes.iter().any(|wish| {
-        wish.kind == "helm_release" && !helm_release::parse_helm_release(wish).is_fetched()
+pub(crate) fn has_local_chart(resources: &[DesiredResource]) -> bool {
+    resources.iter().any(|resource| {
+        resource.kind == "helm_release" && !helm_release::parse_helm_release(resource).is_fetched()
     })
 }
 
 /// A chart of this machine that is not there.
-fn no_chart(inventory: &Inventory, wish: &DesiredResource) -> Option<Diagnostic> {
-    let release = helm_release::parse_helm_release(wish);
+fn no_chart(inventory: &Inventory, resource: &DesiredResource) -> Option<Diagnostic> {
+    let release = helm_release::parse_helm_release(resource);
     let is_there = release.is_fetched()
         || files::is_present(&PathBuf::from(inventory.absolute(&release.chart)));
     let warning = || {
@@ -76,8 +76,8 @@ fn no_chart(inventory: &Inventory, wish: &DesiredResource) -> Option<Diagnostic>
         )
         .on(format!(
             "{}, {}",
-            wish.address,
-            one_line(&wish.whose_part(), 80)
+            resource.address,
+            one_line(&resource.whose_part(), 80)
         ))
         .effect("the spec is valid, but whatever needs this chart will stop")
         .next("create it, or correct the path; it is relative to the inventory")
@@ -86,7 +86,7 @@ fn no_chart(inventory: &Inventory, wish: &DesiredResource) -> Option<Diagnostic>
 }
 
 impl ChosenSpec<'_> {
-    /// Of the resources that were computed with stand-ins for keys, those that are other ones where
+    /// Of the resources that were computed with fake keys, those that are other ones where
     /// something else stands for the keys: nobody can say yet what they come to.
     pub(crate) fn find_keyless_resources(
         &self,
@@ -97,7 +97,7 @@ impl ChosenSpec<'_> {
             return Ok(BTreeSet::new());
         }
         let filled = signing_keys::fill_with_words(self.inventory, texts.clone(), "is to come");
-        let others = self.compute_desired_resources(&filled)?.wishes;
+        let others = self.compute_desired_resources(&filled)?.resources;
         let others: BTreeMap<&Address, &DesiredResource> = others
             .iter()
             .map(|resource| (&resource.address, resource))
@@ -136,7 +136,7 @@ impl ChosenSpec<'_> {
         desired
             .and_then(|mut desired| {
                 self.workloads
-                    .wish(&inventory.loaded, &mut desired)
+                    .resource(&inventory.loaded, &mut desired)
                     .map(|()| desired)
             })
             .map_err(|diagnostics| SessionError::of_input(diagnostics, &sources))

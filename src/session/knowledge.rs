@@ -57,9 +57,9 @@ impl Knowledge {
     }
 
     /// Models and releases that nobody knows, what the rules find of the spec and of its workloads,
-    /// and wishes that exclude each other beyond that; the last of the hosts of `asked` alone, with
-    /// what is chosen for these.
-    pub fn judge(
+    /// and resources that exclude each other beyond that; the last of the hosts of `asked` alone,
+    /// with what is chosen for these.
+    pub fn evaluate(
         &self,
         loaded: &LoadedSpec,
         asked: &LoadedSpec,
@@ -67,16 +67,16 @@ impl Knowledge {
         today: &str,
     ) -> (RulesReport, SolverAnswers) {
         let mut answers = SolverAnswers::default();
-        let beyond = |judgement: &RulesReport| {
+        let beyond = |evaluation: &RulesReport| {
             let mut found = solve::Hosts::new();
-            for finding in &judgement.findings {
+            for finding in &evaluation.findings {
                 found
                     .entry(finding.diagnostic.code.to_string())
                     .or_default()
                     .extend(finding.hosts.iter().cloned());
             }
             let mut waived = solve::Hosts::new();
-            for one in &judgement.waived {
+            for one in &evaluation.waived {
                 let hosts = one
                     .nodes
                     .as_deref()
@@ -102,21 +102,22 @@ impl Knowledge {
             is_partial: workloads.is_partial,
             found: beyond,
         };
-        let mut judgement = rules::judge_with(loaded, &self.catalog, &self.rules, today, beyond);
-        told_once(&mut judgement);
-        judgement.notes.extend(workloads.notes());
+        let mut evaluation =
+            rules::evaluate_with(loaded, &self.catalog, &self.rules, today, beyond);
+        told_once(&mut evaluation);
+        evaluation.notes.extend(workloads.notes());
         let models = catalog::unknown_models(loaded, &self.catalog).into_iter();
         let unknown = models
             .chain(catalog::unknown_releases(loaded, &self.catalog))
             .chain(catalog::foreign_repositories(loaded, &self.catalog));
-        judgement.findings.splice(
+        evaluation.findings.splice(
             0..0,
             unknown.map(|diagnostic| RuleFinding {
                 diagnostic,
                 hosts: Vec::new(),
             }),
         );
-        (judgement, answers)
+        (evaluation, answers)
     }
 
     /// The inventory's own rows and rules that stand over shipped ones.
@@ -140,15 +141,15 @@ impl Knowledge {
 
 /// What a workload has of the spec's `jobs` is found of both, in the same words and at the same
 /// place.
-fn told_once(judgement: &mut RulesReport) {
+fn told_once(evaluation: &mut RulesReport) {
     let mut seen: Vec<Diagnostic> = Vec::new();
-    judgement.findings.retain(|finding| {
+    evaluation.findings.retain(|finding| {
         let is_new = !seen.contains(&finding.diagnostic);
         seen.extend(is_new.then(|| finding.diagnostic.clone()));
         is_new
     });
     let mut waived = Vec::new();
-    judgement.waived.retain(|one| {
+    evaluation.waived.retain(|one| {
         let is_new = !waived.contains(one);
         waived.extend(is_new.then(|| one.clone()));
         is_new

@@ -1,7 +1,8 @@
-//! An inventory on its way to a plan, each step a type: an [`Inventory`] that was read and is valid,
-//! a [`Session`] with the resources that it desires, [`ObservedTargets`] with what the targets say,
-//! and the plan that comes of both. Nothing here prints, asks a person, or changes a target; the
-//! command line is one user of it, a program of yours another (`examples/plan_inventory.rs`).
+//! An inventory on its way to a plan, each step a type: an [`Inventory`] that was read and is
+//! valid, a [`Session`] with the resources that it desires, [`ObservedTargets`] with what was read
+//! from the targets, and the plan that comes of both. Nothing here prints, asks a person, or
+//! changes a target; the command line is one user of it, a program of yours another
+//! (`examples/plan_inventory.rs`).
 
 mod cabling_file;
 mod carried_secrets;

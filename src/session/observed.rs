@@ -1,5 +1,5 @@
-//! What the targets of an inventory are asked, and what their answers are judged by: our memory of
-//! them, theirs of themselves, the desired resources with their seals.
+//! What the targets of an inventory are asked, and what their answers are compared with: our memory
+//! of them, theirs of themselves, the desired resources with their seals.
 
 use super::SessionError;
 use super::session::Session;
@@ -21,14 +21,14 @@ const READ_AT_ONCE: usize = 64;
 /// question to `ssh -G`.
 const DESCRIPTORS_EACH: usize = 8;
 
-/// What the hosts were found to be, and what that is to be judged by.
+/// The actual state of the targets, and what it is compared with.
 pub struct ObservedTargets {
-    /// What the targets say.
+    /// What was read from the targets.
     pub observation: Observation,
     /// What we remember of them: a newer record on a host wins over ours.
     pub state: ClusterState,
     /// What is desired, files that may hold a secret with their seals.
-    pub wishes: Vec<DesiredResource>,
+    pub resources: Vec<DesiredResource>,
     /// Whose the targets are, and which machines.
     pub recognition: Recognition,
     /// What looks wrong of it and is allowed.
@@ -36,7 +36,7 @@ pub struct ObservedTargets {
 }
 
 impl ObservedTargets {
-    /// What the targets say, whosever they are.
+    /// What was read from the targets, whosever they are.
     pub fn into_recording(mut self) -> Observation {
         self.recognition.unmark(&mut self.observation);
         self.observation
@@ -81,14 +81,14 @@ impl Session {
         })
     }
 
-    /// Reads what only the targets' own records told of, and nobody could have asked for before:
+    /// Reads what only the targets' own records name, and nobody could have asked for before:
     /// applied from elsewhere, and no longer desired.
     async fn read_newly_known(
         &self,
         contact: TargetContact,
         observed: &mut ObservedTargets,
     ) -> Result<(), SessionError> {
-        let mut requests = self.build_host_requests(&observed.wishes, &observed.state);
+        let mut requests = self.build_host_requests(&observed.resources, &observed.state);
         for request in &mut requests {
             let found = observed.observation.targets.get(&request.access.target());
             request.reads.retain(|read| {
@@ -121,19 +121,19 @@ impl Session {
             state.outages.retain(|_, outage| outage.run != live);
         }
         let secrets = self.secrets_with(&state.last_applied)?;
-        let mut wishes = self.desired.wishes.clone();
-        sealed::seal_wishes(&mut wishes, &state.last_applied, &secrets);
-        Ok(ObservationRequest { state, wishes })
+        let mut resources = self.desired.resources.clone();
+        sealed::seal_resources(&mut resources, &state.last_applied, &secrets);
+        Ok(ObservationRequest { state, resources })
     }
 
     /// One request a target: what its desired resources need, what was applied and is no longer
     /// desired, and the target's own record.
     fn build_host_requests(
         &self,
-        wishes: &[DesiredResource],
+        resources: &[DesiredResource],
         state: &ClusterState,
     ) -> Vec<HostRequest> {
-        let reads = sealed::collect_reads_by_host(wishes, &state.last_applied);
+        let reads = sealed::collect_reads_by_host(resources, &state.last_applied);
         let accesses = self.inventory.accesses();
         accesses
             .map(|access| HostRequest {
@@ -164,22 +164,22 @@ impl Session {
     }
 }
 
-/// What the hosts are asked, and what their answers are judged by.
+/// What the hosts are asked, and what their answers are compared with.
 #[derive(Default)]
 pub struct ObservationRequest {
     state: ClusterState,
-    wishes: Vec<DesiredResource>,
+    resources: Vec<DesiredResource>,
 }
 
 impl ObservationRequest {
     /// One request a host, by its name.
     pub fn by_host(self) -> BTreeMap<String, ObservationRequest> {
         let mut out: BTreeMap<String, ObservationRequest> = BTreeMap::new();
-        for wish in self.wishes {
-            out.entry(wish.address.target.name.to_string())
+        for resource in self.resources {
+            out.entry(resource.address.target.name.to_string())
                 .or_default()
-                .wishes
-                .push(wish);
+                .resources
+                .push(resource);
         }
         for (address, applied) in self.state.last_applied.resources {
             out.entry(address.target.name.to_string())
@@ -221,10 +221,10 @@ impl ObservationRequest {
 
     /// One request a host.
     pub fn requests(&self, session: &Session) -> Vec<HostRequest> {
-        session.build_host_requests(&self.wishes, &self.state)
+        session.build_host_requests(&self.resources, &self.state)
     }
 
-    /// What the answers are to be judged by, with what the hosts' own records say.
+    /// What the answers are compared with, with what the hosts' own records report.
     pub fn answered(
         mut self,
         session: &Session,
@@ -240,11 +240,11 @@ impl ObservationRequest {
         warnings.extend(warn_unread_records(&observation));
         if recognition.merged && sealed::remembers_sealed(&self.state.last_applied) {
             secrets = session.secrets_with_key()?;
-            sealed::seal_wishes(&mut self.wishes, &self.state.last_applied, &secrets);
+            sealed::seal_resources(&mut self.resources, &self.state.last_applied, &secrets);
         }
         sealed::seal_observation(
             &mut observation,
-            &self.wishes,
+            &self.resources,
             &self.state.last_applied,
             &secrets,
         );
@@ -252,7 +252,7 @@ impl ObservationRequest {
         Ok(ObservedTargets {
             observation,
             state: self.state,
-            wishes: self.wishes,
+            resources: self.resources,
             recognition,
             warnings,
         })

@@ -1,4 +1,4 @@
-//! From a folder to a [`Session`]: the spec is read, the rules judge it, the releases are
+//! From a folder to a [`Session`]: the spec is read, the rules evaluate it, the releases are
 //! chosen, and modules and workloads say which resources it desires.
 
 use super::desired;
@@ -33,8 +33,7 @@ pub enum ObservationSource {
 pub enum SigningKeys {
     /// Always.
     Required,
-    /// Only where a step needs it, which [`Session::plan`] and
-    /// [`Session::check_plan_keys`] tell.
+    /// Only where a step needs it, which [`Session::plan`] and [`Session::check_plan_keys`] report.
     WhereAStepNeedsThem,
 }
 
@@ -106,8 +105,8 @@ impl SessionRequest {
         &self.source
     }
 
-    /// Reads the inventory in this folder and works out what it desires. An error tells as well what
-    /// looks wrong and is none.
+    /// Reads the inventory in this folder and works out what it desires. An error reports as well
+    /// what looks wrong and is none.
     pub fn open(&self, path: &Path) -> Result<Session, SessionError> {
         let inventory = read_inventory(path)?;
         let (warnings, sources) = (inventory.warnings.clone(), inventory.loaded.sources.clone());
@@ -131,8 +130,8 @@ impl SessionRequest {
         Ok(session)
     }
 
-    /// Where a signing key is not there, a text stands for it;
-    /// [`Session::check_signing_keys`] tells.
+    /// Where a signing key is not there, a text stands for it; [`Session::check_signing_keys`]
+    /// reports it.
     fn prepare(&self, mut inventory: Inventory) -> Result<Session, SessionError> {
         let (recorded, contact) = self.open_source()?;
         let texts = read_texts(&inventory, recorded.as_ref(), contact)?;
@@ -144,13 +143,13 @@ impl SessionRequest {
         let asked = narrowed.as_ref().unwrap_or(&inventory.loaded);
         let today = compute_waiver_day(recorded.as_ref());
         let (workloads, unrendered) = inventory.workloads(&today);
-        let (judgement, answers) =
+        let (evaluation, answers) =
             inventory
                 .knowledge
-                .judge(&inventory.loaded, asked, &workloads, &today);
+                .evaluate(&inventory.loaded, asked, &workloads, &today);
         let after_rules = |error: SessionError| {
             error.after(
-                judgement.errors(),
+                evaluation.errors(),
                 &inventory.knowledge.sources(&inventory.loaded.sources),
             )
         };
@@ -164,8 +163,8 @@ impl SessionRequest {
         let desired = chosen
             .compute_desired_resources(&filled)
             .map_err(after_rules)?;
-        let keyless = chosen.find_keyless_resources(&texts, &desired.wishes)?;
-        if inventory.origin.commit.is_some() && desired::has_local_chart(&desired.wishes) {
+        let keyless = chosen.find_keyless_resources(&texts, &desired.resources)?;
+        if inventory.origin.commit.is_some() && desired::has_local_chart(&desired.resources) {
             inventory.origin.dirty = inventory.origin.dirty.max(WorkTreeState::Unknown);
         }
         Ok(Session {
@@ -173,7 +172,7 @@ impl SessionRequest {
             targets: inventory.loaded.targets().collect(),
             inventory,
             desired,
-            judgement,
+            evaluation,
             answers,
             texts,
             recorded,
@@ -195,7 +194,7 @@ impl SessionRequest {
     }
 }
 
-/// A key that is not there is told once: as the error, where it is one.
+/// A key that is not there is reported once: as the error, where it is one.
 fn drop_repeated_warnings(mut warnings: Vec<Diagnostic>, errors: &[Diagnostic]) -> Vec<Diagnostic> {
     let absent = errors.iter().filter(|error| error.code == KEY_IS_ABSENT);
     let places: Vec<_> = absent.map(first_place).collect();
@@ -234,7 +233,7 @@ fn read_texts(
     Ok(texts)
 }
 
-/// The day by which waivers are judged, in UTC: a recording's own day, so that its plan does not
+/// The day by which waivers are checked, in UTC: a recording's own day, so that its plan does not
 /// change with time.
 fn compute_waiver_day(recorded: Option<&Observation>) -> String {
     let now = recorded.map_or_else(clock::read_current_time, |recorded| {

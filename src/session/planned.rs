@@ -1,4 +1,4 @@
-//! From what targets say to a plan.
+//! From what was read from targets to a plan.
 
 use super::SessionError;
 use super::observed::ObservedTargets;
@@ -17,7 +17,7 @@ pub struct OpenRun {
 }
 
 impl Session {
-    /// The plan between what targets say and what is desired.
+    /// The plan between what was read from targets and what is desired.
     pub fn plan(
         &self,
         observed: &ObservedTargets,
@@ -28,7 +28,7 @@ impl Session {
         let ObservedTargets {
             observation,
             state,
-            wishes,
+            resources,
             recognition,
             ..
         } = observed;
@@ -40,10 +40,10 @@ impl Session {
                 spec_digest: loaded.digest.clone(),
                 modules: self.desired.digests.clone(),
                 proof: self.proof(),
-                waived: self.judgement.waived.clone(),
+                waived: self.evaluation.waived.clone(),
                 no_ssh: self.no_ssh(),
             },
-            wishes,
+            resources,
             last: &state.last_applied,
             outages: &state.outages,
             observation,

@@ -1,8 +1,8 @@
 //! Where the references to secrets of a spec lead: a variable of our environment, a file, a
-//! program. Each is asked once a command, only when some wish names it, and only by a command that
-//! contacts targets: others have no use for it, and what they print of it would tell something to
-//! whoever wrote the inventory. That one cannot be had is not an error yet: whoever needs it says
-//! so.
+//! program. Each is asked once a command, only when some resource names it, and only by a command
+//! that contacts targets: others have no use for it, and what they print of it would tell something
+//! to whoever wrote the inventory. That one cannot be had is not an error yet: whoever needs it
+//! says so.
 
 use super::inventory::Inventory;
 use railwright_base::{Diagnostic, Reason, Severity, redaction, secret};

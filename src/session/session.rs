@@ -26,7 +26,7 @@ pub struct Session {
     /// Every target, in the spec's order.
     pub targets: Vec<Target>,
     /// What the rules say of the spec.
-    pub judgement: RulesReport,
+    pub evaluation: RulesReport,
     /// The releases that were chosen, by group of hosts.
     pub answers: solve::SolverAnswers,
     /// Texts of files that the spec refers to, as they were used.
@@ -84,7 +84,7 @@ impl Session {
             let absent: Vec<Diagnostic> = absent.into_iter().map(told).collect();
             let sources = self.inventory.knowledge.sources(&loaded.sources);
             Err(SessionError::of_input(absent, &loaded.sources)
-                .after(self.judgement.errors(), &sources))
+                .after(self.evaluation.errors(), &sources))
         })
     }
 
@@ -94,7 +94,7 @@ impl Session {
             .nodes
             .iter()
             .flat_map(PlanNode::members)
-            .any(|member| self.keyless.contains(&member.wish.address));
+            .any(|member| self.keyless.contains(&member.resource.address));
         if needs_key {
             self.check_signing_keys()
         } else {
@@ -158,7 +158,7 @@ impl Session {
 
     /// Refuses a spec of which the rules find errors.
     pub fn check_rules(&self) -> Result<(), SessionError> {
-        match self.judgement.errors() {
+        match self.evaluation.errors() {
             errors if errors.is_empty() => Ok(()),
             errors => Err(SessionError::of_input(
                 errors,

@@ -1,5 +1,5 @@
-//! The signing keys of package repositories that a spec names: read, proven to be public keys, and
-//! stood in for where they are not there yet.
+//! The signing keys of package repositories that a spec names: read, checked to be public keys, and
+//! replaced by a text where they are not there yet.
 
 use super::SessionError;
 use super::describe_file_error;

@@ -1,5 +1,6 @@
 //! Which targets have a record of our changes that this account may not read. The records hold what
-//! stood in files before we changed them, so no line of sudoers gives them to a user without rights.
+//! stood in files before we changed them, so no line of sudoers gives them to a user without
+//! rights.
 
 use railwright_base::{Diagnostic, TargetKind, nodeset};
 use railwright_resource::{AnswerStatus, Observation, Read, ReadResults};
@@ -62,8 +63,8 @@ fn report_unread_records(kind: TargetKind, names: &[&str]) -> Diagnostic {
         ),
     )
     .effect(
-        "it is judged by the memory of this folder; after an apply from elsewhere that is an older \
-         one",
+        "it is compared with the memory of this folder; after an apply from elsewhere that is an \
+         older one",
     )
     .state("nothing was changed")
     .next(next)

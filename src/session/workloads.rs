@@ -18,7 +18,7 @@ impl Inventory {
     }
 
     /// The workloads of the spec, as far as they can be rendered, and what is wrong with the
-    /// others; `today` is the day by which waivers are judged.
+    /// others; `today` is the day by which waivers are checked.
     pub fn workloads(&self, today: &str) -> (Workloads, Option<SessionError>) {
         if self.loaded.spec.workloads.is_empty() {
             return (Workloads::default(), None);

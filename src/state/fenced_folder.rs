@@ -1,7 +1,7 @@
-//! A state folder that only the holder of the cluster's lock writes. A command that slept (a laptop's
-//! lid, SIGSTOP) while its lock was taken over, or whose folder was removed or replaced, finds out
-//! with its next write: what the folder holds by then stays as it is, and nothing is done in the
-//! name of a record that could not be written.
+//! A state folder that only the holder of the cluster's lock writes. A command that slept (a
+//! laptop's lid, SIGSTOP) while its lock was taken over, or whose folder was removed or replaced,
+//! finds out with its next write: what the folder holds by then stays as it is, and nothing is done
+//! in the name of a record that could not be written.
 
 use super::folder::StateFolder;
 use super::journal::{Chain, Journal};
@@ -14,7 +14,7 @@ use railwright_system::lock_file::LockToken;
 use railwright_system::{clock, files, identity};
 use std::io;
 
-/// The file of the lock is another one by now, or none: which of these it was cannot be told.
+/// The file of the lock is another one by now, or none: which of these it was is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the cluster's lock was taken over, or the state folder was removed or replaced")]
 pub struct LockTakenOver;

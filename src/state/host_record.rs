@@ -1,5 +1,5 @@
 //! The record that each host keeps of itself: it survives the loss of the machine that railwright
-//! ran on, and tells a second operator what was applied. It is never trusted over what is observed.
+//! ran on, and shows a second operator what was applied. It is never trusted over what is observed.
 
 use super::last_applied_file::FORMAT_VERSION;
 use super::lineage::{Lineage, RunPart};

@@ -49,8 +49,8 @@ pub enum IdentityConflict {
         /// The latest that this folder remembers.
         ours: LatestWrite,
     },
-    /// It is a Kubernetes cluster, on which all that is ours bears a name that the spec's cluster has
-    /// no more.
+    /// It is a Kubernetes cluster, on which all that is ours bears a name that the spec's cluster
+    /// has no more.
     ClusterRenamed {
         /// That name.
         before: String,
@@ -438,12 +438,12 @@ pub(super) fn warn_put_back(target: &Target, record: &HostRecord) -> Diagnostic 
     )
     .on(target.to_string())
     .effect(
-        "what was changed since is gone, and what was taken back since is there again: the plan \
+        "what was changed since is gone, and what was undone since is there again: the plan \
          says what differs",
     )
     .state(
-        "nothing was changed; what the record knows and this folder does not is taken back with \
-         the next apply, unless the spec wishes it",
+        "nothing was changed; what the record knows and this folder does not is undone with \
+         the next apply, unless the spec declares it",
     )
     .next(
         "a snapshot or a backup of its disk was put back, or /var/lib/railwright alone: whoever \

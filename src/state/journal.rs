@@ -1,5 +1,5 @@
 //! The journal of a run as text: one JSON object a line, each sealed with a checksum over itself
-//! and the line before, so that a torn end is told from a broken middle. Pure; `journal_writer`
+//! and the line before, so that a torn end differs from a broken middle. Pure; `journal_writer`
 //! writes it.
 
 mod entry;

@@ -109,7 +109,7 @@ impl JournalWriter {
     }
 
     /// Appends a record that becomes durable with the next commit. Only for what a re-reading of
-    /// the targets would tell as well: its loss is found out by the commit after it.
+    /// the targets would show as well: its loss is found out by the commit after it.
     pub fn note(&self, entry: JournalEntry) {
         match &self.0 {
             JournalWriterBackend::Thread(sender) => drop(sender.send(JournalWriteRequest {

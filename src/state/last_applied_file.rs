@@ -95,8 +95,8 @@ impl ClusterState {
         Ok(state)
     }
 
-    /// Puts the newest run over the state, which knows it as far as the record `known`. Its plan lies
-    /// in the run's folder of this name.
+    /// Puts the newest run over the state, which knows it as far as the record `known`. Its plan
+    /// lies in the run's folder of this name.
     fn absorb_run(
         &mut self,
         folder: &StateFolder,
@@ -132,7 +132,7 @@ impl ClusterState {
         }
     }
 
-    /// Remembers what a run had under way when it ended, so that it is taken back should it leave the
+    /// Remembers what a run had under way when it ended, so that it is undone should it leave the
     /// spec: whoever goes on with another plan does not see what was there before.
     fn remember_begun(
         &mut self,
@@ -141,7 +141,7 @@ impl ClusterState {
         plan: &Plan,
     ) {
         for member in plan.nodes.iter().flat_map(PlanNode::members) {
-            let resource = &member.wish;
+            let resource = &member.resource;
             if let Some((before, at)) = begun.get(&resource.address)
                 && !member.removal
             {
@@ -206,7 +206,7 @@ impl ClusterState {
         match self.descent(record) {
             Descent::Later => {}
             Descent::PutBack => {
-                // What was taken back since is there again.
+                // What was undone since is there again.
                 self.remember_besides(record);
                 self.note_outage_of(record);
                 return false;
@@ -254,7 +254,7 @@ impl ClusterState {
     }
 
     /// The next record of a host: its slice as it is now, one serial higher. Whether it comes to
-    /// stand there is not known yet.
+    /// stand there is unknown yet.
     pub fn next_record(
         &mut self,
         cluster: &ClusterIdentity,
@@ -459,7 +459,7 @@ mod tests {
         (0..levels).fold(json!(7.929768725199527e-10), |value, _| json!([value]))
     }
 
-    /// Its values lie deeper in what is written of it, and its numbers are printed anew.
+    /// Its values lie deeper in what is written of it, and its numbers are printed again.
     #[test]
     fn whatever_a_record_says_is_read_again_from_all_that_is_written_of_it() {
         let before = nest(bounded_json::RECORD_LEVELS - 3);
@@ -525,7 +525,7 @@ mod tests {
         assert_eq!(
             (ours.descent(&record), ours.merge(&record)),
             (Descent::Forked, false),
-            "what is remembered was not known there"
+            "what is remembered was unknown there"
         );
         ours.lineages.insert("a".to_owned(), written(4));
         assert!(ours.merge(&record));

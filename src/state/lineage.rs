@@ -1,11 +1,11 @@
-//! Which runs wrote a target's record, one after the other: by it a record is told to come after
+//! Which runs wrote a target's record, one after the other: it shows that a record comes after
 //! another one, whatever is counted.
 
 use railwright_base::text::one_line;
 use serde::{Deserialize, Serialize};
 
-/// What is kept: so many runs, each of which may write a record often. The last 16 are told apart
-/// from one that is remembered.
+/// What is kept: so many runs, each of which may write a record often. The last 16 are
+/// distinguished from one that is remembered.
 const KEPT: usize = 17;
 
 /// One part of a run. A run that goes on does so as another part, perhaps from a copy of the
@@ -14,7 +14,7 @@ const KEPT: usize = 17;
 pub struct RunPart {
     /// The run.
     pub run: String,
-    /// Random, made anew for each part.
+    /// Random, new for each part.
     #[serde(default)]
     pub part: String,
 }
@@ -178,7 +178,7 @@ impl Lineage {
         let (Some(latest), Some(remembered)) = (self.latest(), known.latest()) else {
             return Descent::Later;
         };
-        // What came before the oldest that is kept cannot be told.
+        // What came before the oldest that is kept is unknown.
         let is_told = self.0.len() < KEPT || self.0[0].serial <= remembered.serial;
         match known.place(latest) {
             Some(place) if known.stood().is_some_and(|stood| place < stood) => Descent::PutBack,

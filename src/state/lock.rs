@@ -41,7 +41,7 @@ pub struct LockHolder {
     pub since: String,
     /// What it does: `apply`, `resume`.
     pub command: String,
-    /// Random, made anew with each taking: no two have the same line.
+    /// Random, new with each taking: no two have the same line.
     pub taking: String,
 }
 
@@ -253,7 +253,7 @@ fn check_holder_is_gone(
 pub struct LocalLock {
     /// Who has it, in words.
     pub holder: String,
-    /// What it said with its latest sign of life.
+    /// What it said with its latest heartbeat.
     pub note: String,
     /// Seconds since then.
     pub age_s: Option<u64>,
@@ -328,8 +328,8 @@ fn report_lock_not_taken(
         None => problem
             .next("end that process: the lock goes with it")
             .next(format!(
-                "or wait until it gave no sign of life for {YOUNG_S} s; lock steal --force does \
-                 not wait"
+                "or wait until it sent no heartbeat for {YOUNG_S} s; lock steal --force does not \
+                 wait"
             )),
     }
 }

@@ -36,9 +36,9 @@ pub enum Skip {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum NodeOutcome {
-    /// As wished, read again after the last action.
+    /// In sync, read again after the last action.
     Done {
-        /// False when it was as wished before we did anything.
+        /// False when it was in sync before we did anything.
         changed: bool,
     },
     /// It was tried and is not as desired.
@@ -46,7 +46,7 @@ pub enum NodeOutcome {
         /// In one line.
         reason: String,
     },
-    /// It was begun, and whether it took effect is not known.
+    /// It was begun, and whether it took effect is unknown.
     Unknown {
         /// In one line.
         reason: String,
@@ -66,7 +66,7 @@ pub enum NodeOutcome {
         /// In one line.
         reason: String,
     },
-    /// Held by the plan, or waits for a held step.
+    /// Blocked by the plan, or waits for a blocked step.
     Held {
         /// In one line.
         reason: String,

@@ -26,7 +26,7 @@ pub struct AwaitedPowerCycle {
     /// Since when, RFC 3339.
     pub since: String,
     /// What takes effect with it, with the digest of what was desired; without one where it was
-    /// taken back.
+    /// undone.
     pub resources: BTreeMap<Address, Option<Digest>>,
 }
 
@@ -68,8 +68,8 @@ impl RunStatus {
         let mut resources = BTreeMap::new();
         for member in changes.iter().flat_map(|change| change.members()) {
             if member.needs_power_cycle {
-                let digest = (!member.removal).then(|| member.wish.digest());
-                resources.insert(member.wish.address.clone(), digest);
+                let digest = (!member.removal).then(|| member.resource.digest());
+                resources.insert(member.resource.address.clone(), digest);
             }
         }
         let awaited = AwaitedPowerCycle {
@@ -158,7 +158,7 @@ impl ClusterState {
         for (target, identity) in seen {
             let (name, machine) = (&*target.name, identity.machine_id.known());
             let boot = identity.boot_id.as_deref();
-            // One that was installed anew while it was off has its name alone; one that got another
+            // One that was re-installed while it was off has its name alone; one that got another
             // name is seen under that.
             let outage = self.power_cycle_outage(name, machine, boot, |of| !machines.contains(of));
             if let Some(outage) = outage {

@@ -1,4 +1,4 @@
-//! Whose the targets are, and which machines: decided from what they say of themselves, before
+//! Whose the targets are, and which machines: decided from what they report of themselves, before
 //! anything of them is planned or changed. Pure.
 
 use super::identity_conflict::IdentityConflict;
@@ -22,7 +22,7 @@ pub struct ClusterIdentity {
     pub name: String,
 }
 
-/// What a target says of itself.
+/// What a target reports of itself.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TargetIdentity {
     /// The installation.
@@ -52,8 +52,8 @@ pub struct Recognition {
 }
 
 impl Recognition {
-    /// Nothing is told by the answers of targets that must not be touched: their trouble stands in
-    /// front of them.
+    /// No answer is shown of targets that must not be touched: their trouble stands in front of
+    /// them.
     pub fn mark(&self, observation: &mut Observation, inventory: &str) {
         for (target, conflict) in &self.conflicts {
             if let Some(found) = observation.targets.get_mut(target) {
@@ -89,7 +89,7 @@ impl Recognition {
 }
 
 impl ClusterState {
-    /// Compares what the targets say of themselves with what is remembered, and takes over what
+    /// Compares what the targets report of themselves with what is remembered, and takes over what
     /// only they remember: the cluster's id where this side has none, and newer records. What was
     /// remembered of another machine is set aside.
     pub fn recognize(
@@ -286,7 +286,7 @@ impl ClusterState {
     }
 
     /// One of several with one machine-id got another one, as RW0724 says: it keeps the record that
-    /// this side knows, and was not installed anew.
+    /// this side knows, and was not re-installed.
     fn was_given_an_id(&self, target: &Target, now: &MachineId, record: &TargetRecord) -> bool {
         let before = self
             .machines
@@ -298,7 +298,7 @@ impl ClusterState {
         record.machine.as_ref() == Some(before) && self.descent(record) == Descent::Known
     }
 
-    /// Why nothing may be done to a target by what it says of itself, whatever else is known.
+    /// Why nothing may be done to a target by what it reports of itself, whatever else is known.
     pub fn refusal(
         &self,
         name: &str,
@@ -422,7 +422,7 @@ fn same_machines(seen: &BTreeMap<Target, TargetIdentity>) -> BTreeMap<Target, Id
 }
 
 /// Ids that several running machines have, with the names of the hosts: they were made of one image
-/// with its machine-id, and are told apart by their boots alone.
+/// with its machine-id, and are distinguished by their boots alone.
 fn cloned_machines(seen: &BTreeMap<Target, TargetIdentity>) -> BTreeMap<&MachineId, Vec<&str>> {
     let mut hosts: BTreeMap<&MachineId, (BTreeSet<&RunningMachine>, Vec<&str>)> = BTreeMap::new();
     for (target, identity) in seen {

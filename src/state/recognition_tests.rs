@@ -1,5 +1,5 @@
-//! Whose targets are and which machines, by what they say of themselves and what is remembered of
-//! them.
+//! Whose targets are and which machines, by what they report of themselves and what is remembered
+//! of them.
 
 use super::identity_conflict::IdentityConflict;
 use super::lineage::{Descent, RunPart};

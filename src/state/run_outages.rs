@@ -50,7 +50,7 @@ impl RunStatus {
         proven.max(returned)
     }
 
-    /// The hosts that the run left out of service, as far as it goes: begun and not proven since,
+    /// The hosts that the run left out of service, as far as it goes: begun and not passed since,
     /// failed, not passed by a gate. Each with the latest of the marks that say most of it.
     pub fn outages(&self) -> BTreeMap<&str, OutageMark> {
         let mut marks: Vec<(&str, OutageMark)> =
@@ -72,7 +72,7 @@ impl RunStatus {
     }
 
     /// Whether a host was found in another boot than before, this one or an earlier one that was
-    /// seen, and no gate has proven it since.
+    /// seen, and no gate has passed it since.
     pub fn rebooted_unproven(&self, host: &str, now: Option<&str>) -> bool {
         let Some([earlier @ .., (latest, since)]) = self.boots.get(host).map(Vec::as_slice) else {
             return false;

@@ -44,9 +44,9 @@ pub struct NodeStatus {
     pub drains: bool,
     /// Its latest attempt ended without anything done to its host.
     pub left_as_it_was: bool,
-    /// The guard that was armed last, as long as nobody knows its end.
+    /// The automatic rollback that was armed last, as long as nobody knows its end.
     pub open_guard: Option<String>,
-    /// The hosts behind the switch passed their gate before an attempt.
+    /// The hosts attached to the switch passed their gate before an attempt.
     pub hosts_passed: bool,
     /// The outcome; nothing while the latest attempt has none.
     pub outcome: Option<NodeOutcome>,
@@ -162,7 +162,7 @@ pub struct RunStatus {
     pub returned: BTreeMap<String, u64>,
     /// Hosts that a gate did not pass, with the latest record that says so.
     pub not_passed: BTreeMap<String, OutageMark>,
-    /// Hosts that were booted anew, with the latest record that says so.
+    /// Hosts that were rebooted, with the latest record that says so.
     pub rebooted: BTreeMap<String, OutageMark>,
     /// The boots that each host was seen in, one after the other, with the record that first says
     /// so.
@@ -442,7 +442,7 @@ fn apply_step_entry(status: &mut RunStatus, record: &Record, entry: JournalEntry
     }
 }
 
-/// Does nothing with an entry that is not about a guard.
+/// Does nothing with an entry that is not about an automatic rollback.
 fn apply_guard_entry(status: &mut RunStatus, entry: JournalEntry) {
     match entry {
         JournalEntry::GuardArmed {

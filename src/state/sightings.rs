@@ -1,5 +1,5 @@
 //! `drift.json`: since when each finding of drift is there. It holds addresses and times, no
-//! values, and is only a comfort: without it nothing is judged otherwise.
+//! values, and is only a comfort: without it every comparison gives the same.
 
 use super::folder::StateFolder;
 use railwright_base::{Address, Diagnostic};

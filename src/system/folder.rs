@@ -49,8 +49,8 @@ pub fn is_link(path: &Path) -> bool {
     path.is_symlink()
 }
 
-/// An absolute path without `.` and `..`, told by its words alone; nothing for one that leads above
-/// `/`, or that is not absolute.
+/// An absolute path without `.` and `..`, by its words alone; nothing for one that leads above `/`,
+/// or that is not absolute.
 pub fn without_parents(path: &Path) -> Option<PathBuf> {
     let mut plain = PathBuf::new();
     for part in path.components() {

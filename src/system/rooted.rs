@@ -122,8 +122,7 @@ impl RootedFolder {
             let place = self.place(&here);
             let metadata = match fs::symlink_metadata(&place) {
                 Ok(metadata) => metadata,
-                // A program would be told the same of a path that is too long as of what is not
-                // there.
+                // To a program a path that is too long is as absent as one that is not there.
                 Err(error) if is_nothing(&error) => return Ok(None),
                 Err(error) => return Err(error),
             };
@@ -132,7 +131,7 @@ impl RootedFolder {
             }
             links += 1;
             if links > LINKS_MAX {
-                // A program would be told the same of it as of what is not there.
+                // To a program it is as absent as what is not there.
                 return Ok(None);
             }
             let Ok(target) = fs::read_link(&place)?.into_os_string().into_string() else {

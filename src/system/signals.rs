@@ -33,8 +33,8 @@ pub fn watch_interrupts() -> watch::Receiver<u32> {
     receiver
 }
 
-/// Whether whoever started us wants us to go on without a terminal: nohup(1). Ignored signals are a
-/// mask in hexadecimal, the first bit of which is signal 1 (proc_pid_status(5), SigIgn).
+/// Whether whoever started us has us go on without a terminal: nohup(1). Ignored signals are a mask
+/// in hexadecimal, the first bit of which is signal 1 (proc_pid_status(5), SigIgn).
 fn is_hangup_ignored() -> bool {
     let status = super::files::read_limited(std::path::Path::new("/proc/self/status"), 1 << 16)
         .unwrap_or_default();

@@ -1,5 +1,5 @@
 //! How to reach a target, made from the spec. What the inventory leaves open stays open here (empty
-//! text, port 0), so that `~/.ssh/config` can fill it in where that is wished for; the inventory
+//! text, port 0), so that `~/.ssh/config` can fill it in where that is desired; the inventory
 //! always wins.
 
 use super::{ApiAccess, CertificatePin, Password};
@@ -26,7 +26,7 @@ pub struct TargetAccess {
     pub reach: TargetReach,
 }
 
-/// What sort of target is reached, and how.
+/// What kind of target is reached, and how.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TargetReach {
     /// A host that is this machine itself: no SSH at all.
@@ -207,9 +207,9 @@ impl TargetAccess {
         self
     }
 
-    /// True where the target itself takes back a change that nobody confirms, and saves only what
-    /// was confirmed: NVUE's own guard. Elsewhere what is saved is kept by our guard, and saved
-    /// under it.
+    /// True where the target itself rolls back a change that nobody confirms, and saves only what
+    /// was confirmed: NVUE's own rollback. Elsewhere our automatic rollback keeps what is saved,
+    /// and it is saved under it.
     pub fn saves_what_is_confirmed(&self) -> bool {
         self.is_over_nvue()
     }

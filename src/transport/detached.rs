@@ -19,7 +19,7 @@ use railwright_resource::program::ENVIRONMENT;
 use railwright_system::clock;
 use std::time::Duration;
 
-/// One watch on the host ends after about this many seconds, and is asked anew.
+/// One watch on the host ends after about this many seconds, and is asked again.
 const WATCH_S: u64 = 20;
 /// Bytes of standard output, and of standard error, that the host keeps.
 const KEPT: usize = 2 << 20;

@@ -362,7 +362,7 @@ fn unknown_key(
 
 fn changed_key(diagnostic: Diagnostic, host: &str, known_hosts: &str, line: u32) -> Diagnostic {
     diagnostic
-        .effect("the host was installed anew, or somebody else answers at its address")
+        .effect("the host was reinstalled, or somebody else answers at its address")
         .next(format!(
             "compare it on the console of {}: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub",
             one_line(host, 80)
@@ -398,7 +398,7 @@ fn unread_record(diagnostic: Diagnostic, secret: &str) -> Diagnostic {
     diagnostic
         .effect(
             "what was made there and is no longer declared is known from it alone, so nothing is \
-             judged and nothing written over it",
+             compared and nothing written over it",
         )
         .next(format!(
             "look at it: kubectl -n kube-system get secret {secret} -o yaml"

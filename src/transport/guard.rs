@@ -1,11 +1,11 @@
-//! The guard on a host: below `/var/lib/railwright/guards/<token>` stand what it keeps (0600), the
-//! script that puts it back, and where it stands, as the name of one file: `armed`, then
-//! `confirmed` or `fired`, and `reverted` after that. The renames decide: of a confirmation and a
-//! revert at the same moment one finds `armed`, and the other does nothing.
+//! The automatic rollback on a host: below `/var/lib/railwright/guards/<token>` stand what it keeps
+//! (0600), the script that puts it back, and where it stands, as the name of one file: `armed`,
+//! then `confirmed` or `fired`, and `reverted` after that. The renames decide: of a confirmation
+//! and a revert at the same moment one finds `armed`, and the other does nothing.
 //!
 //! A transient timer of systemd starts the script when the time is over (monotonic: a clock that is
 //! set moves nothing). Transient units are gone with a boot, so a service beside them is enabled:
-//! nobody has confirmed anything when it finds the guard still armed. It comes after the network
+//! nobody has confirmed anything when it finds the rollback still armed. It comes after the network
 //! and sshd are up with what was written, puts the files back and has them read again: one way back
 //! for both, rather than one that only runs when things are bad already. Neither needs a
 //! `daemon-reload`, which takes its time on a host with many units.
@@ -33,7 +33,7 @@ const AFTER: &str = "network.target systemd-networkd.service NetworkManager.serv
                      sshd.service";
 
 /// Keeps, arms, and only then ends with 0. `b` is the folder. 69: systemd does not run here; 75:
-/// another guard is armed, stdout its token; 74: something could not be kept or written, and
+/// another rollback is armed, stdout its token; 74: something could not be kept or written, and
 /// nothing is left of it.
 pub fn render_arm_script(token: &str, guard: &Guard, seconds: u32) -> String {
     let switches: Vec<&str> = SwitchSystem::ALL
@@ -79,8 +79,8 @@ pub fn render_arm_script(token: &str, guard: &Guard, seconds: u32) -> String {
     )
 }
 
-/// What an earlier guard left behind goes, but for what could not be put back; one that is not over
-/// yet stays in the way.
+/// What an earlier rollback left behind goes, but for what could not be put back; one that is not
+/// over yet stays in the way.
 const CLEAR: &str = "for o in \"$g\"/*; do [ -d \"$o\" ] || continue\n\
                      if [ -e \"$o/armed\" ] || \
                      { [ -e \"$o/fired\" ] && [ ! -e \"$o/reverted\" ]; }; then echo \"${o##*/}\"; \
@@ -128,7 +128,7 @@ fn render_revert_script(token: &str, guard: &Guard) -> String {
     )
 }
 
-/// Confirms what the guard watches: 0 it is disarmed; 1 there is no such guard; 75 it is being put
+/// Confirms the change: 0 its rollback is disarmed; 1 there is no such rollback; 75 it is being put
 /// back, or was, or it cannot be confirmed.
 pub fn render_disarm_script(token: &str) -> String {
     format!(
@@ -141,8 +141,8 @@ pub fn render_disarm_script(token: &str) -> String {
     )
 }
 
-/// Has everything put back now, and does not wait for it. 1: there is no such guard. Of one whose
-/// time is over the unit of the boot alone is left.
+/// Has everything put back now, and does not wait for it. 1: there is no such rollback. Of one
+/// whose time is over the unit of the boot alone is left.
 pub fn render_rollback_now_script(token: &str) -> String {
     format!(
         "[ -e \"$b/guards/{token}/armed\" ] || exit 1\n\
@@ -152,7 +152,7 @@ pub fn render_rollback_now_script(token: &str) -> String {
 }
 
 /// How it stands: `armed SECONDS-LEFT`, `reverting`, or `reverted` with the names of what could not
-/// be put back, and where it was kept. 1: there is no such guard.
+/// be put back, and where it was kept. 1: there is no such rollback.
 pub fn render_rollback_status_script(token: &str) -> String {
     format!("d=$b/guards/{token}\n{STANDING}standing || exit 1\n")
 }
@@ -169,7 +169,7 @@ const STANDING: &str = "standing() {\n\
                         else return 1; fi\n\
                         }\n";
 
-/// Ends with 78 while a guard is armed or puts something back, with a line `TOKEN armed
+/// Ends with 78 while a rollback is armed or puts something back, with a line `TOKEN armed
 /// SECONDS-LEFT` or `TOKEN reverting` for each.
 pub fn render_pending_rollback_check() -> String {
     format!(
@@ -193,7 +193,7 @@ mod tests {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// A guard of a file, with what it keeps, whose time is over; what puts it back.
+    /// A rollback of a file, with what it keeps, whose timer has expired; what puts it back.
     fn armed(below: &Path, token: &str, path: &str) -> String {
         let action = Action::WriteFile {
             path: path.to_owned(),
@@ -222,7 +222,7 @@ mod tests {
     }
 
     /// Puts a file back in a mount namespace, after `mounts`; what `look` prints then. `$t` is the
-    /// folder of all, `$d` that of the guard. Nothing without root.
+    /// folder of all, `$d` that of the rollback. Nothing without root.
     #[cfg(target_os = "linux")]
     fn reverts_within(mounts: &str, look: &str) -> Option<String> {
         let below = tempfile::tempdir().unwrap();
@@ -304,7 +304,7 @@ mod tests {
         // Where a full disk takes no names, what was kept still says so.
         std::fs::write(at("guards/bad/reverted"), "").unwrap();
         assert!(stands("bad").contains("(what was there before is in "));
-        // The next guard comes, and clears what is over.
+        // The next rollback comes, and clears what is over.
         run(&["-c", &format!("g={}\n{CLEAR}", at("guards"))]);
         assert_eq!(std::fs::read(at("guards/bad/kept/0")).unwrap(), b"theirs\n");
         assert!(!Path::new(&at("guards/good")).exists());

@@ -266,14 +266,14 @@ pub enum Upkeep {
     ReadLock,
     /// Whether a step that an earlier connection began still runs: a short one, a long one that is
     /// not of `run`, or a long one whose token begins with `attempt`. Exit 0 none does; 77 one
-    /// does; 78 none does, and stdout names the guards that are not over, a line each: `TOKEN armed
-    /// SECONDS-LEFT` or `TOKEN reverting`.
+    /// does; 78 none does, and stdout names the automatic rollbacks that are not over, a line each:
+    /// `TOKEN armed SECONDS-LEFT` or `TOKEN reverting`.
     Idle {
         attempt: Option<String>,
         run: Option<String>,
     },
-    /// How a guard stands: stdout `armed SECONDS-LEFT`, `reverting`, or `reverted` and what could
-    /// not be put back. Exit 1 there is none.
+    /// The state of an automatic rollback: stdout `armed SECONDS-LEFT`, `reverting`, or `reverted`
+    /// and what could not be put back. Exit 1 there is none.
     Guard { token: String },
     /// What only the holder of the lock writes. Where the lock is not its own any more, nothing is
     /// written, and it ends as `TransportError::LockLost`.
@@ -298,19 +298,19 @@ pub enum FencedWrite {
     Unlock,
     /// A heartbeat, with a word about what the holder does.
     Beat { note: String },
-    /// Keeps what the guard keeps, and has the host put it back by itself after so many seconds or
-    /// with its next boot. Exit 0 armed; 69 systemd does not run there; 75 another guard is armed;
-    /// 74 it could not be armed.
+    /// Keeps what the rollback needs, and has the host put it back by itself after so many seconds
+    /// or with its next boot. Exit 0 armed; 69 systemd does not run there; 75 another rollback is
+    /// armed; 74 it could not be armed.
     Arm {
         token: String,
         guard: Guard,
         seconds: u32,
     },
-    /// Confirms what a guard watches. Exit 0 it is disarmed; 1 there is none; 75 it is being put
-    /// back, or was.
+    /// Confirms a change and so ends its automatic rollback. Exit 0 it is disarmed; 1 there is
+    /// none; 75 it is being put back, or was.
     Disarm { token: String },
-    /// Has a guard put everything back now, without waiting for it. Exit 1 there is none that is
-    /// armed.
+    /// Has an automatic rollback put everything back now, without waiting for it. Exit 1 there is
+    /// none that is armed.
     Fire { token: String },
     /// Has the SSH server check its configuration and read it. Exit 65 with its complaint where it
     /// does not take it.
@@ -344,7 +344,7 @@ pub trait HostLink: Send + Sync {
 
 /// Opens connections.
 pub trait Connector: Send + Sync {
-    /// A new connection to a host; never a cached one, so that a change can be proven over a fresh
+    /// A new connection to a host; never a cached one, so that a change can be checked over a fresh
     /// path. Of an API server, what is known of it and of us may be used again.
     fn connect<'a>(
         &'a self,

@@ -128,7 +128,7 @@ impl<S: Shell> ShellLink<S> {
         // The host ends the probe itself; our own limit only covers a host that does not.
         let limit = Duration::from_secs(u64::from(probe.limit_s()) + 30);
         if probe.as_login_user() {
-            // What is judged is the login: a unit or sudo would show limits of their own.
+            // What is checked is the login: a unit or sudo would show limits of their own.
             return Ok(
                 run_framed_script(&AsLogin(&self.shell), &probe.script(), limit)
                     .await?
@@ -189,7 +189,7 @@ mod tests {
 
     /// A unit or sudo would show limits of their own: the probe must see those of the login.
     #[tokio::test]
-    async fn a_login_is_judged_in_the_login_itself() {
+    async fn a_login_is_checked_in_the_login_itself() {
         let link = open_local_link("here", false).unwrap();
         let probe = Probe::ModuleCheck {
             script: "ulimit -l".to_owned(),

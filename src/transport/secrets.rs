@@ -1,7 +1,7 @@
 //! The secrets of a run, and the connections that carry them. Everything above this room works with
 //! marks and seals; here a mark is filled in on an action's way out, an answer about a sealed file
 //! is sealed on its way in, and what programs print is redacted. The other answers are compared as
-//! they are: they know the secrets, and `resource::redacted_assessment` takes those out after.
+//! they are: they know the secrets, and `resource::redacted_diff` takes those out after.
 
 use super::{
     BoxFuture, Connector, ExecutionOutcome, Fence, HostLink, TargetAccess, TargetReach,
@@ -105,7 +105,7 @@ impl Secrets {
         filled.map_err(|unknown| match self.is_of_host(host, &unknown.0) {
             true => self.why(&unknown).into(),
             false => format!(
-                "no wish of {host} holds the secret `{}`",
+                "no resource of {host} holds the secret `{}`",
                 one_line(&unknown.0, 60)
             )
             .into(),
@@ -232,8 +232,8 @@ impl CarryingLink {
             .map_err(|error| self.secrets.keep_out_of(error))
     }
 
-    /// Records and locks are our own words, read back and compared, whoever holds them; of what a
-    /// guard says, its first word is.
+    /// Records and locks are our own words, read back and compared, whoever holds them; of what an
+    /// automatic rollback reports, its first word is.
     fn keep_out_of_upkeep(&self, upkeep: &Upkeep, upheld: ExecutionOutcome) -> ExecutionOutcome {
         let ExecutionOutcome::Ended {
             code,

@@ -98,7 +98,7 @@ impl Writer {
             })
             .await
     }
-    /// How a guard stands, as `Upkeep::Guard` says.
+    /// The state of an automatic rollback, as `Upkeep::Guard` says.
     pub async fn guard(&self, token: &str) -> Result<ExecutionOutcome, TransportError> {
         self.link
             .upkeep(&Upkeep::Guard {
@@ -161,7 +161,7 @@ impl Writer {
     pub async fn unlock(&self) -> Result<ExecutionOutcome, TransportError> {
         self.write(FencedWrite::Unlock).await
     }
-    /// Arms a guard.
+    /// Arms an automatic rollback.
     pub async fn arm(
         &self,
         token: &str,
@@ -175,14 +175,14 @@ impl Writer {
         })
         .await
     }
-    /// Confirms what a guard watches.
+    /// Confirms a change and so ends its automatic rollback.
     pub async fn disarm(&self, token: &str) -> Result<ExecutionOutcome, TransportError> {
         self.write(FencedWrite::Disarm {
             token: token.to_owned(),
         })
         .await
     }
-    /// Has a guard put everything back now.
+    /// Has an automatic rollback put everything back now.
     pub async fn fire(&self, token: &str) -> Result<ExecutionOutcome, TransportError> {
         self.write(FencedWrite::Fire {
             token: token.to_owned(),

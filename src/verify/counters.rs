@@ -56,7 +56,7 @@ const MUST_NOT_MOVE: &[(&str, &str)] = &[
     ("link_down_events_phy", "the link went down"),
     (
         "tx_pause_storm_warning_events",
-        "this port told its switch to wait for very long",
+        "this port sent its switch PFC pause frames for very long",
     ),
     ("tx_pause_storm_error_events", "a pause storm was cut off"),
     // eRDMA, by the kernel's driver and by Alibaba's own.
@@ -198,7 +198,7 @@ fn report_counter_break(reason: String) -> CheckOutcome {
         .next("railwright verify {inventory}")
 }
 
-/// Judges one port by its counters before and after; `lossless` is the priority that may be paused
+/// Checks one port by its counters before and after; `lossless` is the priority that may be paused
 /// and may not lose, and `measured` says that traffic was seen to run over it.
 pub fn check_port_counters(
     [before, after]: [&BTreeMap<String, u64>; 2],
@@ -252,9 +252,9 @@ mod tests {
         };
         let before = port("sent_pkts 10\nrcvd_seq_err 4\nlink_downed 1\nrp_cnp_ignored 7\n");
         let after = port("sent_pkts 90\nrcvd_seq_err 6\nlink_downed 1\nrp_cnp_ignored 7\n");
-        let judged = check_port_counters([&before, &after], Some(3), true);
+        let evaluated = check_port_counters([&before, &after], Some(3), true);
         assert_eq!(
-            (judged.verdict, judged.measured.as_str()),
+            (evaluated.verdict, evaluated.measured.as_str()),
             (CheckVerdict::Warning, "rcvd_seq_err +2")
         );
         assert_eq!(
@@ -281,7 +281,7 @@ mod tests {
             assert_eq!(
                 check_port_counters(pair, None, true).verdict,
                 CheckVerdict::Unknown,
-                "a port that goes or comes is not proven"
+                "a port that goes or comes is inconclusive"
             );
         }
         let strange = port("to_retransmits 0\n");
@@ -343,16 +343,16 @@ mod tests {
 
     #[test]
     fn packets_that_are_too_long_are_told_in_words_of_the_fabric() {
-        let judged = of(
+        let evaluated = of(
             "rx_out_of_range_len_phy 1\n",
             "rx_out_of_range_len_phy 3\n",
             None,
         );
         assert!(
-            judged
+            evaluated
                 .effect
                 .contains("the MTU of the peer, or of a switch port, is larger than ours"),
-            "{judged:?}"
+            "{evaluated:?}"
         );
     }
 

@@ -36,7 +36,7 @@ fn parse_packet_rate(half: &str, direction: &str) -> Option<f64> {
     rate.is_finite().then_some(rate)
 }
 
-/// Judges the lines of one run; nothing where eadm is not there or says what nobody understands.
+/// Checks the lines of one run; nothing where eadm is not there or says what nobody understands.
 pub fn check_eadm_rates(output: &str) -> Option<CheckOutcome> {
     let seen = parse_rate_lines(output);
     let most = seen
@@ -63,9 +63,9 @@ mod tests {
 
     #[test]
     fn the_line_of_alibaba_clouds_page_shows_traffic_both_ways() {
-        let judged = check_eadm_rates(samples::EADM).unwrap();
+        let evaluated = check_eadm_rates(samples::EADM).unwrap();
         assert_eq!(
-            (judged.verdict, judged.measured.as_str()),
+            (evaluated.verdict, evaluated.measured.as_str()),
             (
                 CheckVerdict::Passed,
                 "rx 150423 p/s, tx 147128 p/s while the traffic ran"

@@ -15,7 +15,7 @@ const WHOLE_PACKETS_MTU: u32 = 4200;
 /// than this share is never used there.
 const ETHERNET_SHARE: f64 = 0.96;
 
-/// What a run is judged against.
+/// What a run is compared with.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct BandwidthExpectation {
     /// The least, in Gb/s.
@@ -46,7 +46,7 @@ impl PairEnd<'_> {
         self.facts.port_of(&self.rail.netdev)
     }
 
-    /// True where a row of the catalogue is about this port and its packets are whole.
+    /// True where an entry of the catalogue is about this port and its packets are whole.
     fn is_as(&self, row: &BandwidthRow) -> bool {
         let Some(port) = self.port() else {
             return false;
@@ -78,7 +78,7 @@ impl PairEnd<'_> {
     }
 }
 
-/// What a pair is judged against. Where its ends differ in rate, the slower one counts.
+/// What a pair is compared with. Where its ends differ in rate, the slower one counts.
 pub fn select_bandwidth_expectation(
     request: &VerifyRequest,
     ends: [PairEnd<'_>; 2],
@@ -121,11 +121,11 @@ pub fn select_bandwidth_expectation(
 fn describe_bandwidth_row(row: &BandwidthRow) -> String {
     match (row.least_gbps, row.seen_gbps) {
         (Some(least), _) => format!(
-            "at least {least} Gb/s, as row `{}` of the catalogue has it",
+            "at least {least} Gb/s, as entry `{}` of the catalogue has it",
             row.name
         ),
         (None, Some(seen)) => format!(
-            "no minimum is known; row `{}` of the catalogue tells of {seen} Gb/s",
+            "no minimum is known; entry `{}` of the catalogue states {seen} Gb/s",
             row.name
         ),
         (None, None) => String::new(),
@@ -198,7 +198,7 @@ mod tests {
         let catalogue = of(None, "mlx5_core", [&hdr, &hdr], None);
         assert_eq!(
             catalogue.words,
-            "at least 190 Gb/s, as row `HDR` of the catalogue has it"
+            "at least 190 Gb/s, as entry `HDR` of the catalogue has it"
         );
         assert_eq!(
             catalogue.load,

@@ -75,12 +75,12 @@ impl Flow {
     }
 
     /// Rails that carried like this, in words: `ens0f0np0 of gpu[1-2]`; nothing where none did.
-    pub fn told(&self, wanted: RailTrafficState) -> Option<String> {
+    pub fn told(&self, desired: RailTrafficState) -> Option<String> {
         let mut rails: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-        for (netdev, host, ..) in self.rails().filter(|(.., carried)| *carried == wanted) {
+        for (netdev, host, ..) in self.rails().filter(|(.., carried)| *carried == desired) {
             rails.entry(netdev).or_default().insert(host);
         }
-        // Netdevs of the same hosts are told together.
+        // Netdevs of the same hosts are reported together.
         let mut of_hosts: BTreeMap<&BTreeSet<&str>, Vec<&str>> = BTreeMap::new();
         for (netdev, hosts) in &rails {
             of_hosts.entry(hosts).or_default().push(netdev);
@@ -98,14 +98,14 @@ impl Flow {
     }
 
     /// How many rails carried like this.
-    pub fn count(&self, wanted: RailTrafficState) -> usize {
+    pub fn count(&self, desired: RailTrafficState) -> usize {
         self.rails()
-            .filter(|(.., carried)| *carried == wanted)
+            .filter(|(.., carried)| *carried == desired)
             .count()
     }
 
     /// All of it.
-    pub fn judge(&self, inventory: &str) -> CheckOutcome {
+    pub fn evaluate(&self, inventory: &str) -> CheckOutcome {
         let both = self.count(RailTrafficState::BothWays);
         let one_way = self.count(RailTrafficState::OneWay);
         if both + one_way == 0 {
@@ -249,7 +249,7 @@ mod tests {
         })
     }
 
-    fn judged(looks: &[&[(&str, &str, Fact<RailTrafficRates>)]]) -> CheckOutcome {
+    fn evaluated(looks: &[&[(&str, &str, Fact<RailTrafficRates>)]]) -> CheckOutcome {
         let mut flow = Flow::default();
         for rails in looks {
             let mut look = Look::new();
@@ -262,13 +262,13 @@ mod tests {
             });
             flow.take(&look);
         }
-        flow.judge("inv")
+        flow.evaluate("inv")
     }
 
     #[test]
     fn every_rail_has_to_carry_both_ways_in_some_look() {
         let quiet = rates(0.0, 0.0);
-        let good = judged(&[
+        let good = evaluated(&[
             &[("e0", "a", quiet.clone()), ("e0", "b", rates(90.0, 80.0))],
             &[("e0", "a", rates(95.0, 99.0)), ("e0", "b", quiet.clone())],
         ]);
@@ -279,7 +279,7 @@ mod tests {
                 "2 rails carried data in both directions"
             )
         );
-        let bad = judged(&[&[
+        let bad = evaluated(&[&[
             ("e0", "a1", rates(90.0, 90.0)),
             ("e0", "a2", rates(90.0, 0.5)),
             ("e1", "a1", rates(50.0, 50.0)),
@@ -291,7 +291,7 @@ mod tests {
         );
         // A second rail on which connections are kept alive and nothing is sent, as with a wrong
         // list of devices.
-        let idle = judged(&[&[
+        let idle = evaluated(&[&[
             ("e0", "a", rates(100.0, 100.0)),
             ("e1", "a", rates(0.000_001, 0.000_001)),
         ]]);
@@ -304,12 +304,15 @@ mod tests {
             sent: Rate::PacketsPerSecond(1e6),
         });
         assert_eq!(
-            judged(&[&[("e0", "a", rates(90.0, 90.0)), ("e0", "b", soft)]]).verdict,
+            evaluated(&[&[("e0", "a", rates(90.0, 90.0)), ("e0", "b", soft)]]).verdict,
             CheckVerdict::Passed,
             "unlike units"
         );
         assert_eq!(
-            (judged(&[&[("e0", "a", quiet)]]).code, judged(&[]).code),
+            (
+                evaluated(&[&[("e0", "a", quiet)]]).code,
+                evaluated(&[]).code
+            ),
             (Some("RW0823"), Some("RW0823"))
         );
     }
@@ -317,13 +320,13 @@ mod tests {
     #[test]
     fn what_nobody_can_tell_proves_nothing() {
         let silent = Fact::Unknown("no answer".into());
-        let some = judged(&[&[("e0", "a", rates(1.0, 1.0)), ("e0", "b", silent.clone())]]);
+        let some = evaluated(&[&[("e0", "a", rates(1.0, 1.0)), ("e0", "b", silent.clone())]]);
         assert_eq!(
             (some.verdict, some.measured.as_str()),
             (CheckVerdict::Unknown, "unknown: e0 of b")
         );
         // A look that failed takes nothing away from one that did not.
-        let later = judged(&[&[("e0", "a", rates(1.0, 1.0))], &[("e0", "a", silent)]]);
+        let later = evaluated(&[&[("e0", "a", rates(1.0, 1.0))], &[("e0", "a", silent)]]);
         assert_eq!(later.verdict, CheckVerdict::Passed);
     }
 }

@@ -150,17 +150,17 @@ mod tests {
     #[test]
     fn an_address_that_is_gone_takes_its_gid_with_it() {
         let facts = RailFacts::parse(samples::RAILS_NO_ADDRESS);
-        let judged = check_rail_gid(GidKind::RoceV2, &rail(Some("192.168.77.2/24")), &facts);
+        let evaluated = check_rail_gid(GidKind::RoceV2, &rail(Some("192.168.77.2/24")), &facts);
         assert_eq!(
-            (judged.verdict, judged.code),
+            (evaluated.verdict, evaluated.code),
             (CheckVerdict::Failed, Some("RW0805"))
         );
         assert!(
-            judged
+            evaluated
                 .measured
                 .contains("has no GID for 192.168.77.2: the address is not on ens1f0np0"),
             "{}",
-            judged.measured
+            evaluated.measured
         );
         assert_eq!(
             check_rail_gid(GidKind::RoceV2, &rail(None), &facts).code,

@@ -9,7 +9,7 @@ use super::traffic;
 
 /// The least share of the host-memory figure, where NIC and GPU sit on one PCIe switch at both ends
 /// and nobody states a number. The thresholds of Azure's machines leave a little less (360 to 380
-/// of 390 Gb/s), and those are rows of the catalogue.
+/// of 390 Gb/s), and those are entries of the catalogue.
 const SHARE_PERCENT: f64 = 95.0;
 
 /// A GPU that traffic can use, in the words of the screen.
@@ -21,16 +21,16 @@ pub struct GpuLocation {
     pub nearness: Nearness,
 }
 
-/// Judges a run from the GPU of the sender to that of the receiver. `host_gbps` is what host memory
+/// Checks a run from the GPU of the sender to that of the receiver. `host_gbps` is what host memory
 /// of the pair delivered.
 pub fn check_gpudirect_bandwidth(
     run: Result<f64, TrafficFault>,
-    wanted: &BandwidthExpectation,
+    desired: &BandwidthExpectation,
     host_gbps: Option<f64>,
     places: [&GpuLocation; 2],
 ) -> CheckOutcome {
     let gbps = match run {
-        Err(fault) => return judge_fault(fault).expected(wanted.words.clone()),
+        Err(fault) => return evaluate_fault(fault).expected(desired.words.clone()),
         Ok(gbps) => gbps,
     };
     let share = host_gbps.map(|host| gbps * 100.0 / host);
@@ -42,10 +42,10 @@ pub fn check_gpudirect_bandwidth(
     let shared = places
         .iter()
         .all(|place| place.nearness == Nearness::SharedSwitch);
-    let (is_slow, expected) = match (wanted.least_gbps, share) {
+    let (is_slow, expected) = match (desired.least_gbps, share) {
         (Some(least), _) => {
-            let is_slow = gbps < least && (shared || wanted.is_stated);
-            (is_slow, wanted.words.clone())
+            let is_slow = gbps < least && (shared || desired.is_stated);
+            (is_slow, desired.words.clone())
         }
         (None, Some(share)) if shared => {
             let expected = format!(
@@ -67,7 +67,7 @@ pub fn check_gpudirect_bandwidth(
         .next("railwright drift {inventory}")
 }
 
-/// Where the GPUs sit, once where both ends are alike.
+/// Where the GPUs sit, once where both ends are identical.
 fn describe_gpu_locations(places: [&GpuLocation; 2]) -> String {
     match places {
         [one, other] if one == other => format!(" (GPU {}, {})", one.address, one.nearness.word()),
@@ -84,7 +84,7 @@ fn describe_gpu_locations(places: [&GpuLocation; 2]) -> String {
 }
 
 /// A run that gave no number. Host memory has passed before, so it is not the fabric's fault.
-fn judge_fault(fault: TrafficFault) -> CheckOutcome {
+fn evaluate_fault(fault: TrafficFault) -> CheckOutcome {
     match fault {
         TrafficFault::Broken(words) if words == NOT_REGISTERED => {
             CheckOutcome::failed("RW0819", "the NIC may not use the GPU's memory")
@@ -100,7 +100,7 @@ fn judge_fault(fault: TrafficFault) -> CheckOutcome {
                  or NCCL copies through host memory",
             )
             .next("railwright plan {inventory}"),
-        other => traffic::judge_fault(other),
+        other => traffic::evaluate_fault(other),
     }
 }
 
@@ -117,7 +117,7 @@ mod tests {
     }
 
     fn run(gbps: f64, least: Option<f64>, nearness: Nearness) -> CheckOutcome {
-        let wanted = BandwidthExpectation {
+        let desired = BandwidthExpectation {
             least_gbps: least,
             is_stated: false,
             words: least.map_or(String::new(), |l| format!("at least {l}")),
@@ -125,7 +125,7 @@ mod tests {
         };
         check_gpudirect_bandwidth(
             Ok(gbps),
-            &wanted,
+            &desired,
             Some(196.0),
             [&place(Nearness::SharedSwitch), &place(nearness)],
         )

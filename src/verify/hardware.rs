@@ -1,4 +1,4 @@
-//! What a host says of its machine: kernel modules that run and that are installed and default
+//! Facts of a host's machine: kernel modules that run and that are installed and default
 //! routes, by the `machine` probe; GPUs and NICs with their places in the PCI tree, by
 //! `Read::Hardware`.
 
@@ -44,7 +44,7 @@ pub struct PciFunction {
     pub max: PcieLink,
 }
 
-/// What a host says of its hardware.
+/// Facts of a host's hardware.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct VerifyHardwareFacts {
     /// Loaded modules by name; those that are built into the kernel are left out.

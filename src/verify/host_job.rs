@@ -20,9 +20,9 @@ const LOOK: Duration = Duration::from_millis(500);
 const FAILURES: u32 = 5;
 /// Ranks whose peer has broken are left so long to say so.
 const GRACE: Duration = Duration::from_secs(30);
-/// A line without an end is told in pieces of about this size, in bytes, so that what is held of it
-/// does not grow. Lines of NCCL are far below it, and the decoder looks at the first 16 KiB of a
-/// line alone.
+/// A line without an end is passed on in pieces of about this size, in bytes, so that what is kept
+/// of it does not grow. Lines of NCCL are far below it, and the decoder looks at the first 16 KiB
+/// of a line alone.
 const OPEN_MAX: usize = 64 << 10;
 /// The host ends a job by itself so long after our own limit.
 const LEASE_SLACK_S: u32 = 60;
@@ -79,7 +79,7 @@ struct Seat<'a> {
     failures: u32,
 }
 
-/// Runs it to its end. `lines` is told whole lines of a host as they come; `stop` ends it.
+/// Runs it to its end. `lines` is given whole lines of a host as they come; `stop` ends it.
 pub async fn run_host_job(
     connector: &dyn Connector,
     parts: &[(TargetAccess, HostPart)],

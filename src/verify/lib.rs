@@ -1,10 +1,10 @@
-//! Proof by measurement: links, GIDs, path MTU, marks and real RDMA traffic between pairs, judged
-//! against what the spec states.
+//! Proof by measurement: links, GIDs, path MTU, marks and real RDMA traffic between pairs, compared
+//! with what the spec states.
 //!
-//! One file a check, its judgement pure: raw tool output in, verdict out. `run` asks the hosts:
+//! One file a check, its evaluation pure: raw tool output in, verdict out. `run` asks the hosts:
 //! first each by itself, then pairs in rounds (`schedule`) in which no host is in two pairs. A pair
 //! is measured by `pair` (one way after the other by `pair/direction`), what it has to reach is
-//! `expected_bandwidth`, and `traffic` judges the one by the other. What we start on a host has a
+//! `expected_bandwidth`, and `traffic` compares the two. What we start on a host has a
 //! time limit there: the host itself ends it even if we die. `wave_check` is the same for one wave
 //! of a rollout. `cabling` compares what devices hear of each other with the cables of the spec,
 //! and starts nothing; nor does `fabric`, which looks at both ends of every link and at their

@@ -7,13 +7,13 @@ use super::result::CheckOutcome;
 const RDMA_NEXT: &str = "railwright plan {inventory}";
 
 /// The netdev: there, up, carrier, MTU. The RDMA path MTU follows it downwards and never upwards.
-pub fn judge_netdev(rail: &ExpectedRail, facts: &RailFacts) -> CheckOutcome {
+pub fn evaluate_netdev(rail: &ExpectedRail, facts: &RailFacts) -> CheckOutcome {
     let name = &rail.netdev;
     let Some(netdev) = facts.netdevs.get(name) else {
         return CheckOutcome::unknown("RW0815", format!("the host said nothing of {name}"))
             .next("railwright verify {inventory}");
     };
-    let wanted = match rail.mtu {
+    let desired = match rail.mtu {
         Some(mtu) => format!("up, mtu {mtu}"),
         None => "up".to_owned(),
     };
@@ -24,7 +24,7 @@ pub fn judge_netdev(rail: &ExpectedRail, facts: &RailFacts) -> CheckOutcome {
                 rail.rail
             ))
             .next("railwright drift {inventory}")
-            .expected(wanted);
+            .expected(desired);
     }
     if let (Some(max), Some(mtu)) = (rail.mtu_max, netdev.mtu)
         && mtu > max
@@ -37,17 +37,17 @@ pub fn judge_netdev(rail: &ExpectedRail, facts: &RailFacts) -> CheckOutcome {
             .next("railwright plan {inventory}");
     }
     match (rail.mtu, netdev.mtu) {
-        (Some(wanted_mtu), Some(mtu)) if mtu != wanted_mtu => {
+        (Some(desired_mtu), Some(mtu)) if mtu != desired_mtu => {
             CheckOutcome::failed("RW0803", format!("{name} has mtu {mtu}"))
-                .expected(wanted)
+                .expected(desired)
                 .effect(
                     "the ends of a path disagree about the packet length: large packets are \
                      dropped without a word, or RDMA falls to a smaller path MTU",
                 )
                 .next("railwright drift {inventory}")
         }
-        (_, Some(mtu)) => CheckOutcome::passed(format!("{name} up, mtu {mtu}")).expected(wanted),
-        (_, None) => CheckOutcome::passed(format!("{name} up")).expected(wanted),
+        (_, Some(mtu)) => CheckOutcome::passed(format!("{name} up, mtu {mtu}")).expected(desired),
+        (_, None) => CheckOutcome::passed(format!("{name} up")).expected(desired),
     }
 }
 
@@ -77,7 +77,7 @@ pub fn may_still_come_up(rail: &ExpectedRail, facts: &RailFacts) -> bool {
 }
 
 /// The RDMA port of the netdev.
-pub fn judge_rdma(rail: &ExpectedRail, facts: &RailFacts) -> CheckOutcome {
+pub fn evaluate_rdma(rail: &ExpectedRail, facts: &RailFacts) -> CheckOutcome {
     let Some(port) = facts.port_of(&rail.netdev) else {
         let others: Vec<&str> = facts.ports.iter().map(|p| p.device.as_str()).collect();
         let others = if others.is_empty() {
@@ -141,10 +141,10 @@ mod tests {
     fn a_sound_rail_passes_both() {
         let facts = RailFacts::parse(samples::RAILS);
         assert_eq!(
-            judge_netdev(&rail(9000), &facts).verdict,
+            evaluate_netdev(&rail(9000), &facts).verdict,
             CheckVerdict::Passed
         );
-        let rdma = judge_rdma(&rail(9000), &facts);
+        let rdma = evaluate_rdma(&rail(9000), &facts);
         assert_eq!(
             (rdma.verdict, rdma.measured.as_str()),
             (
@@ -157,12 +157,12 @@ mod tests {
     #[test]
     fn a_link_that_is_down_fails_both_and_is_not_waited_for() {
         let facts = RailFacts::parse(samples::RAILS_DOWN);
-        let netdev = judge_netdev(&rail(9000), &facts);
+        let netdev = evaluate_netdev(&rail(9000), &facts);
         assert_eq!(
             (netdev.code, netdev.measured.as_str()),
             (Some("RW0802"), "ens1f0np0 is down")
         );
-        let rdma = judge_rdma(&rail(9000), &facts);
+        let rdma = evaluate_rdma(&rail(9000), &facts);
         assert_eq!(
             (rdma.code, rdma.measured.as_str()),
             (Some("RW0804"), "rocep193s0/1 is DOWN, Disabled")
@@ -173,19 +173,19 @@ mod tests {
     #[test]
     fn a_wrong_mtu_and_a_missing_netdev_are_different_failures() {
         let facts = RailFacts::parse(samples::RAILS);
-        assert_eq!(judge_netdev(&rail(4200), &facts).code, Some("RW0803"));
+        assert_eq!(evaluate_netdev(&rail(4200), &facts).code, Some("RW0803"));
         let facts = RailFacts::parse("@netdev ens1f0np0\nabsent\n@rdma\n@tools\n");
         assert_eq!(
-            judge_netdev(&rail(9000), &facts).measured,
+            evaluate_netdev(&rail(9000), &facts).measured,
             "ens1f0np0 does not exist"
         );
         assert!(
-            judge_rdma(&rail(9000), &facts)
+            evaluate_rdma(&rail(9000), &facts)
                 .measured
                 .contains("no RDMA device at all")
         );
         assert_eq!(
-            judge_netdev(&rail(9000), &RailFacts::default()).verdict,
+            evaluate_netdev(&rail(9000), &RailFacts::default()).verdict,
             CheckVerdict::Unknown
         );
     }
@@ -193,7 +193,7 @@ mod tests {
     #[test]
     fn an_mtu_above_what_the_nic_takes_fails_whatever_the_spec_says() {
         let facts = RailFacts::parse(samples::RAILS);
-        let judged = judge_netdev(
+        let evaluated = evaluate_netdev(
             &ExpectedRail {
                 mtu_max: Some(8500),
                 ..rail(9000)
@@ -201,14 +201,14 @@ mod tests {
             &facts,
         );
         assert_eq!(
-            (judged.code, judged.expected.as_str()),
+            (evaluated.code, evaluated.expected.as_str()),
             (
                 Some("RW0803"),
                 "up, mtu 8500 at most, which is what the NIC takes"
             )
         );
         assert_eq!(
-            judge_netdev(
+            evaluate_netdev(
                 &ExpectedRail {
                     mtu_max: Some(9978),
                     ..rail(9000)

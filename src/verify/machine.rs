@@ -13,16 +13,16 @@ use railwright_resource::{Read, hardware};
 /// The driver of Alibaba's elastic RDMA.
 pub(super) const ERDMA: &str = "erdma";
 
-/// Asks for it and judges it; what it said stays in the session.
+/// Reads it and checks it; what was read stays in the session.
 pub(super) async fn check_machine(
     run: &VerifyRun<'_>,
     session: &mut HostSession<'_>,
     findings: &mut VerifyFindings,
 ) {
     match read_machine_hardware(session).await {
-        Ok(found) => session.hardware = found,
+        Ok(actual) => session.hardware = actual,
         Err(reason) => {
-            run.judged(
+            run.evaluated(
                 findings,
                 outcome_from_lost_host(&reason),
                 &[session.name()],
@@ -33,19 +33,19 @@ pub(super) async fn check_machine(
         }
     }
     let name = [session.host.name()];
-    if let Some(judgement) = running::check_running_modules(&session.hardware) {
-        run.judged(
+    if let Some(evaluation) = running::check_running_modules(&session.hardware) {
+        run.evaluated(
             findings,
-            judgement,
+            evaluation,
             &name,
             None,
             VerifyCheck::RunningModules,
         );
     }
-    if let Some(wanted) = &session.host.gpus {
-        run.judged(
+    if let Some(desired) = &session.host.gpus {
+        run.evaluated(
             findings,
-            gpus::check_host_gpus(wanted, &session.hardware),
+            gpus::check_host_gpus(desired, &session.hardware),
             &name,
             None,
             VerifyCheck::Gpus,
@@ -53,7 +53,7 @@ pub(super) async fn check_machine(
     }
     let mut rails = session.host.rails.iter();
     if rails.any(|rail| rail.driver.as_deref() == Some(ERDMA)) {
-        run.judged(
+        run.evaluated(
             findings,
             routes::check_default_routes(&session.host.rails, &session.hardware),
             &name,
@@ -67,7 +67,7 @@ pub(super) async fn check_machine(
 fn check_pcie_links(run: &VerifyRun<'_>, session: &HostSession<'_>, findings: &mut VerifyFindings) {
     let name = [session.host.name()];
     for rail in &session.host.rails {
-        // A rail that is no PCI function is a bond, a VLAN or not there; its netdev is judged by
+        // A rail that is no PCI function is a bond, a VLAN or not there; its netdev is checked by
         // itself.
         let Some(nic) = session.hardware.nics.get(&rail.port) else {
             continue;
@@ -76,10 +76,10 @@ fn check_pcie_links(run: &VerifyRun<'_>, session: &HostSession<'_>, findings: &m
             .facts
             .port_of(&rail.netdev)
             .filter(|port| !port.in_software);
-        let judgement = pcie::judge_nic(nic, port.and_then(rate_gbps));
-        run.judged(
+        let evaluation = pcie::evaluate_nic(nic, port.and_then(rate_gbps));
+        run.evaluated(
             findings,
-            judgement,
+            evaluation,
             &name,
             Some(rail.rail),
             VerifyCheck::PcieLink,

@@ -63,15 +63,15 @@ fn parse_nft_counters(json: &str) -> Vec<(u8, u64)> {
     counts
 }
 
-/// Judges the packets that arrived between two readings.
+/// Checks the packets that arrived between two readings.
 pub fn check_packet_marks(
     before: &MarkCounts,
     after: &MarkCounts,
-    wanted: ExpectedMarks,
+    desired: ExpectedMarks,
 ) -> CheckOutcome {
-    let expected = format!("at least {SHARE_PERCENT} % with DSCP {}", wanted.dscp);
+    let expected = format!("at least {SHARE_PERCENT} % with DSCP {}", desired.dscp);
     if after.by_dscp.values().sum::<u64>() >= ENOUGH_PACKETS {
-        return check_mark_share(&after.by_dscp, wanted.dscp, "DSCP", expected);
+        return check_mark_share(&after.by_dscp, desired.dscp, "DSCP", expected);
     }
     let mut delta: BTreeMap<u8, u64> = BTreeMap::new();
     for (priority, packets) in &after.by_priority {
@@ -81,9 +81,12 @@ pub fn check_packet_marks(
     if delta.values().sum::<u64>() >= ENOUGH_PACKETS {
         return check_mark_share(
             &delta,
-            wanted.priority,
+            desired.priority,
             "priority",
-            format!("at least {SHARE_PERCENT} % on priority {}", wanted.priority),
+            format!(
+                "at least {SHARE_PERCENT} % on priority {}",
+                desired.priority
+            ),
         );
     }
     if after.by_priority.is_empty() {
@@ -92,21 +95,22 @@ pub fn check_packet_marks(
         )
         .expected(expected);
     }
-    CheckOutcome::unknown("RW0815", "too few packets were counted to judge")
+    CheckOutcome::unknown("RW0815", "too few packets were counted for a verdict")
         .expected(expected)
         .next("railwright verify {inventory}")
 }
 
 fn check_mark_share(
     counts: &BTreeMap<u8, u64>,
-    wanted: u8,
+    desired: u8,
     word: &str,
     expected: String,
 ) -> CheckOutcome {
     let total: u64 = counts.values().sum();
-    let share = counts.get(&wanted).copied().unwrap_or(0) as f64 * 100.0 / total.max(1) as f64;
+    let share = counts.get(&desired).copied().unwrap_or(0) as f64 * 100.0 / total.max(1) as f64;
     if share >= SHARE_PERCENT {
-        return CheckOutcome::passed(format!("{share:.0} % on {word} {wanted}")).expected(expected);
+        return CheckOutcome::passed(format!("{share:.0} % on {word} {desired}"))
+            .expected(expected);
     }
     let most = match counts.iter().max_by_key(|(_, packets)| **packets) {
         Some((value, _)) => *value,
@@ -114,7 +118,7 @@ fn check_mark_share(
     };
     CheckOutcome::failed(
         "RW0807",
-        format!("{share:.0} % on {word} {wanted}, most on {word} {most}"),
+        format!("{share:.0} % on {word} {desired}, most on {word} {most}"),
     )
     .expected(expected)
     .effect(
@@ -138,32 +142,32 @@ mod tests {
 
     #[test]
     fn nftables_counts_what_passes_the_kernel() {
-        let judged = check_packet_marks(
+        let evaluated = check_packet_marks(
             &MarkCounts::default(),
             &parse_mark_counts(samples::MARKS_26),
             WANTED,
         );
         assert_eq!(
-            (judged.verdict, judged.measured.as_str()),
+            (evaluated.verdict, evaluated.measured.as_str()),
             (CheckVerdict::Passed, "100 % on DSCP 26")
         );
     }
 
     #[test]
     fn unmarked_traffic_fails_and_says_where_it_went() {
-        let judged = check_packet_marks(
+        let evaluated = check_packet_marks(
             &MarkCounts::default(),
             &parse_mark_counts(samples::MARKS_0),
             WANTED,
         );
         assert_eq!(
-            (judged.code, judged.measured.as_str()),
+            (evaluated.code, evaluated.measured.as_str()),
             (Some("RW0807"), "0 % on DSCP 26, most on DSCP 0")
         );
     }
 
     #[test]
-    fn a_nic_that_bypasses_the_kernel_is_judged_by_its_priorities() {
+    fn a_nic_that_bypasses_the_kernel_goes_by_its_priorities() {
         let before = parse_mark_counts(
             "@priorities\n     rx_prio0_packets: 500\n     rx_prio3_packets: 100\n@counting\n",
         );

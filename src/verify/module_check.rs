@@ -4,17 +4,17 @@ use super::request::ModuleCheck;
 use super::result::CheckOutcome;
 use railwright_base::text::one_line;
 
-/// Judges exit status and output of a declared proof.
+/// Evaluates exit status and output of a declared check.
 pub fn check_module_output(
     check: &ModuleCheck,
     code: i32,
     stdout: &str,
     stderr: &str,
 ) -> CheckOutcome {
-    let found = stdout.trim();
-    let wanted = check.expect.as_deref().map(str::trim);
-    let expected = match wanted {
-        Some(wanted) => one_line(wanted, 80),
+    let actual = stdout.trim();
+    let desired = check.expect.as_deref().map(str::trim);
+    let expected = match desired {
+        Some(desired) => one_line(desired, 80),
         None => "exit status 0".to_owned(),
     };
     if matches!(code, 124 | 137) {
@@ -22,13 +22,13 @@ pub fn check_module_output(
             .expected(expected)
             .next("railwright verify {inventory}");
     }
-    if code == 0 && wanted.is_none_or(|wanted| found == wanted) {
-        return CheckOutcome::passed(found).expected(expected);
+    if code == 0 && desired.is_none_or(|desired| actual == desired) {
+        return CheckOutcome::passed(actual).expected(expected);
     }
-    let measured = match (code, found.is_empty()) {
-        (0, false) => found.to_owned(),
+    let measured = match (code, actual.is_empty()) {
+        (0, false) => actual.to_owned(),
         (0, true) => "printed nothing".to_owned(),
-        (code, false) => format!("exit status {code}: {found}"),
+        (code, false) => format!("exit status {code}: {actual}"),
         (code, true) => format!("exit status {code}: {stderr}"),
     };
     CheckOutcome::failed("RW0813", measured)

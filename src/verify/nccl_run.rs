@@ -20,7 +20,7 @@ pub struct NcclRun {
     pub ranks: u32,
     /// It is ended after so many seconds.
     pub limit_s: u32,
-    /// What its output is held against.
+    /// What its output is compared with.
     pub expected: NcclExpectations,
 }
 
@@ -79,8 +79,8 @@ pub fn group_wave_hosts(
     groups
 }
 
-/// Runs and judges; `begins` is told of each run, and `stop` ends the one that goes on and begins
-/// no other.
+/// Runs and checks; `begins` is called for each run, and `stop` ends the one that goes on and
+/// begins no other.
 pub async fn run_nccl_checks(
     connector: &dyn Connector,
     inventory: &str,
@@ -327,15 +327,15 @@ mod tests {
             source: "the NICs".into(),
             ..NcclExpectations::of("x", "--log FILE")
         };
-        let judged = evaluate_nccl_run(ended, &decoder.finish(), &expected, 60);
-        judged
+        let evaluated = evaluate_nccl_run(ended, &decoder.finish(), &expected, 60);
+        evaluated
             .into_iter()
-            .map(|(aspect, judgement)| (aspect, judgement.verdict, judgement.measured))
+            .map(|(aspect, evaluation)| (aspect, evaluation.verdict, evaluation.measured))
             .collect()
     }
 
     #[test]
-    fn a_good_end_is_judged_by_its_output_and_a_bad_one_is_told_first() {
+    fn a_good_end_is_known_by_its_output_and_a_bad_one_is_told_first() {
         let good = || Ok(HostJobOutcome::Exited(vec![("gpu1".to_owned(), 0)]));
         let proven = said(good(), &samples::render_job_log());
         assert!(

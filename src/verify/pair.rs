@@ -24,7 +24,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
-/// Test ports, taken in turn, so that one that is still held by an earlier run is not hit at once
+/// Test ports, taken in turn, so that one that is still in use by an earlier run is not hit at once
 /// again.
 const FIRST_PORT: u16 = 18600;
 const PORTS: u16 = 400;
@@ -256,13 +256,13 @@ pub(super) async fn run_loopback_check(
     let run = traffic
         .measure(what, side, side, perftest::bandwidth_gbps)
         .await;
-    let judgement = match run {
-        Ok(measured) => traffic::judge_loopback(measured),
+    let evaluation = match run {
+        Ok(measured) => traffic::evaluate_loopback(measured),
         Err(reason) => outcome_from_lost_host(&reason),
     };
-    traffic.run.judged(
+    traffic.run.evaluated(
         &mut findings,
-        judgement,
+        evaluation,
         &[host],
         Some(rail),
         VerifyCheck::Loopback,

@@ -4,7 +4,7 @@
 use super::result::CheckOutcome;
 use railwright_base::text::one_line;
 
-/// Judges the output of `ping -n -M do -s SIZE -c 3` (iputils) and its exit status.
+/// Evaluates the output of `ping -n -M do -s SIZE -c 3` (iputils) and its exit status.
 pub fn check_path_mtu(code: i32, output: &str, mtu: u32) -> CheckOutcome {
     if output.contains("@missing ping") {
         return CheckOutcome::unknown("RW0812", "ping is not installed")

@@ -17,8 +17,8 @@ fn capacity_gbps(link: PcieLink) -> Option<f64> {
     Some(speed * width * share)
 }
 
-/// Judges the NIC of a rail; `rate_gbps` is what its port runs at, where that says something.
-pub fn judge_nic(nic: &PciFunction, rate_gbps: Option<f64>) -> CheckOutcome {
+/// Checks the NIC of a rail; `rate_gbps` is what its port runs at, where that says something.
+pub fn evaluate_nic(nic: &PciFunction, rate_gbps: Option<f64>) -> CheckOutcome {
     let (Some(capacity), Some(speed), Some(width)) =
         (capacity_gbps(nic.current), nic.max.speed_gts, nic.max.width)
     else {
@@ -96,10 +96,10 @@ mod tests {
     #[test]
     fn a_link_that_cannot_carry_the_port_or_is_smaller_than_it_could_be_is_told() {
         assert_eq!(
-            judge_nic(&nic(16.0, 16), Some(200.0)).verdict,
+            evaluate_nic(&nic(16.0, 16), Some(200.0)).verdict,
             CheckVerdict::Passed
         );
-        let narrow = judge_nic(&nic(16.0, 8), Some(200.0));
+        let narrow = evaluate_nic(&nic(16.0, 8), Some(200.0));
         assert_eq!(
             (narrow.verdict, narrow.code),
             (CheckVerdict::Warning, Some("RW0817"))
@@ -109,11 +109,11 @@ mod tests {
             "0000:1a:00.0 at 16 GT/s x8 carries 126 Gb/s, the port 200"
         );
         assert_eq!(
-            judge_nic(&nic(8.0, 16), Some(100.0)).verdict,
+            evaluate_nic(&nic(8.0, 16), Some(100.0)).verdict,
             CheckVerdict::Warning
         );
         assert_eq!(
-            judge_nic(&nic(5.0, 8), None).measured,
+            evaluate_nic(&nic(5.0, 8), None).measured,
             "0000:1a:00.0 at 5 GT/s x8"
         );
     }
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn what_the_kernel_does_not_know_does_not_apply() {
         assert_eq!(
-            judge_nic(&PciFunction::default(), Some(200.0)).verdict,
+            evaluate_nic(&PciFunction::default(), Some(200.0)).verdict,
             CheckVerdict::NotApplicable
         );
     }

@@ -60,7 +60,7 @@ pub struct RailRdmaPort {
     function_netdevs: Vec<String>,
 }
 
-/// What a host says of its rails.
+/// Facts of a host's rails.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RailFacts {
     /// By name.

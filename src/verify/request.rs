@@ -1,4 +1,4 @@
-//! What is to be proven, as plain values made from the spec.
+//! What is to be checked, as plain values made from the spec.
 
 use railwright_knowledge::catalog::rows::BandwidthRow;
 use railwright_transport::TargetAccess;
@@ -54,7 +54,7 @@ pub struct ExpectedRail {
     pub port: String,
     /// The address, with or without `/prefix`; `None` takes the first one that the netdev has.
     pub address: Option<String>,
-    /// The MTU in bytes; `None`: not judged.
+    /// The MTU in bytes; `None`: not checked.
     pub mtu: Option<u32>,
     /// The largest MTU that the NIC's model takes; `None` where nobody says.
     pub mtu_max: Option<u32>,
@@ -70,7 +70,7 @@ pub struct ExpectedGpus {
     pub model: String,
     /// How many.
     pub count: usize,
-    /// The driver's branch or version; `None`: not judged.
+    /// The driver's branch or version; `None`: not checked.
     pub driver: Option<String>,
     /// Whether GPUDirect goes through DMA-BUF, or through a peer memory module; `None` where the
     /// spec has no path for it.
@@ -109,7 +109,7 @@ impl VerifyHost {
     }
 }
 
-/// All that is to be proven in one go.
+/// All that is to be checked in one go.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VerifyRequest {
     /// The inventory as the user named it, for the commands that are suggested.

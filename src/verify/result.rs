@@ -30,7 +30,7 @@ pub enum CheckVerdict {
     Passed,
 }
 
-/// What is judged.
+/// What is checked.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum VerifyCheck {
     /// The host answers.
@@ -65,7 +65,7 @@ pub enum VerifyCheck {
     Latency,
     /// Error counters before and after the traffic.
     Counters,
-    /// NCCL's tests between hosts: what `job prove` judges of their output, by the word of the
+    /// NCCL's tests between hosts: what `job prove` checks of their output, by the word of the
     /// aspect; empty: how they ended.
     Nccl(&'static str),
     /// A proof of a module.
@@ -104,7 +104,7 @@ impl schemars::JsonSchema for VerifyCheck {
         "Check".into()
     }
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": "string", "description": "What is judged: `gid`, `path \
+        schemars::json_schema!({ "type": "string", "description": "What is checked: `gid`, `path \
                                                                    mtu`, `nccl transport`, `module \
                                                                    memlock/limit`." })
     }
@@ -240,7 +240,7 @@ pub struct CheckResult {
     pub hosts: Vec<String>,
     /// The rail.
     pub rail: Option<u32>,
-    /// What was judged.
+    /// What was checked.
     pub check: VerifyCheck,
     /// How it ended.
     pub verdict: CheckVerdict,
@@ -308,7 +308,7 @@ impl VerifyCheck {
 }
 
 impl VerifyReport {
-    /// The hosts of which something was proven.
+    /// The hosts that passed a check that proves something.
     pub fn proven(&self) -> BTreeSet<String> {
         let mut hosts = BTreeSet::new();
         for result in &self.results {
@@ -353,12 +353,12 @@ impl CheckResult {
             .map_or(String::new(), |rail| format!(", rail {rail}"));
         let message = match self.verdict {
             CheckVerdict::Unknown => {
-                format!("{} is not proven: {}", self.check.word(), self.measured)
+                format!("{} is inconclusive: {}", self.check.word(), self.measured)
             }
             CheckVerdict::NotRun => format!("{} was not run: {}", self.check.word(), self.measured),
             _ if self.expected.is_empty() => format!("{}: {}", self.check.word(), self.measured),
             _ => format!(
-                "{}: {} (wanted: {})",
+                "{}: {} (expected: {})",
                 self.check.word(),
                 self.measured,
                 self.expected
@@ -440,8 +440,8 @@ mod tests {
 
     #[test]
     fn the_worst_verdict_counts_and_warnings_do_not_stop() {
-        let result = |judgement: CheckOutcome| {
-            judgement.on("inventories/lab", &["n1"], Some(0), VerifyCheck::Gid)
+        let result = |evaluation: CheckOutcome| {
+            evaluation.on("inventories/lab", &["n1"], Some(0), VerifyCheck::Gid)
         };
         let report = |results| VerifyReport {
             format_version: FORMAT_VERSION,
@@ -481,8 +481,8 @@ mod tests {
 
     #[test]
     fn a_host_is_proven_by_what_the_spec_asks_for_there() {
-        let on = |judgement: CheckOutcome, hosts: &[&str], check: VerifyCheck| {
-            judgement.on("inv", hosts, None, check)
+        let on = |evaluation: CheckOutcome, hosts: &[&str], check: VerifyCheck| {
+            evaluation.on("inv", hosts, None, check)
         };
         let passed = || CheckOutcome::passed("well");
         let module = || VerifyCheck::Module("m/well".to_owned());

@@ -5,7 +5,7 @@ use super::hardware::VerifyHardwareFacts;
 use super::request::ExpectedRail;
 use super::result::CheckOutcome;
 
-/// Judges the default routes against the rails. The eRDMA controller gives its routes metrics from
+/// Compares the default routes with the rails. The eRDMA controller gives its routes metrics from
 /// 200 on for the same reason (AliyunContainerService/alibabacloud-erdma-controller:
 /// internal/drivers/netdev.go).
 pub fn check_default_routes(rails: &[ExpectedRail], found: &VerifyHardwareFacts) -> CheckOutcome {
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
     use crate::result::CheckVerdict;
 
-    fn judged(routes: &str) -> CheckOutcome {
+    fn evaluated(routes: &str) -> CheckOutcome {
         let rails = [ExpectedRail {
             rail: 0,
             netdev: "eth1".into(),
@@ -90,8 +90,8 @@ mod tests {
     #[test]
     fn the_primary_interface_keeps_the_default_route() {
         let eth0 = r#"{"dst":"default","dev":"eth0","metric":100}"#;
-        assert_eq!(judged(eth0).measured, "default by eth0 metric 100");
-        let both = judged(&format!(
+        assert_eq!(evaluated(eth0).measured, "default by eth0 metric 100");
+        let both = evaluated(&format!(
             r#"{eth0},{{"dst":"default","dev":"eth1","metric":200}}"#
         ));
         assert_eq!(
@@ -101,14 +101,14 @@ mod tests {
                 "default by eth0 metric 100, then eth1 metric 200"
             )
         );
-        let equal = judged(&format!(
+        let equal = evaluated(&format!(
             r#"{eth0},{{"dst":"default","dev":"eth1","metric":100}}"#
         ));
         assert_eq!(
             (equal.verdict, equal.code),
             (CheckVerdict::Failed, Some("RW0822"))
         );
-        let taken = judged(r#"{"dst":"default","dev":"eth1"}"#);
+        let taken = evaluated(r#"{"dst":"default","dev":"eth1"}"#);
         assert_eq!(
             (taken.verdict, taken.measured.as_str()),
             (
@@ -116,6 +116,6 @@ mod tests {
                 "default by eth1 metric 0, and by no other interface"
             )
         );
-        assert_eq!(judged("").verdict, CheckVerdict::NotApplicable);
+        assert_eq!(evaluated("").verdict, CheckVerdict::NotApplicable);
     }
 }

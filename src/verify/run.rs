@@ -22,7 +22,7 @@ const LINK_PATIENCE: usize = 5;
 #[derive(Debug, Clone, PartialEq)]
 pub enum VerifyEvent {
     /// A check has its verdict.
-    Judged(CheckResult),
+    Evaluated(CheckResult),
     /// A round of pairs begins.
     Round {
         /// The rail.
@@ -38,7 +38,7 @@ pub enum VerifyEvent {
     Nccl(Vec<String>),
 }
 
-/// Is told of every event; called from many places at once.
+/// Receives every event; called from many places at once.
 pub type OnEvent<'a> = &'a (dyn Fn(VerifyEvent) + Sync);
 
 /// Results and measurements of a part of the run.
@@ -62,17 +62,17 @@ pub(super) struct VerifyRun<'a> {
 }
 
 impl VerifyRun<'_> {
-    /// Binds a judgement and tells of it.
-    pub(super) fn judged(
+    /// Binds an outcome to its host and reports it.
+    pub(super) fn evaluated(
         &self,
         findings: &mut VerifyFindings,
-        judgement: CheckOutcome,
+        evaluation: CheckOutcome,
         hosts: &[&str],
         rail: Option<u32>,
         check: VerifyCheck,
     ) {
-        let result = judgement.on(&self.request.inventory, hosts, rail, check);
-        (self.on_event)(VerifyEvent::Judged(result.clone()));
+        let result = evaluation.on(&self.request.inventory, hosts, rail, check);
+        (self.on_event)(VerifyEvent::Evaluated(result.clone()));
         findings.results.push(result);
     }
 }
@@ -98,7 +98,7 @@ pub async fn verify_hosts(
     let before = read_all_counters(&sessions).await;
     findings.extend(run_traffic(&run, &sessions).await);
     let after = read_all_counters(&sessions).await;
-    judge_counters(&run, &sessions, &before, &after, &mut findings);
+    evaluate_counters(&run, &sessions, &before, &after, &mut findings);
     let hosts: Vec<String> = request.hosts.iter().map(|h| h.name().to_owned()).collect();
     VerifyReport {
         results: findings.results,
@@ -117,7 +117,7 @@ async fn check_host<'a>(
     let (prober, facts) = match connect_and_read_rails(connector, host).await {
         Ok(opened) => opened,
         Err(reason) => {
-            run.judged(
+            run.evaluated(
                 &mut findings,
                 outcome_from_lost_host(&reason),
                 &[host.name()],
@@ -135,12 +135,12 @@ async fn check_host<'a>(
         endpoints: BTreeMap::new(),
     };
     machine::check_machine(run, &mut session, &mut findings).await;
-    judge_rails(run, &mut session, &mut findings);
-    judge_login(run, &session, &mut findings).await;
+    evaluate_rails(run, &mut session, &mut findings);
+    evaluate_login(run, &session, &mut findings).await;
     (Some(session), findings)
 }
 
-/// A connection to a host, and what the host says of its rails; or why there is none.
+/// A connection to a host, and the facts of the host's rails; or why there is none.
 async fn connect_and_read_rails(
     connector: &dyn Connector,
     host: &VerifyHost,
@@ -169,17 +169,21 @@ async fn read_rail_facts(prober: &Prober, host: &VerifyHost) -> Result<RailFacts
     }
 }
 
-fn judge_rails(run: &VerifyRun<'_>, session: &mut HostSession<'_>, findings: &mut VerifyFindings) {
+fn evaluate_rails(
+    run: &VerifyRun<'_>,
+    session: &mut HostSession<'_>,
+    findings: &mut VerifyFindings,
+) {
     let kind = run.request.fabric.gid;
     for rail in &session.host.rails {
         let (name, number) = ([session.host.name()], Some(rail.rail));
-        let netdev = link::judge_netdev(rail, &session.facts);
-        let rdma = link::judge_rdma(rail, &session.facts);
+        let netdev = link::evaluate_netdev(rail, &session.facts);
+        let rdma = link::evaluate_rdma(rail, &session.facts);
         // A wrong MTU still carries traffic, and the traffic shows what it costs.
         let usable = netdev.code != Some("RW0802") && rdma.code.is_none();
-        run.judged(findings, netdev, &name, number, VerifyCheck::Netdev);
-        run.judged(findings, rdma, &name, number, VerifyCheck::RdmaLink);
-        run.judged(
+        run.evaluated(findings, netdev, &name, number, VerifyCheck::Netdev);
+        run.evaluated(findings, rdma, &name, number, VerifyCheck::RdmaLink);
+        run.evaluated(
             findings,
             gid::check_rail_gid(kind, rail, &session.facts),
             &name,
@@ -195,14 +199,14 @@ fn judge_rails(run: &VerifyRun<'_>, session: &mut HostSession<'_>, findings: &mu
     }
 }
 
-async fn judge_login(
+async fn evaluate_login(
     run: &VerifyRun<'_>,
     session: &HostSession<'_>,
     findings: &mut VerifyFindings,
 ) {
     let name = [session.name()];
     for check in &session.host.checks {
-        let judgement = match session
+        let evaluation = match session
             .ask(&Probe::ModuleCheck {
                 script: check.run.clone(),
             })
@@ -211,9 +215,9 @@ async fn judge_login(
             Ok(said) => module_check::check_module_output(check, said.code, &said.out, &said.err),
             Err(reason) => outcome_from_lost_host(&reason),
         };
-        run.judged(
+        run.evaluated(
             findings,
-            judgement,
+            evaluation,
             &name,
             None,
             VerifyCheck::Module(check.id.clone()),
@@ -301,7 +305,7 @@ async fn read_counters(session: &HostSession<'_>) -> Result<counters::Counters, 
     Ok(counters::parse_port_counters(&said.out))
 }
 
-fn judge_counters(
+fn evaluate_counters(
     run: &VerifyRun<'_>,
     sessions: &BTreeMap<&str, HostSession<'_>>,
     before: &HostCounters<'_>,
@@ -313,7 +317,7 @@ fn judge_counters(
     for (name, session) in sessions {
         for (rail, endpoint) in &session.endpoints {
             let port = format!("{}/{}", endpoint.device, endpoint.device_port);
-            let judgement = match (before.get(name), after.get(name)) {
+            let evaluation = match (before.get(name), after.get(name)) {
                 (Some(Ok(before)), Some(Ok(after))) => {
                     let measured = has_bandwidth(&findings.matrix, name, *rail);
                     counters::check_port_counters(
@@ -328,9 +332,9 @@ fn judge_counters(
                 (Some(Err(reason)), _) | (_, Some(Err(reason))) => outcome_from_lost_host(reason),
                 _ => continue,
             };
-            run.judged(
+            run.evaluated(
                 findings,
-                judgement,
+                evaluation,
                 &[name],
                 Some(*rail),
                 VerifyCheck::Counters,

@@ -11,7 +11,7 @@ pub const MODULES: &[&str] = &["mlx5_core", "mlx5_ib", "ib_core", "erdma", "nvid
 /// What tells builds apart, the surest first: a driver can be built anew without a new version.
 const MARKS: &[&str] = &["srcversion", "build-id", "version"];
 
-/// Judges all modules that are loaded; nothing where none of them is.
+/// Checks all modules that are loaded; nothing where none of them is.
 pub fn check_running_modules(found: &VerifyHardwareFacts) -> Option<CheckOutcome> {
     if found.modules.is_empty() {
         return None;
@@ -28,9 +28,9 @@ pub fn check_running_modules(found: &VerifyHardwareFacts) -> Option<CheckOutcome
     }
     let expected = "the installed modules run";
     if !stale.is_empty() {
-        let judged = CheckOutcome::warning("RW0816", stale.join("; ")).expected(expected);
+        let evaluated = CheckOutcome::warning("RW0816", stale.join("; ")).expected(expected);
         return Some(
-            judged
+            evaluated
                 .effect(
                     "the next boot or reload brings another driver than the one that this run \
                      proves, and user space may already be the new one",
@@ -84,15 +84,15 @@ mod tests {
     use crate::result::CheckVerdict;
     use crate::samples;
 
-    fn judged(text: &str) -> CheckOutcome {
+    fn evaluated(text: &str) -> CheckOutcome {
         check_running_modules(&VerifyHardwareFacts::parse(text)).unwrap()
     }
 
     #[test]
     fn what_runs_is_installed_by_whatever_mark_there_is() {
-        let judged = judged(samples::MACHINE);
+        let evaluated = evaluated(samples::MACHINE);
         assert_eq!(
-            (judged.verdict, judged.measured.as_str()),
+            (evaluated.verdict, evaluated.measured.as_str()),
             (CheckVerdict::Passed, "ib_core, mlx5_core, nvidia")
         );
     }
@@ -103,13 +103,14 @@ mod tests {
             "installed version 535.216.03",
             "installed version 535.230.02",
         );
-        let judged = judged(&text.replace("installed build-id 0011", "installed build-id another"));
+        let evaluated =
+            evaluated(&text.replace("installed build-id 0011", "installed build-id another"));
         assert_eq!(
-            (judged.verdict, judged.code),
+            (evaluated.verdict, evaluated.code),
             (CheckVerdict::Warning, Some("RW0816"))
         );
         assert_eq!(
-            judged.measured,
+            evaluated.measured,
             "ib_core runs from another file than the installed one; nvidia runs version \
              535.216.03, installed is 535.230.02"
         );
@@ -118,7 +119,7 @@ mod tests {
     #[test]
     fn where_nothing_can_be_compared_it_does_not_apply() {
         assert_eq!(
-            judged("@module ib_core\nrunning version 1.0\n").verdict,
+            evaluated("@module ib_core\nrunning version 1.0\n").verdict,
             CheckVerdict::NotApplicable
         );
         assert_eq!(check_running_modules(&VerifyHardwareFacts::default()), None);

@@ -377,8 +377,8 @@ async fn each_broken_host_fails_its_own_check() {
         ),
         (Broken::FirstRunUnclear, &[]),
     ];
-    for (broken, wanted) in cases {
-        assert_eq!(bad(&run(2, &[(2, *broken)]).await), *wanted, "{broken:?}");
+    for (broken, desired) in cases {
+        assert_eq!(bad(&run(2, &[(2, *broken)]).await), *desired, "{broken:?}");
     }
 }
 
@@ -454,7 +454,7 @@ async fn a_perftest_without_cuda_is_not_run_and_stops_nothing() {
 }
 
 #[tokio::test]
-async fn on_erdma_the_routes_and_what_eadm_sees_are_judged_too() {
+async fn on_erdma_the_routes_and_what_eadm_sees_are_evaluated_too() {
     let mut erdma = request(2);
     let rails = erdma.hosts.iter_mut().flat_map(|host| &mut host.rails);
     rails.for_each(|rail| (rail.driver, rail.mtu_max) = (Some("erdma".into()), Some(8500)));

@@ -1,4 +1,4 @@
-//! Judges traffic runs against what the fabric must deliver.
+//! Compares traffic runs with what the fabric must deliver.
 
 use super::expected_bandwidth::BandwidthExpectation;
 use super::perftest::{Latency, NOT_REGISTERED, TrafficFault};
@@ -6,13 +6,13 @@ use super::request::Expectations;
 use super::result::CheckOutcome;
 
 /// `ib_write_bw` of one direction.
-pub fn judge_bandwidth(
+pub fn evaluate_bandwidth(
     run: Result<f64, TrafficFault>,
-    wanted: &BandwidthExpectation,
+    desired: &BandwidthExpectation,
 ) -> CheckOutcome {
-    let (least, expected) = (wanted.least_gbps, wanted.words.clone());
+    let (least, expected) = (desired.least_gbps, desired.words.clone());
     match run {
-        Err(fault) => judge_fault(fault).expected(expected),
+        Err(fault) => evaluate_fault(fault).expected(expected),
         Ok(gbps) if least.is_some_and(|least| gbps < least) => {
             CheckOutcome::failed("RW0809", format!("{gbps:.2} Gb/s"))
                 .expected(expected)
@@ -24,7 +24,7 @@ pub fn judge_bandwidth(
 }
 
 /// `ib_read_lat` of one direction.
-pub fn judge_latency(
+pub fn evaluate_latency(
     run: Result<Latency, TrafficFault>,
     expectations: &Expectations,
 ) -> CheckOutcome {
@@ -34,7 +34,7 @@ pub fn judge_latency(
         None => String::new(),
     };
     match run {
-        Err(fault) => judge_fault(fault).expected(expected),
+        Err(fault) => evaluate_fault(fault).expected(expected),
         Ok(latency) if most.is_some_and(|most| latency.typical_us > most) => {
             CheckOutcome::failed("RW0810", format!("{:.2} us", latency.typical_us))
                 .expected(expected)
@@ -51,9 +51,9 @@ pub fn judge_latency(
 }
 
 /// RDMA traffic of a host with itself: that it flows is enough.
-pub fn judge_loopback(run: Result<f64, TrafficFault>) -> CheckOutcome {
+pub fn evaluate_loopback(run: Result<f64, TrafficFault>) -> CheckOutcome {
     match run {
-        Err(fault) => judge_fault(fault).expected("traffic flows"),
+        Err(fault) => evaluate_fault(fault).expected("traffic flows"),
         Ok(gbps) => {
             CheckOutcome::passed(format!("{gbps:.2} Gb/s to itself")).expected("traffic flows")
         }
@@ -62,7 +62,7 @@ pub fn judge_loopback(run: Result<f64, TrafficFault>) -> CheckOutcome {
 
 /// A run that gave no number. A program that is missing or an output that makes no sense proves
 /// nothing either way.
-pub fn judge_fault(fault: TrafficFault) -> CheckOutcome {
+pub fn evaluate_fault(fault: TrafficFault) -> CheckOutcome {
     let (words, effect) = match fault {
         TrafficFault::Missing(program) => return report_missing_program(&program),
         TrafficFault::WithoutCuda => return report_missing_cuda(),
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn numbers_are_held_against_what_was_stated() {
-        let slow = judge_bandwidth(Ok(48.2), &stated());
+        let slow = evaluate_bandwidth(Ok(48.2), &stated());
         assert_eq!(
             (slow.code, slow.measured.as_str(), slow.expected.as_str()),
             (
@@ -158,14 +158,14 @@ mod tests {
             )
         );
         assert_eq!(
-            judge_bandwidth(Ok(97.0), &stated()).verdict,
+            evaluate_bandwidth(Ok(97.0), &stated()).verdict,
             CheckVerdict::Passed
         );
         assert_eq!(
-            judge_bandwidth(Ok(0.3), &BandwidthExpectation::default()).verdict,
+            evaluate_bandwidth(Ok(0.3), &BandwidthExpectation::default()).verdict,
             CheckVerdict::Passed
         );
-        let late = judge_latency(
+        let late = evaluate_latency(
             Ok(Latency {
                 typical_us: 371.75,
                 p99_us: None,
@@ -180,15 +180,16 @@ mod tests {
 
     #[test]
     fn a_missing_program_proves_nothing_and_names_the_module() {
-        let judged = judge_bandwidth(Err(TrafficFault::Missing("ib_write_bw".into())), &stated());
-        assert_eq!(judged.verdict, CheckVerdict::Unknown);
-        assert!(judged.next.contains("module perftest"));
+        let evaluated =
+            evaluate_bandwidth(Err(TrafficFault::Missing("ib_write_bw".into())), &stated());
+        assert_eq!(evaluated.verdict, CheckVerdict::Unknown);
+        assert!(evaluated.next.contains("module perftest"));
         assert_eq!(
-            judge_bandwidth(Err(TrafficFault::Hung), &stated()).verdict,
+            evaluate_bandwidth(Err(TrafficFault::Hung), &stated()).verdict,
             CheckVerdict::Failed
         );
         assert_eq!(
-            judge_bandwidth(
+            evaluate_bandwidth(
                 Err(TrafficFault::NothingMoved),
                 &BandwidthExpectation::default()
             )

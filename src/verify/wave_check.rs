@@ -1,6 +1,6 @@
 //! The functional check between two waves of a rollout: the next batch starts only when it passes.
 //!
-//! Only hosts that are already done are paired. With fewer than two the canary is proven by link,
+//! Only hosts that are already done are paired. With fewer than two the canary is checked by link,
 //! GID and loopback traffic, and its pair test follows with the next batch.
 
 use super::request::{VerifyHost, VerifyRequest};
@@ -27,8 +27,8 @@ pub struct GateReport {
 /// How many hosts are asked whether they answer, to be the partner of one that has none.
 const PARTNERS_ASKED: usize = 3;
 
-/// The hosts that a wave can take one along from: the only host that is done besides, because it had
-/// no partner yet, or any where somebody would be left without a partner.
+/// The hosts that a wave can take one along from: the only host that is done besides, because it
+/// had no partner yet, or any where somebody would be left without a partner.
 fn list_partners<'d>(wave: &[String], done: &'d [String]) -> Vec<&'d String> {
     let earlier: Vec<&String> = done.iter().filter(|host| !wave.contains(host)).collect();
     if earlier.len() == 1 || wave.len() % 2 == 1 {
@@ -39,7 +39,8 @@ fn list_partners<'d>(wave: &[String], done: &'d [String]) -> Vec<&'d String> {
 }
 
 /// The first of these that answers: whoever left service since its own gate proves nothing of the
-/// wave. Where none of the first few does, one of them, so that what it could not prove is told.
+/// wave. Where none of the first few does, one of them, so that what it could not prove is
+/// reported.
 async fn find_partner<'d>(
     connector: &dyn Connector,
     request: &VerifyRequest,

@@ -137,7 +137,7 @@ struct ArenaLineReader {
     places: BTreeMap<String, Range<usize>>,
     problems: Vec<Diagnostic>,
     rest: Vec<String>,
-    /// `--tensorboard` was said, and not taken back.
+    /// `--tensorboard` was said, and not undone.
     board: bool,
 }
 
@@ -188,16 +188,16 @@ impl ArenaLineReader {
         words: &mut impl Iterator<Item = &'a ShellWord>,
         end: usize,
     ) -> bool {
-        for wanted in ["arena", "submit"] {
-            let found = words.next();
-            let is_wanted = found.is_some_and(|word| {
-                word.text == wanted || wanted == "arena" && word.text.ends_with("/arena")
+        for desired in ["arena", "submit"] {
+            let actual = words.next();
+            let is_desired = actual.is_some_and(|word| {
+                word.text == desired || desired == "arena" && word.text.ends_with("/arena")
             });
-            if !is_wanted {
+            if !is_desired {
                 self.wrong(
-                    found.map_or(end..end, |word| word.span.clone()),
+                    actual.map_or(end..end, |word| word.span.clone()),
                     "the line is no `arena submit pytorch`".to_owned(),
-                    format!("`{wanted}` should stand here"),
+                    format!("`{desired}` should stand here"),
                     "give the whole line from `arena` on",
                 );
                 return false;

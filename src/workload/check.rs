@@ -1,5 +1,5 @@
-//! What was asked for, held to what Kubernetes takes: names, variables, resources, amounts. Each
-//! error has a caret at its words.
+//! What was asked for, checked against what Kubernetes takes: names, variables, resources, amounts.
+//! Each error has a caret at its words.
 
 use super::amount::Amount;
 use super::asked::RequestPlaces;

@@ -1,5 +1,5 @@
-//! What was asked for of a training with PyTorch, held to what Kubernetes takes: processes, labels,
-//! tolerations, volumes.
+//! What was asked for of a training with PyTorch, checked against what Kubernetes takes: processes,
+//! labels, tolerations, volumes.
 
 use super::check::Checking;
 use super::request::Pytorch;

@@ -24,7 +24,7 @@ pub enum VariableOrigin {
     Asked,
     /// `jobs.environment` of the spec.
     Spec,
-    /// The catalogue's row of Alibaba Container Compute Service.
+    /// The catalogue's entry of Alibaba Container Compute Service.
     Table,
     /// What the inventory says of fabric and hosts.
     Derived,

@@ -1,5 +1,5 @@
-//! What was asked for, held to the fabric of the spec: on Alibaba Container Compute Service there
-//! are no hosts and no device plugin, and RDMA comes by labels of the pods.
+//! What was asked for, checked against the fabric of the spec: on Alibaba Container Compute Service
+//! there are no hosts and no device plugin, and RDMA comes by labels of the pods.
 
 use super::asked::RequestPlaces;
 use super::request::{Devices, JobRequest, Pods};

@@ -1,5 +1,5 @@
 //! The fields of a workload of the spec: what its kind does not have, and what it needs. They are
-//! told beside what is wrong with its values, so that nothing waits for another correction.
+//! reported beside what is wrong with its values, so that nothing waits for another correction.
 
 use railwright_base::{Diagnostic, Label};
 use railwright_knowledge::spec::LoadedSpec;
@@ -55,7 +55,7 @@ pub(super) fn check_workload_fields(
     found
 }
 
-/// The workload as its kind has it, without what was told to be none of it.
+/// The workload as its kind has it, without what was reported as none of it.
 pub(super) fn clear_foreign_fields(workload: &Workload) -> Workload {
     let mut own = workload.clone();
     match own.kind {

@@ -32,8 +32,8 @@ impl Rendering<'_> {
             _ => {
                 let message = "how many GPUs a pod has does not follow from the spec".to_owned();
                 let next = self.asked.words(
-                    "say it with --gpus N, or name hosts that are alike with --on HOSTS",
-                    "say it with `gpus: N`, or name hosts that are alike with `hosts: HOSTS`",
+                    "say it with --gpus N, or name identical hosts with --on HOSTS",
+                    "say it with `gpus: N`, or name identical hosts with `hosts: HOSTS`",
                 );
                 Err(self.wrong("RW1229", message, next))
             }

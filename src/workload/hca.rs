@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 pub(super) enum Hcas {
     /// All of them, and how that is known.
     Named { names: Vec<String>, because: String },
-    /// They cannot be told, and why.
+    /// They cannot be known, and why.
     Unknown { because: String },
     /// There are none.
     None,

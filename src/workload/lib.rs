@@ -8,12 +8,12 @@
 //! to the fabric. `offer` is how the cluster gives RDMA devices to pods, `hca` which those are,
 //! `meeting` the interface on which ranks meet; `derive` makes the environment of these,
 //! `environment` settles it with what the spec and the user say. `mpirun` is the line that starts
-//! NCCL's tests. `names` is what a template can name, `pytorch_names` the same of Arena's jobs,
+//! NCCL's tests. `names` is what a template can name, `pytorch_names` that of Arena's jobs,
 //! `templates` renders, `subject` is what rules look at, `render` the whole way, `alibaba_acs` and
 //! `perftest` that of their kinds, `pair` a job twice, with RDMA and without, `on_hosts` one on
 //! hosts that no Kubernetes is on, `host_faults` what of it cannot be. `of_spec` renders the
-//! workloads of the spec, `wishes` makes resources of them. `image` writes the file that an image
-//! with RDMA is built from.
+//! workloads of the spec, `resources` makes resources of them. `image` writes the file that an
+//! image with RDMA is built from.
 
 mod alibaba_acs;
 mod amount;
@@ -43,10 +43,10 @@ mod pytorch_names;
 mod ray;
 mod render;
 mod request;
+mod resources;
 mod subject;
 mod templates;
 mod toleration;
-mod wishes;
 mod words;
 
 pub use amount::Amount;

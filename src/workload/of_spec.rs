@@ -33,7 +33,7 @@ impl Workloads {
 
     /// Renders all that can be, and says all that is wrong with any of them.
     pub fn of(inputs: JobRenderInputs<'_>) -> (Workloads, Vec<Diagnostic>) {
-        // What is judged of one has nothing to do with the others, which may be thousands.
+        // What is checked of one has nothing to do with the others, which may be thousands.
         let mut alone = inputs.loaded.clone();
         let workloads = std::mem::take(&mut alone.spec.workloads);
         let (mut all, mut problems) = (Vec::new(), Vec::new());
@@ -79,7 +79,7 @@ impl Workloads {
     pub fn notes(&self) -> Vec<Diagnostic> {
         self.all
             .iter()
-            .flat_map(|(_, rendered, _)| rendered.judgement.notes.clone())
+            .flat_map(|(_, rendered, _)| rendered.evaluation.notes.clone())
             .collect()
     }
 }

@@ -51,7 +51,7 @@ pub struct HostJob {
     pub environment: Vec<(String, String)>,
     /// GPUs of a host; what the spec says where nothing is said.
     pub gpus: Option<u32>,
-    /// NCCL is held to TCP.
+    /// NCCL is restricted to TCP.
     pub over_tcp: bool,
 }
 
@@ -174,7 +174,7 @@ fn resolve_gpu_count(
                 "how many GPUs of a host are used does not follow from the spec",
             )
             .state("nothing was started")
-            .next("say it with --gpus N, or name hosts that are alike with --on HOSTS"),
+            .next("say it with --gpus N, or name identical hosts with --on HOSTS"),
         ]),
     }
 }

@@ -30,7 +30,7 @@ const ASKS_FOR_NONE: &str = "RW3006";
 pub enum Half {
     /// With RDMA devices.
     Rdma,
-    /// Without, and held to TCP.
+    /// Without, and restricted to TCP.
     Tcp,
 }
 
@@ -93,7 +93,7 @@ pub fn render_job_pair(
     });
     let rdma = render_job(inputs, &with, asked)?;
     let mut tcp = render_job(inputs, &without, asked)?;
-    tcp.judgement
+    tcp.evaluation
         .findings
         .retain(|finding| finding.diagnostic.code != ASKS_FOR_NONE);
     let mut differences = diff_devices(&rdma, &tcp);

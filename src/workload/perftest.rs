@@ -83,7 +83,7 @@ fn traffic(loaded: &LoadedSpec, hosts: &[&Host], device: Option<&str>, seconds: 
     )
 }
 
-/// What `ib_write_bw` is told between pods on these hosts, beside the device and the other end.
+/// Arguments of `ib_write_bw` between pods on these hosts, beside the device and the other end.
 pub fn perftest_words(
     loaded: &LoadedSpec,
     hosts: &[&Host],

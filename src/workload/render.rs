@@ -57,7 +57,7 @@ pub struct RenderedJob {
     /// What the rules find of it, before anything of it is waived.
     pub found: Vec<RuleFinding>,
     /// What the rules say of it.
-    pub judgement: RulesReport,
+    pub evaluation: RulesReport,
 }
 
 /// Renders a job; all that is wrong with what was asked for comes back in one go.
@@ -94,16 +94,16 @@ pub fn render_job(
 
 /// Adds warnings as notes, except at places of which a rule speaks: what a rule says of a value is
 /// more than that it is out of its range.
-fn add_notes(judgement: &mut RulesReport, warnings: Vec<Diagnostic>) {
-    let judged: BTreeSet<_> = judgement
+fn add_notes(evaluation: &mut RulesReport, warnings: Vec<Diagnostic>) {
+    let evaluated: BTreeSet<_> = evaluation
         .findings
         .iter()
         .flat_map(|finding| finding.diagnostic.labels.first().map(locate_label))
         .collect();
     for warning in warnings {
         let place = warning.labels.first().map(locate_label);
-        if place.is_none_or(|place| !judged.contains(&place)) {
-            judgement.notes.push(warning);
+        if place.is_none_or(|place| !evaluated.contains(&place)) {
+            evaluation.notes.push(warning);
         }
     }
 }
@@ -367,14 +367,14 @@ impl<'a> Rendering<'a> {
         };
         let subject = subject::build_rule_subject(&seen, catalog, self.asked);
         let loaded = self.build_rule_spec(&settled.variables, &made);
-        // A job without RDMA is not judged as one with it.
+        // A job without RDMA is not checked as one with it.
         let on_fabric = match &made.acs {
             Some(acs) => acs.rdma,
             None => !subject.facts.rdma.is_empty(),
         };
         let found = rules::asked_of_job(&loaded, catalog, self.inputs.rules, &subject, on_fabric);
-        let mut judgement = rules::judge_job(&loaded, self.inputs.today, found.clone());
-        add_notes(&mut judgement, settled.warnings);
+        let mut evaluation = rules::evaluate_job(&loaded, self.inputs.today, found.clone());
+        add_notes(&mut evaluation, settled.warnings);
         Ok(RenderedJob {
             kind,
             name: pods.name.clone(),
@@ -383,7 +383,7 @@ impl<'a> Rendering<'a> {
             variables: settled.variables,
             arguments: made.arguments,
             found,
-            judgement,
+            evaluation,
         })
     }
 
@@ -444,12 +444,12 @@ impl<'a> Rendering<'a> {
 impl RenderedJob {
     /// Errors of rules, for which it is not to be used.
     pub fn errors(&self) -> Vec<Diagnostic> {
-        self.judgement.errors()
+        self.evaluation.errors()
     }
 
-    /// All that is to be told.
+    /// All that is to be reported.
     pub fn told(&self) -> Vec<Diagnostic> {
-        self.judgement.diagnostics()
+        self.evaluation.diagnostics()
     }
 
     /// Whether it may be used.

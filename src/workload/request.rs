@@ -77,7 +77,7 @@ pub struct Pods {
     pub trial: bool,
     /// RDMA devices.
     pub devices: Devices,
-    /// NCCL is held to TCP, whatever devices a pod sees.
+    /// NCCL is restricted to TCP, whatever devices a pod sees.
     pub over_tcp: bool,
     /// The resource by which GPUs are asked for.
     pub gpu_resource: String,

@@ -14,8 +14,8 @@ use std::sync::Arc;
 /// least so much.
 fn room(from: Disruption) -> (Room, Nodes) {
     let mut room = Room::of(&["a"])
-        .wish("sysctl", json!({ "key": "net.a", "value": "5" }), &[])
-        .wish(
+        .resource("sysctl", json!({ "key": "net.a", "value": "5" }), &[])
+        .resource(
             "kernel_parameter",
             json!({ "parameter": "iommu", "value": "pt" }),
             &[],
@@ -49,7 +49,7 @@ async fn meddled(room: &mut Room, from: Disruption, meddle: Meddle) -> ApplyOutc
 /// What somebody does to the nodes.
 type Meddle = fn(&Nodes);
 
-/// Whatever disturbs it: a step, a step under a guard, a reboot.
+/// Whatever disturbs it: a step, a step with an automatic rollback, a reboot.
 #[tokio::test(start_paused = true)]
 async fn a_host_is_disturbed_only_while_its_node_is_empty() {
     let meddles: [(Meddle, &str); 3] = [
@@ -65,15 +65,15 @@ async fn a_host_is_disturbed_only_while_its_node_is_empty() {
         let mut rooms = [
             (
                 Disruption::None,
-                Room::of(&["a"]).wish("sysctl", json!({ "key": "net.a", "value": "5" }), &[]),
+                Room::of(&["a"]).resource("sysctl", json!({ "key": "net.a", "value": "5" }), &[]),
             ),
             (
                 Disruption::None,
-                guarded.wish("link", json!({ "netdev": "eth0", "mtu": 1400 }), &[]),
+                guarded.resource("link", json!({ "netdev": "eth0", "mtu": 1400 }), &[]),
             ),
             (
                 Disruption::Reboot,
-                Room::of(&["a"]).wish(
+                Room::of(&["a"]).resource(
                     "kernel_parameter",
                     json!({ "parameter": "iommu", "value": "pt" }),
                     &[],

@@ -1,5 +1,5 @@
 //! Whoever can write to a plan file can give it a new digest; what it may then do is what the spec
-//! wishes, and no more.
+//! declares, and no more.
 
 use crate::room::Room;
 use railwright_apply::{ApplyOutcome, DesiredSpec, RunExitClass, apply_plan};
@@ -12,16 +12,16 @@ use std::sync::Arc;
 
 fn room() -> Room {
     let mut room =
-        Room::of(&["a"]).wish("file", json!({ "path": "/etc/one", "content": "1\n" }), &[]);
-    room.context.wished = Some(Arc::new(DesiredSpec {
-        wishes: room.wishes.clone(),
+        Room::of(&["a"]).resource("file", json!({ "path": "/etc/one", "content": "1\n" }), &[]);
+    room.context.desired = Some(Arc::new(DesiredSpec {
+        resources: room.resources.clone(),
         rollout: room.rollout.clone(),
         ..DesiredSpec::default()
     }));
     room
 }
 
-/// A pull that changes a module's checks leaves its wishes as they were.
+/// A pull that changes a module's checks leaves its resources as they were.
 #[tokio::test(start_paused = true)]
 async fn a_plan_of_other_modules_is_not_carried_out() {
     let room = room();
@@ -94,7 +94,7 @@ async fn an_action_that_no_resource_needs_is_not_carried_out() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wish_that_is_not_in_the_spec_is_refused() {
+async fn a_resource_that_is_not_in_the_spec_is_refused() {
     let one = |edit: fn(&mut Plan)| async move {
         let room = room();
         let outcome = edited(&room, edit).await;
@@ -106,12 +106,15 @@ async fn a_wish_that_is_not_in_the_spec_is_refused() {
         );
         told_nothing(&room);
     };
-    one(|plan| Arc::make_mut(&mut change(plan).0[0].wish.want).body["content"] = json!("2\n"))
+    one(|plan| {
+        Arc::make_mut(&mut change(plan).0[0].resource.declaration).body["content"] = json!("2\n")
+    })
+    .await;
+    one(|plan| change(plan).0[0].resource.address = "host/a/file/%2Fetc%2Ftwo".parse().unwrap())
         .await;
-    one(|plan| change(plan).0[0].wish.address = "host/a/file/%2Fetc%2Ftwo".parse().unwrap()).await;
     one(|plan| {
         let member = &mut change(plan).0[0];
-        Arc::make_mut(&mut member.found).removal = true;
+        Arc::make_mut(&mut member.diff).removal = true;
         member.reason = ChangeReason::RemovedFromSpec;
     })
     .await;
@@ -127,14 +130,14 @@ async fn a_wish_that_is_not_in_the_spec_is_refused() {
 /// Two files of which one comes after the other, on three hosts of which two may be out of service.
 fn fleet() -> Room {
     let mut room = Room::of(&["a", "b", "c"])
-        .wish("file", json!({ "path": "/etc/one", "content": "1\n" }), &[])
-        .wish(
+        .resource("file", json!({ "path": "/etc/one", "content": "1\n" }), &[])
+        .resource(
             "file",
             json!({ "path": "/etc/two", "content": "2\n" }),
             &["file/%2Fetc%2Fone"],
         );
-    room.context.wished = Some(Arc::new(DesiredSpec {
-        wishes: room.wishes.clone(),
+    room.context.desired = Some(Arc::new(DesiredSpec {
+        resources: room.resources.clone(),
         rollout: room.rollout.clone(),
         ..DesiredSpec::default()
     }));
@@ -286,20 +289,21 @@ async fn a_reboot_that_no_step_needs_is_left_out() {
     });
 }
 
-/// A file after a setting that needs a power cycle: both are held, and a resumed run takes them up.
+/// A file after a setting that needs a power cycle: both are blocked, and a resumed run takes them
+/// up.
 fn power_cycled() -> Room {
     let setting =
         json!({ "netdev": "ens1", "settings": { "SRIOV_EN": 1 }, "takes_effect": "power_cycle" });
     let mut room = Room::of(&["a"])
-        .wish("firmware_setting", setting, &[])
-        .wish(
+        .resource("firmware_setting", setting, &[])
+        .resource(
             "file",
             json!({ "path": "/etc/one", "content": "1\n" }),
             &["firmware_setting/ens1"],
         );
     room.host("a", |host| host.firmware.put("ens1", "SRIOV_EN", "0", true));
-    room.context.wished = Some(Arc::new(DesiredSpec {
-        wishes: room.wishes.clone(),
+    room.context.desired = Some(Arc::new(DesiredSpec {
+        resources: room.resources.clone(),
         rollout: room.rollout.clone(),
         ..DesiredSpec::default()
     }));
@@ -328,7 +332,7 @@ async fn what_comes_after_a_power_cycle_is_looked_at_before_the_run_begins() {
     };
     one("RW0626", |plan| match &mut held(plan).kind {
         NodeKind::Change { members, .. } => {
-            Arc::make_mut(&mut members[0].wish.want).body["content"] = json!("2\n")
+            Arc::make_mut(&mut members[0].resource.declaration).body["content"] = json!("2\n")
         }
         other => panic!("{other:?}"),
     })
@@ -356,14 +360,15 @@ async fn what_comes_after_a_power_cycle_is_looked_at_before_the_run_begins() {
 async fn a_removal_of_something_else_than_was_applied_is_refused() {
     let mut room = room();
     assert_eq!(edited(&room, |_| ()).await.ending, RunExitClass::Done);
-    room.wishes.clear();
-    room.context.wished = Some(Arc::new(DesiredSpec {
-        wishes: Vec::new(),
+    room.resources.clear();
+    room.context.desired = Some(Arc::new(DesiredSpec {
+        resources: Vec::new(),
         rollout: room.rollout.clone(),
         ..DesiredSpec::default()
     }));
     let outcome = edited(&room, |plan| {
-        Arc::make_mut(&mut change(plan).0[0].wish.want).body["path"] = json!("/etc/passwd")
+        Arc::make_mut(&mut change(plan).0[0].resource.declaration).body["path"] =
+            json!("/etc/passwd")
     })
     .await;
     assert_eq!(
@@ -382,7 +387,7 @@ async fn a_removal_of_something_else_than_was_applied_is_refused() {
 /// screen has it.
 #[tokio::test(start_paused = true)]
 async fn no_name_of_a_plan_begins_a_line() {
-    let room = Room::of(&["a", "b", "c"]).wish(
+    let room = Room::of(&["a", "b", "c"]).resource(
         "file",
         json!({ "path": "/etc/one", "content": "1\n" }),
         &[],

@@ -58,7 +58,7 @@ fn mtu(mtu: u32) -> Value {
 
 fn filter(room: Room) -> Room {
     let unit = json!({ "name": "nftables.service", "active": true, "restart_on": [RULES] });
-    room.wish("systemd_unit", unit, &[]).wish(
+    room.resource("systemd_unit", unit, &[]).resource(
         "file",
         json!({ "path": RULES, "content": "drop\n" }),
         &[],
@@ -75,7 +75,7 @@ async fn go_on(room: &Room) -> ApplyOutcome {
     resume_run(&room.context, Decisions::default(), room.sink()).await
 }
 
-/// How each guard of the journal ended; nothing for one that was armed and has no end.
+/// How each automatic rollback of the journal ended; nothing for one that was armed and has no end.
 fn guards(room: &Room) -> Vec<Option<bool>> {
     let run = room.context.folder.newest_run().unwrap().unwrap();
     let mut found: BTreeMap<String, Option<bool>> = BTreeMap::new();
@@ -107,7 +107,7 @@ async fn dies_after(room: &Room, is_so: impl Fn(&[String]) -> bool) {
 
 #[tokio::test(start_paused = true)]
 async fn a_good_change_is_confirmed_over_a_new_connection() {
-    let room = room(&["a"]).wish("link", mtu(1400), &[]);
+    let room = room(&["a"]).resource("link", mtu(1400), &[]);
     let plan = room.plan().await;
     let NodeKind::Change {
         guard: Some(guard), ..
@@ -133,7 +133,7 @@ async fn a_good_change_is_confirmed_over_a_new_connection() {
     );
     assert!(room.plan().await.nodes.is_empty());
     let events = room.events.lock().unwrap();
-    let told = |wanted: &dyn Fn(&RunEvent) -> bool| events.iter().position(wanted).unwrap();
+    let told = |desired: &dyn Fn(&RunEvent) -> bool| events.iter().position(desired).unwrap();
     let armed = told(&|event| matches!(event, RunEvent::GuardArmed { .. }));
     assert!(
         armed < told(&|event| matches!(event, RunEvent::ActionStarted { .. })),
@@ -143,7 +143,7 @@ async fn a_good_change_is_confirmed_over_a_new_connection() {
 
 #[tokio::test(start_paused = true)]
 async fn what_cuts_us_off_is_put_back_and_told() {
-    let room = room(&["a"]).wish("link", mtu(68), &[]);
+    let room = room(&["a"]).resource("link", mtu(68), &[]);
     let before = room.fleet.effects();
     let outcome = run(&room).await;
     assert_eq!(
@@ -167,13 +167,13 @@ async fn what_cuts_us_off_is_put_back_and_told() {
     assert_eq!(
         (codes(&outcome)[0], room.fleet.effects(), guards(&room)),
         ("RW0641", before, vec![Some(false); 2]),
-        "under a guard again"
+        "under an automatic rollback again"
     );
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_dead_run_leaves_a_guard_that_acts_by_itself() {
-    let room = room(&["a"]).wish("link", mtu(1400), &[]);
+    let room = room(&["a"]).resource("link", mtu(1400), &[]);
     dies_after_the_first_action(&room).await;
     assert!(room.host("a", |host| {
         host.guard.as_ref().is_some_and(|guard| !guard.reverted)
@@ -207,7 +207,7 @@ async fn a_dead_run_leaves_a_guard_that_acts_by_itself() {
 
 #[tokio::test(start_paused = true)]
 async fn a_guard_that_is_still_armed_is_put_back_or_confirmed_by_resume_and_waited_for_by_others() {
-    let room = room(&["a"]).wish("link", mtu(1400), &[]);
+    let room = room(&["a"]).resource("link", mtu(1400), &[]);
     dies_after_the_first_action(&room).await;
     let outcome = go_on(&room).await;
     assert_eq!(
@@ -220,7 +220,7 @@ async fn a_guard_that_is_still_armed_is_put_back_or_confirmed_by_resume_and_wait
         "half done, so it was put back and done again"
     );
 
-    let room = self::room(&["a"]).wish(
+    let room = self::room(&["a"]).resource(
         "sysctl",
         json!({ "key": "net.core.x", "value": "1", "guard": true }),
         &[],
@@ -245,7 +245,7 @@ async fn a_guard_that_is_still_armed_is_put_back_or_confirmed_by_resume_and_wait
         outcome.problems
     );
 
-    let room = self::room(&["a"]).wish("link", mtu(1400), &[]);
+    let room = self::room(&["a"]).resource("link", mtu(1400), &[]);
     dies_after_the_first_action(&room).await;
     let outcome = apply_plan(&room.plan().await, &room.context, room.sink()).await;
     assert!(
@@ -262,17 +262,17 @@ async fn a_guard_that_is_still_armed_is_put_back_or_confirmed_by_resume_and_wait
     );
 }
 
-/// It was as wished when the plan was made, and the reboot made it otherwise: the plan knows of no
-/// guard.
+/// It was in sync when the plan was made, and the reboot changed it: the plan knows of no automatic
+/// rollback.
 #[tokio::test(start_paused = true)]
-async fn a_guard_that_is_still_armed_over_what_is_as_wished_by_now_is_confirmed_by_resume() {
+async fn a_guard_that_is_still_armed_over_what_is_in_sync_by_now_is_confirmed_by_resume() {
     let room = room(&["a"])
-        .wish(
+        .resource(
             "kernel_parameter",
             json!({ "parameter": "iommu", "value": "pt" }),
             &[],
         )
-        .wish(
+        .resource(
             "systemd_unit",
             json!({ "name": "nftables.service", "active": true }),
             &[],
@@ -298,7 +298,7 @@ async fn a_guard_that_is_still_armed_over_what_is_as_wished_by_now_is_confirmed_
 
 #[tokio::test(start_paused = true)]
 async fn a_boot_with_the_guard_armed_puts_everything_back() {
-    let room = room(&["a"]).wish("link", mtu(1400), &[]);
+    let room = room(&["a"]).resource("link", mtu(1400), &[]);
     let before = room.fleet.effects();
     dies_after_the_first_action(&room).await;
     room.host("a", |host| host.reboot(Duration::from_secs(10)));
@@ -355,7 +355,7 @@ async fn rules_and_the_unit_that_loads_them_go_out_together_and_come_back_togeth
 
 #[tokio::test(start_paused = true)]
 async fn power_lost_in_the_middle_is_put_back_by_the_boot_and_done_again_by_resume() {
-    let room = room(&["a"]).wish("link", mtu(1400), &[]);
+    let room = room(&["a"]).resource("link", mtu(1400), &[]);
     room.fault("a", "set_link", SimulatedTrouble::PowerLost);
     let outcome = run(&room).await;
     assert_eq!(
@@ -372,7 +372,7 @@ async fn power_lost_in_the_middle_is_put_back_by_the_boot_and_done_again_by_resu
 async fn without_a_guard_nothing_is_done() {
     let mut seen = BTreeSet::new();
     for nth in 1..60 {
-        let room = room(&["a"]).wish("link", mtu(1400), &[]);
+        let room = room(&["a"]).resource("link", mtu(1400), &[]);
         let plan = room.plan().await;
         room.fill_disk("a", nth, 40);
         let outcome = apply_plan(&plan, &room.context, room.sink()).await;
@@ -389,10 +389,10 @@ async fn without_a_guard_nothing_is_done() {
     assert_eq!(seen.into_iter().collect::<Vec<_>>(), ["RW0642", "RW0659"]);
 }
 
-/// It would take back what somebody else changes within its time.
+/// It would roll back what somebody else changes within its time.
 #[tokio::test(start_paused = true)]
 async fn a_guard_whose_arming_got_no_answer_is_taken_away() {
-    let room = room(&["a"]).wish("link", mtu(1400), &[]);
+    let room = room(&["a"]).resource("link", mtu(1400), &[]);
     room.host("a", |host| {
         host.faults.push(SimulatedFault {
             after: 0,

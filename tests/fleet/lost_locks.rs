@@ -1,5 +1,5 @@
-//! Controllers whose locks are taken over while they reach their hosts, and what they wait for then:
-//! before its first step a command is one that may sleep, wait and lose as well.
+//! Controllers whose locks are taken over while they reach their hosts, and what they wait for
+//! then: before its first step a command is one that may sleep, wait and lose as well.
 
 use crate::room::{Room, codes};
 use railwright_apply::lock_steal::{HostLock, list_host_locks, steal_locks};
@@ -24,7 +24,7 @@ struct Detour {
 }
 
 impl Detour {
-    /// The same controller, on this way.
+    /// The controller, on this way.
     fn of(context: &Context, host: &'static str, happens: BoxFuture<'static, ()>) -> Context {
         let detour = Detour {
             way: context.connector.clone(),
@@ -77,8 +77,11 @@ fn files_of(folder: &StateFolder) -> BTreeMap<String, Vec<u8>> {
 
 /// Two hosts, and a run of theirs that did not come beyond the first one's gate.
 async fn room_with_a_stopped_run() -> Room {
-    let room =
-        Room::of(&["a", "b"]).wish("file", json!({ "path": "/etc/x", "content": "one\n" }), &[]);
+    let room = Room::of(&["a", "b"]).resource(
+        "file",
+        json!({ "path": "/etc/x", "content": "one\n" }),
+        &[],
+    );
     room.gate.bad.lock().unwrap().insert("a".to_owned());
     let stopped = apply_plan(&room.plan().await, &room.context, room.sink()).await;
     assert_eq!(stopped.ending, RunExitClass::Stopped, "{stopped:?}");
@@ -134,7 +137,7 @@ async fn a_command_whose_lock_is_taken_over_before_its_first_step_changes_nothin
     }
 }
 
-/// The same controller, as it is seen from another machine.
+/// The controller, as it is seen from another machine.
 fn from_elsewhere(context: &Context) -> Context {
     let elsewhere = ProcessIdentity {
         machine: "elsewhere".to_owned(),

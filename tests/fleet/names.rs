@@ -1,4 +1,4 @@
-//! Names of netdevs: they come with the one reboot, and what is wished for under a new name comes
+//! Names of netdevs: they come with the one reboot, and what is declared under a new name comes
 //! after it.
 
 use crate::room::Room;
@@ -38,12 +38,12 @@ fn host(file: Option<&str>) -> SimulatedHost {
 
 fn room(host: SimulatedHost) -> Room {
     Room::with([("a".to_owned(), host)].into())
-        .wish(
+        .resource(
             "netdev_name",
             json!({ "name": "rail0", "device": PCI }),
             &[],
         )
-        .wish(
+        .resource(
             "link",
             json!({ "netdev": "rail0", "mtu": 9000 }),
             &["netdev_name/rail0"],
@@ -86,7 +86,7 @@ async fn a_name_comes_with_the_reboot_and_goes_with_another() {
         "the MTU waited for the name"
     );
     assert_eq!(room.plan().await.nodes, []);
-    room.wishes.clear();
+    room.resources.clear();
     let outcome = run(&room).await;
     assert_eq!(outcome.ending, RunExitClass::Done, "{:?}", outcome.problems);
     assert_eq!(seen(&room), (2, vec![("ens1".to_owned(), 1500)]));
@@ -118,7 +118,7 @@ async fn our_own_connection_keeps_its_name_unless_its_configuration_follows() {
                     "{plan:?}"
                 );
             }
-            // no guard outlives a boot
+            // no rollback timer outlives a boot
             None => assert_eq!(
                 outcome
                     .problems

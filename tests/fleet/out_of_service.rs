@@ -20,7 +20,7 @@ use std::time::Duration;
 
 /// A kernel parameter, which needs a reboot, on each host; one may be out of service at a time.
 fn room(hosts: &[&str]) -> Room {
-    let mut room = Room::of(hosts).wish(
+    let mut room = Room::of(hosts).resource(
         "kernel_parameter",
         json!({ "parameter": "iommu", "value": "pt" }),
         &[],
@@ -32,8 +32,8 @@ fn room(hosts: &[&str]) -> Room {
 /// A file, which disturbs nobody, and then the kernel parameter.
 fn room_with_harmless_step(hosts: &[&str]) -> Room {
     let mut room = Room::of(hosts)
-        .wish("file", json!({ "path": "/etc/x", "content": "one\n" }), &[])
-        .wish(
+        .resource("file", json!({ "path": "/etc/x", "content": "one\n" }), &[])
+        .resource(
             "kernel_parameter",
             json!({ "parameter": "iommu", "value": "pt" }),
             &["file/%2Fetc%2Fx"],
@@ -167,7 +167,7 @@ async fn a_gate_and_a_step_that_end_at_once_write_one_record_after_the_other() {
         is_bad(&room, &[]);
         *room.gate.takes.lock().unwrap() = Duration::from_millis(takes);
         // What somebody did by hand is noted while the host is verified.
-        room = room.wish("file", json!({ "path": "/etc/x", "content": "x\n" }), &[]);
+        room = room.resource("file", json!({ "path": "/etc/x", "content": "x\n" }), &[]);
         room.put("a", "/etc/x", "x\n");
         let well = run(&room).await;
         assert_eq!(
@@ -233,7 +233,8 @@ async fn a_machine_that_a_gate_did_not_pass_counts_where_the_run_is_not_about_it
     let bad = room.host("a", |host| host.clone());
     room.host("c", |host| (*host, host.record) = (bad, None));
     room.context.hosts.remove("a");
-    room.wishes.retain(|wish| *wish.address.target.name != *"a");
+    room.resources
+        .retain(|resource| *resource.address.target.name != *"a");
     let outcome = narrowed(&room, &[], &["host/c"]).await;
     assert_eq!(
         (outcome.ending, codes(&outcome), boots(&room, "b")),
@@ -249,7 +250,7 @@ async fn a_machine_that_a_gate_did_not_pass_counts_where_the_run_is_not_about_it
 async fn an_older_runs_journal_is_not_put_over_a_state_that_went_on() {
     let room = room(&["a", "b"]);
     assert_eq!(run(&room).await.ending, RunExitClass::Done);
-    let again = room.wish(
+    let again = room.resource(
         "kernel_parameter",
         json!({ "parameter": "numa", "value": "off" }),
         &[],
@@ -288,7 +289,7 @@ async fn an_older_run_does_not_go_on_with_a_state_that_went_beyond_it() {
     is_bad(&room, &["b"]);
     assert_eq!(run(&room).await.ending, RunExitClass::Stopped);
     is_bad(&room, &["a"]);
-    let again = room.wish(
+    let again = room.resource(
         "kernel_parameter",
         json!({ "parameter": "numa", "value": "off" }),
         &[],
@@ -336,7 +337,7 @@ async fn a_run_does_not_go_on_with_an_older_copy_of_its_journal() {
     assert_eq!(unavailable(&room.plan().await), [("a", "gate failed")]);
 }
 
-/// A check fails on a host that passed before, while another one is proven.
+/// A check fails on a host that passed before, while another one passes.
 #[tokio::test(start_paused = true)]
 async fn a_gate_leaves_out_of_service_whoever_its_checks_name() {
     let mut room = room(&["a", "b", "c"]);
@@ -431,7 +432,7 @@ async fn a_host_remembers_that_no_gate_has_proven_it() {
     assert_eq!(unavailable(&lost.plan().await), [("a", "unproven")]);
     // And a step that was no disruption, and that nobody knows the end of.
     let failed =
-        Room::of(&["a"]).wish("file", json!({ "path": "/etc/x", "content": "one\n" }), &[]);
+        Room::of(&["a"]).resource("file", json!({ "path": "/etc/x", "content": "one\n" }), &[]);
     failed.fault("a", "write_file", SimulatedTrouble::Fails);
     assert_eq!(run(&failed).await.ending, RunExitClass::Failed);
     burnt(&failed);
@@ -580,7 +581,7 @@ async fn a_gate_with_nothing_to_check_ends_no_outage_that_a_check_began() {
         stays(&room);
     }
     // Nor does it after a step that left the host in the dark.
-    room = room.wish(
+    room = room.resource(
         "kernel_parameter",
         json!({ "parameter": "pci", "value": "pcie_bus_perf" }),
         &[],
@@ -735,7 +736,7 @@ async fn a_host_that_another_run_works_on_uses_up_the_budget() {
 #[tokio::test(start_paused = true)]
 async fn a_host_of_another_cluster_uses_up_the_budget() {
     let room = room(&["a", "b", "c"]);
-    let other = Room::beside(room.fleet.clone(), "zzz").wish(
+    let other = Room::beside(room.fleet.clone(), "zzz").resource(
         "file",
         json!({ "path": "/etc/x", "content": "one\n" }),
         &[],
@@ -784,7 +785,7 @@ async fn a_host_that_became_another_clusters_uses_up_the_budget_of_a_saved_plan(
             excludes: Vec::new(),
         })
         .await;
-    let other = Room::beside(room.fleet.clone(), "zzz").wish(
+    let other = Room::beside(room.fleet.clone(), "zzz").resource(
         "file",
         json!({ "path": "/etc/x", "content": "one\n" }),
         &[],
@@ -833,7 +834,8 @@ async fn a_gate_that_failed_is_journalled_before_any_host_writes_it_down() {
 
 #[tokio::test(start_paused = true)]
 async fn a_host_writes_down_that_its_step_was_given_up() {
-    let room = Room::of(&["a"]).wish("file", json!({ "path": "/etc/x", "content": "one\n" }), &[]);
+    let room =
+        Room::of(&["a"]).resource("file", json!({ "path": "/etc/x", "content": "one\n" }), &[]);
     let interrupt = room.interrupt.clone();
     let gives_up = move |event| {
         if let RunEvent::ActionStarted { .. } = event {
@@ -862,7 +864,7 @@ async fn a_host_writes_down_that_it_leaves_service_whatever_this_side_knew() {
         RunExitClass::Stopped
     );
     let mut other = Room::beside(room.fleet.clone(), room.cluster);
-    (other.wishes, other.rollout) = (room.wishes.clone(), room.rollout.clone());
+    (other.resources, other.rollout) = (room.resources.clone(), room.rollout.clone());
     assert_eq!(
         narrowed(&other, &["host/a"], &[]).await.ending,
         RunExitClass::Done
@@ -873,7 +875,7 @@ async fn a_host_writes_down_that_it_leaves_service_whatever_this_side_knew() {
     };
     assert!(!says_out(&room) && room.state().outages.contains_key("a"));
     let before = boots(&room, "a");
-    let room = room.wish(
+    let room = room.resource(
         "kernel_parameter",
         json!({ "parameter": "pci", "value": "pcie_bus_perf" }),
         &[],
@@ -920,7 +922,7 @@ async fn a_host_that_cannot_write_down_that_its_gate_failed_is_named() {
     let mut unwritten = 0;
     for nth in 1..60 {
         let file = json!({ "path": "/etc/x", "content": "one\n" });
-        let room = Room::of(&["a"]).wish("file", file, &[]);
+        let room = Room::of(&["a"]).resource("file", file, &[]);
         is_bad(&room, &["a"]);
         let plan = room.plan().await;
         room.fill_disk("a", nth, 1000);
@@ -944,13 +946,16 @@ async fn a_host_that_cannot_write_down_that_its_gate_failed_is_named() {
 /// A colleague applies while a run lies half done, and the run goes on.
 #[tokio::test(start_paused = true)]
 async fn what_a_resumed_run_takes_over_from_hosts_is_remembered() {
-    let room =
-        Room::of(&["a", "b"]).wish("file", json!({ "path": "/etc/x", "content": "one\n" }), &[]);
+    let room = Room::of(&["a", "b"]).resource(
+        "file",
+        json!({ "path": "/etc/x", "content": "one\n" }),
+        &[],
+    );
     room.fault("b", "write_file", SimulatedTrouble::Fails);
     assert_eq!(run(&room).await.ending, RunExitClass::Failed);
     let mut other = Room::beside(room.fleet.clone(), room.cluster);
-    other.wishes = room.wishes.clone();
-    other = other.wish("file", json!({ "path": "/etc/y", "content": "two\n" }), &[]);
+    other.resources = room.resources.clone();
+    other = other.resource("file", json!({ "path": "/etc/y", "content": "two\n" }), &[]);
     assert_eq!(run(&other).await.ending, RunExitClass::Done);
     assert_eq!(
         resume_run(&room.context, Decisions::default(), room.sink())
@@ -1395,7 +1400,7 @@ pub fn with_disruption(room: Room, hosts: &[&str], name: &str, after: &[&str]) -
         "name": name, "run": format!("make {name}"), "disruption": "drain",
         "read": { "probe": format!("show {name}") },
     });
-    room.wish("command", body, after)
+    room.resource("command", body, after)
 }
 
 /// A command that disturbs its host, a file, and a command again; one host may be out of service at
@@ -1403,7 +1408,7 @@ pub fn with_disruption(room: Room, hosts: &[&str], name: &str, after: &[&str]) -
 fn room_with_two_disruptions(hosts: &[&str]) -> Room {
     let mut room = Room::of(hosts);
     room.rollout.max_unavailable = 1;
-    let room = with_disruption(room, hosts, "first", &[]).wish(
+    let room = with_disruption(room, hosts, "first", &[]).resource(
         "file",
         json!({ "path": "/etc/x", "content": "one\n" }),
         &["command/first"],
@@ -1431,7 +1436,7 @@ async fn a_host_that_another_folders_run_gave_back_is_not_taken_for_left_out_by_
         let disk = room.host("a", |host| host.disk.clone());
         let well = narrowed(&other, &["host/a"], &[]).await;
         assert_eq!((well.ending, is_made("second")), (RunExitClass::Done, true));
-        // Somebody takes back what it did.
+        // Somebody undoes what it did.
         room.host("a", |host| host.disk = disk);
         for _ in 0..failed_attempts {
             room.fault("a", "write_file", SimulatedTrouble::Fails);
@@ -1459,7 +1464,7 @@ async fn a_host_that_another_folders_run_gave_back_and_left_in_doubt_is_not_take
     let loader = room.host("a", |host| host.loader.clone());
     let well = narrowed(&other, &["host/a"], &[]).await;
     assert_eq!(well.ending, RunExitClass::Done);
-    let other = other.wish("file", json!({ "path": "/etc/x", "content": "one\n" }), &[]);
+    let other = other.resource("file", json!({ "path": "/etc/x", "content": "one\n" }), &[]);
     room.fault("a", "write_file", SimulatedTrouble::Fails);
     let left = narrowed(&other, &["host/a"], &[]).await;
     assert_ne!(left.ending, RunExitClass::Done);
@@ -1487,7 +1492,7 @@ async fn a_host_that_another_folder_left_in_doubt_writes_down_that_it_leaves_ser
     let disk = room.host("a", |host| host.disk.clone());
     let well = narrowed(&other, &["host/a"], &[]).await;
     assert_eq!(well.ending, RunExitClass::Done);
-    let other = other.wish("file", json!({ "path": "/etc/y", "content": "one\n" }), &[]);
+    let other = other.resource("file", json!({ "path": "/etc/y", "content": "one\n" }), &[]);
     room.fault("a", "write_file", SimulatedTrouble::Fails);
     let left = narrowed(&other, &["host/a"], &[]).await;
     assert_ne!(left.ending, RunExitClass::Done);
@@ -1510,8 +1515,9 @@ async fn a_node_that_somebody_gave_back_is_disturbed_by_a_lesser_step_only_withi
     for is_given_back in [true, false] {
         let mut room = room_with_two_disruptions(&["a", "b"]);
         let nodes = emptied(&mut room, Disruption::Drain);
-        let seconds = room.wishes.clone();
-        room.wishes.retain(|wish| &*wish.address.path[1] == "first");
+        let seconds = room.resources.clone();
+        room.resources
+            .retain(|resource| &*resource.address.path[1] == "first");
         room.fault("a", "run_command", SimulatedTrouble::Fails);
         let first = narrowed(&room, &["host/a"], &[]).await;
         assert_ne!(first.ending, RunExitClass::Done);
@@ -1519,11 +1525,11 @@ async fn a_node_that_somebody_gave_back_is_disturbed_by_a_lesser_step_only_withi
         if is_given_back {
             nodes.uncordon("a");
         }
-        room.wishes = seconds;
-        room.wishes
-            .retain(|wish| &*wish.address.path[1] == "second");
-        for wish in &mut room.wishes {
-            let body = &mut Arc::make_mut(&mut wish.want).body;
+        room.resources = seconds;
+        room.resources
+            .retain(|resource| &*resource.address.path[1] == "second");
+        for resource in &mut room.resources {
+            let body = &mut Arc::make_mut(&mut resource.declaration).body;
             body["disruption"] = json!("restart");
         }
         goes_down(&room, "b");
@@ -1545,7 +1551,7 @@ async fn a_failed_gate_that_no_record_says_is_remembered_as_that() {
     let mut unwritten = 0;
     for nth in 1..40 {
         let room =
-            Room::of(&["a"]).wish("file", json!({ "path": "/etc/x", "content": "one\n" }), &[]);
+            Room::of(&["a"]).resource("file", json!({ "path": "/etc/x", "content": "one\n" }), &[]);
         room.fault("a", "write_file", SimulatedTrouble::Fails);
         run(&room).await;
         is_bad(&room, &["a"]);

@@ -11,18 +11,18 @@ use serde_json::json;
 fn room() -> Room {
     let feature = json!({ "feature": "iommu", "effect": "it has nothing to act on", "advice": [{ "says": "Or leave it", "source": "a page" }] });
     let room = Room::of(&["a", "b"])
-        .wish(
+        .resource(
             "kernel_parameter",
             json!({ "parameter": "iommu", "value": "pt" }),
             &[],
         )
-        .wish("platform_feature", feature, &[])
-        .wish("sysctl", json!({ "key": "net.a", "value": "7" }), &[]);
+        .resource("platform_feature", feature, &[])
+        .resource("sysctl", json!({ "key": "net.a", "value": "7" }), &[]);
     room.host("a", |host| host.offers_iommu = false);
     room
 }
 
-/// What is held, and why.
+/// What is blocked, and why.
 fn held(plan: &Plan) -> Vec<(&str, &str)> {
     plan.nodes
         .iter()
@@ -80,10 +80,10 @@ async fn it_is_held_alone_until_somebody_switches_it_on() {
 }
 
 fn drifted(room: &Room) -> Vec<String> {
-    let answers = |wish: &DesiredResource| -> ReadResults {
-        let reads = kind_named(&wish.kind).unwrap().reads(wish);
+    let answers = |resource: &DesiredResource| -> ReadResults {
+        let reads = kind_named(&resource.kind).unwrap().reads(resource);
         let mut all = ReadResults::default();
-        room.host(&wish.address.target.name, |host| {
+        room.host(&resource.address.target.name, |host| {
             for read in &reads {
                 let (code, out) = host.answer(read);
                 all.insert(
@@ -97,16 +97,19 @@ fn drifted(room: &Room) -> Vec<String> {
         });
         all
     };
-    let assess =
-        |wish: &DesiredResource| Ok(kind_named(&wish.kind).unwrap().assess(wish, &answers(wish)));
+    let diff = |resource: &DesiredResource| {
+        Ok(kind_named(&resource.kind)
+            .unwrap()
+            .diff(resource, &answers(resource)))
+    };
     let state = room.state();
     let report = drift::compute_drift(
         &Default::default(),
-        &room.wishes,
+        &room.resources,
         &Default::default(),
         drift::compare::DiffFunctions {
-            assess: &assess,
-            left: &|applied, _| assess(applied),
+            diff: &diff,
+            left: &|applied, _| diff(applied),
         },
         &state.last_applied,
     );

@@ -29,13 +29,13 @@ fn room(hosts: &[&str]) -> Room {
     let setting =
         json!({ "netdev": "ens1", "settings": { "SRIOV_EN": 1 }, "takes_effect": "power_cycle" });
     let room = Room::of(hosts)
-        .wish(
+        .resource(
             "file",
             json!({ "path": "/etc/first", "content": "0\n" }),
             &[],
         )
-        .wish("firmware_setting", setting, &["file/%2Fetc%2Ffirst"])
-        .wish(
+        .resource("firmware_setting", setting, &["file/%2Fetc%2Ffirst"])
+        .resource(
             "file",
             json!({ "path": "/etc/after", "content": "1\n" }),
             &["firmware_setting/ens1"],
@@ -273,7 +273,7 @@ async fn who_was_switched_off_and_on_is_out_of_service_for_every_later_plan() {
     };
     let saved = room.narrowed_plan(narrow()).await;
     switch_off_and_on(&room, &["b"]);
-    let again = room.wish("sysctl", json!({ "key": "net.a", "value": "5" }), &[]);
+    let again = room.resource("sysctl", json!({ "key": "net.a", "value": "5" }), &[]);
     let plan = again.narrowed_plan(narrow()).await;
     let out: Vec<&str> = plan
         .unavailable
@@ -298,7 +298,7 @@ async fn who_was_switched_off_and_on_for_an_earlier_run_writes_it_down() {
     let mut room = room(&["a", "b"]);
     room.rollout.max_unavailable = 1;
     // Nothing harmless is left to do on the host.
-    room.wishes.retain(|wish| wish.kind != "file");
+    room.resources.retain(|resource| resource.kind != "file");
     begin(&room).await;
     switch_off_and_on(&room, &["b"]);
     goes_down(&room, "a");
@@ -329,7 +329,7 @@ async fn nothing_makes_forget_who_waits_for_a_power_cycle() {
             targets: vec![target.to_owned()],
             excludes: Vec::new(),
         };
-        room = room.wish("sysctl", json!({ "key": "net.a", "value": "5" }), &[]);
+        room = room.resource("sysctl", json!({ "key": "net.a", "value": "5" }), &[]);
         match between {
             "a later run" => {
                 let plan = room.narrowed_plan(only("host/b/sysctl/net.a")).await;
@@ -364,7 +364,7 @@ async fn nothing_makes_forget_who_waits_for_a_power_cycle() {
 }
 
 /// A host that waits is rebooted, and is in service again: it still waits for its power cycle,
-/// until that was seen and proven.
+/// until that was seen and a gate passed.
 #[tokio::test(start_paused = true)]
 async fn a_reboot_ends_no_wait_for_a_power_cycle() {
     for by in ["a gate", "a gate of a narrowed plan", "somebody"] {
@@ -391,7 +391,7 @@ async fn a_reboot_ends_no_wait_for_a_power_cycle() {
         };
         reboot(&room);
         assert_eq!(out(&room).await, "b", "{by}");
-        let room = room.wish("sysctl", json!({ "key": "net.a", "value": "5" }), &[]);
+        let room = room.resource("sysctl", json!({ "key": "net.a", "value": "5" }), &[]);
         match by {
             "a gate" => drop(begin(&room).await),
             "somebody" => return_to_service(&room.context.folder, &["b".to_owned()], "seen to")
@@ -432,20 +432,22 @@ async fn a_reboot_ends_no_wait_for_a_power_cycle() {
     }
 }
 
-/// What it waits for is forgotten, or cannot be judged: no plan asks anything of it, and its power
-/// cycle comes all the same.
+/// What it waits for is forgotten, or cannot be compared: no plan asks anything of it, and its
+/// power cycle comes all the same.
 #[tokio::test(start_paused = true)]
 async fn a_plan_that_asks_nothing_of_it_ends_no_wait_for_a_power_cycle() {
     for why in ["forgotten", "another setting"] {
         let mut room = room(&["a", "b"]);
         room.rollout.max_unavailable = 1;
         begin(&room).await;
-        let setting = |wish: &DesiredResource| wish.kind == "firmware_setting";
+        let setting = |resource: &DesiredResource| resource.kind == "firmware_setting";
         if why == "forgotten" {
             switch_off_and_on(&room, &["a", "b"]);
             assert_eq!(go_on(&room).await.ending, RunExitClass::Done);
-            room.wishes.retain(|wish| !setting(wish));
-            room.wishes.iter_mut().for_each(|wish| wish.after.clear());
+            room.resources.retain(|resource| !setting(resource));
+            room.resources
+                .iter_mut()
+                .for_each(|resource| resource.after.clear());
             assert_eq!(
                 begin(&room).await.ending,
                 RunExitClass::Waiting,
@@ -466,11 +468,15 @@ async fn a_plan_that_asks_nothing_of_it_ends_no_wait_for_a_power_cycle() {
                 })
             });
             let other = json!({ "netdev": "ens1", "settings": { "NUM_OF_VFS": 0 }, "takes_effect": "power_cycle" });
-            for wish in room.wishes.iter_mut().filter(|wish| setting(wish)) {
-                Arc::make_mut(&mut wish.want).body = other.clone();
+            for resource in room
+                .resources
+                .iter_mut()
+                .filter(|resource| setting(resource))
+            {
+                Arc::make_mut(&mut resource.declaration).body = other.clone();
             }
         }
-        let room = room.wish(
+        let room = room.resource(
             "kernel_parameter",
             json!({ "parameter": "iommu", "value": "pt" }),
             &[],
@@ -502,14 +508,15 @@ async fn a_plan_that_asks_nothing_of_it_ends_no_wait_for_a_power_cycle() {
 /// Somebody does not wait until the run is over.
 #[tokio::test(start_paused = true)]
 async fn who_is_switched_off_and_on_while_the_run_goes_on_counts_in_it() {
-    let mut room = room(&["a", "b"]).wish(
+    let mut room = room(&["a", "b"]).resource(
         "kernel_parameter",
         json!({ "parameter": "iommu", "value": "pt" }),
         &[],
     );
     room.rollout.max_unavailable = 1;
-    room.wishes
-        .retain(|wish| (wish.kind == "kernel_parameter") == (*wish.address.target.name == *"b"));
+    room.resources.retain(|resource| {
+        (resource.kind == "kernel_parameter") == (*resource.address.target.name == *"b")
+    });
     let (fleet, gate) = (room.fleet.clone(), room.gate.clone());
     let act = move || {
         fleet.with("a", |host| {
@@ -605,7 +612,7 @@ async fn a_reboot_is_no_power_cycle_and_is_told_as_that() {
         assert_eq!(
             stands(&room).unavailable,
             "a",
-            "it was down, and no gate has proven it since"
+            "it was down, and has passed no gate since"
         );
     }
     switch_off_and_on(&room, &["a", "b"]);

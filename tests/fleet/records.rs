@@ -1,7 +1,7 @@
 //! What is in the place of a host's record and is no record of this cluster: the host is left alone
 //! until somebody takes it over.
 
-use crate::room::{Room, copy_folder, machine_id, wish};
+use crate::room::{Room, copy_folder, machine_id, resource};
 use railwright_apply::target_take_over::{TakeOverDecision, TakenOver, take_over_targets};
 use railwright_apply::{RunExitClass, apply_plan};
 use railwright_base::{Address, Target};
@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-fn wished(room: Room) -> Room {
-    room.wish("file", json!({ "path": "/etc/x", "content": "one\n" }), &[])
+fn desired(room: Room) -> Room {
+    room.resource("file", json!({ "path": "/etc/x", "content": "one\n" }), &[])
 }
 
 fn refused(plan: &Plan) -> Vec<&str> {
@@ -58,8 +58,8 @@ fn unreadable(record: &str) -> Vec<(String, &'static str)> {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_no_record_of_this_cluster_is_left_until_the_host_is_taken_over() {
-    let room = wished(Room::of(&["a"]));
-    let other = wished(Room::beside(room.fleet.clone(), "zzz"));
+    let room = desired(Room::of(&["a"]));
+    let other = desired(Room::beside(room.fleet.clone(), "zzz"));
     let planned_before = other.plan().await;
     assert_eq!(
         apply_plan(&room.plan().await, &room.context, room.sink())
@@ -128,8 +128,8 @@ async fn what_is_no_record_of_this_cluster_is_left_until_the_host_is_taken_over(
 
 /// A host to which its cluster applied a file, and another cluster with the same host.
 async fn applied_and_another() -> (Room, Room) {
-    let room = wished(Room::of(&["a"]));
-    let other = wished(Room::beside(room.fleet.clone(), "zzz"));
+    let room = desired(Room::of(&["a"]));
+    let other = desired(Room::beside(room.fleet.clone(), "zzz"));
     let applied = apply_plan(&room.plan().await, &room.context, room.sink()).await;
     assert_eq!(applied.ending, RunExitClass::Done);
     (room, other)
@@ -227,7 +227,7 @@ async fn a_take_over_that_may_have_been_written_down_is_remembered() {
 
 #[tokio::test(start_paused = true)]
 async fn what_another_folder_recorded_without_knowing_ours_is_put_together_by_hand_alone() {
-    let room = wished(Room::of(&["a", "b"]));
+    let room = desired(Room::of(&["a", "b"]));
     assert_eq!(
         apply_plan(&room.plan().await, &room.context, room.sink())
             .await
@@ -238,7 +238,7 @@ async fn what_another_folder_recorded_without_knowing_ours_is_put_together_by_ha
     // this one does.
     room.host("a", |host| host.record = None);
     room.put("a", "/etc/z", "precious\n");
-    let other = wished(Room::beside(room.fleet.clone(), room.cluster)).wish(
+    let other = desired(Room::beside(room.fleet.clone(), room.cluster)).resource(
         "file",
         json!({ "path": "/etc/z", "content": "z\n" }),
         &[],
@@ -293,7 +293,7 @@ async fn what_another_folder_recorded_without_knowing_ours_is_put_together_by_ha
 #[tokio::test(start_paused = true)]
 async fn what_no_record_says_yet_is_lost_to_no_other_record() {
     let mut room =
-        Room::of(&["a"]).wish("file", json!({ "path": "/etc/y", "content": "two\n" }), &[]);
+        Room::of(&["a"]).resource("file", json!({ "path": "/etc/y", "content": "two\n" }), &[]);
     room.put("a", "/etc/x", "old\n");
     assert_eq!(
         apply_plan(&room.plan().await, &room.context, room.sink())
@@ -301,27 +301,27 @@ async fn what_no_record_says_yet_is_lost_to_no_other_record() {
             .ending,
         RunExitClass::Done
     );
-    let wishes = room.wishes.clone();
-    room = wished(room);
+    let resources = room.resources.clone();
+    room = desired(room);
     let plan = room.plan().await;
     let text = |room: &Room| room.host("a", |host| host.disk.text("/etc/x"));
     room.dies_when(&plan, || text(&room).as_deref() == Some("one\n"))
         .await;
     // The host lets it go after a while.
     tokio::time::sleep(Duration::from_secs(3600)).await;
-    let mut other = Room::beside(room.fleet.clone(), room.cluster).wish(
+    let mut other = Room::beside(room.fleet.clone(), room.cluster).resource(
         "file",
         json!({ "path": "/etc/z", "content": "three\n" }),
         &[],
     );
-    other.wishes.extend(wishes.clone());
+    other.resources.extend(resources.clone());
     assert_eq!(
         apply_plan(&other.plan().await, &other.context, other.sink())
             .await
             .ending,
         RunExitClass::Done
     );
-    room.wishes.clone_from(&other.wishes);
+    room.resources.clone_from(&other.resources);
     assert_eq!(refused(&room.plan().await), ["RW0738"]);
     taken_over(&room, true).await;
     assert_eq!(
@@ -338,7 +338,7 @@ async fn what_no_record_says_yet_is_lost_to_no_other_record() {
 #[tokio::test(start_paused = true)]
 async fn who_takes_a_record_over_knows_no_more_than_it_says() {
     let file = |room: Room, path: &str, after: &[&str]| {
-        room.wish("file", json!({ "path": path, "content": "one\n" }), after)
+        room.resource("file", json!({ "path": path, "content": "one\n" }), after)
     };
     let room = file(Room::of(&["a"]), "/etc/u", &[]);
     room.put("a", "/etc/x", "old\n");
@@ -392,7 +392,7 @@ async fn who_takes_a_record_over_knows_no_more_than_it_says() {
 /// What was there before was so on the machine that the image was made of.
 #[tokio::test(start_paused = true)]
 async fn nothing_of_a_record_is_kept_that_came_with_an_image() {
-    let other = wished(Room::beside(Room::of(&["a"]).fleet.clone(), "zzz"));
+    let other = desired(Room::beside(Room::of(&["a"]).fleet.clone(), "zzz"));
     other.put("a", "/etc/x", "old image\n");
     assert_eq!(
         apply_plan(&other.plan().await, &other.context, other.sink())
@@ -415,7 +415,7 @@ async fn nothing_of_a_record_is_kept_that_came_with_an_image() {
 
 #[tokio::test(start_paused = true)]
 async fn a_host_that_was_renamed_is_known_by_its_machine() {
-    let room = wished(Room::of(&["a"]));
+    let room = desired(Room::of(&["a"]));
     assert_eq!(
         apply_plan(&room.plan().await, &room.context, room.sink())
             .await
@@ -462,7 +462,7 @@ async fn a_host_that_was_renamed_is_known_by_its_machine() {
 /// The plan sees both, and the run only the one that it works on.
 #[tokio::test(start_paused = true)]
 async fn two_hosts_that_swapped_their_names_are_no_new_machines_where_only_one_has_work() {
-    let mut room = wished(Room::of(&["a", "b"]));
+    let mut room = desired(Room::of(&["a", "b"]));
     assert_eq!(
         apply_plan(&room.plan().await, &room.context, room.sink())
             .await
@@ -472,7 +472,7 @@ async fn two_hosts_that_swapped_their_names_are_no_new_machines_where_only_one_h
     let [a, b] = ["a", "b"].map(|name| room.host(name, |host| host.clone()));
     room.host("a", |host| *host = b);
     room.host("b", |host| *host = a);
-    room.wishes.push(wish(
+    room.resources.push(resource(
         "b",
         "file",
         json!({ "path": "/etc/y", "content": "two\n" }),
@@ -502,14 +502,14 @@ async fn two_hosts_that_swapped_their_names_are_no_new_machines_where_only_one_h
 async fn a_machine_under_the_name_of_one_that_was_renamed_is_no_new_installation() {
     let mut room = Room::of(&["a", "b"]);
     let of = |host: &str| {
-        wish(
+        resource(
             host,
             "file",
             json!({ "path": "/etc/x", "content": "one\n" }),
             &[],
         )
     };
-    room.wishes.push(of("a"));
+    room.resources.push(of("a"));
     assert_eq!(
         apply_plan(&room.plan().await, &room.context, room.sink())
             .await
@@ -519,7 +519,7 @@ async fn a_machine_under_the_name_of_one_that_was_renamed_is_no_new_installation
     let [a, b] = ["a", "b"].map(|name| room.host(name, |host| host.clone()));
     room.host("a", |host| *host = b);
     room.host("b", |host| *host = a);
-    room.wishes.push(of("b"));
+    room.resources.push(of("b"));
     let plan = room.plan().await;
     assert_eq!(
         plan.renamed,
@@ -534,7 +534,7 @@ async fn a_machine_under_the_name_of_one_that_was_renamed_is_no_new_installation
     );
     assert!(room.plan().await.nodes.is_empty());
     // What was there before us is known on both.
-    room.wishes.clear();
+    room.resources.clear();
     assert_eq!(
         apply_plan(&room.plan().await, &room.context, room.sink())
             .await
@@ -552,8 +552,9 @@ async fn a_machine_under_the_name_of_one_that_was_renamed_is_no_new_installation
 #[tokio::test(start_paused = true)]
 async fn a_record_that_would_not_be_read_again_is_not_written() {
     let large = "x".repeat(RECORD_LIMIT_BYTES * 2 / 5);
-    let file =
-        |room: Room, path: &str| room.wish("file", json!({ "path": path, "content": large }), &[]);
+    let file = |room: Room, path: &str| {
+        room.resource("file", json!({ "path": path, "content": large }), &[])
+    };
     let room = ["/etc/x", "/etc/y", "/etc/z"]
         .into_iter()
         .fold(Room::of(&["a"]), file);
@@ -579,7 +580,7 @@ async fn a_record_that_would_not_be_read_again_is_not_written() {
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_was_cut_off_is_no_record_that_cannot_be_read() {
-    let room = wished(Room::of(&["a"]));
+    let room = desired(Room::of(&["a"]));
     assert_eq!(
         apply_plan(&room.plan().await, &room.context, room.sink())
             .await

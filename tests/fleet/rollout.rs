@@ -12,7 +12,7 @@ use railwright_apply::{
     ApplyOutcome, Context, Decisions, DesiredSpec, EventSink, GateResult, Gatekeeper, Past,
     RunEvent, RunExitClass, apply_plan, resume_run,
 };
-use railwright_base::Diagnostic;
+use railwright_base::{Diagnostic, Digest};
 use railwright_knowledge::spec::window::Window;
 use railwright_plan::{DrainPolicy, PlanSelection, RolloutPolicy};
 use railwright_resource::Disruption;
@@ -23,6 +23,7 @@ use railwright_system::clock::Clock;
 use railwright_transport::BoxFuture;
 use railwright_transport::sim::SimulatedTrouble;
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -57,8 +58,8 @@ impl Gatekeeper for Acting {
 /// A file and a kernel parameter that needs a reboot, on each host.
 fn room(hosts: &[&str]) -> Room {
     Room::of(hosts)
-        .wish("file", json!({ "path": "/etc/x", "content": "one\n" }), &[])
-        .wish(
+        .resource("file", json!({ "path": "/etc/x", "content": "one\n" }), &[])
+        .resource(
             "kernel_parameter",
             json!({ "parameter": "iommu", "value": "pt" }),
             &["file/%2Fetc%2Fx"],
@@ -153,7 +154,7 @@ async fn outside_of_every_window_nothing_is_changed_and_the_next_one_is_named() 
     );
     // What disturbs nobody needs no window.
     let mut quiet =
-        Room::of(&["a"]).wish("file", json!({ "path": "/etc/x", "content": "one\n" }), &[]);
+        Room::of(&["a"]).resource("file", json!({ "path": "/etc/x", "content": "one\n" }), &[]);
     nightly(&mut quiet);
     clock(&mut quiet, "2026-01-01T12:00:00Z");
     assert_eq!(run(&quiet).await.ending, RunExitClass::Done);
@@ -328,7 +329,7 @@ async fn a_paused_run_begins_nothing_until_it_is_told_to_go_on_and_its_journal_s
     folder.order(OrderKind::Continue).unwrap();
     assert_eq!(running.await.unwrap().ending, RunExitClass::Done);
     let events = room.events.lock().unwrap();
-    let at = |wanted: &dyn Fn(&RunEvent) -> bool| events.iter().position(wanted).unwrap();
+    let at = |desired: &dyn Fn(&RunEvent) -> bool| events.iter().position(desired).unwrap();
     let pause = at(&|event| {
         matches!(
             event,
@@ -467,7 +468,7 @@ async fn an_aborted_run_finishes_what_it_does_and_is_resumed() {
         let clock = Clock::Set(Arc::new(AtomicI64::new(second("2026-01-05T12:00:00Z"))));
         Context {
             clock,
-            wished: Some(Arc::new(DesiredSpec {
+            desired: Some(Arc::new(DesiredSpec {
                 rollout,
                 ..DesiredSpec::default()
             })),
@@ -492,6 +493,8 @@ async fn an_aborted_run_finishes_what_it_does_and_is_resumed() {
 async fn a_resumed_run_goes_no_further_than_the_spec_of_now_allows() {
     let mut room = room(&["a", "b", "c"]);
     room.rollout.max_unavailable = 2;
+    let two_checks = Digest::of_bytes(b"two checks");
+    room.modules.insert("story".to_owned(), two_checks);
     let folder = room.context.folder.clone();
     acting(
         &mut room,
@@ -499,20 +502,30 @@ async fn a_resumed_run_goes_no_further_than_the_spec_of_now_allows() {
         move || drop(folder.order(OrderKind::Abort).unwrap()),
     );
     assert_eq!(run(&room).await.ending, RunExitClass::Interrupted);
-    type Edit<'e> = &'e dyn Fn(&mut RolloutPolicy);
-    let resumed = async |narrow: Edit| {
-        let mut rollout = room.rollout.clone();
-        narrow(&mut rollout);
+    let resume = async |rollout: RolloutPolicy, modules: BTreeMap<String, Digest>| {
         let spec = DesiredSpec {
             rollout,
+            modules,
             ..DesiredSpec::default()
         };
         let context = Context {
-            wished: Some(Arc::new(spec)),
+            desired: Some(Arc::new(spec)),
             ..room.context.clone()
         };
         resume_run(&context, Decisions::default(), room.sink()).await
     };
+    type Edit<'e> = &'e dyn Fn(&mut RolloutPolicy);
+    let resumed = async |narrow: Edit| {
+        let mut rollout = room.rollout.clone();
+        narrow(&mut rollout);
+        resume(rollout, room.modules.clone()).await
+    };
+    let edited = [("story".to_owned(), Digest::of_bytes(b"one check"))].into();
+    for modules in [edited, BTreeMap::new()] {
+        let outcome = resume(room.rollout.clone(), modules).await;
+        assert_eq!(codes(&outcome), ["RW0661"]);
+        assert!(outcome.problems[0].message.contains("the module story"));
+    }
     let narrower: [(&str, Edit); 4] = [
         ("max_unavailable", &|now| now.max_unavailable = 1),
         ("failure_budget", &|now| now.failure_budget = Some(1)),
@@ -839,7 +852,7 @@ async fn a_host_that_names_high_numbers_raises_its_own_alone() {
     // What is believed of it depends on no folder: only this host cannot be worked on, also once
     // the folder is lost.
     std::fs::remove_dir_all(room.context.folder.path()).unwrap();
-    room = room.wish("file", json!({ "path": "/etc/y", "content": "y\n" }), &[]);
+    room = room.resource("file", json!({ "path": "/etc/y", "content": "y\n" }), &[]);
     let refused = run(&room).await;
     assert_eq!(
         (refused.ending, codes(&refused)),

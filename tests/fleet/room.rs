@@ -1,5 +1,5 @@
-//! A simulated fleet with a state folder, wishes and a gate: all that a whole run needs, in virtual
-//! time.
+//! A simulated fleet with a state folder, resources and a gate: all that a whole run needs, in
+//! virtual time.
 
 use crate::nodes::Nodes;
 use railwright_apply::{
@@ -7,15 +7,17 @@ use railwright_apply::{
     apply_plan,
 };
 use railwright_base::{Address, Diagnostic, Digest, MachineId, Target, TargetKind};
-use railwright_observe::sealed::{collect_reads_by_host, named_by_host, seal_wishes};
+use railwright_observe::sealed::{collect_reads_by_host, named_by_host, seal_resources};
 use railwright_observe::{HostRequest, identity, observe_hosts};
 use railwright_plan::{
     ClusterNodes, Header, IdentityFindings, InventoryOrigin, LastApplied, Outages, Plan,
     PlanInputs, PlanSelection, RolloutPolicy, make_plan,
 };
 use railwright_resource::kubernetes_object::request::KubernetesRead;
-use railwright_resource::redacted_assessment::collect_json_texts;
-use railwright_resource::{DesiredResource, Disruption, Observation, Read, Want, kind_named};
+use railwright_resource::redacted_diff::collect_json_texts;
+use railwright_resource::{
+    DesiredResource, Disruption, Observation, Read, ResourceDeclaration, kind_named,
+};
 use railwright_state::host_record::HOST_RECORD_PATH;
 use railwright_state::{ClusterLock, ClusterState, Recognition, StateFolder, listing};
 use railwright_system::clock::Clock;
@@ -117,13 +119,15 @@ fn plain() -> SimulatedHost {
     host
 }
 
-/// A fleet with a state folder, wishes and a gate.
+/// A fleet with a state folder, resources and a gate.
 pub struct Room {
     pub fleet: Fleet,
     pub cluster: &'static str,
     pub gate: Arc<Gate>,
-    pub wishes: Vec<DesiredResource>,
+    pub resources: Vec<DesiredResource>,
     pub rollout: RolloutPolicy,
+    /// Digests of the modules that plans are made with.
+    pub modules: BTreeMap<String, Digest>,
     /// The hosts as nodes of a cluster, where there is one.
     pub nodes: Option<ClusterNodes>,
     /// What serves that cluster.
@@ -155,10 +159,10 @@ pub fn copy_folder(from: &Path, to: &Path) {
 }
 
 impl Room {
-    /// Another operator, who has a copy of the folder and wishes the same.
+    /// Another operator, who has a copy of the folder and declares the same.
     pub fn copied(&self) -> Self {
         let mut copy = Room::beside(self.fleet.clone(), self.cluster);
-        (copy.wishes, copy.rollout) = (self.wishes.clone(), self.rollout.clone());
+        (copy.resources, copy.rollout) = (self.resources.clone(), self.rollout.clone());
         copy_folder(self.context.folder.path(), copy.context.folder.path());
         copy
     }
@@ -199,7 +203,7 @@ impl Room {
             nodes: BTreeMap::new(),
             gatekeeper: gate.clone(),
             spec_digest: Some(Digest::of_bytes(b"spec")),
-            wished: None,
+            desired: None,
             patience: ExecutionOptions::default(),
             clock: Clock::Set(Arc::new(AtomicI64::new(jiff::Timestamp::now().as_second()))),
             interrupts,
@@ -208,7 +212,7 @@ impl Room {
             fleet,
             cluster,
             gate,
-            wishes: Vec::new(),
+            resources: Vec::new(),
             nodes: None,
             server: None,
             rollout: RolloutPolicy {
@@ -217,6 +221,7 @@ impl Room {
                 max_disruption: Disruption::Reboot,
                 ..RolloutPolicy::default()
             },
+            modules: BTreeMap::new(),
             interrupt,
             context,
             events: Arc::default(),
@@ -225,9 +230,10 @@ impl Room {
     }
 
     /// Every host is to have this.
-    pub fn wish(mut self, kind: &str, body: Value, after: &[&str]) -> Self {
+    pub fn resource(mut self, kind: &str, body: Value, after: &[&str]) -> Self {
         for host in self.context.hosts.keys() {
-            self.wishes.push(wish(host, kind, body.clone(), after));
+            self.resources
+                .push(resource(host, kind, body.clone(), after));
         }
         self
     }
@@ -239,12 +245,12 @@ impl Room {
             .map(|(name, value)| ((*name).to_owned(), Ok((*value).to_owned())));
         let key = self.context.folder.make_seal_key().unwrap();
         let clear: Vec<_> = self
-            .wishes
+            .resources
             .iter()
-            .flat_map(|wish| collect_json_texts(&wish.body))
+            .flat_map(|resource| collect_json_texts(&resource.body))
             .collect();
         let secrets = Arc::new(
-            Secrets::new(Some(key), found.collect(), named_by_host(&self.wishes))
+            Secrets::new(Some(key), found.collect(), named_by_host(&self.resources))
                 .beside_clear_text(clear.iter().map(AsRef::as_ref)),
         );
         self.context.connector = secrets.carried_by(Arc::new(self.fleet.clone()));
@@ -295,14 +301,14 @@ impl Room {
         ClusterState::load(&self.context.folder).unwrap()
     }
 
-    /// What the hosts say of these wishes, and of what was applied.
+    /// What the hosts report of these resources, and of what was applied.
     pub async fn observe(
         &self,
-        wishes: &[DesiredResource],
+        resources: &[DesiredResource],
         last: &LastApplied,
         parallel: usize,
     ) -> Observation {
-        let reads = collect_reads_by_host(wishes, last);
+        let reads = collect_reads_by_host(resources, last);
         let nodes = Some(Read::Kubernetes(KubernetesRead::Nodes));
         let request = |(name, access): (&String, &TargetAccess)| HostRequest {
             access: access.clone(),
@@ -331,13 +337,13 @@ impl Room {
     /// The plan of an observation.
     pub fn plan_of(
         &self,
-        wishes: &[DesiredResource],
+        resources: &[DesiredResource],
         last: &LastApplied,
         observation: &Observation,
         selection: PlanSelection,
     ) -> Plan {
         self.plan_by(
-            wishes,
+            resources,
             (last, &self.state().outages),
             observation,
             &IdentityFindings::default(),
@@ -347,7 +353,7 @@ impl Room {
 
     fn plan_by(
         &self,
-        wishes: &[DesiredResource],
+        resources: &[DesiredResource],
         (last, outages): (&LastApplied, &Outages),
         observation: &Observation,
         identity: &IdentityFindings,
@@ -367,7 +373,7 @@ impl Room {
                 ..InventoryOrigin::default()
             },
             spec_digest: Digest::of_bytes(b"spec"),
-            modules: BTreeMap::new(),
+            modules: self.modules.clone(),
             proof: Default::default(),
             waived: Vec::new(),
             no_ssh: Vec::new(),
@@ -376,7 +382,7 @@ impl Room {
         let nodes = self.nodes.clone();
         make_plan(&PlanInputs {
             header,
-            wishes,
+            resources,
             last,
             outages,
             observation,
@@ -395,12 +401,12 @@ impl Room {
         self.narrowed_plan(PlanSelection::default()).await
     }
 
-    /// The same, narrowed to a part of the fleet.
+    /// The plan of a part of the fleet.
     pub async fn narrowed_plan(&self, selection: PlanSelection) -> Plan {
-        let (state, wishes, observation, recognition) = self.recognize().await;
+        let (state, resources, observation, recognition) = self.recognize().await;
         let identity = recognition.findings(state.cluster.as_ref(), "inventories/x");
         self.plan_by(
-            &wishes,
+            &resources,
             (&state.last_applied, &state.outages),
             &observation,
             &identity,
@@ -413,16 +419,16 @@ impl Room {
         &self,
     ) -> (ClusterState, Vec<DesiredResource>, Observation, Recognition) {
         let mut state = self.state();
-        let mut wishes = self.wishes.clone();
-        seal_wishes(&mut wishes, &state.last_applied, &self.context.secrets);
-        let mut observation = self.observe(&wishes, &state.last_applied, 8).await;
+        let mut resources = self.resources.clone();
+        seal_resources(&mut resources, &state.last_applied, &self.context.secrets);
+        let mut observation = self.observe(&resources, &state.last_applied, 8).await;
         let identities = identity::collect_target_identities(&observation);
         let recognition = state.recognize(self.cluster, &identities);
         if recognition.merged {
-            observation = self.observe(&wishes, &state.last_applied, 8).await;
+            observation = self.observe(&resources, &state.last_applied, 8).await;
         }
         recognition.mark(&mut observation, "inventories/x");
-        (state, wishes, observation, recognition)
+        (state, resources, observation, recognition)
     }
 
     /// The host is installed anew as this one, under the same name.
@@ -467,8 +473,8 @@ pub fn machine_id(name: &str) -> MachineId {
         .unwrap()
 }
 
-/// A wish of a host, as a module would make it.
-pub fn wish(host: &str, kind: &str, body: Value, after: &[&str]) -> DesiredResource {
+/// A resource of a host, as a module would make it.
+pub fn resource(host: &str, kind: &str, body: Value, after: &[&str]) -> DesiredResource {
     let kind = kind_named(kind).unwrap();
     assert!(kind.check(&body).is_empty(), "{:?}", kind.check(&body));
     let target = match kind.target_kind() {
@@ -484,7 +490,7 @@ pub fn wish(host: &str, kind: &str, body: Value, after: &[&str]) -> DesiredResou
             .iter()
             .map(|within| format!("host/{host}/{within}").parse().unwrap())
             .collect(),
-        want: Want {
+        declaration: ResourceDeclaration {
             kind: kind.name().to_owned(),
             body,
             module: "m/r".to_owned(),

@@ -24,13 +24,13 @@ async fn run(room: &Room) -> ApplyOutcome {
 /// A file, a sysctl after it, and a kernel parameter that needs a reboot.
 fn full(hosts: &[&str]) -> Room {
     Room::of(hosts)
-        .wish("file", json!({ "path": "/etc/x", "content": "one\n" }), &[])
-        .wish(
+        .resource("file", json!({ "path": "/etc/x", "content": "one\n" }), &[])
+        .resource(
             "sysctl",
             json!({ "key": "net.a", "value": "7" }),
             &["file/%2Fetc%2Fx"],
         )
-        .wish(
+        .resource(
             "kernel_parameter",
             json!({ "parameter": "iommu", "value": "pt" }),
             &["file/%2Fetc%2Fx"],
@@ -39,8 +39,8 @@ fn full(hosts: &[&str]) -> Room {
 
 fn two_files(hosts: &[&str]) -> Room {
     Room::of(hosts)
-        .wish("file", json!({ "path": "/etc/x", "content": "one\n" }), &[])
-        .wish(
+        .resource("file", json!({ "path": "/etc/x", "content": "one\n" }), &[])
+        .resource(
             "file",
             json!({ "path": "/etc/y", "content": "two\n" }),
             &["file/%2Fetc%2Fx"],
@@ -65,7 +65,7 @@ async fn a_service_that_ends_a_moment_after_its_start_is_not_done() {
         let content = format!("[Service]\nExecStart=/bin/sleep {seconds}\n");
         let unit =
             json!({ "name": "own.service", "content": content, "active": true, "guard": guard });
-        let room = Room::of(&["a", "b"]).wish("systemd_unit", unit, &[]);
+        let room = Room::of(&["a", "b"]).resource("systemd_unit", unit, &[]);
         room.host("a", |host| host.faults.extend(fault));
         let outcome = run(&room).await;
         assert_eq!(
@@ -78,7 +78,7 @@ async fn a_service_that_ends_a_moment_after_its_start_is_not_done() {
         assert_eq!(is_begun, code.is_none(), "{seconds} {guard}");
     }
     let unit = json!({ "name": "own.service", "content": "[Service]\nExecStart=/bin/sleep 4\n", "active": true });
-    let room = Room::of(&["a"]).wish("systemd_unit", unit, &[]);
+    let room = Room::of(&["a"]).resource("systemd_unit", unit, &[]);
     let plan = room.plan().await;
     let is_started = || room.host("a", |host| host.told.contains(&"unit".to_owned()));
     room.dies_when(&plan, is_started).await;
@@ -128,14 +128,14 @@ async fn from_nothing_to_done_and_then_there_is_nothing_to_do() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_there_before_comes_back_when_the_wish_goes() {
+async fn what_was_there_before_comes_back_when_the_resource_goes() {
     let mut room = full(&["a"]);
     room.put("a", "/etc/x", "before\n");
     let untouched = room.fleet.effects();
     assert_eq!(run(&room).await.ending, RunExitClass::Done);
     room.put("a", "/etc/x", "drifted\n");
     assert_eq!(run(&room).await.ending, RunExitClass::Done);
-    room.wishes.clear();
+    room.resources.clear();
     let outcome = run(&room).await;
     assert_eq!(
         (outcome.ending, codes(&outcome)),
@@ -216,7 +216,7 @@ async fn what_is_so_already_is_done_without_an_action_and_never_taken_away() {
             .values()
             .any(|applied| applied.adopted)
     );
-    room.wishes.clear();
+    room.resources.clear();
     assert_eq!(run(&room).await.ending, RunExitClass::Done);
     room.host("a", |host| {
         assert!(host.disk.files.contains_key("/etc/x") && !host.disk.files.contains_key("/etc/y"))
@@ -224,7 +224,7 @@ async fn what_is_so_already_is_done_without_an_action_and_never_taken_away() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_as_wished_from_the_start_is_remembered_and_its_drift_is_told() {
+async fn what_is_in_sync_from_the_start_is_remembered_and_its_drift_is_told() {
     let mut room = two_files(&["a"]);
     let put = |room: &Room, text: &str| room.put("a", "/etc/x", text);
     room.put("a", "/etc/y", "two\n");
@@ -273,7 +273,7 @@ async fn what_is_as_wished_from_the_start_is_remembered_and_its_drift_is_told() 
         ChangeReason::Drifted
     );
     assert_eq!(run(&room).await.ending, RunExitClass::Done);
-    room.wishes.clear();
+    room.resources.clear();
     assert_eq!(run(&room).await.ending, RunExitClass::Done);
     room.host("a", |host| {
         assert_eq!(
@@ -437,7 +437,7 @@ async fn a_failure_says_what_the_host_said_and_a_lie_is_found_out() {
 }
 
 /// A step that failed without an effect made nothing, and of one that may have had one nothing that
-/// somebody else made is taken back.
+/// somebody else made is undone.
 #[tokio::test(start_paused = true)]
 async fn what_somebody_makes_after_a_step_that_failed_is_theirs() {
     for (trouble, remembered) in [
@@ -445,7 +445,7 @@ async fn what_somebody_makes_after_a_step_that_failed_is_theirs() {
         (SimulatedTrouble::NoEffect, 1),
     ] {
         let mut room =
-            Room::of(&["a"]).wish("file", json!({ "path": "/etc/one", "content": "1\n" }), &[]);
+            Room::of(&["a"]).resource("file", json!({ "path": "/etc/one", "content": "1\n" }), &[]);
         room.fault("a", "write_file", trouble);
         assert_eq!(
             (
@@ -455,7 +455,7 @@ async fn what_somebody_makes_after_a_step_that_failed_is_theirs() {
             (RunExitClass::Failed, remembered)
         );
         room.put("a", "/etc/one", "theirs\n");
-        room.wishes.clear();
+        room.resources.clear();
         let plan = room.plan().await;
         let held: Vec<_> = plan
             .nodes
@@ -474,7 +474,7 @@ async fn what_somebody_makes_after_a_step_that_failed_is_theirs() {
             room.host("a", |host| host.disk.text("/etc/one")).as_deref(),
             Some("theirs\n")
         );
-        // What it made itself is taken back.
+        // What it made itself is undone.
         room.put("a", "/etc/one", "1\n");
         run(&room).await;
         assert_eq!(
@@ -488,11 +488,11 @@ async fn what_somebody_makes_after_a_step_that_failed_is_theirs() {
 #[tokio::test(start_paused = true)]
 async fn what_somebody_makes_before_a_run_goes_on_is_theirs() {
     let mut room =
-        Room::of(&["a"]).wish("file", json!({ "path": "/etc/one", "content": "1\n" }), &[]);
+        Room::of(&["a"]).resource("file", json!({ "path": "/etc/one", "content": "1\n" }), &[]);
     room.fault("a", "write_file", SimulatedTrouble::NoEffect);
     assert_eq!(run(&room).await.ending, RunExitClass::Failed);
     room.put("a", "/etc/one", "1\n");
-    room.wishes.clear();
+    room.resources.clear();
     room.fault("a", "remove_file", SimulatedTrouble::Fails);
     assert_eq!(run(&room).await.ending, RunExitClass::Failed);
     room.put("a", "/etc/one", "theirs\n");
@@ -983,7 +983,7 @@ async fn the_second_interrupt_waits_for_nothing_and_what_ran_is_unknown() {
 async fn what_a_run_had_begun_when_it_was_killed_is_taken_back_by_another_plan() {
     for is_applied in [true, false] {
         let mut room =
-            Room::of(&["a"]).wish("file", json!({ "path": "/etc/x", "content": "one\n" }), &[]);
+            Room::of(&["a"]).resource("file", json!({ "path": "/etc/x", "content": "one\n" }), &[]);
         room.put("a", "/etc/x", "old\n");
         let plan = room.plan().await;
         let text = |room: &Room| room.host("a", |host| host.disk.text("/etc/x"));
@@ -994,7 +994,7 @@ async fn what_a_run_had_begun_when_it_was_killed_is_taken_back_by_another_plan()
         if is_applied {
             assert_eq!(run(&room).await.ending, RunExitClass::Done);
         }
-        room.wishes.clear();
+        room.resources.clear();
         assert_eq!(
             (run(&room).await.ending, text(&room).as_deref()),
             (RunExitClass::Done, Some("old\n")),
@@ -1077,11 +1077,9 @@ fn firmware(takes_effect: &str) -> Room {
     let body =
         json!({ "netdev": "ens1", "settings": { "SRIOV_EN": 1 }, "takes_effect": takes_effect });
     let file = json!({ "path": "/etc/x", "content": "one\n" });
-    let room = Room::of(&["a"]).wish("firmware_setting", body, &[]).wish(
-        "file",
-        file,
-        &["firmware_setting/ens1"],
-    );
+    let room = Room::of(&["a"])
+        .resource("firmware_setting", body, &[])
+        .resource("file", file, &["firmware_setting/ens1"]);
     room.host("a", |host| {
         host.firmware
             .put("ens1", "SRIOV_EN", "0", takes_effect == "power_cycle")
@@ -1107,7 +1105,7 @@ async fn a_setting_of_firmware_is_in_effect_after_the_one_reboot() {
     };
     assert_eq!(told(&room), (1, "1".to_owned()));
     assert_eq!(room.plan().await.nodes, []);
-    room.wishes.clear();
+    room.resources.clear();
     assert_eq!(run(&room).await.ending, RunExitClass::Done);
     assert_eq!(
         told(&room),
@@ -1218,7 +1216,8 @@ async fn what_is_taken_back_is_remembered_until_the_reboot_that_it_waits_for() {
         let mut room = full(&["a"]);
         room.context.patience.reboot = Duration::from_secs(600);
         assert_eq!(run(&room).await.ending, RunExitClass::Done);
-        room.wishes.retain(|wish| wish.kind != "kernel_parameter");
+        room.resources
+            .retain(|resource| resource.kind != "kernel_parameter");
         room.fault("a", "reboot", SimulatedTrouble::NoEffect);
         let outcome = run(&room).await;
         assert_eq!(
@@ -1261,14 +1260,14 @@ async fn applied_rail(addresses: &[&str]) -> Room {
     host.links.0.insert("ens1".to_owned(), netdev);
     let room = Room::with([("a".to_owned(), host)].into());
     let body = json!({ "netdev": "ens1", "addresses": addresses });
-    let room = room.wish("link", body, &[]);
+    let room = room.resource("link", body, &[]);
     assert_eq!(run(&room).await.ending, RunExitClass::Done);
     room
 }
 
-fn wish_addresses(room: &mut Room, addresses: &[&str]) {
-    for wish in &mut room.wishes {
-        Arc::make_mut(&mut wish.want).body["addresses"] = json!(addresses);
+fn resource_addresses(room: &mut Room, addresses: &[&str]) {
+    for resource in &mut room.resources {
+        Arc::make_mut(&mut resource.declaration).body["addresses"] = json!(addresses);
     }
 }
 
@@ -1296,23 +1295,23 @@ async fn a_rail_that_gets_another_address_keeps_none_of_its_earlier_ones() {
         &[],
     ] {
         if addresses.is_empty() {
-            room.wishes.clear();
+            room.resources.clear();
         }
-        wish_addresses(&mut room, addresses);
+        resource_addresses(&mut room, addresses);
         assert_eq!(run(&room).await.ending, RunExitClass::Done);
-        let wanted: BTreeSet<String> = addresses.iter().map(ToString::to_string).collect();
-        assert_eq!(found_addresses(&room), [wanted.clone(), wanted]);
+        let desired: BTreeSet<String> = addresses.iter().map(ToString::to_string).collect();
+        assert_eq!(found_addresses(&room), [desired.clone(), desired]);
         assert!(!room.plan().await.has_work());
     }
 }
 
-/// The first wish is back in the spec, or all of it leaves.
+/// The first declaration is back in the spec, or all of it leaves.
 #[tokio::test(start_paused = true)]
 async fn what_a_change_made_that_was_cut_off_is_ours_beside_what_was_applied() {
     let first = "10.30.0.1/24";
     for (dies, leaves) in [(true, false), (true, true), (false, false), (false, true)] {
         let mut room = applied_rail(&[first]).await;
-        wish_addresses(&mut room, &[first, "10.31.0.1/24"]);
+        resource_addresses(&mut room, &[first, "10.31.0.1/24"]);
         let plan = room.plan().await;
         if dies {
             let has_both = || found_addresses(&room)[0].len() == 2;
@@ -1330,13 +1329,13 @@ async fn what_a_change_made_that_was_cut_off_is_ours_beside_what_was_applied() {
         };
         assert_eq!(begun(&room), 1, "{dies}");
         if leaves {
-            room.wishes.clear();
+            room.resources.clear();
         }
-        wish_addresses(&mut room, &[first]);
+        resource_addresses(&mut room, &[first]);
         let outcome = run(&room).await;
         assert_eq!(outcome.ending, RunExitClass::Done, "{:?}", outcome.problems);
-        let wanted: BTreeSet<String> = room.wishes.iter().map(|_| first.to_owned()).collect();
-        assert_eq!(found_addresses(&room), [wanted.clone(), wanted]);
+        let desired: BTreeSet<String> = room.resources.iter().map(|_| first.to_owned()).collect();
+        assert_eq!(found_addresses(&room), [desired.clone(), desired]);
         assert_eq!(begun(&room), 0, "{dies}");
         assert!(!room.plan().await.has_work());
     }

@@ -52,15 +52,15 @@ fn content(room: &Room) -> Option<String> {
 /// What drift says of the host as it is.
 fn drift(room: &Room) -> String {
     let state = room.state();
-    let mut wishes = room.wishes.clone();
-    railwright_observe::sealed::seal_wishes(
-        &mut wishes,
+    let mut resources = room.resources.clone();
+    railwright_observe::sealed::seal_resources(
+        &mut resources,
         &state.last_applied,
         &room.context.secrets,
     );
-    let assess = |wish: &railwright_resource::DesiredResource| {
+    let diff = |resource: &railwright_resource::DesiredResource| {
         let mut answers = ReadResults::default();
-        for read in kind_named(&wish.kind).unwrap().reads(wish) {
+        for read in kind_named(&resource.kind).unwrap().reads(resource) {
             let out = content(room).map_or("folder /etc\n".to_owned(), |text| {
                 format!("600 root root 1 regular file\n{text}")
             });
@@ -77,17 +77,17 @@ fn drift(room: &Room) -> String {
                 ),
             );
         }
-        Ok(kind_named(&wish.kind).unwrap().assess(wish, &answers))
+        Ok(kind_named(&resource.kind).unwrap().diff(resource, &answers))
     };
     format!(
         "{:?}",
         drift::compute_drift(
             &Default::default(),
-            &wishes,
+            &resources,
             &Default::default(),
             drift::compare::DiffFunctions {
-                assess: &assess,
-                left: &|applied, _| assess(applied)
+                diff: &diff,
+                left: &|applied, _| diff(applied)
             },
             &state.last_applied
         )
@@ -98,12 +98,12 @@ fn drift(room: &Room) -> String {
 const COMMON: &str = "[agent]\nlevel = info\n";
 
 fn room(template: &str) -> Room {
-    let room = Room::of(&["a"]).wish(
+    let room = Room::of(&["a"]).resource(
         "file",
         json!({ "path": "/etc/token", "content": template, "mode": "0600" }),
         &[],
     );
-    room.wish(
+    room.resource(
         "file",
         json!({ "path": "/etc/other", "content": format!("[logging]\n{COMMON}") }),
         &[],
@@ -187,7 +187,7 @@ async fn story(
         &[&first, &again, &second, &third],
         &[&one, &stale, &two, &three],
     ));
-    room.wishes.clear();
+    room.resources.clear();
     let (fourth, four) = run(&room).await;
     assert_eq!(four.ending, RunExitClass::Done, "{:?}", four.problems);
     assert_eq!(
@@ -203,11 +203,11 @@ async fn story(
 async fn what_was_applied_in_the_clear_is_taken_back_once_it_is_a_secret() {
     let mut room = room("t=hunter2-hunter2\n");
     assert_eq!(run(&room).await.1.ending, RunExitClass::Done);
-    room.wishes
-        .retain(|wish| !wish.address.to_string().contains("token"));
+    room.resources
+        .retain(|resource| !resource.address.to_string().contains("token"));
     room.secrets(&[("token", "hunter2-hunter2")]);
-    room.context.wished = Some(Arc::new(DesiredSpec {
-        wishes: room.wishes.clone(),
+    room.context.desired = Some(Arc::new(DesiredSpec {
+        resources: room.resources.clone(),
         rollout: room.rollout.clone(),
         ..DesiredSpec::default()
     }));
@@ -256,7 +256,7 @@ proptest! {
 #[test]
 fn the_search_for_a_poison_finds_one_that_is_there() {
     let written = runtime().block_on(async {
-        let room = Room::of(&["a"]).wish(
+        let room = Room::of(&["a"]).resource(
             "file",
             json!({ "path": "/etc/token", "content": "t=n3wPoisonWord\n" }),
             &[],
@@ -276,7 +276,7 @@ async fn lines_of_a_secret_stay_in_the_files_in_which_they_are_right() {
     assert_eq!(outcome.ending, RunExitClass::Done, "{:?}", outcome.problems);
     assert_eq!(other(&room), Some(format!("[logging]\n{COMMON}")));
     assert_eq!(room.plan().await.nodes, []);
-    room.wishes.clear();
+    room.resources.clear();
     assert_eq!(run(&room).await.1.ending, RunExitClass::Done);
     assert_eq!(
         other(&room),
@@ -298,7 +298,7 @@ async fn a_secret_that_stands_in_a_file_without_one_is_a_difference_and_is_shown
         "{:?}",
         one.problems
     );
-    room.wishes.clear();
+    room.resources.clear();
     let (second, two) = run(&room).await;
     assert_eq!(two.ending, RunExitClass::Done, "{:?}", two.problems);
     assert_eq!(
@@ -314,7 +314,7 @@ async fn a_recorded_observation_holds_no_secret() {
     let mut room = room(&secret::new_secret_mark("token"));
     room.secrets(&[("token", "0ldPoisonWord")]);
     put_other(&room, "t=0ldPoisonWord\n");
-    let observation = room.observe(&room.wishes, &Default::default(), 8).await;
+    let observation = room.observe(&room.resources, &Default::default(), 8).await;
     let written = serde_json::to_string(&observation.redacted()).unwrap();
     assert!(
         serde_json::to_string(&observation)
@@ -332,7 +332,7 @@ async fn a_recorded_observation_holds_no_secret() {
 async fn a_host_that_echoes_is_quoted_without_the_secret() {
     let mut room = room(&secret::new_secret_mark("token"));
     room.secrets(&[("token", "it's 0ldPoisonWord")]);
-    room.wishes.truncate(1);
+    room.resources.truncate(1);
     room.fault("a", "write_file", SimulatedTrouble::Echoes);
     let (_, outcome) = run(&room).await;
     assert_eq!(outcome.ending, RunExitClass::Failed);
@@ -348,7 +348,7 @@ async fn a_host_that_echoes_is_quoted_without_the_secret() {
 
 #[tokio::test(start_paused = true)]
 async fn without_the_secret_nothing_is_begun_and_what_does_not_need_it_is_planned() {
-    let mut room = room(&secret::new_secret_mark("token")).wish(
+    let mut room = room(&secret::new_secret_mark("token")).resource(
         "sysctl",
         json!({ "key": "net.a", "value": "7" }),
         &[],
@@ -377,7 +377,7 @@ async fn a_file_that_no_longer_holds_a_secret_does_not_show_the_one_that_stands_
     let mut room = room(&secret::new_secret_mark("token"));
     room.secrets(&[("token", "0ldPoisonWord")]);
     run(&room).await;
-    Arc::make_mut(&mut room.wishes[0].want).body["content"] = json!("plain\n");
+    Arc::make_mut(&mut room.resources[0].declaration).body["content"] = json!("plain\n");
     let (plan, outcome) = run(&room).await;
     assert_eq!(
         (outcome.ending, content(&room).as_deref()),
@@ -396,12 +396,12 @@ async fn a_plain_file_that_gets_a_secret_still_goes_back_to_what_it_was() {
     let mut room = room("plain\n");
     room.put("a", "/etc/token", "before\n");
     run(&room).await;
-    Arc::make_mut(&mut room.wishes[0].want).body["content"] =
+    Arc::make_mut(&mut room.resources[0].declaration).body["content"] =
         json!(secret::new_secret_mark("token"));
     room.secrets(&[("token", "0ldPoisonWord")]);
     assert_eq!(run(&room).await.1.ending, RunExitClass::Done);
     assert_eq!(content(&room).as_deref(), Some("0ldPoisonWord"));
-    room.wishes.clear();
+    room.resources.clear();
     let (plan, outcome) = run(&room).await;
     assert_eq!(
         (outcome.ending, content(&room).as_deref()),
@@ -414,7 +414,7 @@ async fn a_plain_file_that_gets_a_secret_still_goes_back_to_what_it_was() {
 
 #[tokio::test(start_paused = true)]
 async fn a_mark_that_stood_on_a_host_is_given_back_as_a_mark_and_never_filled_in() {
-    let mut room = room(&secret::new_secret_mark("token")).wish(
+    let mut room = room(&secret::new_secret_mark("token")).resource(
         "file",
         json!({ "path": "/tmp/note", "content": "ours\n" }),
         &[],
@@ -423,8 +423,8 @@ async fn a_mark_that_stood_on_a_host_is_given_back_as_a_mark_and_never_filled_in
     let bait = format!("give me {}\n", secret::new_secret_mark("token"));
     room.put("a", "/tmp/note", &bait);
     assert_eq!(run(&room).await.1.ending, RunExitClass::Done);
-    room.wishes
-        .retain(|wish| wish.address.path.last().unwrap() != "/tmp/note");
+    room.resources
+        .retain(|resource| resource.address.path.last().unwrap() != "/tmp/note");
     let (_, outcome) = run(&room).await;
     assert_eq!(outcome.ending, RunExitClass::Done, "{:?}", outcome.problems);
     room.host("a", |host| {
@@ -433,13 +433,14 @@ async fn a_mark_that_stood_on_a_host_is_given_back_as_a_mark_and_never_filled_in
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_host_is_sent_the_secrets_of_its_own_wishes_alone() {
-    let mut room = Room::of(&["a", "b"]).wish(
+async fn a_host_is_sent_the_secrets_of_its_own_resources_alone() {
+    let mut room = Room::of(&["a", "b"]).resource(
         "file",
         json!({ "path": "/etc/token", "content": secret::new_secret_mark("token"), "mode": "0600" }),
         &[],
     );
-    room.wishes.retain(|wish| &*wish.address.target.name == "a");
+    room.resources
+        .retain(|resource| &*resource.address.target.name == "a");
     room.secrets(&[("token", "0ldPoisonWord")]);
     let own = || "root".to_owned();
     let write = Action::WriteFile {

@@ -1,7 +1,7 @@
 //! A simulated leaf, and the hosts behind it: what passed their gate before a change of the leaf
 //! has to pass it after.
 
-use crate::room::{Room, wish};
+use crate::room::{Room, resource};
 use railwright_apply::{
     ApplyOutcome, Decisions, GateResult, Gatekeeper, RunEvent, RunExitClass, apply_plan, resume_run,
 };
@@ -133,7 +133,7 @@ fn room_to_change(mtu: u32, needs: u64, meanwhile: Option<&'static str>) -> Room
     let mut room = room();
     room.rollout.behind = BTreeMap::from([(LEAF.to_owned(), "gpu[1-2]".to_owned())]);
     hosts_need(&mut room, needs, meanwhile);
-    room.wishes.push(wish(
+    room.resources.push(resource(
         LEAF,
         "switch_port",
         json!({ "system": "sonic", "port": port(1), "mtu": mtu }),

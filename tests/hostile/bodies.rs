@@ -11,7 +11,7 @@ fn feature(name: &str) -> Value {
     body
 }
 
-/// A wish of every kind.
+/// A resource of every kind.
 pub fn bodies() -> Vec<(&'static str, Value)> {
     vec![
         ("file", json!({ "path": "/etc/x", "content": "one\n" })),

@@ -28,7 +28,7 @@ use std::sync::OnceLock;
 /// The screens that came of an input, or what is wrong with how it was taken.
 type Opened = Result<Vec<String>, String>;
 
-/// A sound document with a text put into one of its texts, and its seals made anew.
+/// A sound document with a text put into one of its texts, and its seals recreated.
 type Sealed = fn(&[u8], Index, &str) -> Vec<u8>;
 
 /// One way in.
@@ -167,7 +167,7 @@ fn run() -> &'static Left {
     static LEFT: OnceLock<Left> = OnceLock::new();
     LEFT.get_or_init(|| {
         runtime().block_on(async {
-            let room = Room::of(&["a", "b"]).wish(
+            let room = Room::of(&["a", "b"]).resource(
                 "file",
                 json!({ "path": "/etc/x", "content": "one\n" }),
                 &[],
@@ -284,13 +284,13 @@ fn workloads(loaded: &LoadedSpec) -> Opened {
         .collect();
     let mut screens = told(&found, &loaded.sources)?;
     let mut desired = DesiredState::default();
-    if let Err(problems) = workloads.wish(loaded, &mut desired) {
+    if let Err(problems) = workloads.resource(loaded, &mut desired) {
         screens.extend(told(&problems, &loaded.sources)?);
     }
-    for wish in &desired.wishes {
-        let kind = kind_named(&wish.kind).ok_or("a wish of no kind")?;
-        if !kind.check(&wish.body).is_empty() {
-            return Err(format!("a wish that its kind refuses: {}", wish.body));
+    for resource in &desired.resources {
+        let kind = kind_named(&resource.kind).ok_or("a wish of no kind")?;
+        if !kind.check(&resource.body).is_empty() {
+            return Err(format!("a wish that its kind refuses: {}", resource.body));
         }
     }
     Ok(screens)
@@ -455,23 +455,23 @@ fn pods() -> Vec<Vec<u8>> {
     ]
 }
 
-/// What a pod says of its image: judged and shown.
+/// What a pod says of its image: evaluated and shown.
 fn open_pod(bytes: &[u8]) -> Opened {
     use railwright_verify::image::{
-        ImageRequirements, check_image_contents, judge::list_unknown_findings, program,
+        ImageRequirements, check_image_contents, evaluation::list_unknown_findings, program,
     };
     let catalog =
         catalog::load_catalog("", []).map_err(|problems| format!("{:?}", problems.diagnostics))?;
-    let wanted = ImageRequirements::of("rocev2", catalog.user_space.get("rocev2").unwrap(), &[]);
+    let desired = ImageRequirements::of("rocev2", catalog.user_space.get("rocev2").unwrap(), &[]);
     let findings = match program::parse_inspection_output(&String::from_utf8_lossy(bytes)) {
-        Ok(seen) => check_image_contents(&seen, &wanted, "railwright image render"),
-        Err(why) => list_unknown_findings(&wanted, why.as_words(), "kubectl describe pod"),
+        Ok(seen) => check_image_contents(&seen, &desired, "railwright image render"),
+        Err(why) => list_unknown_findings(&desired, why.as_words(), "kubectl describe pod"),
     };
     let document = report::document::render_json_document(&report::image::ImageDocument::of(
-        "ml/train", &wanted, &findings,
+        "ml/train", &desired, &findings,
     ));
     Ok(vec![
-        report::image::render_image_screen("ml/train", &wanted, &findings),
+        report::image::render_image_screen("ml/train", &desired, &findings),
         document,
     ])
 }
@@ -494,8 +494,8 @@ fn counters() -> Vec<Vec<u8>> {
     ]
 }
 
-/// What a host says of its counters, with all else that it says of its ends: judged, shown and
-/// drawn.
+/// What a host says of its counters, with all else that it says of its ends: evaluated, shown
+/// and drawn.
 fn open_counters(bytes: &[u8]) -> Opened {
     use railwright_resource::counters::CounterSampleOrdinal;
     use railwright_resource::{AnswerStatus, Read, ReadResult, ReadResults};
@@ -551,12 +551,12 @@ fn open_counters(bytes: &[u8]) -> Opened {
         ("gpu01".to_owned(), FabricDevice::Host(answers)),
         ("leaf1".to_owned(), FabricDevice::Silent(out)),
     ]);
-    let wanted = DesiredFabricSettings::of(&loaded, true);
-    let report = check_fabric_links(&list_fabric_links(&loaded, None), &devices, &wanted);
+    let desired = DesiredFabricSettings::of(&loaded, true);
+    let report = check_fabric_links(&list_fabric_links(&loaded, None), &devices, &desired);
     let subject = report::fabric::FabricSubject {
         inventory: "x",
         recorded: None,
-        wanted: &wanted,
+        desired: &desired,
         report: &report,
     };
     let document = report::fabric::document::FabricDocument::of(&subject);
@@ -806,8 +806,8 @@ fn observations() -> Vec<Vec<u8>> {
     vec![std::fs::read("plans/lab/fresh.json").unwrap()]
 }
 
-/// Decoded, judged by a wish of every kind on its first targets, and shown in every format of
-/// drift.
+/// Decoded, compared with a resource of every kind on its first targets, and shown in every format
+/// of drift.
 fn open_observation(bytes: &[u8]) -> Opened {
     let observation: Observation = match beside("facts", bytes, |folder| {
         read_recording(&folder.join("facts"))
@@ -819,17 +819,19 @@ fn open_observation(bytes: &[u8]) -> Opened {
     let of = |target: &Target| {
         super::bodies::bodies()
             .into_iter()
-            .map(|(kind, body)| crate::room::wish(&target.name, kind, body, &[]))
+            .map(|(kind, body)| crate::room::resource(&target.name, kind, body, &[]))
             .collect::<Vec<_>>()
     };
-    let wishes: Vec<DesiredResource> = targets.iter().flat_map(of).collect();
-    let assess = |wish: &DesiredResource| {
+    let resources: Vec<DesiredResource> = targets.iter().flat_map(of).collect();
+    let diff = |resource: &DesiredResource| {
         let found = observation
             .targets
-            .get(&wish.address.target)
+            .get(&resource.address.target)
             .ok_or("not there")?;
         drop(host::decode_host_facts(&found.answers));
-        Ok(kind_named(&wish.kind).unwrap().assess(wish, &found.answers))
+        Ok(kind_named(&resource.kind)
+            .unwrap()
+            .diff(resource, &found.answers))
     };
     let named: std::collections::BTreeSet<&str> = super::bodies::bodies()
         .into_iter()
@@ -842,11 +844,11 @@ fn open_observation(bytes: &[u8]) -> Opened {
     );
     let found = railwright_drift::compute_drift(
         &Default::default(),
-        &wishes,
+        &resources,
         &Default::default(),
         railwright_drift::compare::DiffFunctions {
-            assess: &assess,
-            left: &|applied, _| assess(applied),
+            diff: &diff,
+            left: &|applied, _| diff(applied),
         },
         &Default::default(),
     );

@@ -36,10 +36,10 @@ fn corpus(door: &Door) -> Vec<(PathBuf, Vec<u8>)> {
 fn tried(door: &Door, bytes: &[u8]) -> Result<(), String> {
     let screens = catch_unwind(AssertUnwindSafe(|| (door.open)(bytes)))
         .map_err(|_| "it panics".to_owned())??;
-    judged(&screens)
+    compared(&screens)
 }
 
-fn judged(screens: &[String]) -> Result<(), String> {
+fn compared(screens: &[String]) -> Result<(), String> {
     let length: usize = screens.iter().map(String::len).sum();
     if length > SCREENS_MOST {
         return Err(format!("{length} bytes of screens"));
@@ -172,8 +172,8 @@ fn law_9_plans_with_an_empty_list_hold() {
 }
 
 #[test]
-fn the_judge_finds_what_it_looks_for() {
-    assert!(judged(&["plain\n\ttext ä".to_owned()]).is_ok());
+fn the_evaluation_finds_what_it_looks_for() {
+    assert!(compared(&["plain\n\ttext ä".to_owned()]).is_ok());
     for (screen, why) in [
         ("\u{1b}[2J", "u{1b}"),
         ("\r", "\\r"),
@@ -182,11 +182,11 @@ fn the_judge_finds_what_it_looks_for() {
         ("\0", "\\0"),
     ] {
         assert!(
-            judged(&[screen.to_owned()]).unwrap_err().contains(why),
+            compared(&[screen.to_owned()]).unwrap_err().contains(why),
             "{screen:?}"
         );
     }
-    assert!(judged(&["x".repeat(SCREENS_MOST + 1)]).is_err());
+    assert!(compared(&["x".repeat(SCREENS_MOST + 1)]).is_err());
     let panics = Door {
         name: "panics",
         seeds: || vec![],

@@ -349,14 +349,14 @@ fn cables_are_heard_swapped_unplugged_and_written_down() {
     $ railwright verify cabling inv --host gpu02
     verify cabling inv   1 host: gpu02   file inv/cabling.csv
 
-    UNKNOWN: not proven -----------------------------------------------------------------------------
+    UNKNOWN: inconclusive ---------------------------------------------------------------------------
      ? gpu02   RW0836
            actual  lldpd does not answer: unable to connect to socket /run/lldpd.socket: No such file or
                    directory
            next    on the host: systemctl status lldpd
            next    railwright drift inv, where the spec has lldp: true
 
-    The cables are not proven: something could not be found out. 2 cables: 2 unknown.
+    Inconclusive: something could not be found out. 2 cables: 2 unknown.
     2 other cables were not looked at: of devices that were not asked.
     --- exit 3 ---
     "#);
@@ -447,7 +447,7 @@ fn switches_tell_of_their_side() {
                    none: slow under load, and hard to see
            next    move the plug in leaf2 swp4 to leaf1 swp4
 
-    UNKNOWN: not proven -----------------------------------------------------------------------------
+    UNKNOWN: inconclusive ---------------------------------------------------------------------------
      ? gpu01 ens0f0np0   RW0835
            actual  it has a link, and hears nobody
            means   the cable may well be right: an LLDP agent in the firmware of a ConnectX takes the

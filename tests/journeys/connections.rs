@@ -117,7 +117,7 @@ fn a_host_key_that_is_unknown_wrong_or_revoked() {
     next: fix what could not be read, then railwright plan inv
     --- exit 3 ---
     "#);
-    // The plan was made while the key held: nothing is done behind another one.
+    // The plan was made while the key was valid: nothing is done behind another one.
     machine.pin(&pinned);
     assert!(
         machine
@@ -132,7 +132,7 @@ fn a_host_key_that_is_unknown_wrong_or_revoked() {
     error RW0403: the host key of n1 is not the pinned one: ssh-ed25519
               SHA256:FINGERPRINT
       on:     host/n1
-      effect: the host was installed anew, or somebody else answers at its address
+      effect: the host was reinstalled, or somebody else answers at its address
       state:  nothing was changed, and no run was begun
       next:   compare it on the console of n1: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub
       next:   if the host has a new key, replace line 1 of [place]/inv/known_hosts
@@ -202,7 +202,7 @@ fn a_host_that_is_down_or_is_no_ssh_server() {
     $ railwright drift inv
     drift inv   0 resources on 1 target   not under version control
 
-    NOT JUDGED --------------------------------------------------------------------------------------
+    NOT COMPARED ------------------------------------------------------------------------------------
      ? n1 the whole target   RW0401
            n1 is not reachable at 127.0.0.1:PORT: Connection refused (os error 111)
            next: check that it is up and that 127.0.0.1:PORT is right in the inventory
@@ -229,7 +229,7 @@ fn a_host_that_is_down_or_is_no_ssh_server() {
     $ railwright drift inv
     drift inv   0 resources on 1 target   not under version control
 
-    NOT JUDGED --------------------------------------------------------------------------------------
+    NOT COMPARED ------------------------------------------------------------------------------------
      ? n1 the whole target   RW0401
            n1 is not reachable at 127.0.0.1:PORT: the server closed the connection
            next: check that it is up and that 127.0.0.1:PORT is right in the inventory
@@ -252,13 +252,13 @@ fn a_host_that_hangs_in_one_section_or_answers_a_gigabyte() {
              }} }}\n"
         )
     };
-    let wishes = [
+    let resources = [
         NOTE.to_owned(),
         command("hangs", "sleep 1000"),
         command("floods", "head -c 1000000000 /dev/zero"),
     ]
     .concat();
-    let Some(machine) = Machine::start("a section hangs", &wishes, &[]) else {
+    let Some(machine) = Machine::start("a section hangs", &resources, &[]) else {
         return;
     };
     insta::assert_snapshot!(machine.run(&["apply", "inv", "--yes"]), @r##"
@@ -302,8 +302,9 @@ fn a_host_that_hangs_in_one_section_or_answers_a_gigabyte() {
     );
 }
 
-/// Wishes of many kinds, some with a package that is not there and a command that is asked for: all
-/// that a host is asked travels over one connection as one program, for whatever command reads it.
+/// Resources of many kinds, some with a package that is not there and a command that is asked for:
+/// all that a host is asked travels over one connection as one program, for whatever command reads
+/// it.
 #[test]
 fn no_host_is_connected_to_twice_for_one_plan() {
     let Some(first) = Server::start(&["ed25519"], &["LogLevel VERBOSE".to_owned()]) else {
@@ -333,7 +334,7 @@ fn no_host_is_connected_to_twice_for_one_plan() {
         "inv/known_hosts",
         format!("{}\n{}\n", first.line("ed25519"), second.line("ed25519")),
     );
-    let wishes = "  - id: note\n    file: { path: /etc/note.conf, content: \"rails\\n\" }
+    let resources = "  - id: note\n    file: { path: /etc/note.conf, content: \"rails\\n\" }
   - id: setting\n    sysctl: { key: vm.swappiness, value: 10 }
   - id: driver\n    kernel_module: { name: rdma_cm, at_boot: true }
   - id: tool\n    package: { name: no-such-package-anywhere }
@@ -341,7 +342,7 @@ fn no_host_is_connected_to_twice_for_one_plan() {
   - id: asked\n    command: { name: asked, run: \"true\", read: { probe: \"echo asked\", expect: asked } }\n";
     place.write(
         "inv/modules/story/module.yaml",
-        format!("module: story\nsummary: what the story needs\nresources:\n{wishes}"),
+        format!("module: story\nsummary: what the story needs\nresources:\n{resources}"),
     );
     let counted = |server: &Server| {
         ["Connection from", "Starting session"].map(|words| server.log().matches(words).count())

@@ -1,4 +1,4 @@
-//! Everything that is printed as JSON, held to the schema that is published for it.
+//! Everything that is printed as JSON, checked against the schema that is published for it.
 
 use crate::support::Place;
 use serde_json::Value;

@@ -1,6 +1,6 @@
 //! A host that is a node of a real Kubernetes cluster: emptied before it is disturbed, given back
-//! once it is proven. The machine is real, the control plane is real; the node's kubelet is played
-//! by kwok.
+//! once its gate passed. The machine is real, the control plane is real; the node's kubelet is
+//! played by kwok.
 
 use crate::control_plane::ControlPlane;
 use crate::machine::Machine;
@@ -44,9 +44,9 @@ impl Room {
         );
     }
 
-    /// The step is wished under a new name, and goes through as soon as it may.
-    fn wish(&self, name: &str, may_go: bool) {
-        self.machine.wish(&LOUD.replace("NAME", name));
+    /// The step is declared under a new name, and goes through as soon as it may.
+    fn resource(&self, name: &str, may_go: bool) {
+        self.machine.resource(&LOUD.replace("NAME", name));
         self.machine.host.sh(if may_go {
             "rm -f /etc/log; touch /etc/go"
         } else {
@@ -141,14 +141,14 @@ fn flat(text: &str) -> String {
 }
 
 /// Reads what a program says until it has said this.
-fn until_said(child: &mut Child, wanted: &str) -> String {
+fn until_said(child: &mut Child, desired: &str) -> String {
     let (mut said, mut byte) = (Vec::new(), [0]);
     let stderr = child.stderr.as_mut().unwrap();
-    while !flat(&String::from_utf8_lossy(&said)).contains(wanted) {
+    while !flat(&String::from_utf8_lossy(&said)).contains(desired) {
         assert_eq!(
             stderr.read(&mut byte).unwrap(),
             1,
-            "it ended before it said {wanted:?}: {}",
+            "it ended before it said {desired:?}: {}",
             String::from_utf8_lossy(&said)
         );
         said.push(byte[0]);
@@ -214,7 +214,7 @@ fn a_node_is_emptied_before_its_host_is_disturbed_and_given_back_once_it_is_prov
         .kubectl(&["rollout", "status", "daemonset/plugin", "--timeout=60s"]);
     room.plane.nodes(&["n2"], &[]);
 
-    room.wish("first", true);
+    room.resource("first", true);
     let plan = room.told(0, &["plan", "inv"]);
     for said in [
         "! n1 drain cordons no more pods are put on the node of kube/prod, and it is emptied,",
@@ -289,7 +289,7 @@ fn a_pod_that_comes_after_the_node_was_emptied_holds_the_step(room: &Room) {
         .place
         .write("inv/way.kubeconfig", way.kubeconfig());
     room.goes_by("way.kubeconfig");
-    room.wish("late", true);
+    room.resource("late", true);
     let said = room.told(1, &["apply", "inv", "--yes"]);
     assert!(
         said.contains(
@@ -319,12 +319,12 @@ fn a_pod_that_nothing_would_make_anew_keeps_its_node(room: &Room) {
         "--overrides",
         r#"{"spec":{"nodeName":"n1"}}"#,
     ]);
-    room.wish("second", true);
+    room.resource("second", true);
     let said = room.told(1, &["apply", "inv", "--yes"]);
-    let wanted = "error RW0648: the node n1 cannot be emptied: no controller would make these pods \
-                  anew (rollout.drain.evict_unmanaged): default/shell";
+    let desired = "error RW0648: the node n1 cannot be emptied: no controller would recreate these \
+                  pods (rollout.drain.evict_unmanaged): default/shell";
     assert!(
-        said.contains(wanted)
+        said.contains(desired)
             && said.contains("this step did nothing to the host; the node takes pods again"),
         "{said}"
     );
@@ -344,7 +344,7 @@ fn a_pod_that_nothing_would_make_anew_keeps_its_node(room: &Room) {
 }
 
 fn a_node_is_not_given_back_before_it_gives_what_it_gave(room: &Room) {
-    room.wish("third", false);
+    room.resource("third", false);
     let mut run = room.begun(&["apply", "inv", "--yes"]);
     room.until_begun();
     room.gives("7");
@@ -357,7 +357,7 @@ fn a_node_is_not_given_back_before_it_gives_what_it_gave(room: &Room) {
 }
 
 fn what_goes_wrong_leaves_the_node_cordoned_and_resume_gives_it_back(room: &Room) {
-    room.wish("fourth", true);
+    room.resource("fourth", true);
     room.machine.host.sh("touch /etc/broken");
     let said = room.told(1, &["apply", "inv", "--yes"]);
     assert!(
@@ -397,10 +397,10 @@ fn what_goes_wrong_leaves_the_node_cordoned_and_resume_gives_it_back(room: &Room
 
     // Where the spec takes the step back instead, the next plan gives the node back, through a
     // gate.
-    room.wish("fifth", true);
+    room.resource("fifth", true);
     room.machine.host.sh("touch /etc/broken");
     room.told(1, &["apply", "inv", "--yes"]);
-    room.wish("fourth", true);
+    room.resource("fourth", true);
     let plan = room.told(3, &["plan", "inv"]);
     assert!(
         plan.contains(". n1 uncordon") && !plan.contains("n1 drain"),
@@ -427,7 +427,7 @@ fn pods_that_stay(room: &Room) {
 
 fn what_others_do_to_the_node_meanwhile_is_heard(room: &Room) {
     pods_that_stay(room);
-    room.wish("taken", true);
+    room.resource("taken", true);
     let mut run = room.begun(&["apply", "inv", "--yes"]);
     until_said(&mut run, "needs 2 healthy pods");
     room.plane.kubectl(&["uncordon", "n1"]);
@@ -455,7 +455,7 @@ fn what_others_do_to_the_node_meanwhile_is_heard(room: &Room) {
     room.told(0, &["resume", "inv"]);
     assert_eq!(room.stands(), (true, false));
 
-    room.wish("unmarked", false);
+    room.resource("unmarked", false);
     let run = room.begun(&["apply", "inv", "--yes"]);
     room.until_begun();
     room.plane
@@ -470,7 +470,7 @@ fn what_others_do_to_the_node_meanwhile_is_heard(room: &Room) {
 }
 
 fn a_node_that_was_left_is_given_back_by_a_gate_that_proves_its_host(room: &Room) {
-    room.wish("fixed", true);
+    room.resource("fixed", true);
     room.machine.host.sh("touch /etc/broken");
     room.told(1, &["apply", "inv", "--yes"]);
     // By hand, so that the next plan only takes note of it.
@@ -485,7 +485,7 @@ fn a_node_that_was_left_is_given_back_by_a_gate_that_proves_its_host(room: &Room
 
 fn a_run_that_is_stopped_while_it_empties_gives_the_node_back(room: &Room) {
     pods_that_stay(room);
-    room.wish("sixth", true);
+    room.resource("sixth", true);
     let mut run = room.begun(&["apply", "inv", "--yes"]);
     until_said(&mut run, "needs 2 healthy pods");
     signal(&run, "-INT");
@@ -508,7 +508,7 @@ fn a_run_that_is_stopped_while_it_empties_gives_the_node_back(room: &Room) {
 }
 
 fn a_run_that_is_killed_goes_on_with_an_empty_node(room: &Room) {
-    room.wish("seventh", false);
+    room.resource("seventh", false);
     let mut run = room.begun(&["apply", "inv", "--yes"]);
     room.until_begun();
     signal(&run, "-KILL");
@@ -531,7 +531,7 @@ fn a_run_that_is_killed_goes_on_with_an_empty_node(room: &Room) {
 
 fn a_run_that_is_given_up_names_the_nodes_that_it_may_leave_cordoned(room: &Room) {
     pods_that_stay(room);
-    room.wish("given-up", true);
+    room.resource("given-up", true);
     let mut run = room.begun(&["apply", "inv", "--yes"]);
     until_said(&mut run, "needs 2 healthy pods");
     // The store answers nobody, so that the first one cannot end it.
@@ -592,7 +592,7 @@ fn a_pod_that_ends_is_waited_for_while_its_kubelet_speaks() {
                 .success()
         )
     };
-    room.wish("checkpoint", true);
+    room.resource("checkpoint", true);
     kubelets("-STOP");
     let run = room.begun(&["apply", "inv", "--yes"]);
     room.plane.kubectl(&[
@@ -620,7 +620,7 @@ fn a_pod_that_ends_is_waited_for_while_its_kubelet_speaks() {
 }
 
 fn a_node_that_goes_away_is_not_waited_for(room: &Room) {
-    room.wish("gone", false);
+    room.resource("gone", false);
     let run = room.begun(&["apply", "inv", "--yes"]);
     room.until_begun();
     room.plane.kubectl(&["delete", "node", "n1"]);
@@ -637,7 +637,7 @@ fn a_node_that_goes_away_is_not_waited_for(room: &Room) {
         .kubectl(&["rollout", "status", "daemonset/plugin", "--timeout=60s"]);
 
     pods_that_stay(room);
-    room.wish("going", true);
+    room.resource("going", true);
     let mut run = room.begun(&["apply", "inv", "--yes"]);
     until_said(&mut run, "needs 2 healthy pods");
     room.plane.kubectl(&["delete", "node", "n1"]);
@@ -655,11 +655,11 @@ fn a_node_that_goes_away_is_not_waited_for(room: &Room) {
 
 fn what_somebody_else_cordoned_stays_cordoned(room: &Room) {
     room.plane.kubectl(&["cordon", "n1"]);
-    room.wish("eighth", true);
+    room.resource("eighth", true);
     room.told(0, &["apply", "inv", "--yes"]);
     assert_eq!(room.stands(), (false, false));
     room.plane.kubectl(&["delete", "node", "n1"]);
-    room.wish("ninth", true);
+    room.resource("ninth", true);
     assert!(
         !room.told(0, &["plan", "inv"]).contains("n1 drain"),
         "it is no node any more"
@@ -678,7 +678,7 @@ resources:
         .place
         .write("inv/modules/brings/module.yaml", wait);
     room.machine
-        .wish("  - id: note\n    file: { path: /etc/note.conf, content: \"rails\\n\" }\n");
+        .resource("  - id: note\n    file: { path: /etc/note.conf, content: \"rails\\n\" }\n");
     let plan = room.told(0, &["plan", "inv"]);
     assert!(
         plan.contains(
@@ -711,7 +711,7 @@ resources:
             .replace("within_s: 60", "within_s: 3"),
     );
     room.machine
-        .wish("  - id: note\n    file: { path: /etc/note.conf, content: \"more rails\\n\" }\n");
+        .resource("  - id: note\n    file: { path: /etc/note.conf, content: \"more rails\\n\" }\n");
     let said = room.told(1, &["apply", "inv", "--yes"]);
     assert!(
         said.contains("RW0633")

@@ -258,7 +258,7 @@ fn a_recording_has_no_ages() {
     );
 }
 
-/// The same inventory with these acceptances.
+/// The inventory with these acceptances.
 fn accepting(entries: &str) -> Place {
     let place = here();
     place.write("inv/drift.yaml", format!("drift:\n  accept:\n{entries}"));
@@ -441,7 +441,7 @@ fn one_host_of_a_class_that_differs_is_told_and_is_no_drift() {
     });
     let logins = [host("login1", "5.10.0-1"), host("login2", "5.10.0-2")];
     let targets: serde_json::Map<String, serde_json::Value> = gpus.chain(logins).collect();
-    let observation = serde_json::json!({ "format_version": "1.0", "recorded_at": "2026-01-01T00:00:00Z", "targets": targets });
+    let observation = serde_json::json!({ "format_version": "2.0", "recorded_at": "2026-01-01T00:00:00Z", "targets": targets });
     place.write("seen.json", observation.to_string());
     insta::assert_snapshot!(place.run(&["drift", "inv", "--observations", "seen.json"]), @r"
     $ railwright drift inv --observations seen.json

@@ -116,7 +116,7 @@ fn place(bends: &[Bend]) -> Place {
         assert!(text.contains(from), "{text}");
         *out = text.replace(from, to).into();
     }
-    let observation = json!({ "format_version": "1.1", "recorded_at": "2026-01-01T00:00:00Z", "texts": {}, "targets": targets });
+    let observation = json!({ "format_version": "2.0", "recorded_at": "2026-01-01T00:00:00Z", "texts": {}, "targets": targets });
     let place = Place::new();
     place
         .write("inv/cluster.yaml", SPEC)
@@ -481,7 +481,7 @@ fn a_result_has_its_place_before_anybody_is_asked_and_is_never_lost() {
 
 /// What `facts` recorded has no counters; what is not in the file is not known.
 #[test]
-fn without_counters_the_rest_is_judged() {
+fn without_counters_the_rest_is_evaluated() {
     let place = place(&[]);
     let mut seen: Value =
         serde_json::from_slice(&fs::read(place.path().join("seen.json")).unwrap()).unwrap();
@@ -496,7 +496,7 @@ fn without_counters_the_rest_is_judged() {
     assert!(
         said.contains("? host: the observation has no counters   RW0847")
             && said.contains(
-                "railwright verify fabric inv --for 0 --observations seen.json judges the rest"
+                "railwright verify fabric inv --for 0 --observations seen.json checks the rest"
             )
             && said.ends_with("--- exit 3 ---\n"),
         "{said}"
@@ -550,9 +550,9 @@ fn the_example_with_two_pods_as_it_is_delivered() {
     insta::assert_snapshot!(place.run(&words));
 }
 
-/// This machine is asked twice, what it said is kept, and judged again as it was.
+/// This machine is asked twice, what it said is kept, and evaluated again as it was.
 #[test]
-fn what_was_read_is_recorded_and_judged_again() {
+fn what_was_read_is_recorded_and_compared_again() {
     let place = Place::new();
     let spec = "cluster: here\n\
                 fabric: { kind: rocev2 }\n\

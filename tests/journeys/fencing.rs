@@ -180,7 +180,7 @@ fn a_copied_folder_is_nobody() {
     );
     let status = machine.run(&["rollout", "status", "copy"]);
     assert!(!status.contains("its process is gone"), "{status}");
-    // A copy without it is held off by the hosts' own locks. One that took the lock over would wait
+    // A copy without it is kept off by the hosts' own locks. One that took the lock over would wait
     // for the step, which waits for us.
     std::fs::remove_file(machine.place.path().join("copy/.railwright/lock")).unwrap();
     let mut second = Run::begin(&machine, "copy");

@@ -131,7 +131,7 @@ fn a_job_on_hosts_without_kubernetes_is_run_proven_and_gone() {
         assert!(said.contains(line), "{line}: {said}");
     }
     pair.is_clean();
-    // The same over TCP, and what RDMA gained.
+    // The job over TCP, and what RDMA gained.
     let tcp = pair.run(
         &[
             &["pytorch", "--steps", "4", "-o", "tcp.log", "--without-rdma"],
@@ -303,7 +303,7 @@ fn what_cannot_be_is_refused_at_its_word_before_any_host_is_asked() {
       state:  nothing was started, and no host was asked
       next:   write such as `8`
 
-    error RW1300: 0 turns of each size measure nothing
+    error RW1300: 0 iterations of each size measure nothing
        ╭─[command line:1:79]
      1 │ gram=./all_reduce_perf --from=8T --to=0 --turns=0
        ·                                         ────┬────

@@ -56,7 +56,7 @@ fn a_package_manager_that_another_holds() {
         return;
     };
     // Of one that is not there it would be told first that nobody has it.
-    machine.wish("  - id: tool\n    package: { name: hostname, state: absent }\n");
+    machine.resource("  - id: tool\n    package: { name: hostname, state: absent }\n");
     // no time instead of a minute
     machine.host.must(
         "mv /usr/bin/sleep /usr/bin/sleep.real; printf '#!/bin/sh\\n[ \"$*\" != 5 ] || set \
@@ -111,8 +111,8 @@ fn a_package_manager_that_another_holds() {
 
 #[test]
 fn a_file_system_that_is_read_only() {
-    let wishes = "  - id: note\n    file: { path: /etc/rails/note.conf, content: \"rails\\n\" }\n  - id: after\n    after: [note]\n    file: { path: /etc/after.conf, content: x }\n";
-    let Some(machine) = Machine::start("read-only", wishes, &[]) else {
+    let resources = "  - id: note\n    file: { path: /etc/rails/note.conf, content: \"rails\\n\" }\n  - id: after\n    after: [note]\n    file: { path: /etc/after.conf, content: x }\n";
+    let Some(machine) = Machine::start("read-only", resources, &[]) else {
         return;
     };
     machine.host.must("mkdir /etc/rails");
@@ -174,7 +174,7 @@ fn a_file_system_that_is_read_only() {
         (Some("rails\n"), Some("x"))
     );
     // Where the host cannot even keep its lock, nothing is begun on it.
-    machine.wish(&wishes.replace("rails\\n", "other\\n"));
+    machine.resource(&resources.replace("rails\\n", "other\\n"));
     machine
         .host
         .mount(&["-t", "tmpfs", "-o", "ro", "none"], "/var/lib/railwright");

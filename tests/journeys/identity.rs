@@ -286,7 +286,7 @@ fn a_cluster_is_known_by_its_id_when_it_is_renamed_and_when_its_state_is_lost() 
     assert!(told(&machine, 4, &["plan", "inv"]).contains("RW0720"));
     machine.place.write("inv/cluster.yaml", spec);
     assert!(told(&machine, 0, &["plan", "inv"]).contains("No changes."));
-    machine.wish("  - id: more\n    file: { path: /etc/more.conf, content: \"more\\n\" }\n");
+    machine.resource("  - id: more\n    file: { path: /etc/more.conf, content: \"more\\n\" }\n");
     told(&machine, 0, &["apply", "inv", "--yes"]);
     assert_eq!(
         (cluster_id(&machine), machine.file("/etc/token")),

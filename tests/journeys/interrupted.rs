@@ -90,7 +90,7 @@ fn a_step_that_outlives_its_run_is_waited_for_by_resume_and_by_a_new_apply() {
 
 #[test]
 fn what_is_done_again_begins_after_the_end_of_what_ran() {
-    // The wish is met by the second time alone.
+    // Only the second time brings the resource in sync.
     let twice = "test $(cat /etc/log 2>/dev/null | grep -c end) -ge 2";
     let Some(machine) = Machine::start("a run is killed", &slow(twice), &[]) else {
         return;

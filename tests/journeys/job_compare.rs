@@ -125,7 +125,7 @@ fn a_pair_differs_in_devices_and_transport_alone() {
     .concat();
     insta::assert_snapshot!(place.run(&words), @r#"
     $ railwright job render compare pytorch --name train --workers 2 -i inv --image own/train:1 --on gpu[1-2] --explain torchrun train.py
-    pytorch default/train-rdma and train-tcp, alike but for what is below
+    pytorch default/train-rdma and train-tcp, identical but for what is below
 
     THE DIFFERENCE ----------------------------------------------------------------------------------
      rdma/rdma_shared_device_a

@@ -604,7 +604,7 @@ fn reasons_and_costs() {
 }
 
 #[test]
-fn what_you_set_wins_and_is_judged() {
+fn what_you_set_wins_and_is_evaluated() {
     let place = place(ROCE);
     let options = "-i inv --image own/nccl-tests:1 --host-network --env NCCL_NET_GDR_LEVEL=1 --env \
                    NCCL_IB_TC=26 --env NCCL_IB_RETRY_CNT=10 --env NCCL_IB_TIMEOT=23 --env \
@@ -1110,7 +1110,7 @@ fn what_the_spec_does_not_tell_is_said() {
     let said = differs.run(&words);
     assert!(
         said.contains("RW1229")
-            && said.contains("--gpus N, or name hosts that are alike with --on HOSTS"),
+            && said.contains("--gpus N, or name identical hosts with --on HOSTS"),
         "{said}"
     );
 }

@@ -516,7 +516,7 @@ fn the_doctor_has_a_cause_where_the_proof_has_a_failure() {
             "{proven}"
         );
         let words = [&["doctor", "--log", log], options].concat();
-        // What the proof says to run next is what was judged here.
+        // What the proof says to run next is what was evaluated here.
         let flat = proven.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(
             layer == "pod" || flat.contains(&format!("railwright {}", words.join(" "))),

@@ -11,7 +11,7 @@ nodes:
     nics: { model: eRDMA, netdev: eth1 }
     erdma: { mode: compat }
 ";
-const NOBODY: &str = r#"{ "format_version": "1.0", "recorded_at": "2026-01-01T00:00:00Z", "texts": {}, "targets": {} }"#;
+const NOBODY: &str = r#"{ "format_version": "2.0", "recorded_at": "2026-01-01T00:00:00Z", "texts": {}, "targets": {} }"#;
 
 fn place(spec: &str) -> Place {
     let place = Place::new();
@@ -517,10 +517,10 @@ nodes:
     nics: { model: ConnectX-6, netdev: ens1f0np0 }
 "#;
 
-/// Wishes that exclude each other stop a plan, a row of one's own lets them through, and what is
-/// left open is chosen.
+/// Requirements that exclude each other stop a plan, an entry of one's own lets them through, and
+/// what is left open is chosen.
 #[test]
-fn wishes_that_exclude_each_other_are_named_and_the_rest_is_chosen() {
+fn resources_that_exclude_each_other_are_named_and_the_rest_is_chosen() {
     let place = place(WISHES);
     insta::assert_snapshot!(place.run(&["plan", "inv", "--observations", "nobody.json"]), @r#"
     $ railwright plan inv --observations nobody.json
@@ -562,7 +562,9 @@ fn wishes_that_exclude_each_other_are_named_and_the_rest_is_chosen() {
     let said = place.run(&["explain", "host/gpu1", "inv"]);
     assert!(
         said.contains("RW0132")
-            && said.contains("not chosen: too little is known, or the wishes exclude each other"),
+            && said.contains(
+                "not chosen: too little is known, or the requirements exclude each other"
+            ),
         "{said}"
     );
     // a release that goes together with the rest
@@ -686,16 +688,16 @@ fn systems_that_no_row_is_about_and_nodes_without_a_gpu() {
 /// What rests on rows is accepted like a rule: shown, until the day is over, on the hosts that are
 /// named; the rest is chosen.
 #[test]
-fn wishes_that_exclude_each_other_can_be_waived() {
-    let wishes = WISHES.to_owned() + "modules: { cuda-toolkit: { enabled: true } }\n";
+fn resources_that_exclude_each_other_can_be_waived() {
+    let resources = WISHES.to_owned() + "modules: { cuda-toolkit: { enabled: true } }\n";
     let signed = "reason: on trial, owner: ada, until:";
     let waived = |nodes: &str, until: &str| {
         let rule = format!("{{ code: RW2405, {signed} 2026-12-31 }}");
         format!(
-            "{wishes}rules: {{ waive: [{rule}, {{ code: rw0132, {nodes}{signed} {until} }}] }}\n"
+            "{resources}rules: {{ waive: [{rule}, {{ code: rw0132, {nodes}{signed} {until} }}] }}\n"
         )
     };
-    let place = place(&wishes);
+    let place = place(&resources);
     let said = place.run(&["plan", "inv", "--observations", "nobody.json"]);
     assert!(
         said.contains("error RW0132: `gpu.driver: 510` and `gpu.direct.path: dmabuf`")
@@ -752,11 +754,11 @@ fn wishes_that_exclude_each_other_can_be_waived() {
 /// of one's own are tried.
 #[test]
 fn nothing_is_told_twice_and_own_combinations_are_tried() {
-    let wishes = WISHES.replace(
+    let resources = WISHES.replace(
         "driver: \"510\", modules: open, direct: { path: dmabuf }",
         "driver: \"535\", cuda: \"13.0\"",
     );
-    let place = place(&wishes);
+    let place = place(&resources);
     let said = place.run(&["validate", "inv"]);
     assert!(
         said.contains("RW2414") && !said.contains("RW0132") && said.ends_with("--- exit 1 ---\n"),
@@ -765,7 +767,7 @@ fn nothing_is_told_twice_and_own_combinations_are_tried() {
     let waived = "rules: { waive: \
                   [{ code: RW2414, reason: jobs bring cuda-compat, owner: ada, until: 2026-12-31 }] \
                   }\n";
-    place.write("inv/cluster.yaml", wishes + waived);
+    place.write("inv/cluster.yaml", resources + waived);
     let said = place.run(&["validate", "inv"]);
     assert!(
         !said.contains("RW0132") && said.ends_with("--- exit 0 ---\n"),

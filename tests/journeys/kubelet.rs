@@ -54,7 +54,7 @@ fn the_static_policy_is_set_on_an_empty_node_or_not_at_all() {
     );
     let said = machine.run(&["apply", "inv", "--yes"]);
     assert!(said.ends_with("--- exit 0 ---\n"), "{said}");
-    let wanted = "apiVersion: kubelet.config.k8s.io/v1beta1
+    let desired = "apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 maxPods: 200
 cpuManagerPolicy: static
@@ -63,7 +63,7 @@ topologyManagerPolicy: best-effort
 ";
     assert_eq!(
         machine.file("/var/lib/kubelet/config.yaml").as_deref(),
-        Some(wanted)
+        Some(desired)
     );
     assert!(
         state(&machine).starts_with("{\"policyName\":\"static\"")

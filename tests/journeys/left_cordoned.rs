@@ -27,7 +27,7 @@ fn a_node_that_a_run_left_cordoned_is_drift_until_it_is_given_back() {
         assert!(said.ends_with(&format!("--- exit {code} ---\n")), "{said}");
         flat(&said)
     };
-    machine.wish("  - id: note\n    file: { path: /etc/note.conf, content: \"rails\\n\" }\n");
+    machine.resource("  - id: note\n    file: { path: /etc/note.conf, content: \"rails\\n\" }\n");
     told(0, &["apply", "inv", "--yes"]);
     assert!(told(0, &["drift", "inv"]).contains("No drift."));
 

@@ -13,7 +13,7 @@ pub struct Machine {
     pub host: Host,
 }
 
-/// An inventory of one machine without a fabric, so that the module `story` alone has wishes.
+/// An inventory of one machine without a fabric, so that the module `story` alone has resources.
 const SPEC: &str = "cluster: night
 ssh: { user: root, host_keys: known_hosts, identities: [id] }
 nodes:
@@ -44,7 +44,7 @@ impl Machine {
             host,
         };
         machine.pin(&machine.server.line("ed25519"));
-        machine.wish(resources);
+        machine.resource(resources);
         Some(machine)
     }
 
@@ -54,7 +54,7 @@ impl Machine {
     }
 
     /// The resources of the module `story`, indented as in a list.
-    pub fn wish(&self, resources: &str) {
+    pub fn resource(&self, resources: &str) {
         let text = format!("module: story\nsummary: what the story needs\nresources:\n{resources}");
         self.place.write("inv/modules/story/module.yaml", text);
     }

@@ -28,8 +28,8 @@ fn a_plan_whose_ground_has_moved() {
     machine.place.write(
         "newer.plan",
         text.replacen(
-            "\"format_version\": \"4.0\"",
             "\"format_version\": \"5.0\"",
+            "\"format_version\": \"6.0\"",
             1,
         ),
     );
@@ -48,7 +48,7 @@ fn a_plan_whose_ground_has_moved() {
     --- exit 4 ---
     $ railwright apply newer.plan --yes
     --- stderr ---
-    error RW0303: newer.plan has plan format 5.0; this railwright reads 4.0
+    error RW0303: newer.plan has plan format 6.0; this railwright reads 5.0
       state:  nothing was changed
       next:   make the plan again with this railwright: railwright plan INVENTORY -o newer.plan
     --- exit 4 ---

@@ -38,11 +38,11 @@ fn pair(nccl: &str) -> Option<Pair> {
         ),
     );
     pair.hosts.iter().for_each(|host| drop(host.must(GPUS)));
-    wish(&pair, "first");
+    resource(&pair, "first");
     Some(pair)
 }
 
-fn wish(pair: &Pair, note: &str) {
+fn resource(pair: &Pair, note: &str) {
     pair.place
         .write("inv/modules/story/module.yaml", STORY.replace("NOTE", note));
 }
@@ -115,7 +115,7 @@ fn a_wave_that_nccl_disproves_stops_the_rollout_with_the_reason() {
             "nccl on gpu[1-2] failed: it had not ended after 10 s",
         ),
     ] {
-        wish(&pair, word);
+        resource(&pair, word);
         says(&pair, word);
         let said = applied(&pair);
         let unbroken = said.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -128,7 +128,7 @@ fn a_wave_that_nccl_disproves_stops_the_rollout_with_the_reason() {
         assert!(resumed.ends_with("--- exit 0 ---\n"), "{word}: {resumed}");
     }
     // Without the program nothing is known, and nothing unproven lets a wave on.
-    wish(&pair, "lacking");
+    resource(&pair, "lacking");
     pair.hosts[0].must("rm /usr/bin/all_reduce_perf");
     let said = applied(&pair);
     let unbroken = said.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -28,7 +28,7 @@ verify:
 
 impl Fleet {
     /// These hosts, of which a `dead-` one lets everybody log in and answers nothing, and one that
-    /// nobody answers for where it is wanted.
+    /// nobody answers for where it is expected.
     fn start(names: &[&str], silent: Option<&str>) -> Option<Fleet> {
         let place = Place::new();
         let mut spec = "cluster: night\n\
@@ -109,7 +109,7 @@ fn a_timer_that_applies_again_and_again_breaks_one_host_and_not_one_a_run() {
     }
     let plan = fleet.run(&["plan", "inv"]);
     assert!(
-        plan.contains("OUT OF SERVICE before anything is done: 1, and 1 may be")
+        plan.contains("OUT OF SERVICE before anything is done: 1, of a budget of 1")
             && plan.contains(" ! h1 "),
         "{plan}"
     );
@@ -208,7 +208,7 @@ fn a_host_that_lets_everybody_log_in_and_answers_nothing_uses_up_the_budget() {
     let plan = fleet.run(&["plan", "inv"]);
     assert!(
         plan.contains(
-            "OUT OF SERVICE before anything is done: 1, and 1 may be; no other host is disturbed"
+            "OUT OF SERVICE before anything is done: 1, of a budget of 1; no other host is disturbed"
         ),
         "{plan}"
     );
@@ -238,7 +238,7 @@ fn a_machine_that_no_gate_passed_is_out_of_service_under_its_next_name() {
         .write("inv/cluster.yaml", spec.replace("name: h1,", "name: hx,"));
     let plan = fleet.run(&["plan", "inv"]);
     assert!(
-        plan.contains("OUT OF SERVICE before anything is done: 1, and 1 may be")
+        plan.contains("OUT OF SERVICE before anything is done: 1, of a budget of 1")
             && plan.contains(" ! hx "),
         "{plan}"
     );
@@ -267,7 +267,7 @@ fn a_lost_state_folder_does_not_forget_whom_no_gate_passed() {
     // The host's own record tells.
     let plan = fleet.run(&["plan", "inv"]);
     assert!(
-        plan.contains("OUT OF SERVICE before anything is done: 1, and 1 may be")
+        plan.contains("OUT OF SERVICE before anything is done: 1, of a budget of 1")
             && plan.contains("its gate failed"),
         "{plan}"
     );
@@ -296,7 +296,7 @@ fn a_host_that_is_down_uses_up_the_budget() {
     let plan = fleet.run(&["plan", "inv"]);
     assert!(
         plan.contains(
-            "OUT OF SERVICE before anything is done: 1, and 1 may be; no other host is disturbed"
+            "OUT OF SERVICE before anything is done: 1, of a budget of 1; no other host is disturbed"
         ),
         "{plan}"
     );

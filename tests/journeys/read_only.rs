@@ -62,7 +62,7 @@ impl Story {
                 id.replace('/', "-")
             )
         };
-        let wishes = [
+        let resources = [
             file("open", "0644", "\"as wished\\n\""),
             file("closed", "0600", "\"as wished\\n\""),
             file("right", "0600", "\"as wished\\n\""),
@@ -77,7 +77,7 @@ impl Story {
         ];
         let text = format!(
             "module: story\nsummary: what the story needs\nresources:\n{}",
-            wishes.concat()
+            resources.concat()
         );
         story.place.write("inv/modules/story/module.yaml", text);
         story
@@ -116,7 +116,7 @@ impl Story {
         )
     }
 
-    /// By subject, what drift finds: the words of unknown things, or plane, wanted and found.
+    /// By subject, what drift finds: the words of unknown things, or plane, desired and actual.
     fn findings(&self, words: &[&str]) -> BTreeMap<String, String> {
         let (_, json, errors) = self.output(&[&["drift", "inv", "--json"], words].concat());
         let report: Value =
@@ -129,16 +129,16 @@ impl Story {
                 finding["attribute"],
                 finding["plane"]
             );
-            let found = &finding["found"];
+            let found = &finding["actual"];
             out.insert(
                 subject,
                 found["unknown"].as_str().map_or_else(
-                    || format!("{} -> {found}", finding["wanted"]),
+                    || format!("{} -> {found}", finding["desired"]),
                     str::to_owned,
                 ),
             );
         }
-        for unread in report["not_judged"].as_array().unwrap() {
+        for unread in report["not_compared"].as_array().unwrap() {
             out.insert(
                 unread["subject"].as_str().unwrap().to_owned(),
                 unread["reason"].as_str().unwrap().to_owned(),
@@ -310,10 +310,10 @@ fn the_lines_as_printed() {
         "inv/cluster.yaml",
         "cluster: look\nnodes: [{ name: \"n[1-3]\", os: debian-12 }]\n",
     );
-    let wishes = "  - id: a\n    file: { path: /etc/a.conf, content: x }\n  - id: b\n    file: { path: \"/etc/b b.conf\", content: x }\n  - id: c\n    file: { path: /tmp/c, content: x }\n  - id: d\n    file: { path: \"/etc/d:1,2*\", content: x }\n";
+    let resources = "  - id: a\n    file: { path: /etc/a.conf, content: x }\n  - id: b\n    file: { path: \"/etc/b b.conf\", content: x }\n  - id: c\n    file: { path: /tmp/c, content: x }\n  - id: d\n    file: { path: \"/etc/d:1,2*\", content: x }\n";
     place.write(
         "inv/modules/story/module.yaml",
-        format!("module: story\nsummary: s\nresources:\n{wishes}"),
+        format!("module: story\nsummary: s\nresources:\n{resources}"),
     );
     insta::assert_snapshot!(place.run(&["sudoers", "inv", "--user", "drift"]), @r##"
     $ railwright sudoers inv --user drift

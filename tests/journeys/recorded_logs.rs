@@ -81,7 +81,7 @@ const ALL: [Said; 9] = [
 ];
 
 #[test]
-fn recorded_logs_are_judged() {
+fn recorded_logs_are_evaluated() {
     let place = Place::new();
     let flat = |said: String| said.split_whitespace().collect::<Vec<_>>().join(" ");
     for Said { log, prove, doctor } in &ALL {

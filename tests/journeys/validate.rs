@@ -180,7 +180,7 @@ fn what_is_no_yaml_is_told_in_words_with_its_caret() {
 }
 
 #[test]
-fn our_own_record_on_a_host_is_no_modules_to_wish_for() {
+fn our_own_record_on_a_host_is_no_modules_to_declare() {
     let place = Place::new();
     place
         .write("lab/cluster.yaml", GOOD)

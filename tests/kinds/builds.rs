@@ -1,7 +1,7 @@
 //! `kernel_module_build` with the real git, tar, gcc, kernel headers and DKMS. The running kernel
 //! is not the one whose headers the root has, so `uname` is a stand-in that names the latter.
 
-use crate::rig::{Host, Root, live, wish};
+use crate::rig::{Host, Root, live, resource};
 use railwright_resource::complaint::find_failure_message;
 use railwright_resource::{Action, DesiredResource};
 use serde_json::{Value, json};
@@ -31,7 +31,7 @@ fn host(story: &str) -> Option<Host> {
 }
 
 fn build(source: Value) -> DesiredResource {
-    wish(
+    resource(
         "kernel_module_build",
         json!({ "name": "rail", "version": "1.0", "source": source, "dkms_conf": CONF }),
     )
@@ -47,7 +47,7 @@ fn a_git_tag_becomes_an_installed_module_and_goes_again() {
         return;
     };
     live(&host, &git("1.0-9"));
-    host.perform(&host.assess(&git("1.0-9")).actions);
+    host.perform(&host.diff(&git("1.0-9")).actions);
     let commit = host.must("git -C /srv/rail rev-parse HEAD");
     assert!(
         host.must("cat /usr/src/rail-1.0.railwright")
@@ -63,24 +63,24 @@ fn a_git_tag_becomes_an_installed_module_and_goes_again() {
          commit -qam two",
     );
     let newer = git(commit_of(&host, "HEAD").as_str());
-    let changed = host.assess(&newer);
+    let changed = host.diff(&newer);
     assert_eq!(
         changed.actions.iter().map(Action::word).collect::<Vec<_>>(),
         ["fetch_module_source", "build_module"]
     );
     host.perform(&changed.actions);
-    assert!(host.assess(&newer).is_met() && !host.assess(&git("1.0-9")).is_met());
+    assert!(host.diff(&newer).is_met() && !host.diff(&git("1.0-9")).is_met());
     let mut body = newer.body.clone();
     body["version"] = json!("2.0");
     body["dkms_conf"] = json!(CONF.replace("1.0", "2.0"));
-    let other = wish("kernel_module_build", body);
-    let change = host.assess(&other);
+    let other = resource("kernel_module_build", body);
+    let change = host.diff(&other);
     assert_eq!(
         change.actions.iter().map(Action::word).collect::<Vec<_>>(),
         ["fetch_module_source", "build_module"]
     );
     host.perform(&change.actions);
-    assert!(host.assess(&other).is_met());
+    assert!(host.diff(&other).is_met());
     let kept = host.must("dkms status -m rail; ls /usr/src");
     let is_there = |version: &str| {
         kept.contains(&format!("rail/{version}")) || kept.contains(&format!("rail-{version}"))
@@ -104,7 +104,7 @@ fn an_archive_is_proven_before_it_is_unpacked() {
         .trim()
         .to_owned();
     let archive = |sha256: &str| json!({ "archive": "/srv/rail.tar.xz", "sha256": sha256 });
-    let wrong = host.assess(&build(archive(&"0".repeat(64))));
+    let wrong = host.diff(&build(archive(&"0".repeat(64))));
     let (code, _, err) = host.sh(&wrong.actions[0].script());
     assert!(
         code == 77
@@ -113,11 +113,11 @@ fn an_archive_is_proven_before_it_is_unpacked() {
                 .contains("nothing of it was unpacked"),
         "{err}"
     );
-    assert!(host.assess(&build(archive(&sha256))).is_absent());
+    assert!(host.diff(&build(archive(&sha256))).is_absent());
     live(&host, &build(archive(&sha256)));
     let body =
         json!({ "name": "rail", "version": "1.0", "source": archive(&sha256), "dkms": false });
-    live(&host, &wish("kernel_module_build", body));
+    live(&host, &resource("kernel_module_build", body));
 }
 
 #[test]
@@ -125,8 +125,8 @@ fn what_is_missing_is_named() {
     let Some(host) = host("kernel_module_build missing") else {
         return;
     };
-    let gone = |wish: &DesiredResource| {
-        let (code, _, err) = host.sh(&host.assess(wish).actions[0].script());
+    let gone = |resource: &DesiredResource| {
+        let (code, _, err) = host.sh(&host.diff(resource).actions[0].script());
         (code, find_failure_message(&err).unwrap_or(err))
     };
     assert_eq!(
@@ -146,8 +146,8 @@ fn what_is_missing_is_named() {
         "the repository file:///srv/none could not be fetched"
     );
 
-    let wish = git("1.0-9");
-    let actions = host.assess(&wish).actions;
+    let resource = git("1.0-9");
+    let actions = host.diff(&resource).actions;
     host.perform(&actions[..1]);
     host.must("echo '#error the rails do not fit' >>/usr/src/rail-1.0/rail.c");
     let fails = |host: &Host| {
@@ -169,9 +169,9 @@ fn what_is_missing_is_named() {
     );
     host.must("mv /usr/bin/gcc /usr/bin/gcc.gone");
     assert!(fails(&host).1.starts_with("gcc is not on this host"));
-    let half = host.undo(&wish, &json!({ "tree": false }));
+    let half = host.undo(&resource, &json!({ "tree": false }));
     host.perform(&half.actions);
-    assert!(host.undo(&wish, &json!({ "tree": false })).is_met());
+    assert!(host.undo(&resource, &json!({ "tree": false })).is_met());
 }
 
 /// The layout of Mellanox/nv_peer_memory at tag 1.0-9 as its public files have it, in words of
@@ -233,7 +233,7 @@ echo 'int ib_register_peer_memory_client(void);' >include/rdma/peer_mem.h
 printf '0x00000000\tib_register_peer_memory_client\tdrivers/infiniband/core/ib_core\tEXPORT_SYMBOL\t\n' >Module.symvers
 "##;
 
-/// What the shipped module wishes of a source.
+/// What the shipped module declares for a source.
 fn of_module(source: &str) -> DesiredResource {
     let text = format!(
         "cluster: c\n\
@@ -259,9 +259,9 @@ fn of_module(source: &str) -> DesiredResource {
     )
     .unwrap();
     desired
-        .wishes
+        .resources
         .into_iter()
-        .find(|wish| wish.kind == "kernel_module_build")
+        .find(|resource| resource.kind == "kernel_module_build")
         .unwrap()
 }
 
@@ -272,8 +272,8 @@ fn nv_peer_mem_is_built_from_its_tag_and_says_what_it_misses() {
         return;
     };
     host.must(LAYOUT);
-    let wish = of_module("file:///srv/nv_peer_memory#1.0-9");
-    let actions = host.assess(&wish).actions;
+    let resource = of_module("file:///srv/nv_peer_memory#1.0-9");
+    let actions = host.diff(&resource).actions;
     host.perform(&actions[..1]);
     let why = || {
         let (code, _, err) = host.sh(&actions[1].script());
@@ -289,7 +289,7 @@ fn nv_peer_mem_is_built_from_its_tag_and_says_what_it_misses() {
     assert!(why().contains("cannot stat '/Module.symvers'"), "{}", why());
     host.must(OFED);
     host.perform(&actions[1..]);
-    assert!(host.assess(&wish).is_met());
+    assert!(host.diff(&resource).is_met());
     let kept = host.must(
         "modinfo -k $(uname -r) -F filename nv_peer_mem; modinfo -k $(uname -r) -F depends \
          nv_peer_mem; dkms status",
@@ -300,7 +300,7 @@ fn nv_peer_mem_is_built_from_its_tag_and_says_what_it_misses() {
             && kept.contains("nvidia"),
         "{kept}"
     );
-    host.perform(&host.undo(&wish, &json!({ "tree": false })).actions);
+    host.perform(&host.undo(&resource, &json!({ "tree": false })).actions);
     assert!(
         host.must("dkms status; ls /usr/src")
             .lines()

@@ -1,6 +1,6 @@
 //! `link_ecn` with the real shell, on files in the form of the mlx5 driver's: no such card is here.
 
-use crate::rig::{Host, changes, wish};
+use crate::rig::{Host, changes, resource};
 use railwright_resource::Action;
 use serde_json::json;
 
@@ -19,7 +19,7 @@ fn points_of_ecn_are_switched_kept_and_put_back() {
     let say = "cd /sys/class/net/ens1/ecn && cat roce_rp/enable/3 roce_np/enable/3 \
                roce_np/cnp_dscp roce_np/enable/4";
     let before = host.must(say);
-    let ours = wish(
+    let ours = resource(
         "link_ecn",
         json!({ "netdev": "ens1", "priorities": [3], "cnp_dscp": 48, "cnp_priority": 6 }),
     );
@@ -33,7 +33,7 @@ fn points_of_ecn_are_switched_kept_and_put_back() {
         )
     };
     let tree = host.tree();
-    let fresh = host.assess(&ours);
+    let fresh = host.diff(&ours);
     assert_eq!(
         changes(&tree, &host.tree()),
         [] as [&str; 0],
@@ -41,12 +41,12 @@ fn points_of_ecn_are_switched_kept_and_put_back() {
     );
     perform(fresh.actions.clone());
     assert_eq!(host.must(say), "1\n1\n48\n0\n");
-    assert!(host.assess(&ours).is_met());
+    assert!(host.diff(&ours).is_met());
     // What a boot takes away the unit brings back.
     host.must("echo 0 >/sys/class/net/ens1/ecn/roce_np/enable/3");
-    assert!(!host.assess(&ours).is_met());
+    assert!(!host.diff(&ours).is_met());
     host.must("sh /etc/railwright/link-ecn/ens1.sh");
-    assert!(host.assess(&ours).is_met());
+    assert!(host.diff(&ours).is_met());
     perform(host.undo(&ours, &fresh.before).actions);
     assert_eq!(
         (host.must(say), changes(&tree, &host.tree())),
@@ -54,7 +54,7 @@ fn points_of_ecn_are_switched_kept_and_put_back() {
         "undone to the value"
     );
 
-    let inbox = host.assess(&wish(
+    let inbox = host.diff(&resource(
         "link_ecn",
         json!({ "netdev": "inbox", "priorities": [3] }),
     ));

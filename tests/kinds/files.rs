@@ -1,6 +1,6 @@
 //! `file`, `sysctl`, `kernel_parameter` and `command` on a host.
 
-use crate::rig::{Host, live, wish};
+use crate::rig::{Host, live, resource};
 use railwright_resource::file::script::folder_functions;
 use railwright_resource::{Action, Read, Reading, program};
 use serde_json::json;
@@ -15,7 +15,7 @@ fn a_new_file_in_a_new_folder_comes_and_goes() {
     for mode in ["0640", "4750"] {
         let content = "a = \"$HOME\"\n'quoted' `x` \\n %s\n";
         let body = json!({ "path": "/etc/rail/deep er/it's.conf", "content": content, "mode": mode, "group": "adm" });
-        let fresh = live(&host, &wish("file", body));
+        let fresh = live(&host, &resource("file", body));
         assert!(fresh.is_absent());
     }
 }
@@ -36,7 +36,7 @@ fn a_file_that_was_there_is_taken_over_and_given_back_to_the_byte() {
         ));
         let fresh = live(
             &host,
-            &wish("file", json!({ "path": "/etc/taken", "content": "new" })),
+            &resource("file", json!({ "path": "/etc/taken", "content": "new" })),
         );
         assert!(!fresh.is_absent());
     }
@@ -136,15 +136,18 @@ fn a_file_in_a_folder_of_its_owner_or_behind_a_link_of_root_comes_and_goes() {
         "/var/run/a",
     ] {
         let body = |mode: &str| json!({ "path": path, "content": "x\n", "mode": mode, "owner": "nobody", "group": "nogroup" });
-        live(&host, &wish("file", body("0600")));
-        host.perform(&host.assess(&wish("file", body("0600"))).actions);
-        let other = host.assess(&wish("file", body("2750")));
+        live(&host, &resource("file", body("0600")));
+        host.perform(&host.diff(&resource("file", body("0600"))).actions);
+        let other = host.diff(&resource("file", body("2750")));
         assert!(
             matches!(&other.actions[..], [Action::WriteFile { .. }]),
             "{other:?}"
         );
         host.perform(&other.actions);
-        assert!(host.assess(&wish("file", body("2750"))).is_met(), "{path}");
+        assert!(
+            host.diff(&resource("file", body("2750"))).is_met(),
+            "{path}"
+        );
     }
     assert_eq!(
         host.must("ls -A /var/opt/u/.ssh /srv/disk/conf"),
@@ -155,7 +158,7 @@ fn a_file_in_a_folder_of_its_owner_or_behind_a_link_of_root_comes_and_goes() {
 /// Written once more, as after a crash in the middle of a step, it must not look changed to
 /// services that watch it; nor after a `chmod` or a backup. One that came with an old time must.
 #[test]
-fn a_file_that_is_as_wished_keeps_its_time() {
+fn a_file_that_is_in_sync_keeps_its_time() {
     let Some(host) = Host::start("file again", &[]) else {
         return;
     };
@@ -171,7 +174,7 @@ fn a_file_that_is_as_wished_keeps_its_time() {
     let await_next_second = || {
         host.must("s=$(date +%s); while [ \"$(date +%s)\" = \"$s\" ]; do sleep 0.05; done");
     };
-    let fresh = host.assess(&wish(
+    let fresh = host.diff(&resource(
         "file",
         json!({ "path": "/etc/again", "content": "same\n", "mode": "0644" }),
     ));
@@ -221,7 +224,7 @@ fn a_file_too_large_to_keep_is_named_and_a_link_is_refused() {
         return;
     };
     host.must("head -c 300000 /dev/zero >/etc/large; ln -s /etc/passwd /etc/linked");
-    let large = host.assess(&wish(
+    let large = host.diff(&resource(
         "file",
         json!({ "path": "/etc/large", "content": "" }),
     ));
@@ -229,7 +232,7 @@ fn a_file_too_large_to_keep_is_named_and_a_link_is_refused() {
         large.residue[0].contains("(300000 bytes) is too large"),
         "{large:?}"
     );
-    let linked = host.assess(&wish(
+    let linked = host.diff(&resource(
         "file",
         json!({ "path": "/etc/linked", "content": "" }),
     ));
@@ -250,14 +253,14 @@ fn a_read_only_file_system_leaves_the_old_file() {
     host.mount(&["-t", "tmpfs", "none"], "/etc/rails");
     host.must("echo old >/etc/rails/note");
     host.mount(&["-o", "remount,ro"], "/etc/rails");
-    let wish = wish("file", json!({ "path": "/etc/rails/note", "content": "x" }));
-    let fresh = host.assess(&wish);
+    let resource = resource("file", json!({ "path": "/etc/rails/note", "content": "x" }));
+    let fresh = host.diff(&resource);
     let (code, _, err) = host.sh(&fresh.actions[0].script());
     assert!(
         code != 0 && err.contains("Read-only file system"),
         "{code} {err}"
     );
-    assert_eq!(host.assess(&wish).fingerprint(), fresh.fingerprint());
+    assert_eq!(host.diff(&resource).fingerprint(), fresh.fingerprint());
 }
 
 #[test]
@@ -269,19 +272,19 @@ fn a_sysctl_is_written_now_and_for_later() {
     host.must("echo 0 >/proc/sys/net/ipv4/conf/lo/rp_filter");
     live(
         &host,
-        &wish(
+        &resource(
             "sysctl",
             json!({ "key": "net.ipv4.conf.lo.rp_filter", "value": 2 }),
         ),
     );
     live(
         &host,
-        &wish(
+        &resource(
             "sysctl",
             json!({ "key": "net.ipv4.tcp_rmem", "value": "4096 65536 4194304" }),
         ),
     );
-    let wanted = wish(
+    let desired = resource(
         "sysctl",
         json!({ "key": "net.ipv4.conf.lo.rp_filter", "value": 1 }),
     );
@@ -289,14 +292,14 @@ fn a_sysctl_is_written_now_and_for_later() {
         "mkdir -p /run/sysctl.d; echo 'net.ipv4.conf.*.rp_filter = 1' >/run/sysctl.d/50-all.conf",
     );
     assert_eq!(
-        host.assess(&wanted).attributes["value"].found.persisted,
+        host.diff(&desired).attributes["value"].actual.persisted,
         Some(Reading::is("1"))
     );
     host.must(
         "mkdir -p /etc/sysctl.d; echo 'net/ipv4/conf/lo/rp_filter=0' >/etc/sysctl.d/99-late.conf",
     );
     assert!(
-        host.assess(&wanted)
+        host.diff(&desired)
             .refusal
             .unwrap()
             .starts_with("/etc/sysctl.d/99-late.conf sets")
@@ -369,9 +372,9 @@ fn a_kernel_parameter_reaches_the_next_boot() {
             " quiet dyndbg=\"file a.c +p\"",
         ),
     ] {
-        let wish = wish("kernel_parameter", body);
+        let resource = resource("kernel_parameter", body);
         let before = (host.tree(), host.must("cat /boot/grub/grub.cfg"));
-        let fresh = host.assess(&wish);
+        let fresh = host.diff(&resource);
         assert!(
             fresh.needs_reboot && !fresh.has_unknown() && fresh.refusal.is_none(),
             "{fresh:#?}"
@@ -383,18 +386,18 @@ fn a_kernel_parameter_reaches_the_next_boot() {
                 .ends_with(shown),
             "{shown}"
         );
-        let applied = host.assess(&wish);
+        let applied = host.diff(&resource);
         let planes = &applied.attributes["value"];
         assert_eq!(
-            (&planes.found.persisted, &planes.found.next_boot),
-            (&planes.wanted.persisted, &planes.wanted.next_boot)
+            (&planes.actual.persisted, &planes.actual.next_boot),
+            (&planes.desired.persisted, &planes.desired.next_boot)
         );
         assert!(
             applied.actions.is_empty() && applied.needs_reboot,
             "only the reboot is owed: {applied:#?}"
         );
-        host.perform(&host.undo(&wish, &fresh.before).actions);
-        let undone = host.undo(&wish, &fresh.before);
+        host.perform(&host.undo(&resource, &fresh.before).actions);
+        let undone = host.undo(&resource, &fresh.before);
         assert!(undone.is_met() && undone.actions.is_empty(), "{undone:#?}");
         assert_eq!(before, (host.tree(), host.must("cat /boot/grub/grub.cfg")));
     }
@@ -406,7 +409,7 @@ fn a_host_that_was_never_a_machine_has_no_boot_loader() {
         return;
     };
     host.must("rm -f /usr/sbin/update-grub");
-    let refused = host.assess(&wish(
+    let refused = host.diff(&resource(
         "kernel_parameter",
         json!({ "parameter": "iommu", "value": "pt" }),
     ));
@@ -418,15 +421,15 @@ fn a_command_runs_until_its_probe_is_satisfied() {
     let Some(host) = Host::start("command", &[]) else {
         return;
     };
-    let wish = wish(
+    let resource = resource(
         "command",
         json!({ "name": "mark", "run": "printf 9000 >/etc/mark; exit 0", "read": { "probe": "cat /etc/mark", "expect": 9000 }, "creates": "/etc/mark" }),
     );
-    let fresh = host.assess(&wish);
+    let fresh = host.diff(&resource);
     assert!(fresh.is_absent());
     host.perform(&fresh.actions);
-    assert!(host.assess(&wish).is_met());
-    assert!(host.undo(&wish, &fresh.before).residue[0].contains("stays"));
+    assert!(host.diff(&resource).is_met());
+    assert!(host.undo(&resource, &fresh.before).residue[0].contains("stays"));
 }
 
 /// Recorded trees are read below a root prefix, and busybox is all that a host may have.

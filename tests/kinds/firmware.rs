@@ -1,7 +1,7 @@
 //! `firmware_setting` on a host whose `mlxconfig` is a stand-in: no such card is here. It answers
 //! and refuses as the real one does, and what it was told comes into effect only with a boot.
 
-use crate::rig::{Host, changes, wish};
+use crate::rig::{Host, changes, resource};
 use railwright_resource::{Action, Plane, Reading};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -39,12 +39,12 @@ fn settings(settings: Value) -> Value {
 #[test]
 fn a_setting_is_written_at_once_and_in_effect_after_a_boot() {
     let Some(host) = host("firmware") else { return };
-    let wish = wish(
+    let resource = resource(
         "firmware_setting",
         settings(json!({ "SRIOV_EN": true, "NUM_OF_VFS": 8, "LINK_TYPE_P1": "ETH" })),
     );
     let tree = host.tree();
-    let fresh = host.assess(&wish);
+    let fresh = host.diff(&resource);
     assert_eq!(
         changes(&tree, &host.tree()),
         [] as [&str; 0],
@@ -72,13 +72,13 @@ fn what_was_set_waits_for_the_boot_and_comes_back_with_undo() {
         return;
     };
     let before = host.must("cat /var/opt/nvconfig/*");
-    let wish = wish(
+    let resource = resource(
         "firmware_setting",
         settings(json!({ "SRIOV_EN": 1, "NUM_OF_VFS": 8 })),
     );
-    let fresh = host.assess(&wish);
+    let fresh = host.diff(&resource);
     host.perform(&fresh.actions);
-    let waits = host.assess(&wish);
+    let waits = host.diff(&resource);
     let planes: Vec<Plane> = waits.attributes["SRIOV_EN"]
         .differences()
         .into_iter()
@@ -89,14 +89,14 @@ fn what_was_set_waits_for_the_boot_and_comes_back_with_undo() {
         (vec![Plane::Running], &vec![], true, true)
     );
     host.must("mlxconfig boot");
-    assert!(host.assess(&wish).is_met());
+    assert!(host.diff(&resource).is_met());
 
-    let undo = host.undo(&wish, &fresh.before);
+    let undo = host.undo(&resource, &fresh.before);
     assert!(undo.needs_reboot && !undo.owed);
     host.perform(&undo.actions);
     host.must("mlxconfig boot");
     assert_eq!(host.must("cat /var/opt/nvconfig/*"), before);
-    assert!(host.undo(&wish, &fresh.before).is_met());
+    assert!(host.undo(&resource, &fresh.before).is_met());
 }
 
 #[test]
@@ -104,12 +104,12 @@ fn a_setting_that_is_hidden_comes_with_the_second_plan() {
     let Some(host) = host("firmware gate") else {
         return;
     };
-    let wish = wish(
+    let resource = resource(
         "firmware_setting",
         settings(json!({ "ADVANCED_PCI_SETTINGS": 1, "MAX_ACC_OUT_READ": 44 })),
     );
     for value in ["ADVANCED_PCI_SETTINGS", "MAX_ACC_OUT_READ"] {
-        let found = host.assess(&wish);
+        let found = host.diff(&resource);
         assert_eq!(found.refusal, None);
         let Action::SetFirmware { settings, .. } = &found.actions[0] else {
             panic!("{found:?}")
@@ -118,7 +118,7 @@ fn a_setting_that_is_hidden_comes_with_the_second_plan() {
         host.perform(&found.actions);
         host.must("mlxconfig boot");
     }
-    assert!(host.assess(&wish).is_met());
+    assert!(host.diff(&resource).is_met());
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn what_the_card_refuses_is_refused_before_it_is_asked() {
         return;
     };
     let refusal = |body: Value| {
-        let found = host.assess(&wish("firmware_setting", body));
+        let found = host.diff(&resource("firmware_setting", body));
         assert!(found.actions.is_empty(), "{found:?}");
         found.refusal.unwrap_or_default()
     };
@@ -164,11 +164,11 @@ fn what_the_card_refuses_is_refused_before_it_is_asked() {
         "there is no netdev ens9",
     );
     let lacks = host
-        .assess(&wish("firmware_setting", json!({ "netdev": "ens1", "settings": { "LINK_TYPE_P2": 2 }, "may_lack": ["LINK_TYPE_P2"] })));
+        .diff(&resource("firmware_setting", json!({ "netdev": "ens1", "settings": { "LINK_TYPE_P2": 2 }, "may_lack": ["LINK_TYPE_P2"] })));
     assert!(lacks.is_met() && lacks.refusal.is_none());
 
     host.must(&format!("rm /var/opt/nvconfig/{CARD}"));
-    let gone = host.assess(&wish(
+    let gone = host.diff(&resource(
         "firmware_setting",
         settings(json!({ "SRIOV_EN": 1 })),
     ));
@@ -188,7 +188,7 @@ fn what_the_card_refuses_is_refused_before_it_is_asked() {
     );
     let body = json!({ "netdev": "ens1", "settings": { "SRIOV_EN": 1 }, "known_after": "package/mstflint" });
     assert_eq!(
-        host.assess(&wish("firmware_setting", body))
+        host.diff(&resource("firmware_setting", body))
             .known_after
             .as_deref(),
         Some("package/mstflint")

@@ -2,7 +2,7 @@
 //! folders and files that were made up: no NIC of its own is here. `update-initramfs` is a stand-in
 //! that only makes the file anew.
 
-use crate::rig::{Host, changes, wish};
+use crate::rig::{Host, changes, resource};
 use railwright_resource::kernel_module::found::FoundModule;
 use railwright_resource::{Action, Plane, Read, Reading};
 use serde_json::json;
@@ -48,19 +48,19 @@ fn a_name_is_persisted_comes_with_a_boot_and_goes_again() {
     let Some(host) = host("netdev name") else {
         return;
     };
-    let wish = wish(
+    let resource = resource(
         "netdev_name",
         json!({ "name": "rail0", "device": "0000:19:00.0" }),
     );
     let tree = host.tree();
-    let fresh = host.assess(&wish);
+    let fresh = host.diff(&resource);
     assert_eq!(
         changes(&tree, &host.tree()),
         [] as [&str; 0],
         "reading changed the host"
     );
     assert_eq!(fresh.refusal, None);
-    let found = &fresh.attributes["name"].found;
+    let found = &fresh.attributes["name"].actual;
     let planes = [Plane::Persisted, Plane::Running, Plane::NextBoot]
         .map(|plane| found.get(plane).cloned().unwrap());
     assert_eq!(
@@ -68,7 +68,7 @@ fn a_name_is_persisted_comes_with_a_boot_and_goes_again() {
         [Reading::Absent, Reading::is("ens1"), Reading::is("ens1")]
     );
     host.perform(&fresh.actions);
-    let waits = host.assess(&wish);
+    let waits = host.diff(&resource);
     let left: Vec<Plane> = waits.attributes["name"]
         .differences()
         .into_iter()
@@ -80,22 +80,22 @@ fn a_name_is_persisted_comes_with_a_boot_and_goes_again() {
     );
     host.must("touch -d 2020-01-01 /boot/initrd.img-6.1.0-test");
     assert_eq!(
-        host.assess(&wish).actions,
+        host.diff(&resource).actions,
         [Action::UpdateInitialRamDisks],
         "one that is older than the file does not hold it"
     );
     host.perform(&[Action::UpdateInitialRamDisks]);
     host.must(BOOT);
-    assert!(host.assess(&wish).is_met());
+    assert!(host.diff(&resource).is_met());
 
-    let undo = host.undo(&wish, &fresh.before);
+    let undo = host.undo(&resource, &fresh.before);
     assert!(undo.needs_reboot);
     host.perform(&undo.actions);
     host.must(
         "grep -q Name /boot/initrd.img-6.1.0-test && exit 1; mv /sys/class/net/rail0 \
          /sys/class/net/ens1",
     );
-    assert!(host.undo(&wish, &fresh.before).is_met());
+    assert!(host.undo(&resource, &fresh.before).is_met());
 }
 
 #[test]
@@ -111,12 +111,12 @@ fn a_nic_is_found_by_its_mac_address_and_behind_virtio() {
         ),
         ("0000:00:03.0", "ens2", "Path=pci-0000:00:03.0"),
     ] {
-        let found = host.assess(&wish(
+        let found = host.diff(&resource(
             "netdev_name",
             json!({ "name": "rail0", "device": device }),
         ));
         assert_eq!(
-            found.attributes["name"].found.get(Plane::Running),
+            found.attributes["name"].actual.get(Plane::Running),
             Some(&Reading::is(netdev)),
             "{device}: {found:?}"
         );
@@ -133,7 +133,7 @@ fn what_somebody_else_names_is_found_and_its_secrets_stay_there() {
     let Some(host) = host("netdev name of others") else {
         return;
     };
-    let wish = wish(
+    let resource = resource(
         "netdev_name",
         json!({ "name": "rail0", "device": "0000:19:00.0" }),
     );
@@ -143,7 +143,7 @@ fn what_somebody_else_names_is_found_and_its_secrets_stay_there() {
          >/etc/udev/rules.d/70-persistent-net.rules",
     );
     assert!(
-        host.assess(&wish)
+        host.diff(&resource)
             .refusal
             .unwrap()
             .contains("70-persistent-net.rules names it fab0")
@@ -165,7 +165,7 @@ fn what_somebody_else_names_is_found_and_its_secrets_stay_there() {
         out.contains("|WakeOnLanPassword=\n") && !out.contains("hunter2"),
         "{out}"
     );
-    let found = host.assess(&wish);
+    let found = host.diff(&resource);
     assert!(
         found.interrupts[0]
             .contains("10-netplan-a.link does not set WakeOnLanPassword, MTUBytes of it"),
@@ -174,7 +174,7 @@ fn what_somebody_else_names_is_found_and_its_secrets_stay_there() {
     );
     host.must("echo Name=fab1 >>/run/systemd/network/10-netplan-a.link");
     assert!(
-        host.assess(&wish)
+        host.diff(&resource)
             .refusal
             .unwrap()
             .contains("10-netplan-a.link names it fab1")

@@ -1,7 +1,7 @@
 //! `package` and `package_repository` with the real apt and dnf.
 
 use crate::repositories::repositories;
-use crate::rig::{Host, live, wish};
+use crate::rig::{Host, live, resource};
 use railwright_resource::action::PackageManager;
 use railwright_resource::complaint::find_failure_message;
 use railwright_resource::{Action, DesiredResource, Reading};
@@ -17,15 +17,15 @@ fn apt_host(story: &str) -> Option<Host> {
 
 fn apt_repository(key: &str) -> DesiredResource {
     let body = json!({ "name": "lab", "manager": "apt", "url": "file:/srv/deb", "suite": "stable", "components": ["main"], "key": key, "priority": 700 });
-    wish("package_repository", body)
+    resource("package_repository", body)
 }
 
 fn with_repository(host: &Host) {
-    host.perform(&host.assess(&apt_repository(&repositories().key)).actions);
+    host.perform(&host.diff(&apt_repository(&repositories().key)).actions);
 }
 
 fn package(body: Value) -> DesiredResource {
-    wish("package", body)
+    resource("package", body)
 }
 
 #[test]
@@ -41,8 +41,8 @@ fn apt_does_not_take_a_repository_with_another_key_and_plans_it_again() {
     let Some(host) = apt_host("package_repository wrong key") else {
         return;
     };
-    let wish = apt_repository(&repositories().other_key);
-    let fresh = host.assess(&wish);
+    let resource = apt_repository(&repositories().other_key);
+    let fresh = host.diff(&resource);
     let (refresh, files) = fresh.actions.split_last().unwrap();
     host.perform(files);
     let (code, _, err) = host.sh(&refresh.script());
@@ -51,9 +51,9 @@ fn apt_does_not_take_a_repository_with_another_key_and_plans_it_again() {
         find_failure_message(&err).unwrap().contains("NO_PUBKEY"),
         "{err}"
     );
-    let after = host.assess(&wish);
+    let after = host.diff(&resource);
     assert_eq!(
-        after.attributes["lists"].found.running,
+        after.attributes["lists"].actual.running,
         Some(Reading::Absent)
     );
     assert_eq!(
@@ -78,8 +78,8 @@ fn a_repository_that_apt_knows_with_another_key_does_not_stop_apt() {
          >/etc/apt/sources.list.d/somebody.list\n\
          apt-get -q update </dev/null"
     ));
-    let assessment = host.assess(&apt_repository(key));
-    let (refresh, files) = assessment.actions.split_last().unwrap();
+    let diff = host.diff(&apt_repository(key));
+    let (refresh, files) = diff.actions.split_last().unwrap();
     host.perform(files);
     let (code, _, err) = host.sh(&refresh.script());
     assert!(
@@ -105,9 +105,9 @@ fn the_earlier_source_comes_back_where_apt_does_not_read_the_new_one() {
     );
     let mut body = apt_repository(&repositories().key).body.clone();
     body["url"] = json!("file:/srv/other");
-    let other = wish("package_repository", body);
-    let assessment = host.assess(&other);
-    let (refresh, files) = assessment.actions.split_last().unwrap();
+    let other = resource("package_repository", body);
+    let diff = host.diff(&other);
+    let (refresh, files) = diff.actions.split_last().unwrap();
     host.perform(files);
     let (code, _, err) = host.sh(&refresh.script());
     assert!(
@@ -140,19 +140,19 @@ fn apt_pins_holds_and_goes_back_to_what_was_there() {
         return;
     };
     with_repository(&host);
-    host.perform(&host.assess(&package(json!({ "name": "rw-alpha" }))).actions);
+    host.perform(&host.diff(&package(json!({ "name": "rw-alpha" }))).actions);
     live(
         &host,
         &package(json!({ "name": "rw-alpha", "version": "1.0", "hold": true })),
     );
     assert!(
-        host.assess(&package(json!({ "name": "rw-alpha", "version": "2.0" })))
+        host.diff(&package(json!({ "name": "rw-alpha", "version": "2.0" })))
             .is_met()
     );
     host.must("echo changed >/etc/rw-alpha.conf");
     host.perform(
         &host
-            .assess(&package(json!({ "name": "rw-alpha", "version": "1.0" })))
+            .diff(&package(json!({ "name": "rw-alpha", "version": "1.0" })))
             .actions,
     );
     assert_eq!(
@@ -172,10 +172,10 @@ fn packages_of_one_host_go_in_one_run() {
         package(json!({ "name": "rw-alpha", "version": "1.0" })),
         package(json!({ "name": "rw-beta" })),
     );
-    let mut action = host.assess(&alpha).actions.remove(0);
-    assert!(action.join(&host.assess(&beta).actions[0]));
+    let mut action = host.diff(&alpha).actions.remove(0);
+    assert!(action.join(&host.diff(&beta).actions[0]));
     host.perform(&[action]);
-    assert!(host.assess(&alpha).is_met() && host.assess(&beta).is_met());
+    assert!(host.diff(&alpha).is_met() && host.diff(&beta).is_met());
 }
 
 /// The host's record of `rw-alpha` and `rw-beta`, and how they stood before us.
@@ -202,8 +202,8 @@ fn apt_takes_nothing_away_that_somebody_asked_for() {
         package(json!({ "name": "rw-alpha" })),
         package(json!({ "name": "rw-gamma" })),
     );
-    let before = host.assess(&alpha).before;
-    host.perform(&host.assess(&alpha).actions);
+    let before = host.diff(&alpha).before;
+    host.perform(&host.diff(&alpha).actions);
     host.must("apt-get -y -q install rw-beta </dev/null");
     let refused = |actions: &[Action], sentence: &str| {
         let (code, _, err) = host.sh(&actions[0].script());
@@ -211,10 +211,10 @@ fn apt_takes_nothing_away_that_somebody_asked_for() {
             code == 78 && find_failure_message(&err).unwrap().contains(sentence),
             "{code} {err}"
         );
-        assert!(host.assess(&package(json!({ "name": "rw-beta" }))).is_met());
+        assert!(host.diff(&package(json!({ "name": "rw-beta" }))).is_met());
     };
     let absent = |name: &str| {
-        host.assess(&package(json!({ "name": name, "state": "absent" })))
+        host.diff(&package(json!({ "name": name, "state": "absent" })))
             .actions
     };
     refused(
@@ -222,10 +222,11 @@ fn apt_takes_nothing_away_that_somebody_asked_for() {
         "apt would take away rw-beta with it; nothing was changed",
     );
     refused(
-        &host.assess(&gamma).actions,
+        &host.diff(&gamma).actions,
         "apt would take away rw-beta rw-alpha",
     );
-    // Nor does anything go that nobody asked for by its name, unless its absence is wished as well.
+    // Nor does anything go that nobody asked for by its name, unless its absence is declared as
+    // well.
     host.must("apt-mark auto rw-beta");
     refused(
         &absent("rw-alpha"),
@@ -234,14 +235,14 @@ fn apt_takes_nothing_away_that_somebody_asked_for() {
     // We ask for it no longer, and whoever needs it keeps it, also where nobody asked for that one
     // by its name.
     host.perform(&host.undo(&alpha, &before).actions);
-    assert!(host.undo(&alpha, &before).is_met() && host.assess(&alpha).is_met());
+    assert!(host.undo(&alpha, &before).is_met() && host.diff(&alpha).is_met());
     assert_eq!(
         host.must("apt-mark showauto rw-alpha rw-beta"),
         "rw-alpha\nrw-beta\n"
     );
     host.perform(
         &host
-            .assess(&package(json!({ "name": "rw-alpha", "version": "1.0" })))
+            .diff(&package(json!({ "name": "rw-alpha", "version": "1.0" })))
             .actions,
     );
     assert!(!host.undo(&alpha, &before).is_met(), "we ask for it again");
@@ -249,17 +250,17 @@ fn apt_takes_nothing_away_that_somebody_asked_for() {
     // came as a dependency.
     write_record(&host, "apt", "installed");
     refused(
-        &host.assess(&gamma).actions,
+        &host.diff(&gamma).actions,
         "apt would take away rw-beta rw-alpha, which was not brought by us; nothing was changed",
     );
     write_record(&host, "apt", "not_installed");
-    host.perform(&host.assess(&gamma).actions);
-    assert!(host.assess(&gamma).is_met() && host.assess(&alpha).is_absent());
+    host.perform(&host.diff(&gamma).actions);
+    assert!(host.diff(&gamma).is_met() && host.diff(&alpha).is_absent());
     host.must("apt-get -y -q purge rw-gamma </dev/null; apt-get -y -q install rw-beta </dev/null");
     let mut both = absent("rw-alpha");
     assert!(both[0].join(&absent("rw-beta")[0]));
     host.perform(&both);
-    assert!(host.assess(&alpha).is_absent());
+    assert!(host.diff(&alpha).is_absent());
 }
 
 #[test]
@@ -272,24 +273,24 @@ fn apt_leaves_what_others_need_as_their_dependency() {
         package(json!({ "name": "rw-alpha" })),
         package(json!({ "name": "rw-beta" })),
     );
-    let before = [&alpha, &beta].map(|wish| host.assess(wish).before);
-    host.perform(&host.assess(&alpha).actions);
-    host.perform(&host.assess(&beta).actions);
+    let before = [&alpha, &beta].map(|resource| host.diff(resource).before);
+    host.perform(&host.diff(&alpha).actions);
+    host.perform(&host.diff(&beta).actions);
     host.perform(&host.undo(&alpha, &before[0]).actions);
-    assert!(host.undo(&alpha, &before[0]).is_met() && host.assess(&beta).is_met());
+    assert!(host.undo(&alpha, &before[0]).is_met() && host.diff(&beta).is_met());
     assert_eq!(
         host.must("apt-mark showmanual rw-alpha rw-beta"),
         "rw-beta\n"
     );
     host.perform(&host.undo(&beta, &before[1]).actions);
     host.must("apt-get -y -q autoremove </dev/null");
-    assert!(host.assess(&alpha).is_absent() && host.assess(&beta).is_absent());
-    // Asked for and taken back once more, nobody needs it.
-    host.perform(&host.assess(&alpha).actions);
+    assert!(host.diff(&alpha).is_absent() && host.diff(&beta).is_absent());
+    // Asked for and undone once more, nobody needs it.
+    host.perform(&host.diff(&alpha).actions);
     let undo = host.undo(&alpha, &before[0]);
     assert!(!undo.is_met());
     host.perform(&undo.actions);
-    assert!(host.assess(&alpha).is_absent());
+    assert!(host.diff(&alpha).is_absent());
 }
 
 #[test]
@@ -298,18 +299,18 @@ fn a_package_left_half_configured_is_mended() {
         return;
     };
     with_repository(&host);
-    let wish = package(json!({ "name": "rw-broken" }));
+    let resource = package(json!({ "name": "rw-broken" }));
     host.must("touch /root/fail");
-    let (code, ..) = host.sh(&host.assess(&wish).actions[0].script());
+    let (code, ..) = host.sh(&host.diff(&resource).actions[0].script());
     assert_ne!(code, 0);
-    let broken = host.assess(&wish);
+    let broken = host.diff(&resource);
     assert_eq!(
-        broken.attributes["state"].found.persisted,
+        broken.attributes["state"].actual.persisted,
         Some(Reading::is("half-configured"))
     );
     host.must("rm /root/fail");
     host.perform(&broken.actions);
-    assert!(host.assess(&wish).is_met());
+    assert!(host.diff(&resource).is_met());
 }
 
 /// What a package made since is nobody's to delete but of whoever says `purge`.
@@ -323,18 +324,18 @@ fn a_package_that_is_taken_back_leaves_its_data() {
         package(json!({ "name": "rw-data" })),
         package(json!({ "name": "rw-alpha" })),
     );
-    let before = host.assess(&data).before;
+    let before = host.diff(&data).before;
     let both = |mut first: Vec<Action>, second: Vec<Action>| {
         assert!(first[0].join(&second[0]));
         host.perform(&first);
     };
-    both(host.assess(&data).actions, host.assess(&alpha).actions);
+    both(host.diff(&data).actions, host.diff(&alpha).actions);
     host.must("echo kept >/var/lib/rw-data/db");
     both(
         host.undo(&data, &before).actions,
         host.undo(&alpha, &before).actions,
     );
-    assert!(host.assess(&data).is_absent() && host.assess(&alpha).is_absent());
+    assert!(host.diff(&data).is_absent() && host.diff(&alpha).is_absent());
     assert_eq!(
         host.must("cat /var/lib/rw-data/db; ls /etc | grep rw-"),
         "kept\nrw-data.conf\n"
@@ -347,23 +348,23 @@ fn removed_but_configured_is_not_installed() {
         return;
     };
     with_repository(&host);
-    host.perform(&host.assess(&package(json!({ "name": "rw-alpha" }))).actions);
+    host.perform(&host.diff(&package(json!({ "name": "rw-alpha" }))).actions);
     live(
         &host,
         &package(json!({ "name": "rw-alpha", "state": "absent" })),
     );
     host.perform(
         &host
-            .assess(&package(json!({ "name": "rw-alpha", "state": "absent" })))
+            .diff(&package(json!({ "name": "rw-alpha", "state": "absent" })))
             .actions,
     );
     assert!(
         host.must("dpkg-query -W -f '${db:Status-Abbrev}' rw-alpha")
             .starts_with("rc")
     );
-    let again = host.assess(&package(json!({ "name": "rw-alpha" })));
+    let again = host.diff(&package(json!({ "name": "rw-alpha" })));
     assert_eq!(
-        again.attributes["state"].found.persisted,
+        again.attributes["state"].actual.persisted,
         Some(Reading::Absent)
     );
 }
@@ -375,14 +376,10 @@ fn a_package_of_a_named_architecture_is_found() {
     };
     let own = host.must("dpkg --print-architecture");
     assert!(
-        host.assess(&package(json!({ "name": format!("dash:{}", own.trim()) })))
+        host.diff(&package(json!({ "name": format!("dash:{}", own.trim()) })))
             .is_met()
     );
-    assert!(
-        !host
-            .assess(&package(json!({ "name": "dash:sh4" })))
-            .is_met()
-    );
+    assert!(!host.diff(&package(json!({ "name": "dash:sh4" }))).is_met());
 }
 
 #[test]
@@ -396,11 +393,11 @@ fn a_package_of_a_named_architecture_goes_alone_too() {
     host.perform(&alpha.actions);
     host.perform(
         &host
-            .assess(&package(json!({ "name": named, "state": "absent" })))
+            .diff(&package(json!({ "name": named, "state": "absent" })))
             .actions,
     );
     assert!(
-        host.assess(&package(json!({ "name": "rw-alpha" })))
+        host.diff(&package(json!({ "name": "rw-alpha" })))
             .is_absent()
     );
 }
@@ -436,7 +433,7 @@ fn a_package_that_nobody_has_is_named() {
             "no version 9 of package rw-alpha in the repositories of this host",
         ),
     ] {
-        let fresh = host.assess(&package(body));
+        let fresh = host.diff(&package(body));
         assert!(fresh.refusal.is_none(), "a repository may still come");
         let (code, _, err) = host.sh(&fresh.actions[0].script());
         assert_eq!(
@@ -463,8 +460,8 @@ fn a_locked_apt_names_who_holds_it() {
         .read_line(&mut line)
         .unwrap();
     assert_eq!(line, "locked\n");
-    let wish = package(json!({ "name": "rw-alpha" }));
-    let script = host.assess(&wish).actions[0]
+    let resource = package(json!({ "name": "rw-alpha" }));
+    let script = host.diff(&resource).actions[0]
         .script()
         .replace("sleep 5", "sleep 0");
     let (code, _, err) = host.sh(&script);
@@ -477,11 +474,11 @@ fn a_locked_apt_names_who_holds_it() {
             && sentence.contains("(perl)"),
         "{code} {err}"
     );
-    assert!(host.assess(&wish).is_absent());
+    assert!(host.diff(&resource).is_absent());
 }
 
-/// What the script of an action answers that begins while an installation of somebody else holds the
-/// lock, which goes on when our script waits for it.
+/// What the script of an action answers that begins while an installation of somebody else holds
+/// the lock, which goes on when our script waits for it.
 fn answer_beside(host: &Host, installation: &str, action: &Action) -> (i32, String) {
     host.must("rm -f /root/held /root/done; touch /root/hold");
     let mut other = host.start_shell(&format!(
@@ -501,34 +498,34 @@ fn answer_beside(host: &Host, installation: &str, action: &Action) -> (i32, Stri
     (code, err)
 }
 
-/// Removes, replaces and takes back beside installations that need what would go: nothing of it may
+/// Removes, replaces and undoes beside installations that need what would go: nothing of it may
 /// happen that is not to happen after them.
 fn act_beside_installations(host: &Host, [beta, alpha]: [&str; 2], purge: &str) {
-    let wishes = ["rw-alpha", "rw-beta"].map(|name| package(json!({ "name": name })));
-    let [wish, dependant] = &wishes;
-    let before = host.assess(wish).before;
-    host.perform(&host.assess(wish).actions);
-    let absent = host.assess(&package(json!({ "name": "rw-alpha", "state": "absent" })));
+    let resources = ["rw-alpha", "rw-beta"].map(|name| package(json!({ "name": name })));
+    let [resource, dependant] = &resources;
+    let before = host.diff(resource).before;
+    host.perform(&host.diff(resource).actions);
+    let absent = host.diff(&package(json!({ "name": "rw-alpha", "state": "absent" })));
     let (code, err) = answer_beside(host, beta, &absent.actions[0]);
     let sentence = find_failure_message(&err).unwrap();
     assert!(
         code == 78 && sentence.contains("would take away rw-beta with it; nothing was changed"),
         "{code} {err}"
     );
-    assert!(host.assess(wish).is_met() && host.assess(dependant).is_met());
+    assert!(host.diff(resource).is_met() && host.diff(dependant).is_met());
     host.must(&format!("{purge} rw-beta </dev/null"));
-    let (code, err) = answer_beside(host, beta, &host.undo(wish, &before).actions[0]);
+    let (code, err) = answer_beside(host, beta, &host.undo(resource, &before).actions[0]);
     assert_eq!(code, 0, "{err}");
-    assert!(host.undo(wish, &before).is_met() && host.assess(dependant).is_met());
+    assert!(host.undo(resource, &before).is_met() && host.diff(dependant).is_met());
     host.must(&format!("{purge} rw-beta rw-alpha </dev/null"));
     let gamma = package(json!({ "name": "rw-gamma" }));
-    let (code, err) = answer_beside(host, alpha, &host.assess(&gamma).actions[0]);
+    let (code, err) = answer_beside(host, alpha, &host.diff(&gamma).actions[0]);
     let sentence = find_failure_message(&err).unwrap();
     assert!(
         code == 78 && sentence.contains("rw-alpha, which was not brought by us"),
         "{code} {err}"
     );
-    assert!(!host.assess(wish).is_absent() && host.assess(&gamma).is_absent());
+    assert!(!host.diff(resource).is_absent() && host.diff(&gamma).is_absent());
 }
 
 /// Between the look and the action there is no wait for a lock.
@@ -566,7 +563,7 @@ fn dnf_host(story: &str) -> Option<Host> {
 }
 
 fn dnf_repository(key: &str) -> DesiredResource {
-    wish(
+    resource(
         "package_repository",
         json!({ "name": "lab", "manager": "dnf", "url": "file:///srv/rpm", "key": key }),
     )
@@ -585,19 +582,19 @@ fn dnf_brings_packages_by_version_and_takes_them_away() {
     let Some(host) = dnf_host("package dnf") else {
         return;
     };
-    host.perform(&host.assess(&dnf_repository(&repositories().key)).actions);
+    host.perform(&host.diff(&dnf_repository(&repositories().key)).actions);
     let alpha = package(json!({ "name": "rw-alpha" }));
     let before = live(&host, &alpha).before;
     live(
         &host,
         &package(json!({ "name": "rw-alpha", "version": "1.0-1" })),
     );
-    host.perform(&host.assess(&alpha).actions);
+    host.perform(&host.diff(&alpha).actions);
     live(
         &host,
         &package(json!({ "name": "rw-alpha", "version": "1.0-1" })),
     );
-    let missing = host.assess(&package(json!({ "name": "no-such-thing" })));
+    let missing = host.diff(&package(json!({ "name": "no-such-thing" })));
     let (code, _, err) = host.sh(&missing.actions[0].script());
     assert_eq!(
         (code, find_failure_message(&err).as_deref()),
@@ -607,7 +604,7 @@ fn dnf_brings_packages_by_version_and_takes_them_away() {
         ),
         "{err}"
     );
-    let absent = host.assess(&package(json!({ "name": "rw-alpha", "state": "absent" })));
+    let absent = host.diff(&package(json!({ "name": "rw-alpha", "state": "absent" })));
     host.must("dnf -y -q install rw-beta </dev/null");
     let (code, _, err) = host.sh(&absent.actions[0].script());
     assert!(
@@ -618,15 +615,16 @@ fn dnf_brings_packages_by_version_and_takes_them_away() {
         "{code} {err}"
     );
     host.perform(&host.undo(&alpha, &before).actions);
-    assert!(host.undo(&alpha, &before).is_met() && host.assess(&alpha).is_met());
-    // Nor does anything go that nobody asked for by its name, unless its absence is wished as well.
+    assert!(host.undo(&alpha, &before).is_met() && host.diff(&alpha).is_met());
+    // Nor does anything go that nobody asked for by its name, unless its absence is declared as
+    // well.
     host.must("dnf -y -q mark remove rw-beta </dev/null");
     assert_eq!(host.sh(&absent.actions[0].script()).0, 78);
     let mut both = absent.actions;
     assert!(
         both[0].join(
             &host
-                .assess(&package(json!({ "name": "rw-beta", "state": "absent" })))
+                .diff(&package(json!({ "name": "rw-beta", "state": "absent" })))
                 .actions[0]
         )
     );
@@ -639,7 +637,7 @@ fn dnf_looks_again_when_an_installation_has_ended_that_held_the_lock() {
     let Some(host) = dnf_host("package beside an installation dnf") else {
         return;
     };
-    host.perform(&host.assess(&dnf_repository(&repositories().key)).actions);
+    host.perform(&host.diff(&dnf_repository(&repositories().key)).actions);
     act_beside_installations(
         &host,
         ["dnf -y install rw-beta", "dnf -y install rw-alpha-1.0-1"],
@@ -656,18 +654,12 @@ fn an_rpm_database_that_cannot_be_read_is_unknown() {
         package(json!({ "name": "bash" })),
         package(json!({ "name": "rw-alpha", "state": "absent" })),
     );
-    let before = host.assess(&bash).before;
-    assert!(host.assess(&absent).is_met(), "a sound one without it");
+    let before = host.diff(&bash).before;
+    assert!(host.diff(&absent).is_met(), "a sound one without it");
     host.must("echo garbagegarbagegarbagegarbage | dd of=$(rpm --eval %_dbpath)/rpmdb.sqlite conv=notrunc");
-    for assessment in [host.assess(&absent), host.undo(&bash, &before)] {
-        assert!(
-            assessment.has_unknown() && assessment.actions.is_empty(),
-            "{assessment:#?}"
-        );
-        assert!(
-            format!("{assessment:?}").contains("rpm: "),
-            "{assessment:?}"
-        );
+    for diff in [host.diff(&absent), host.undo(&bash, &before)] {
+        assert!(diff.has_unknown() && diff.actions.is_empty(), "{diff:#?}");
+        assert!(format!("{diff:?}").contains("rpm: "), "{diff:?}");
     }
 }
 
@@ -676,13 +668,13 @@ fn dnf_takes_the_place_of_nothing_that_we_did_not_bring() {
     let Some(host) = dnf_host("package of others dnf") else {
         return;
     };
-    host.perform(&host.assess(&dnf_repository(&repositories().key)).actions);
+    host.perform(&host.diff(&dnf_repository(&repositories().key)).actions);
     let (alpha, gamma) = (
         package(json!({ "name": "rw-alpha", "version": "1.0-1" })),
         package(json!({ "name": "rw-gamma" })),
     );
     host.must("rpm -i /srv/rpm/rw-alpha-1.0-1.noarch.rpm");
-    let install = host.assess(&gamma).actions;
+    let install = host.diff(&gamma).actions;
     let (code, _, err) = host.sh(&install[0].script());
     assert!(
         code == 78
@@ -691,10 +683,10 @@ fn dnf_takes_the_place_of_nothing_that_we_did_not_bring() {
                 .contains("dnf would take away rw-alpha, which was not brought by us"),
         "{code} {err}"
     );
-    assert!(host.assess(&alpha).is_met());
+    assert!(host.diff(&alpha).is_met());
     write_record(&host, "dnf", "not_installed");
     host.perform(&install);
-    assert!(host.assess(&gamma).is_met() && host.assess(&alpha).is_absent());
+    assert!(host.diff(&gamma).is_met() && host.diff(&alpha).is_absent());
 }
 
 #[test]
@@ -702,10 +694,10 @@ fn dnf_brings_no_other_package_than_the_one_that_is_named() {
     let Some(host) = dnf_host("package of another name dnf") else {
         return;
     };
-    host.perform(&host.assess(&dnf_repository(&repositories().key)).actions);
+    host.perform(&host.diff(&dnf_repository(&repositories().key)).actions);
     for name in ["rw-virtual", "rw-older"] {
         let (code, _, err) =
-            host.sh(&host.assess(&package(json!({ "name": name }))).actions[0].script());
+            host.sh(&host.diff(&package(json!({ "name": name }))).actions[0].script());
         let sentence = format!(
             "no package {name} in the repositories of this host, but one that provides or replaces \
              it"
@@ -719,16 +711,16 @@ fn dnf_brings_no_other_package_than_the_one_that_is_named() {
     // A version without its release, and one of several.
     let short = package(json!({ "name": "rw-alpha", "version": "1.0" }));
     live(&host, &short);
-    host.perform(&host.assess(&short).actions);
+    host.perform(&host.diff(&short).actions);
     host.must("rpm -i --force /srv/rpm/rw-alpha-2.0-1.noarch.rpm");
     assert!(
-        host.assess(&short).is_met()
+        host.diff(&short).is_met()
             && host
-                .assess(&package(json!({ "name": "rw-alpha", "version": "2.0-1" })))
+                .diff(&package(json!({ "name": "rw-alpha", "version": "2.0-1" })))
                 .is_met()
     );
     assert!(
-        host.assess(&package(json!({ "name": "rw-alpha", "state": "absent" })))
+        host.diff(&package(json!({ "name": "rw-alpha", "state": "absent" })))
             .refusal
             .unwrap()
             .contains("several versions")
@@ -740,7 +732,7 @@ fn dnf_pins_through_an_upgrade_and_lets_go_again() {
     let Some(host) = dnf_host("package dnf pin") else {
         return;
     };
-    host.perform(&host.assess(&dnf_repository(&repositories().key)).actions);
+    host.perform(&host.diff(&dnf_repository(&repositories().key)).actions);
     let version = || host.must("rpm -q --qf '%{VERSION}' rw-alpha");
     let upgrade = || {
         host.must("dnf -y -q upgrade </dev/null");
@@ -749,17 +741,17 @@ fn dnf_pins_through_an_upgrade_and_lets_go_again() {
     // brought with its pin, and taken away with it
     let pinned = package(json!({ "name": "rw-alpha", "version": "1.0-1", "hold": true }));
     live(&host, &pinned);
-    // one that is there is taken back to an older version and stays there, although the repository
-    // has a newer one
-    host.perform(&host.assess(&package(json!({ "name": "rw-alpha" }))).actions);
+    // one that is there is brought back to an older version and stays there, although the
+    // repository has a newer one
+    host.perform(&host.diff(&package(json!({ "name": "rw-alpha" }))).actions);
     assert_eq!(version(), "2.0");
     let fresh = live(&host, &pinned);
     assert_eq!(version(), "2.0", "what was there before comes back");
     host.perform(&fresh.actions);
     assert_eq!(upgrade(), "1.0");
-    assert!(host.assess(&pinned).is_met());
+    assert!(host.diff(&pinned).is_met());
     // another version, asked for without a word about the pin, is refused before anything is done
-    let other = host.assess(&package(json!({ "name": "rw-alpha", "version": "2.0-1" })));
+    let other = host.diff(&package(json!({ "name": "rw-alpha", "version": "2.0-1" })));
     assert!(
         other
             .refusal
@@ -768,14 +760,14 @@ fn dnf_pins_through_an_upgrade_and_lets_go_again() {
     );
     // with the word, the pin moves along
     let moved = package(json!({ "name": "rw-alpha", "version": "2.0-1", "hold": true }));
-    host.perform(&host.assess(&moved).actions);
-    assert!(host.assess(&moved).is_met());
-    host.perform(&host.assess(&pinned).actions);
+    host.perform(&host.diff(&moved).actions);
+    assert!(host.diff(&moved).is_met());
+    host.perform(&host.diff(&pinned).actions);
     assert_eq!(upgrade(), "1.0");
     // the pin taken out, the next upgrade takes the newer one
     host.perform(
         &host
-            .assess(&package(json!({ "name": "rw-alpha", "hold": false })))
+            .diff(&package(json!({ "name": "rw-alpha", "hold": false })))
             .actions,
     );
     assert_eq!(upgrade(), "2.0");
@@ -788,13 +780,13 @@ fn dnf_refuses_packages_that_another_key_signed() {
     };
     host.perform(
         &host
-            .assess(&dnf_repository(&repositories().other_key))
+            .diff(&dnf_repository(&repositories().other_key))
             .actions,
     );
-    let wish = package(json!({ "name": "rw-alpha" }));
-    let (code, _, err) = host.sh(&host.assess(&wish).actions[0].script());
+    let resource = package(json!({ "name": "rw-alpha" }));
+    let (code, _, err) = host.sh(&host.diff(&resource).actions[0].script());
     assert_eq!(code, 77, "{err}");
-    assert!(host.assess(&wish).is_absent());
+    assert!(host.diff(&resource).is_absent());
 }
 
 #[test]
@@ -802,7 +794,7 @@ fn a_manager_that_is_not_there_is_a_refusal_and_not_a_failure() {
     let Some(host) = dnf_host("package_repository refusal") else {
         return;
     };
-    let refused = host.assess(&apt_repository(&repositories().key));
+    let refused = host.diff(&apt_repository(&repositories().key));
     assert!(
         refused
             .refusal

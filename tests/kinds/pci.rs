@@ -2,10 +2,10 @@
 //! spaces and the files of interrupts are plain files here, in the places where the kernel has
 //! them: no register of this machine is touched.
 
-use crate::rig::{Host, wish};
+use crate::rig::{Host, resource};
 use railwright_resource::file::base64;
 use railwright_resource::pci_setting::config::build_simulated_config_space;
-use railwright_resource::{Action, Assessment};
+use railwright_resource::{Action, ResourceDiff};
 use serde_json::json;
 
 /// A switch with a NIC below one port and a GPU below the other.
@@ -64,14 +64,14 @@ fn tree(host: &Host) {
 }
 
 /// All but what needs a running systemd.
-fn perform(host: &Host, assessment: &Assessment) {
-    let actions: Vec<Action> = assessment
+fn perform(host: &Host, diff: &ResourceDiff) {
+    let actions: Vec<Action> = diff
         .actions
         .iter()
         .filter(|action| action.word() != "reload_systemd")
         .cloned()
         .collect();
-    assert!(!actions.is_empty(), "{assessment:#?}");
+    assert!(!actions.is_empty(), "{diff:#?}");
     host.perform(&actions);
 }
 
@@ -98,23 +98,23 @@ fn a_read_request_is_set_kept_and_put_back() {
             json!({ "address": "0000:3a:00.0", "max_read_request": 1024 }),
         ),
     ] {
-        let wish = wish("pci_setting", body);
-        let fresh = host.assess(&wish);
+        let resource = resource("pci_setting", body);
+        let fresh = host.diff(&resource);
         assert_eq!(fresh.before, json!({ "running": 512 }), "{fresh:#?}");
         perform(&host, &fresh);
-        let wanted = if name == "ens1" { "5910" } else { "3910" };
-        assert_eq!(control(), wanted, "the other bits of the word stay");
-        assert!(host.assess(&wish).is_met(), "{:#?}", host.assess(&wish));
+        let desired = if name == "ens1" { "5910" } else { "3910" };
+        assert_eq!(control(), desired, "the other bits of the word stay");
+        assert!(host.diff(&resource).is_met(), "{:#?}", host.diff(&resource));
         // what a boot does: the firmware's value, then the unit
         host.must("setpci -s 0000:3a:00.0 CAP_EXP+8.w=2910");
-        assert!(!host.assess(&wish).is_met());
+        assert!(!host.diff(&resource).is_met());
         host.must(&format!(
             "sh /etc/railwright/pci-setting/{name}.max_read_request.sh"
         ));
-        assert_eq!(control(), wanted);
-        perform(&host, &host.undo(&wish, &fresh.before));
+        assert_eq!(control(), desired);
+        perform(&host, &host.undo(&resource, &fresh.before));
         assert_eq!(control(), "2910");
-        assert!(host.undo(&wish, &fresh.before).is_met());
+        assert!(host.undo(&resource, &fresh.before).is_met());
         host.must("[ ! -e /etc/railwright ]");
     }
 }
@@ -143,19 +143,19 @@ fn acs_goes_off_on_the_way_and_comes_back() {
             ["001d", "0000"],
         ),
     ] {
-        let wish = wish("pci_setting", body.clone());
-        let fresh = host.assess(&wish);
+        let resource = resource("pci_setting", body.clone());
+        let fresh = host.diff(&resource);
         perform(&host, &fresh);
         assert_eq!(words(), left, "{body}");
-        assert!(host.assess(&wish).is_met(), "{:#?}", host.assess(&wish));
+        assert!(host.diff(&resource).is_met(), "{:#?}", host.diff(&resource));
         host.must(
             "setpci -s 0000:39:00.0 ECAP_ACS+6.w=001d; setpci -s 0000:39:01.0 ECAP_ACS+6.w=005d",
         );
         host.must("sh /etc/railwright/pci-setting/acs.sh");
         assert_eq!(words(), left, "the unit does the same");
-        perform(&host, &host.undo(&wish, &fresh.before));
+        perform(&host, &host.undo(&resource, &fresh.before));
         assert_eq!(words(), ["001d", "005d"]);
-        assert!(host.undo(&wish, &fresh.before).is_met());
+        assert!(host.undo(&resource, &fresh.before).is_met());
     }
 }
 
@@ -171,7 +171,7 @@ fn acs_of_a_virtual_machine_is_left_alone() {
         &["--bind", processor.path().to_str().unwrap()],
         "/proc/cpuinfo",
     );
-    let found = host.assess(&wish(
+    let found = host.diff(&resource(
         "pci_setting",
         json!({ "netdevs": ["ens1"], "acs": "off" }),
     ));
@@ -184,15 +184,15 @@ fn what_forbids_to_write_is_told_before_anything_is_written() {
         return;
     };
     tree(&host);
-    let acs = wish(
+    let acs = resource(
         "pci_setting",
         json!({ "bridges": ["0000:39:01.0"], "acs": "off" }),
     );
-    let size = wish(
+    let size = resource(
         "pci_setting",
         json!({ "netdev": "ens1", "max_read_request": 4096 }),
     );
-    let refusal = |wish| host.assess(wish).refusal.unwrap_or_default();
+    let refusal = |resource| host.diff(resource).refusal.unwrap_or_default();
     host.must(
         "ln -s /sys/devices/pci0000:38/0000:38:00.0/0000:39:01.0/0000:3b:00.0 \
          /sys/bus/pci/drivers/vfio-pci/0000:3b:00.0",
@@ -200,9 +200,9 @@ fn what_forbids_to_write_is_told_before_anything_is_written() {
     assert!(
         refusal(&acs).contains("0000:3b:00.0 is lent"),
         "{:#?}",
-        host.assess(&acs)
+        host.diff(&acs)
     );
-    let kept = host.assess(&size).actions;
+    let kept = host.diff(&size).actions;
     host.must(
         "rm /sys/bus/pci/drivers/vfio-pci/0000:3b:00.0; mkdir -p /sys/kernel/security; echo 'none \
          [integrity] confidentiality' >/sys/kernel/security/lockdown",
@@ -263,24 +263,24 @@ fn interrupts_go_to_the_cpus_that_are_near() {
         host.must("cd /proc/irq; for i in 9 40 41 42 43 100; do cat $i/smp_affinity_list; done")
             .replace('\n', " ")
     };
-    let wish = wish(
+    let resource = resource(
         "interrupt_affinity",
         json!({ "netdev": "ens1", "cpus": "numa-local" }),
     );
-    let fresh = host.assess(&wish);
+    let fresh = host.diff(&resource);
     perform(&host, &fresh);
     // by number, not by name; 41 is the kernel's, and nobody has asked for 42
     assert_eq!(lists(), "0 1 0-7 0-7 4 0 ");
-    assert!(host.assess(&wish).is_met(), "{:#?}", host.assess(&wish));
+    assert!(host.diff(&resource).is_met(), "{:#?}", host.diff(&resource));
     host.must("for i in 9 40 43 100; do echo 0-7 >/proc/irq/$i/smp_affinity_list; done");
-    assert!(!host.assess(&wish).is_met());
+    assert!(!host.diff(&resource).is_met());
     host.must("sh /etc/railwright/interrupt-affinity/ens1.sh");
     assert_eq!(
         lists(),
         "0 1 0-7 0-7 4 0 ",
         "the unit spreads them in the same way"
     );
-    perform(&host, &host.undo(&wish, &fresh.before));
+    perform(&host, &host.undo(&resource, &fresh.before));
     assert_eq!(lists(), "0-7 0-7 0-7 0-7 0-7 0-7 ");
-    assert!(host.undo(&wish, &fresh.before).is_met());
+    assert!(host.undo(&resource, &fresh.before).is_met());
 }

@@ -2,7 +2,8 @@
 
 use railwright_base::{Address, Digest};
 use railwright_resource::{
-    Action, Assessment, DesiredResource, Read, ReadResults, ResourceKind, Want, kind_named, program,
+    Action, DesiredResource, Read, ReadResults, ResourceDeclaration, ResourceDiff, ResourceKind,
+    kind_named, program,
 };
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -190,7 +191,7 @@ impl Host {
         Self::start_from(Root::Plain, story, copies)
     }
 
-    /// The same from another root.
+    /// Starts a host from another root.
     pub fn start_from(root: Root, story: &str, copies: &[(&Path, &str)]) -> Option<Self> {
         let Some(base) = base(root) else {
             // past the harness, which swallows what a passing story prints
@@ -329,7 +330,7 @@ impl Host {
         self.sh_by(&["sh"], script)
     }
 
-    /// The same by the shell that this command line starts.
+    /// Runs a script by the shell that this command line starts.
     pub fn sh_by(&self, shell: &[&str], script: &str) -> (i32, String, String) {
         let mut child = self
             .enter()
@@ -378,16 +379,16 @@ impl Host {
         program::parse_program_answers(reads, "feedc0ffee", out.as_bytes())
     }
 
-    /// What the kind makes of a wish now.
-    pub fn assess(&self, wish: &DesiredResource) -> Assessment {
-        let kind = kind(wish);
-        kind.assess(wish, &self.read(&kind.reads(wish)))
+    /// What the kind makes of a resource now.
+    pub fn diff(&self, resource: &DesiredResource) -> ResourceDiff {
+        let kind = kind(resource);
+        kind.diff(resource, &self.read(&kind.reads(resource)))
     }
 
-    /// What taking the wish back would need now.
-    pub fn undo(&self, wish: &DesiredResource, before: &Value) -> Assessment {
-        let kind = kind(wish);
-        kind.undo(wish, before, &self.read(&kind.reads(wish)))
+    /// What undo of the resource would need now.
+    pub fn undo(&self, resource: &DesiredResource, before: &Value) -> ResourceDiff {
+        let kind = kind(resource);
+        kind.undo(resource, before, &self.read(&kind.reads(resource)))
     }
 
     /// The actions, each of which must end with 0.
@@ -422,19 +423,19 @@ impl Drop for Host {
     }
 }
 
-fn kind(wish: &DesiredResource) -> &'static dyn ResourceKind {
-    kind_named(&wish.kind).expect("the story names a kind")
+fn kind(resource: &DesiredResource) -> &'static dyn ResourceKind {
+    kind_named(&resource.kind).expect("the story names a kind")
 }
 
-/// A wish whose body is right.
-pub fn wish(kind: &str, body: Value) -> DesiredResource {
+/// A resource whose body is valid.
+pub fn resource(kind: &str, body: Value) -> DesiredResource {
     let found = kind_named(kind).expect("the story names a kind");
     assert_eq!(found.check(&body), [], "{body}");
     let name = found.address_name(&body).expect("the body has a name");
     DesiredResource {
         address: Address::host("n1", kind, &name),
         after: vec![],
-        want: Want {
+        declaration: ResourceDeclaration {
             kind: kind.to_owned(),
             body,
             module: "story/one".into(),
@@ -457,11 +458,11 @@ pub fn changes(before: &[String], after: &[String]) -> Vec<String> {
     gone.chain(new).collect()
 }
 
-/// The whole life of a wish: it differs, is applied, is met and plans nothing more; reading changes
-/// nothing; taken back, everything is as it was, and taking it back again plans nothing.
-pub fn live(host: &Host, wish: &DesiredResource) -> Assessment {
+/// The whole life of a resource: it differs, is applied, is in sync and plans nothing more; reading
+/// changes nothing; undone, everything is as it was, and undoing it again plans nothing.
+pub fn live(host: &Host, resource: &DesiredResource) -> ResourceDiff {
     let before = host.tree();
-    let fresh = host.assess(wish);
+    let fresh = host.diff(resource);
     assert_eq!(
         changes(&before, &host.tree()),
         [] as [&str; 0],
@@ -475,16 +476,16 @@ pub fn live(host: &Host, wish: &DesiredResource) -> Assessment {
         "{fresh:#?}"
     );
     host.perform(&fresh.actions);
-    let applied = host.assess(wish);
+    let applied = host.diff(resource);
     assert!(
         applied.is_met() && applied.actions.is_empty(),
         "after {:#?}\n{applied:#?}",
         fresh.actions
     );
-    let undo = host.undo(wish, &fresh.before);
+    let undo = host.undo(resource, &fresh.before);
     assert!(!undo.is_met() && !undo.actions.is_empty(), "{undo:#?}");
     host.perform(&undo.actions);
-    let undone = host.undo(wish, &fresh.before);
+    let undone = host.undo(resource, &fresh.before);
     assert!(undone.is_met() && undone.actions.is_empty(), "{undone:#?}");
     assert_eq!(
         changes(&before, &host.tree()),

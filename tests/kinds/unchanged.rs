@@ -6,7 +6,7 @@
 
 use crate::bodies::bodies;
 use crate::models::{MODELS, Model, Nic};
-use crate::rig::{Host, Root, wish};
+use crate::rig::{Host, Root, resource};
 use crate::tree;
 use railwright_observe::sealed::reads_of_all;
 use railwright_resource::action::PackageManager;
@@ -80,14 +80,14 @@ fn reads_of_inventories() -> BTreeSet<Read> {
             .with_keys(SigningKeys::WhereAStepNeedsThem)
             .open(path)
             .unwrap_or_else(|error| panic!("{}: {:?}", path.display(), error.diagnostics));
-        reads_of_all(&session.desired.wishes, &Default::default())
+        reads_of_all(&session.desired.resources, &Default::default())
     };
     paths.iter().flat_map(of).collect()
 }
 
 /// All that a host is ever asked, each once.
 fn reads() -> Vec<Read> {
-    let of_kind = |(kind, body)| kind_named(kind).unwrap().reads(&wish(kind, body));
+    let of_kind = |(kind, body)| kind_named(kind).unwrap().reads(&resource(kind, body));
     let asked = bodies()
         .into_iter()
         .flat_map(of_kind)

@@ -107,7 +107,7 @@ pub fn what_is_ours_is_a_set_that_kubectl_knows(plane: &ControlPlane) {
 
     plane.kubectl(&["create", "configmap", "adopted", "--from-literal=text=zero"]);
     let cluster = Cluster::new(plane, "admin");
-    cluster.wishes(
+    cluster.resources(
         &[
             config_map("mine", ""),
             config_map("adopted", "adopt: true,"),
@@ -151,7 +151,7 @@ pub fn what_is_ours_is_a_set_that_kubectl_knows(plane: &ControlPlane) {
     );
 
     // What was removed is no longer named.
-    cluster.wishes(&config_map("mine", ""));
+    cluster.resources(&config_map("mine", ""));
     cluster.told(0, &["apply", INV, "--yes"]);
     assert_eq!(
         (parent(plane).2.as_str(), parent(plane).3.as_str()),

@@ -27,15 +27,15 @@ pub fn ended(child: Child, code: i32) -> String {
 }
 
 /// Reads what a program says until it has said this.
-pub fn until_said(child: &mut Child, wanted: &str) -> String {
+pub fn until_said(child: &mut Child, desired: &str) -> String {
     let mut said = Vec::new();
     let stderr = child.stderr.as_mut().unwrap();
     let mut byte = [0];
-    while !flat(&String::from_utf8_lossy(&said)).contains(wanted) {
+    while !flat(&String::from_utf8_lossy(&said)).contains(desired) {
         assert_eq!(
             stderr.read(&mut byte).unwrap(),
             1,
-            "it ended before it said {wanted:?}: {}",
+            "it ended before it said {desired:?}: {}",
             String::from_utf8_lossy(&said)
         );
         said.push(byte[0]);

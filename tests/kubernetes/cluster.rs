@@ -46,7 +46,7 @@ impl<'a> Cluster<'a> {
     }
 
     /// The resources of the operator's own module, as its manifest has them.
-    pub fn wishes(&self, resources: &str) {
+    pub fn resources(&self, resources: &str) {
         let text = format!(
             "module: own\nsummary: what a story wants\nwhen: \"true\"\nresources:\n{resources}"
         );
@@ -70,7 +70,7 @@ impl<'a> Cluster<'a> {
         command
     }
 
-    /// Runs it, held to an exit code; what it said on both channels.
+    /// Runs it and checks its exit code; its output on both channels.
     pub fn told(&self, code: i32, words: &[&str]) -> String {
         let Output {
             status,
@@ -82,7 +82,7 @@ impl<'a> Cluster<'a> {
         said
     }
 
-    /// The same, as one line: screens break where they have to.
+    /// Its output as one line: screens break where they have to.
     pub fn flat(&self, code: i32, words: &[&str]) -> String {
         flat(&self.told(code, words))
     }

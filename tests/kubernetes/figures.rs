@@ -2,7 +2,7 @@
 //! kubectl's own `diff`.
 
 use crate::cluster::Cluster;
-use crate::large::{NODES, OBJECTS, bare_nodes, config_map, wishes};
+use crate::large::{NODES, OBJECTS, bare_nodes, config_map, resources};
 use crate::meanwhile::Meanwhile;
 use crate::rig::ControlPlane;
 use serde_json::{Value, json};
@@ -53,7 +53,7 @@ impl Requests {
 pub fn a_plan_asks_once_for_each_object(plane: &ControlPlane) {
     bare_nodes(plane);
     let cluster = Cluster::new(plane, "admin");
-    cluster.wishes(&wishes());
+    cluster.resources(&resources());
     let requests = Requests::default();
     let seen = requests.clone();
     let way = Meanwhile::watch(plane, move |head| seen.note(head));
@@ -70,7 +70,7 @@ pub fn a_plan_asks_once_for_each_object(plane: &ControlPlane) {
             .into_iter()
             .map(|(sort, count)| format!("{count} {sort}"))
             .collect();
-        let wanted = [
+        let desired = [
             "1 GET /api/v1".to_owned(),
             format!("{} GET /api/v1/namespaces/default/configmaps", OBJECTS - 1),
             "1 GET /api/v1/namespaces/kube-system".to_owned(),
@@ -82,7 +82,7 @@ pub fn a_plan_asks_once_for_each_object(plane: &ControlPlane) {
                 OBJECTS - 1
             ),
         ];
-        assert_eq!(taken, wanted, "{words:?}");
+        assert_eq!(taken, desired, "{words:?}");
     }
 }
 
@@ -106,10 +106,10 @@ pub fn an_apply_asks_once_what_holds_for_all(plane: &ControlPlane) {
             .map(|name| config_map(name, text))
             .collect::<String>()
     };
-    cluster.wishes(&all("9000"));
+    cluster.resources(&all("9000"));
     cluster.told(0, &["apply", INV, "--yes"]);
     requests.taken();
-    cluster.wishes(&all("9216"));
+    cluster.resources(&all("9216"));
     cluster.told(0, &["apply", INV, "--yes"]);
     let taken: BTreeMap<String, usize> = requests.taken().into_iter().collect();
     let count = |sort: &str| taken.get(sort).copied().unwrap_or_default();
@@ -132,7 +132,7 @@ pub fn an_apply_asks_once_what_holds_for_all(plane: &ControlPlane) {
     ] {
         assert!(count(&sort) <= 5 * names.len(), "{sort}: {taken:#?}");
     }
-    cluster.wishes("  []\n");
+    cluster.resources("  []\n");
     cluster.told(0, &["apply", INV, "--yes"]);
 }
 
@@ -140,7 +140,7 @@ pub fn an_apply_asks_once_what_holds_for_all(plane: &ControlPlane) {
 pub fn kubectl_finds_the_same_objects(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
     let names = ["same", "edited", "gone", "labelled", "longer", "foreign"];
-    cluster.wishes(&names.map(|name| config_map(name, "9000")).concat());
+    cluster.resources(&names.map(|name| config_map(name, "9000")).concat());
     cluster.told(0, &["apply", INV, "--yes"]);
     plane.kubectl(&[
         "patch",
@@ -158,7 +158,7 @@ pub fn kubectl_finds_the_same_objects(plane: &ControlPlane) {
         "--overwrite",
     ]);
     plane.kubectl(&["label", "configmap", "foreign", "owner=them"]);
-    cluster.wishes(
+    cluster.resources(
         &names
             .map(|name| {
                 config_map(
@@ -188,7 +188,7 @@ pub fn kubectl_finds_the_same_objects(plane: &ControlPlane) {
         .flat_map(|node| node["members"].as_array().into_iter().flatten());
     let ours: BTreeSet<String> = members
         .map(|member| {
-            member["wish"]["address"]
+            member["resource"]["address"]
                 .as_str()
                 .unwrap()
                 .rsplit('/')
@@ -198,7 +198,7 @@ pub fn kubectl_finds_the_same_objects(plane: &ControlPlane) {
         })
         .collect();
 
-    // The same wishes as kubectl takes them, with the marks that railwright adds, and what it notes
+    // These resources as kubectl takes them, with the marks that railwright adds, and what it notes
     // of who made it.
     let set = plane.kubectl(&[
         "get",

@@ -87,15 +87,15 @@ impl<'a> Story<'a> {
     }
 
     /// The release with these values, and more of its fields.
-    pub fn wish(&self, values: &str, more: &str) {
-        self.cluster.wishes(&format!(
+    pub fn resource(&self, values: &str, more: &str) {
+        self.cluster.resources(&format!(
             "  - id: rails\n    helm_release:\n      name: rails\n      namespace: default\n      chart: charts/rails\n      values: {{ {values} }}\n      disruptions: {{ agent.driver: drain }}\n      keeps: [drivers on the hosts stay loaded]\n\
              {more}"
         ));
     }
 
     pub fn nothing(&self) {
-        self.cluster.wishes("  []\n");
+        self.cluster.resources("  []\n");
     }
 
     fn file(&self, path: &str) -> String {
@@ -135,7 +135,7 @@ impl<'a> Story<'a> {
 
 pub fn a_release_is_installed_changed_and_stays(plane: &ControlPlane) {
     let story = Story::new(plane);
-    story.wish("agent: { driver: compat }", "");
+    story.resource("agent: { driver: compat }", "");
     let plan = story.plan(0);
     assert!(
         plan.contains("helm_release default/rails")
@@ -160,7 +160,7 @@ pub fn a_release_is_installed_changed_and_stays(plane: &ControlPlane) {
     };
     assert_eq!(driver(), r#"{"driver":"compat"}"#);
 
-    story.wish("agent: { driver: ofed }", "");
+    story.resource("agent: { driver: ofed }", "");
     let plan = story.plan(0);
     for said in [
         "values.agent.driver (persisted) compat -> ofed",
@@ -234,7 +234,7 @@ pub fn a_release_is_installed_changed_and_stays(plane: &ControlPlane) {
 
 pub fn what_others_change_is_drift(plane: &ControlPlane) {
     let story = Story::new(plane);
-    story.wish("agent: { driver: compat }", "");
+    story.resource("agent: { driver: compat }", "");
     story.apply();
     let edit = r#"{"spec":{"template":{"spec":{"containers":[{"name":"agent","image":"example.invalid/agent:2"}]}}}}"#;
     plane.kubectl(&[
@@ -258,7 +258,7 @@ pub fn what_others_change_is_drift(plane: &ControlPlane) {
         "example.invalid/agent:1"
     );
 
-    story.cluster.wishes(
+    story.cluster.resources(
         "  - id: one\n    kubernetes_object:\n      manifest: { apiVersion: v1, kind: ConfigMap, metadata: \
          { name: rails, namespace: default }, data: { config.json: x } }\n",
     );
@@ -267,7 +267,7 @@ pub fn what_others_change_is_drift(plane: &ControlPlane) {
         plan.contains("it belongs to the release rails of Helm"),
         "{plan}"
     );
-    story.wish("agent: { driver: compat }", "");
+    story.resource("agent: { driver: compat }", "");
 
     plane.kubectl(&["delete", "configmap", "rails"]);
     let plan = story.plan(0);
@@ -318,7 +318,7 @@ pub fn what_others_change_is_drift(plane: &ControlPlane) {
 
 pub fn a_secret_is_brought_and_never_shown(plane: &ControlPlane) {
     let story = Story::new(plane);
-    story.wish("token: \"{{ secrets.token }}\"", "");
+    story.resource("token: \"{{ secrets.token }}\"", "");
     let plan = story.plan(0);
     assert!(plan.contains("[secret token]"), "{plan}");
     story.apply();
@@ -366,7 +366,7 @@ pub fn what_once_was_a_secret_is_not_shown(plane: &ControlPlane) {
     story
         .cluster
         .file("inv/charts/rails/templates/bent.yaml", template);
-    story.wish("link: \"pg://u:{{ secrets.token }}@h\"", "");
+    story.resource("link: \"pg://u:{{ secrets.token }}@h\"", "");
     story.told(0, &["apply", INV, "--yes"]);
     let chart = story.cluster.folder().join("inv/charts/rails");
     helm_well(
@@ -379,7 +379,7 @@ pub fn what_once_was_a_secret_is_not_shown(plane: &ControlPlane) {
             "link=pg://u:another@h",
         ],
     );
-    story.wish("agent: { driver: compat }", "");
+    story.resource("agent: { driver: compat }", "");
     for words in [
         &["plan", INV][..],
         &["plan", INV, "--json"],
@@ -401,7 +401,7 @@ pub fn what_once_was_a_secret_is_not_shown(plane: &ControlPlane) {
 pub fn what_cannot_be_done_is_said_before(plane: &ControlPlane) {
     let mut story = Story::new(plane);
     let own = std::mem::replace(&mut story.helm, "/nowhere/helm".to_owned());
-    story.wish("agent: { driver: compat }", "");
+    story.resource("agent: { driver: compat }", "");
     let plan = story.plan(3);
     assert!(
         plan.contains("/nowhere/helm does not start") && !plan.contains("No changes"),
@@ -434,7 +434,7 @@ pub fn what_cannot_be_done_is_said_before(plane: &ControlPlane) {
     let archive = std::fs::read(folder.join("rails-0.1.0.tgz")).unwrap();
     let digest = railwright_base::Digest::of_bytes(&archive).to_string();
     let of_archive = |digest: &str| {
-        story.wish("agent: { driver: compat }", "");
+        story.resource("agent: { driver: compat }", "");
         let module =
             std::fs::read_to_string(story.cluster.folder().join("inv/modules/own/module.yaml"))
                 .unwrap();
@@ -530,7 +530,7 @@ pub fn what_helm_may_not_do_is_found_first(plane: &ControlPlane) {
     story
         .cluster
         .spec("reader", "secrets: { token: { env: RAILS_TOKEN } }\n");
-    story.wish("agent: { driver: compat }", "");
+    story.resource("agent: { driver: compat }", "");
     let refused = story.told(4, &["apply", INV, "--yes"]);
     for said in [
         "RW0646",
@@ -618,13 +618,13 @@ pub fn what_others_installed_is_left_to_them(plane: &ControlPlane) {
     let story = Story::new(plane);
     let chart = story.cluster.folder().join("inv/charts/rails");
     helm_well(plane, &["install", "rails", chart.to_str().unwrap()]);
-    story.wish("agent: { driver: compat }", "");
+    story.resource("agent: { driver: compat }", "");
     let plan = story.plan(3);
     assert!(
         plan.contains("somebody else installed this release") && plan.contains("adopt: true"),
         "{plan}"
     );
-    story.wish("agent: { driver: compat }", "      adopt: true\n");
+    story.resource("agent: { driver: compat }", "      adopt: true\n");
     story.apply();
     story.nothing();
     let plan = story.plan(0);
@@ -670,7 +670,7 @@ pub fn an_object_of_an_operator_comes_after_it_and_goes_before_it(plane: &Contro
     let story = Story::new(plane);
     let object = "  - id: device\n    after: [rails]\n    kubernetes_object:\n      manifest: { apiVersion: example.org/v1, kind: RailDevice, metadata: \
                   { name: gpu01 } }\n";
-    story.wish("agent: { driver: compat }", object);
+    story.resource("agent: { driver: compat }", object);
     story.apply();
     assert_eq!(
         plane.kubectl(&["get", "raildevices.example.org", "-o", "name"]),
@@ -751,7 +751,7 @@ pub fn a_chart_is_fetched_from_its_repository(plane: &ControlPlane) {
             .to_string();
     let repository = Repository::of(plane, &charts);
     helm_well(plane, &["repo", "index", folder, "--url", &repository.1]);
-    story.wish("agent: { driver: compat }", "");
+    story.resource("agent: { driver: compat }", "");
     let module =
         std::fs::read_to_string(story.cluster.folder().join("inv/modules/own/module.yaml"))
             .unwrap();
@@ -779,7 +779,7 @@ pub fn a_chart_is_fetched_from_its_repository(plane: &ControlPlane) {
 }
 
 /// A chart may bend a secret into any form, and may say something else with every rendering: the
-/// one is never shown, the other is nobody's wish.
+/// one is never shown, nobody declares the other.
 pub fn what_a_chart_makes_of_a_secret_or_of_chance(plane: &ControlPlane) {
     let story = Story::new(plane);
     let template = "apiVersion: v1\n\
@@ -789,7 +789,7 @@ pub fn what_a_chart_makes_of_a_secret_or_of_chance(plane: &ControlPlane) {
     story
         .cluster
         .file("inv/charts/rails/templates/bent.yaml", template);
-    story.wish("token: \"{{ secrets.token }}\"", "");
+    story.resource("token: \"{{ secrets.token }}\"", "");
     story.told(0, &["apply", INV, "--yes"]);
     assert!(
         story

@@ -61,7 +61,7 @@ pub fn what_others_set_meanwhile_is_seen(plane: &ControlPlane) {
         &config("changes", "", "a: VISIBLE1"),
     );
     file(&story, "templates/goes.yaml", &config("goes", "", "a: one"));
-    story.wish("agent: { driver: compat }", "");
+    story.resource("agent: { driver: compat }", "");
     story.apply();
 
     file(
@@ -112,7 +112,7 @@ spec:
   versions: [{ name: v1, served: true, storage: true, schema: { openAPIV3Schema: { type: object } } }]
 ";
 
-/// They run with the operator's rights: a plan shows them, and is carried out with no others.
+/// They run with the operator's rights: a plan shows them, and is applied with no others.
 pub fn hooks_and_definitions_stand_in_the_plan(plane: &ControlPlane) {
     let story = Story::new(plane);
     let hook = |word: &str| {
@@ -128,7 +128,7 @@ pub fn hooks_and_definitions_stand_in_the_plan(plane: &ControlPlane) {
             "{plan}"
         )
     };
-    story.wish("agent: { driver: compat }", "");
+    story.resource("agent: { driver: compat }", "");
     story.told(0, &["plan", INV, "-o", "a.plan"]);
     hook("one");
     file(&story, "crds/extra.yaml", DEFINITION);
@@ -176,7 +176,7 @@ pub fn hooks_and_definitions_stand_in_the_plan(plane: &ControlPlane) {
     plane.kubectl(&["delete", "configmap/hook", "crd/extras.example.org"]);
 }
 
-/// Names and words that are others with every revision keep no release from being as wished, and
+/// Names and words that are others with every revision keep no release from being in sync, and
 /// hide no change of its chart.
 pub fn what_varies_is_installed_once_and_told(plane: &ControlPlane) {
     let story = Story::new(plane);
@@ -196,7 +196,7 @@ pub fn what_varies_is_installed_once_and_told(plane: &ControlPlane) {
         "templates/numbered.yaml",
         &config("n-{{ .Release.Revision }}", "", ""),
     );
-    story.wish("agent: { driver: compat }", "");
+    story.resource("agent: { driver: compat }", "");
     let plan = story.told(0, &["plan", INV, "-o", "a.plan"]);
     assert!(
         plan.contains("ConfigMap.core default/(another name with every revision) made"),
@@ -225,7 +225,7 @@ pub fn what_varies_is_installed_once_and_told(plane: &ControlPlane) {
     );
     story.apply();
     assert!(field(plane, "words", "image").starts_with("evil:"));
-    story.wish("agent: { driver: ofed }", "");
+    story.resource("agent: { driver: ofed }", "");
     let plan = story.plan(0);
     assert!(
         plan.contains("-> (another with every revision)") && plan.contains("compat -> ofed"),
@@ -236,8 +236,8 @@ pub fn what_varies_is_installed_once_and_told(plane: &ControlPlane) {
     story.apply();
 }
 
-/// Helm makes `crds/` first and renders then: what a chart makes of it is blocked until a plan shows
-/// it.
+/// Helm makes `crds/` first and renders then: what a chart makes of it is blocked until a plan
+/// shows it.
 pub fn what_comes_of_the_kinds_of_a_chart_is_blocked(plane: &ControlPlane) {
     let story = Story::new(plane);
     file(&story, "crds/extra.yaml", DEFINITION);
@@ -259,7 +259,7 @@ pub fn what_comes_of_the_kinds_of_a_chart_is_blocked(plane: &ControlPlane) {
     let role = r#"role: '{{ if .Capabilities.APIVersions.Has "example.org/v1" }}all{{ else }}one{{ end }}'"#;
     let random = config("v-{{ randAlphaNum 5 | lower }}", "", role);
     file(&story, "templates/random.yaml", &random);
-    story.wish("agent: { driver: compat }", "");
+    story.resource("agent: { driver: compat }", "");
     let plan = story.told(0, &["plan", INV, "-o", "a.plan"]);
     assert!(!plan.contains("default/looked-up"), "{plan}");
     let blocked = story.told(3, &["apply", "a.plan", "--yes"]);
@@ -298,7 +298,7 @@ pub fn what_is_there_already_is_told(plane: &ControlPlane) {
         "templates/kept.yaml",
         &config("kept", keep, "a: one"),
     );
-    story.wish("agent: { driver: compat }", "");
+    story.resource("agent: { driver: compat }", "");
     let plan = story.plan(0);
     assert!(
         plan.contains("ConfigMap.core default/foreign is there already, and is deleted"),
@@ -308,7 +308,7 @@ pub fn what_is_there_already_is_told(plane: &ControlPlane) {
     story.nothing();
     story.apply();
     set(plane, "kept", "a", "USERDATA");
-    story.wish("agent: { driver: compat }", "");
+    story.resource("agent: { driver: compat }", "");
     let plan = story.told(0, &["plan", INV, "-o", "a.plan"]);
     assert!(plan.contains("USERDATA -> one"), "{plan}");
     set(plane, "kept", "a", "MORE");
@@ -329,7 +329,7 @@ pub fn what_a_revision_deletes_is_what_helm_deletes(plane: &ControlPlane) {
     file(&story, "templates/goes.yaml", &config("goes", "", "a: one"));
     file(&story, "templates/kept.yaml", &config("kept", keep, ""));
     file(&story, "templates/unkept.yaml", &config("unkept", keep, ""));
-    story.wish("agent: { driver: compat }", "");
+    story.resource("agent: { driver: compat }", "");
     story.apply();
     plane.kubectl(&[
         "annotate",

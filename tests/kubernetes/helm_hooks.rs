@@ -29,7 +29,7 @@ pub fn what_has_the_name_of_a_hook_is_told(plane: &ControlPlane) {
     file(&story, "templates/often.yaml", &often);
     let last = hook("last", "pre-delete", "");
     file(&story, "templates/last.yaml", &last);
-    story.wish("agent: { driver: compat }", "");
+    story.resource("agent: { driver: compat }", "");
     story.apply();
 
     base("two");
@@ -62,8 +62,8 @@ pub fn what_has_the_name_of_a_hook_is_told(plane: &ControlPlane) {
     plane.kubectl(&["delete", "configmap/later", "configmap/last"]);
 }
 
-/// Helm 4 would write into what has the name of a hook or of a definition, and Helm 3 fails there or
-/// leaves it.
+/// Helm 4 would write into what has the name of a hook or of a definition, and Helm 3 fails there
+/// or leaves it.
 pub fn what_is_somebody_elses_is_neither_a_hook_nor_a_definition(plane: &ControlPlane) {
     let definition = |fields: &str| {
         format!(
@@ -103,7 +103,7 @@ pub fn what_is_somebody_elses_is_neither_a_hook_nor_a_definition(plane: &Control
         assert_eq!(field(plane, name, "a"), "USERDATA");
         plane.kubectl(&["delete", &format!("configmap/{name}")]);
     };
-    story.wish("agent: { driver: compat }", "");
+    story.resource("agent: { driver: compat }", "");
     is_held("first");
     story.apply();
     let kept = plane.kubectl(&["get", "thing", "t", "-o", "jsonpath={.spec.theirs}"]);
@@ -126,7 +126,7 @@ pub fn a_hook_of_an_unknown_name_says_what_it_deletes(plane: &ControlPlane) {
     file(&story, "templates/chance.yaml", &by_chance);
     let by_revision = hook.replace("NAME", "{{ .Release.Revision }}");
     file(&story, "templates/revision.yaml", &by_revision);
-    story.wish("agent: { driver: compat }", "");
+    story.resource("agent: { driver: compat }", "");
     let said = "made; deletes any of its name";
     let first = story.plan(0);
     assert_eq!(first.matches(said).count(), 1, "{first}");
@@ -160,7 +160,7 @@ pub fn usual_charts_with_definitions_are_installed(plane: &ControlPlane) {
                 {{ fail \"no aggregation\" }}{{ end }}\n";
     file(&story, "templates/asks.yaml", asks);
     let values = "agent: { driver: compat }, word: \"{{ secrets.token }}\"";
-    story.wish(values, "");
+    story.resource(values, "");
     let plan = story.plan(0);
     assert!(
         plan.contains("ConfigMap.core default/hidden made"),
@@ -178,7 +178,7 @@ pub fn usual_charts_with_definitions_are_installed(plane: &ControlPlane) {
     let twice = "dependencies: [{ name: part, version: 0.1.0, alias: one }, \
                  { name: part, version: 0.1.0, alias: two }]\n";
     file(&story, "Chart.yaml", &about("rails", twice));
-    story.wish(values, "");
+    story.resource(values, "");
     let plan = story.plan(0);
     assert!(
         plan.contains("ConfigMap.core default/shared made"),
@@ -203,7 +203,7 @@ pub fn definitions_are_those_that_helm_makes(plane: &ControlPlane) {
     file(&story, "charts/part/crds/c.yaml", &config("third", "", ""));
     let part = "dependencies: [{ name: part, version: 0.1.0, condition: part.enabled }]\n";
     file(&story, "Chart.yaml", &about("rails", part));
-    story.wish("agent: { driver: compat }, part: { enabled: false }", "");
+    story.resource("agent: { driver: compat }, part: { enabled: false }", "");
     let plan = story.plan(0);
     for said in [
         "ConfigMap.core default/first made",

@@ -13,7 +13,7 @@ const ANEW: &[&str] = &[
 ];
 /// The second look, of the step, has read Helm's record and the objects by then.
 const AFTER_THE_LAST_LOOK: (&str, u32) = ("*\" upgrade \"*\" --dry-run=\"*", 2);
-/// What is only taken back is not rendered; its record was read by then, and its objects are next.
+/// What is only undone is not rendered; its record was read by then, and its objects are next.
 const IN_THE_LAST_LOOK_AT_A_REMOVAL: (&str, u32) = ("*\" get metadata \"*", 2);
 /// No dry run has a description.
 const RIGHT_BEFORE_THE_UPGRADE: (&str, u32) = ("*\" --description=\"*", 1);
@@ -26,7 +26,7 @@ fn meddled<'a>(
     (pattern, number): (&str, u32),
 ) -> Story<'a> {
     let mut story = Story::new(plane);
-    story.wish("agent: { driver: compat }", "");
+    story.resource("agent: { driver: compat }", "");
     story.apply();
     let (real, folder) = (program(plane), story.cluster.folder());
     let (real, folder, admin) = (real.display(), folder.display(), plane.kubeconfig("admin"));
@@ -44,7 +44,7 @@ exec {real} \"$@\"
 "
     );
     story.uses_helm(&script);
-    story.wish("agent: { driver: ofed }", "");
+    story.resource("agent: { driver: ofed }", "");
     story
 }
 
@@ -94,8 +94,8 @@ pub fn a_release_of_somebody_else_with_the_same_number_is_left_alone(plane: &Con
     }
 }
 
-/// Helm has no precondition: what comes between our last look and its own is not held back, but
-/// told.
+/// Helm has no precondition: what comes between our last look and its own is not prevented, but
+/// reported.
 pub fn a_revision_in_the_very_last_moment_is_told(plane: &ControlPlane) {
     let story = meddled(plane, REVISION, RIGHT_BEFORE_THE_UPGRADE);
     let said = story.told(1, &["apply", INV, "--yes"]);

@@ -10,7 +10,7 @@ const INV: &str = "inv";
 /// A plan names no object of a release that goes, and all of them are asked about.
 pub fn what_helm_may_not_delete_is_found_first(plane: &ControlPlane) {
     let story = Story::new(plane);
-    story.wish("agent: { driver: compat }", "");
+    story.resource("agent: { driver: compat }", "");
     let as_one = |identity: &str| {
         story
             .cluster
@@ -50,7 +50,7 @@ webhooks:
 /// Helm leaves it half gone, says why in its log alone, and goes on with it when it is asked again.
 pub fn a_removal_that_was_stopped_half_way_is_gone_on_with(plane: &ControlPlane) {
     let story = Story::new(plane);
-    story.wish("agent: { driver: compat }", "");
+    story.resource("agent: { driver: compat }", "");
     story.apply();
     plane.apply(KEEPS);
     let kept = || {

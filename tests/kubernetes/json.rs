@@ -1,5 +1,5 @@
 //! Parts of a JSON text that somebody else owns: Terway's configuration, with a DaemonSet that
-//! reads it at its start. Planned, applied, drifted, edited by two at a time, and taken back on a
+//! reads it at its start. Planned, applied, drifted, edited by two at a time, and undone on a
 //! real API server whose controllers renew the pods.
 
 use crate::cluster::Cluster;
@@ -112,7 +112,7 @@ const WHITELIST: &str = "  - id: whitelist
 pub fn a_part_is_edited_and_its_readers_restart(plane: &ControlPlane) {
     terway(plane);
     let (cluster, before) = (Cluster::new(plane, "admin"), pods(plane));
-    cluster.wishes(WHITELIST);
+    cluster.resources(WHITELIST);
     let plan = cluster.flat(0, &["plan", INV]);
     for said in [
         "json_in_configmap kube-system/eni-config/eni_conf",
@@ -147,8 +147,8 @@ pub fn a_part_is_edited_and_its_readers_restart(plane: &ControlPlane) {
     );
     cluster.told(0, &["drift", INV]);
 
-    // Taken back: the values are as they were, and the pods read them again.
-    cluster.wishes("  []\n");
+    // Undone: the values are as they were, and the pods read them again.
+    cluster.resources("  []\n");
     let plan = cluster.flat(0, &["plan", INV]);
     assert!(plan.contains("max_pool_size (persisted) 10 -> 5"), "{plan}");
     cluster.told(0, &["apply", INV, "--yes"]);
@@ -174,7 +174,7 @@ pub fn a_part_is_edited_and_its_readers_restart(plane: &ControlPlane) {
 /// Its owner or a person writes the text again, and says nothing of our parts.
 pub fn drift_is_named_and_mended(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
-    cluster.wishes(WHITELIST);
+    cluster.resources(WHITELIST);
     cluster.told(0, &["apply", INV, "--yes"]);
     rolled_out(plane);
     let before = pods(plane);
@@ -231,7 +231,7 @@ pub fn drift_is_named_and_mended(plane: &ControlPlane) {
 pub fn edits_of_others_are_not_lost(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
     write(plane, CONF);
-    cluster.wishes(&WHITELIST.replace("value: 10", "value: 20"));
+    cluster.resources(&WHITELIST.replace("value: 10", "value: 20"));
     cluster.told(0, &["plan", INV, "-o", "a.plan"]);
     write(
         plane,
@@ -293,7 +293,7 @@ pub fn edits_of_others_between_read_and_write_are_kept(plane: &ControlPlane) {
             "inv/cluster.yaml",
             "cluster: train\nkubernetes: { name: prod, kubeconfig: way.kubeconfig }\n",
         );
-        cluster.wishes(WHITELIST);
+        cluster.resources(WHITELIST);
         let said = cluster.flat(code, &["apply", INV, "--yes"]);
         let now = text(plane);
         if code == 0 {
@@ -354,12 +354,12 @@ pub fn what_was_made_anew_meanwhile_is_left_alone(plane: &ControlPlane) {
             "inv/cluster.yaml",
             "cluster: train\nkubernetes: { name: prod, kubeconfig: way.kubeconfig }\n",
         );
-        cluster.wishes(WHITELIST);
+        cluster.resources(WHITELIST);
         let code = if kind == "configmap" { 3 } else { 1 };
         let said = cluster.flat(code, &["apply", INV, "--yes"]);
-        let wanted =
+        let desired =
             format!("kube-system/{name} is another object of that name by now, and is left alone");
-        assert!(said.contains(&wanted), "{said}");
+        assert!(said.contains(&desired), "{said}");
         let stands = plane.kubectl(&["-n", "kube-system", "get", kind, name, "-o", "json"]);
         let stands: Value = serde_json::from_str(&stands).unwrap();
         assert_eq!(
@@ -409,7 +409,7 @@ pub fn what_comes_with_another_step_is_edited_after_it(plane: &ControlPlane) {
         "inv/cluster.yaml",
         "cluster: train\nkubernetes: { name: prod, kubeconfig: way.kubeconfig }\n",
     );
-    cluster.wishes(&format!("{made}{edited}"));
+    cluster.resources(&format!("{made}{edited}"));
     let plan = cluster.flat(0, &["plan", INV]);
     assert!(
         plan.contains("known after") && plan.contains("default/maker"),
@@ -426,7 +426,7 @@ pub fn what_comes_with_another_step_is_edited_after_it(plane: &ControlPlane) {
             .told(0, &["plan", INV, "--detailed-exitcode"])
             .contains("No changes.")
     );
-    cluster.wishes("  []\n");
+    cluster.resources("  []\n");
     cluster.told(0, &["apply", INV, "--yes"]);
     assert_eq!(
         plane.kubectl(&["get", "configmap", "later", "-o", conf]),
@@ -439,7 +439,7 @@ pub fn what_comes_with_another_step_is_edited_after_it(plane: &ControlPlane) {
 /// there.
 pub fn what_cannot_be_edited_is_left_alone(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
-    cluster.wishes(WHITELIST);
+    cluster.resources(WHITELIST);
     for (theirs, said) in [
         ("# by hand\n{}", "it is no JSON"),
         (r#"{"eni_tag_filter":""}"#, "`eni_tag_filter` is no map"),
@@ -454,17 +454,17 @@ pub fn what_cannot_be_edited_is_left_alone(plane: &ControlPlane) {
         assert_eq!(text(plane), theirs);
     }
     write(plane, CONF);
-    cluster.wishes(&WHITELIST.replace("key: eni_conf", "key: absent"));
+    cluster.resources(&WHITELIST.replace("key: eni_conf", "key: absent"));
     let plan = cluster.flat(3, &["plan", INV]);
     assert!(plan.contains("has no text `absent`"), "{plan}");
-    cluster.wishes(WHITELIST);
+    cluster.resources(WHITELIST);
     cluster.spec("reader", "");
     cluster.told(0, &["plan", INV]);
     let refused = cluster.flat(4, &["apply", INV, "--yes"]);
     assert!(refused.contains("nothing was changed"), "{refused}");
     assert_eq!(text(plane), CONF);
     cluster.spec("admin", "");
-    cluster.wishes("  []\n");
+    cluster.resources("  []\n");
     cluster.told(0, &["apply", INV, "--yes"]);
 }
 
@@ -516,7 +516,7 @@ pub fn terway_is_kept_away_from_erdma(plane: &ControlPlane) {
             .contains("No changes.")
     );
 
-    cluster.wishes(
+    cluster.resources(
         "  - id: whole\n    kubernetes_object:\n      manifest: { apiVersion: v1, kind: ConfigMap, metadata: \
          { name: eni-config, namespace: kube-system }, data: { eni_conf: \"{}\" } }\n",
     );
@@ -526,7 +526,7 @@ pub fn terway_is_kept_away_from_erdma(plane: &ControlPlane) {
             && twice.contains("edits a text that `own/whole` writes as a whole"),
         "{twice}"
     );
-    cluster.wishes(
+    cluster.resources(
         "  - id: bad\n    kubernetes_object:\n      manifest: { apiVersion: v1, kind: ConfigMap, metadata: { name: a, namespace: \
          default, labels: { rail: -0 } } }\n",
     );
@@ -535,7 +535,7 @@ pub fn terway_is_kept_away_from_erdma(plane: &ControlPlane) {
         bad.contains("RW0208") && bad.contains("the API server takes no label rail"),
         "{bad}"
     );
-    cluster.wishes("  []\n");
+    cluster.resources("  []\n");
     cluster.spec("admin", "");
     cluster.told(0, &["apply", INV, "--yes"]);
     assert_eq!(text(plane), CONF);

@@ -49,7 +49,7 @@ pub fn objects() -> String {
 }
 
 /// The ConfigMaps, and what all nodes give.
-pub fn wishes() -> String {
+pub fn resources() -> String {
     let amounts: Vec<String> = (1..=NODES).map(|n| format!("gpu{n:04}: 63")).collect();
     objects()
         + &format!(

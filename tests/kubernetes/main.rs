@@ -129,7 +129,7 @@ fn running_pods(plane: &ControlPlane) -> String {
 
 fn identities_may_what_they_may(plane: &ControlPlane) {
     let create = ["create", "configmap", "mine", "--from-literal=a=b"];
-    for (identity, words, wanted) in [
+    for (identity, words, desired) in [
         (
             "reader",
             &["get", "nodes", "-o", "name"][..],
@@ -151,14 +151,14 @@ fn identities_may_what_they_may(plane: &ControlPlane) {
             String::from_utf8(output.stdout).unwrap(),
             String::from_utf8(output.stderr).unwrap(),
         );
-        match wanted {
-            Ok(wanted) => assert_eq!(
+        match desired {
+            Ok(desired) => assert_eq!(
                 (out.as_str(), said.as_str()),
-                (wanted, ""),
+                (desired, ""),
                 "{identity} {words:?}"
             ),
-            Err(wanted) => assert!(
-                !output.status.success() && said.contains(wanted),
+            Err(desired) => assert!(
+                !output.status.success() && said.contains(desired),
                 "{identity} {words:?}: {said}"
             ),
         }
@@ -305,7 +305,7 @@ fn what_the_server_would_not_take_is_said_before() {
     remembered::names_that_are_nearly_the_same_own_nothing_of_each_other(&plane);
     remembered::a_record_that_cannot_be_read_is_not_taken_for_none(&plane);
     remembered::a_cluster_that_was_made_anew_gets_nothing_of_the_one_before(&plane);
-    remembered::a_removal_that_nobody_can_judge_stops_nothing(&plane);
+    remembered::a_removal_that_nobody_can_compare_stops_nothing(&plane);
     remembered::another_clusters_record_is_left_alone_until_it_is_taken_over(&plane);
 }
 
@@ -352,7 +352,7 @@ fn images_are_looked_into_through_their_pods() {
 }
 
 #[test]
-fn a_large_cluster_is_asked_little_and_judged_as_kubectl_does() {
+fn a_large_cluster_is_asked_little_and_compared_as_kubectl_does() {
     let Some(plane) = ControlPlane::start() else {
         return;
     };
@@ -405,7 +405,7 @@ fn workloads_of_the_spec_are_kept() {
     // A rollout makes a new pod before an old one ends, which takes room for it.
     plane.nodes(&["gpu1", "gpu2", "gpu3"], &GIVES);
     workloads::a_workload_is_planned_applied_mended_and_taken_back(&plane);
-    workloads::it_comes_after_what_modules_wish_for(&plane);
+    workloads::it_comes_after_what_modules_declare(&plane);
     workloads::what_was_there_is_taken_over_only_when_asked(&plane);
 }
 
@@ -476,7 +476,7 @@ fn labels_and_taints_of_nodes_are_set() {
     node_fields::a_taint_stands_beside_those_of_others(&plane);
     node_fields::a_taint_that_others_set_meanwhile_is_kept(&plane);
     node_fields::what_cannot_be_set_is_said_before(&plane);
-    node_fields::a_module_of_ones_own_wishes_for_them_too(&plane);
+    node_fields::a_module_of_ones_own_asks_for_them_too(&plane);
 }
 
 #[test]

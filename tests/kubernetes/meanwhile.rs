@@ -100,7 +100,7 @@ impl Meanwhile {
         })
     }
 
-    /// The same, which may write into the pieces, with an answer in the place of the server's where
+    /// `sees` may also write into the pieces, with an answer in the place of the server's where
     /// one is given.
     fn between(
         plane: &ControlPlane,

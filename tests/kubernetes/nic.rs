@@ -1,6 +1,6 @@
 //! The objects of NVIDIA's operators by which groups of nodes have NIC drivers and settings of
 //! their own, on a real API server with stand-ins for their definitions, which take everything:
-//! what is asked for, waited for and said; nothing of the operators is proven.
+//! what is asked for, waited for and said; nothing of the operators is tested.
 
 use crate::begun::{begun, ended, until_said};
 use crate::cluster::Cluster;

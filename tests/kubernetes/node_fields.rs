@@ -1,5 +1,5 @@
 //! Labels and taints of nodes, by the spec's own fields and the shipped module: set beside those of
-//! others, drifted, fixed, moved with the groups of the spec, contested, and taken back, on a real
+//! others, drifted, fixed, moved with the groups of the spec, contested, and undone, on a real
 //! API server.
 
 use crate::cluster::Cluster;
@@ -169,7 +169,7 @@ pub fn a_label_is_set_drifts_is_mended_and_goes(plane: &ControlPlane) {
     assert_eq!(marks(plane, "gpu3"), 0);
     nothing_to_do(&cluster);
 
-    // Taken back: what somebody changed since is theirs.
+    // Undone: what somebody changed since is theirs.
     plane.kubectl(&["label", "node", "gpu1", "--overwrite", "pool=theirs"]);
     spec(&cluster, "admin", &[("gpu[1-3]", "")], "");
     let planned = plan(&cluster, 0);
@@ -500,10 +500,10 @@ pub fn what_cannot_be_set_is_said_before(plane: &ControlPlane) {
 }
 
 /// An operator's own module, and two that want the same label.
-pub fn a_module_of_ones_own_wishes_for_them_too(plane: &ControlPlane) {
+pub fn a_module_of_ones_own_asks_for_them_too(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
     let own = "  - id: label\n    node_label: { label: pool, value: own, nodes: [gpu1] }\n  - id: taint\n    node_taint: { key: own, effect: NoSchedule, nodes: [gpu1] }\n";
-    cluster.wishes(own);
+    cluster.resources(own);
     cluster.told(0, &["apply", INV, "--yes"]);
     assert_eq!(
         (
@@ -523,11 +523,11 @@ pub fn a_module_of_ones_own_wishes_for_them_too(plane: &ControlPlane) {
     );
     let twice = cluster.flat(1, &["validate", INV]);
     assert!(
-        twice.contains("RW0211") && twice.contains("node_label/pool is wished for twice"),
+        twice.contains("RW0211") && twice.contains("node_label/pool is declared twice"),
         "{twice}"
     );
     // A signing key that is not there is in the way of hosts alone.
-    cluster.wishes("  []\n");
+    cluster.resources("  []\n");
     cluster.file(
         "inv/repositories.yaml",
         "repositories: \
@@ -554,13 +554,13 @@ pub fn a_module_of_ones_own_wishes_for_them_too(plane: &ControlPlane) {
     );
     std::fs::remove_file(cluster.folder().join("inv/repositories.yaml")).unwrap();
     cluster.spec("admin", "");
-    cluster.wishes("  - id: bad\n    node_taint: { key: own, effect: NoRun, nodes: [gpu1] }\n");
+    cluster.resources("  - id: bad\n    node_taint: { key: own, effect: NoRun, nodes: [gpu1] }\n");
     let bad = cluster.flat(1, &["validate", INV]);
     assert!(
         bad.contains("RW0208") && bad.contains("the API server takes no taint of this effect"),
         "{bad}"
     );
-    cluster.wishes("  []\n");
+    cluster.resources("  []\n");
     cluster.told(0, &["apply", INV, "--yes"]);
     assert_eq!(
         (label(plane, "gpu1", "pool"), taints(plane, "gpu1")),

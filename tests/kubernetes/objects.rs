@@ -25,7 +25,7 @@ fn versions(plane: &ControlPlane) -> String {
     plane.kubectl(&["get", kinds, "-A", "-o", format])
 }
 
-/// The same once the controllers of a young cluster have made what is theirs.
+/// The objects once the controllers of a young cluster have made what is theirs.
 fn settled(plane: &ControlPlane) -> String {
     for _ in 0..60 {
         let before = versions(plane);
@@ -57,7 +57,7 @@ fn marks_on(plane: &ControlPlane, name: &str) -> usize {
 
 pub fn an_object_is_planned_applied_and_stays(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
-    cluster.wishes(&config_map("made", "one"));
+    cluster.resources(&config_map("made", "one"));
     let before = settled(plane);
     let plan = cluster.flat(0, &["plan", INV]);
     assert!(plan.contains("ConfigMap default/made"), "{plan}");
@@ -91,14 +91,14 @@ pub fn an_object_is_planned_applied_and_stays(plane: &ControlPlane) {
     cluster.told(0, &["apply", INV, "--yes"]);
     assert_eq!(text_of(plane, "made"), "one");
 
-    cluster.wishes(&config_map("made", "two"));
+    cluster.resources(&config_map("made", "two"));
     let drift = cluster.flat(2, &["drift", INV]);
     assert!(
         drift.contains("actual one, desired two (applied one)") && drift.contains("SPEC NEWER"),
         "{drift}"
     );
 
-    cluster.wishes("  []\n");
+    cluster.resources("  []\n");
     let plan = cluster.flat(0, &["plan", INV]);
     assert!(plan.contains("ConfigMap default/made"), "{plan}");
     cluster.told(0, &["apply", INV, "--yes"]);
@@ -121,7 +121,7 @@ pub fn what_others_made_is_taken_over_only_when_asked(plane: &ControlPlane) {
         "theirs",
         "--from-literal=text=theirs",
     ]);
-    cluster.wishes(&config_map("theirs", "ours"));
+    cluster.resources(&config_map("theirs", "ours"));
     let plan = cluster.flat(3, &["plan", INV]);
     assert!(
         plan.contains("it was never ours") && plan.contains("data.text (kubectl-create)"),
@@ -136,21 +136,21 @@ pub fn what_others_made_is_taken_over_only_when_asked(plane: &ControlPlane) {
         "{applied}"
     );
     assert_eq!(text_of(plane, "theirs"), "theirs");
-    cluster.wishes(
+    cluster.resources(
         &config_map("theirs", "ours")
             .replace("      manifest:", "      adopt: true\n      manifest:"),
     );
     cluster.told(0, &["apply", INV, "--yes"]);
     assert_eq!(text_of(plane, "theirs"), "ours");
     // Without the word it stays taken over.
-    cluster.wishes(&config_map("theirs", "ours"));
+    cluster.resources(&config_map("theirs", "ours"));
     assert!(
         cluster
             .told(0, &["plan", INV, "--detailed-exitcode"])
             .contains("No changes.")
     );
     cluster.told(0, &["drift", INV]);
-    cluster.wishes(&config_map("theirs", "again"));
+    cluster.resources(&config_map("theirs", "again"));
     cluster.told(0, &["apply", INV, "--yes"]);
     assert_eq!(
         (text_of(plane, "theirs").as_str(), marks_on(plane, "theirs")),
@@ -161,7 +161,7 @@ pub fn what_others_made_is_taken_over_only_when_asked(plane: &ControlPlane) {
             .told(0, &["plan", INV, "--detailed-exitcode"])
             .contains("No changes.")
     );
-    cluster.wishes("  []\n");
+    cluster.resources("  []\n");
     let plan = cluster.flat(0, &["plan", INV]);
     let says = "removed from spec: it stays, and is ours no longer leaves ConfigMap.core \
                 default/theirs stays as it is: it was there before us";
@@ -185,7 +185,7 @@ pub fn what_others_made_is_taken_over_only_when_asked(plane: &ControlPlane) {
 /// A controller that owns the field, too: the step ends, and says who it is.
 pub fn who_sets_it_back_is_named_and_not_fought_for_ever(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
-    cluster.wishes(&config_map("contested", "ours"));
+    cluster.resources(&config_map("contested", "ours"));
     cluster.told(0, &["apply", INV, "--yes"]);
     let set_back = || {
         plane.kubectl(&[
@@ -218,7 +218,7 @@ pub fn who_sets_it_back_is_named_and_not_fought_for_ever(plane: &ControlPlane) {
     // With nobody there any more, the run goes on where it was.
     cluster.told(0, &["resume", INV]);
     assert_eq!(text_of(plane, "contested"), "ours");
-    cluster.wishes("  []\n");
+    cluster.resources("  []\n");
     cluster.told(0, &["apply", INV, "--yes"]);
 }
 
@@ -245,7 +245,7 @@ pub fn a_kind_of_its_own_comes_first(plane: &ControlPlane) {
     kubernetes_object:
       manifest: { apiVersion: example.org/v1, kind: Rail, metadata: { name: a, namespace: default }, spec: { mtu: 9000 } }
 ";
-    cluster.wishes(&format!("{definition}{rail}"));
+    cluster.resources(&format!("{definition}{rail}"));
     cluster.told(0, &["apply", INV, "--yes"]);
     assert_eq!(
         plane.kubectl(&["get", "rail.example.org", "a", "-o", "jsonpath={.spec.mtu}"]),
@@ -256,13 +256,13 @@ pub fn a_kind_of_its_own_comes_first(plane: &ControlPlane) {
             .told(0, &["plan", INV, "--detailed-exitcode"])
             .contains("No changes.")
     );
-    cluster.wishes(&format!("{definition}{}", rail.replace("9000", "high")));
+    cluster.resources(&format!("{definition}{}", rail.replace("9000", "high")));
     let plan = cluster.flat(3, &["plan", INV]);
     assert!(
         plan.contains("the API server does not take Rail.example.org default/a"),
         "{plan}"
     );
-    cluster.wishes("  []\n");
+    cluster.resources("  []\n");
     let plan = cluster.flat(0, &["plan", INV]);
     assert!(plan.contains("what lies below it would go along"), "{plan}");
     cluster.told(0, &["apply", INV, "--yes"]);
@@ -352,7 +352,7 @@ pub fn the_shared_device_plugin_is_rolled_out(plane: &ControlPlane) {
 /// Whoever may only read sees what would change, compared field by field, and changes nothing.
 pub fn a_reader_sees_and_changes_nothing(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
-    cluster.wishes(&config_map("seen", "one"));
+    cluster.resources(&config_map("seen", "one"));
     cluster.told(0, &["apply", INV, "--yes"]);
     cluster.spec("reader", "");
     assert!(
@@ -360,7 +360,7 @@ pub fn a_reader_sees_and_changes_nothing(plane: &ControlPlane) {
             .told(0, &["plan", INV, "--detailed-exitcode"])
             .contains("No changes.")
     );
-    cluster.wishes(&config_map("seen", "two"));
+    cluster.resources(&config_map("seen", "two"));
     let plan = cluster.flat(0, &["plan", INV]);
     assert!(
         plan.contains("one -> two") && plan.contains("not previewed"),
@@ -380,14 +380,14 @@ pub fn a_reader_sees_and_changes_nothing(plane: &ControlPlane) {
         "{blind}"
     );
     cluster.spec("admin", "");
-    cluster.wishes("  []\n");
+    cluster.resources("  []\n");
     cluster.told(0, &["apply", INV, "--yes"]);
 }
 
 /// A server that is away is said so, and nothing is lost.
 pub fn a_server_that_is_away_is_said_so(plane: &mut ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
-    cluster.wishes(&config_map("away", "one"));
+    cluster.resources(&config_map("away", "one"));
     cluster.told(0, &["plan", INV, "-o", "a.plan"]);
     let folder = cluster.into_folder();
     plane.stop_api_server();
@@ -407,7 +407,7 @@ pub fn a_server_that_is_away_is_said_so(plane: &mut ControlPlane) {
     let cluster = Cluster::again(plane, folder);
     cluster.told(0, &["apply", "a.plan", "--yes"]);
     assert_eq!(text_of(plane, "away"), "one");
-    cluster.wishes("  []\n");
+    cluster.resources("  []\n");
     cluster.told(0, &["apply", INV, "--yes"]);
 }
 
@@ -420,8 +420,8 @@ pub fn inventories_leave_each_other_alone(plane: &ControlPlane) {
         "inv/cluster.yaml",
         &spec.replace("cluster: train", "cluster: serve"),
     );
-    one.wishes(&config_map("of-one", "1"));
-    other.wishes(&config_map("of-other", "2"));
+    one.resources(&config_map("of-one", "1"));
+    other.resources(&config_map("of-other", "2"));
     for _ in 0..2 {
         one.told(0, &["apply", INV, "--yes"]);
         other.told(0, &["apply", INV, "--yes"]);
@@ -431,7 +431,7 @@ pub fn inventories_leave_each_other_alone(plane: &ControlPlane) {
         ("1".to_owned(), "2".to_owned())
     );
     let fresh = Cluster::new(plane, "admin");
-    fresh.wishes("  []\n");
+    fresh.resources("  []\n");
     let plan = fresh.flat(0, &["plan", INV]);
     assert!(
         plan.contains("ConfigMap default/of-one") && !plan.contains("of-other"),
@@ -449,7 +449,7 @@ pub fn inventories_leave_each_other_alone(plane: &ControlPlane) {
         ]),
         ""
     );
-    other.wishes("  []\n");
+    other.resources("  []\n");
     other.told(0, &["apply", INV, "--yes"]);
 }
 
@@ -458,7 +458,7 @@ pub fn a_namespace_comes_before_what_is_in_it(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
     let space = "  - id: space\n    kubernetes_object:\n      manifest: { apiVersion: v1, kind: Namespace, metadata: { name: zone } }\n";
     let inside = config_map("inside", "x").replace("namespace: default", "namespace: zone");
-    cluster.wishes(&format!("{inside}{space}"));
+    cluster.resources(&format!("{inside}{space}"));
     cluster.told(0, &["apply", INV, "--yes"]);
     assert!(
         cluster
@@ -467,10 +467,10 @@ pub fn a_namespace_comes_before_what_is_in_it(plane: &ControlPlane) {
     );
     let role = "  - id: role\n    kubernetes_object:\n      manifest: { apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, \
                 metadata: { name: r, namespace: zone }, rules: [] }\n";
-    cluster.wishes(&format!("{inside}{space}{role}"));
+    cluster.resources(&format!("{inside}{space}{role}"));
     let plan = cluster.flat(3, &["plan", INV]);
     assert!(plan.contains("of the whole cluster"), "{plan}");
-    cluster.wishes("  []\n");
+    cluster.resources("  []\n");
     cluster.told(0, &["apply", INV, "--yes"]);
     plane.kubectl(&["delete", "namespace", "zone", "--wait=false"]);
 }
@@ -479,7 +479,7 @@ pub fn a_namespace_comes_before_what_is_in_it(plane: &ControlPlane) {
 pub fn what_holds_data_stays(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
     let claim = "accessModes: [ReadWriteOnce], resources: { requests: { storage: 1Gi } }";
-    cluster.wishes(&format!(
+    cluster.resources(&format!(
         "  - id: claim
     kubernetes_object:
       ready: false
@@ -502,7 +502,7 @@ pub fn what_holds_data_stays(plane: &ControlPlane) {
 "
     ));
     cluster.told(0, &["apply", INV, "--yes"]);
-    cluster.wishes("  []\n");
+    cluster.resources("  []\n");
     let plan = cluster.flat(0, &["plan", INV]);
     assert!(
         plan.contains("PersistentVolumeClaim.core default/data stays as it is: its data would go along")
@@ -518,8 +518,8 @@ pub fn what_holds_data_stays(plane: &ControlPlane) {
     plane.kubectl(&["delete", "pvc/data", "statefulset/db", "--wait=false"]);
 }
 
-/// A field that the server never lets change: held with the way out, and made anew where the wish
-/// allows it.
+/// A field that the server never lets change: blocked with the way out, and recreated where the
+/// resource allows it.
 pub fn what_never_changes_is_made_anew_when_allowed(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
     let workload = |app: &str, port: u32, replace: &str| {
@@ -539,7 +539,7 @@ pub fn what_never_changes_is_made_anew_when_allowed(plane: &ControlPlane) {
 "
         )
     };
-    cluster.wishes(&workload("one", 80, ""));
+    cluster.resources(&workload("one", 80, ""));
     cluster.told(0, &["apply", INV, "--yes"]);
     let uid = || {
         plane.kubectl(&[
@@ -551,7 +551,7 @@ pub fn what_never_changes_is_made_anew_when_allowed(plane: &ControlPlane) {
         ])
     };
     let first = uid();
-    cluster.wishes(&workload("two", 80, ""));
+    cluster.resources(&workload("two", 80, ""));
     let plan = cluster.flat(3, &["plan", INV]);
     assert!(
         plan.contains(
@@ -562,7 +562,7 @@ pub fn what_never_changes_is_made_anew_when_allowed(plane: &ControlPlane) {
     cluster.told(3, &["apply", INV, "--yes"]);
     assert_eq!(uid(), first);
     // What the server would not take anew either stays.
-    cluster.wishes(&workload("two", 80000, "      replace: true\n"));
+    cluster.resources(&workload("two", 80000, "      replace: true\n"));
     let plan = cluster.flat(3, &["plan", INV]);
     assert!(
         plan.contains("containerPort: Invalid value: 80000"),
@@ -570,7 +570,7 @@ pub fn what_never_changes_is_made_anew_when_allowed(plane: &ControlPlane) {
     );
     cluster.told(3, &["apply", INV, "--yes"]);
     assert_eq!(uid(), first);
-    cluster.wishes(&workload("two", 80, "      replace: true\n"));
+    cluster.resources(&workload("two", 80, "      replace: true\n"));
     let plan = cluster.flat(0, &["plan", INV]);
     assert!(
         plan.contains(
@@ -595,10 +595,10 @@ pub fn what_never_changes_is_made_anew_when_allowed(plane: &ControlPlane) {
     let uids = || {
         kinds.map(|kind| plane.kubectl(&["get", kind, "picky", "-o", "jsonpath={.metadata.uid}"]))
     };
-    cluster.wishes(&picky_kinds("one", 1));
+    cluster.resources(&picky_kinds("one", 1));
     cluster.told(0, &["apply", INV, "--yes"]);
     let first = uids();
-    cluster.wishes(&picky_kinds("two", 2));
+    cluster.resources(&picky_kinds("two", 2));
     let plan = cluster.flat(0, &["plan", INV]);
     assert_eq!(
         plan.matches("made anew: a field changes that never changes")
@@ -614,7 +614,7 @@ pub fn what_never_changes_is_made_anew_when_allowed(plane: &ControlPlane) {
             .contains("No changes.")
     );
     // Without leave the reason is told, however long the value is that stands before it.
-    cluster.wishes(&picky_kinds("three", 3).replace("      replace: true\n", ""));
+    cluster.resources(&picky_kinds("three", 3).replace("      replace: true\n", ""));
     let plan = cluster.flat(3, &["plan", INV]);
     assert_eq!(
         plan.matches("; `replace: true` beside the manifest has it deleted and made anew")
@@ -633,15 +633,15 @@ pub fn what_never_changes_is_made_anew_when_allowed(plane: &ControlPlane) {
              namespace: default }}, data: {{ {data} }} }}\n"
         )
     };
-    cluster.wishes(&key("a: b"));
+    cluster.resources(&key("a: b"));
     cluster.told(0, &["apply", INV, "--yes"]);
-    cluster.wishes(&key("\"the field is immutable\": b"));
+    cluster.resources(&key("\"the field is immutable\": b"));
     let plan = cluster.flat(3, &["plan", INV]);
     assert!(
         plan.contains("does not take ConfigMap.core default/picky-key"),
         "{plan}"
     );
-    cluster.wishes("  []\n");
+    cluster.resources("  []\n");
     cluster.told(0, &["apply", INV, "--yes"]);
     plane.kubectl(&["delete", "persistentvolume", "picky", "--wait=false"]);
 }

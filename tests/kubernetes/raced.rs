@@ -82,7 +82,7 @@ pub fn what_somebody_makes_meanwhile_is_left_alone(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
     let way = before_our_write(plane, &[&THEIRS]);
     through(&cluster, &way);
-    cluster.wishes(WISH);
+    cluster.resources(WISH);
     let said = cluster.flat(3, &["apply", INV, "--yes"]);
     assert!(
         said.contains("RW0610")
@@ -93,7 +93,7 @@ pub fn what_somebody_makes_meanwhile_is_left_alone(plane: &ControlPlane) {
     // A plan says what it would take to take it over, and what leaves the spec was never ours.
     let plan = cluster.flat(3, &["plan", INV]);
     assert!(plan.contains("it was never ours"), "{plan}");
-    cluster.wishes("  []\n");
+    cluster.resources("  []\n");
     cluster.told(0, &["apply", INV, "--yes"]);
     assert_eq!(found(plane), PRECIOUS);
     plane.kubectl(&GONE);
@@ -103,11 +103,11 @@ pub fn what_was_made_anew_meanwhile_is_left_alone(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
     for next in [WISH.replace("wished", "another"), "  []\n".to_owned()] {
         cluster.spec("admin", "");
-        cluster.wishes(WISH);
+        cluster.resources(WISH);
         cluster.told(0, &["apply", INV, "--yes"]);
         let way = before_our_write(plane, &[&GONE, &THEIRS]);
         through(&cluster, &way);
-        cluster.wishes(&next);
+        cluster.resources(&next);
         let said = cluster.flat(3, &["apply", INV, "--yes"]);
         assert!(
             said.contains("RW0610") && said.contains("is left alone"),
@@ -124,7 +124,7 @@ pub fn two_specs_know_of_each_other(plane: &ControlPlane) {
     let label = ["label", "configmap", "conf", "railwright.io/part-of=other"];
     let way = before_our_write(plane, &[&THEIRS, &label]);
     through(&cluster, &way);
-    cluster.wishes(WISH);
+    cluster.resources(WISH);
     let said = cluster.flat(3, &["apply", INV, "--yes"]);
     assert!(
         said.contains("it belongs to the spec `other` of railwright by now"),
@@ -136,10 +136,10 @@ pub fn two_specs_know_of_each_other(plane: &ControlPlane) {
 /// The answers to our writes get lost.
 pub fn a_lost_answer_changes_nothing(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
-    for wish in [WISH, "  []\n"] {
+    for resource in [WISH, "  []\n"] {
         let way = Meanwhile::lose(plane, 500, 2, is_write);
         through(&cluster, &way);
-        cluster.wishes(wish);
+        cluster.resources(resource);
         cluster.told(0, &["apply", INV, "--yes"]);
     }
     assert_eq!(found(plane), "");
@@ -169,10 +169,10 @@ pub fn what_was_made_anew_since_the_list_is_not_deleted(plane: &ControlPlane) {
     });
     through(&cluster, &way);
     let said = cluster.flat(3, &["job", "delete", "lost", "-i", INV, "--yes"]);
-    let wanted = "Service.core default/lost is no longer what was listed, and was left alone: \
+    let desired = "Service.core default/lost is no longer what was listed, and was left alone: \
                   kubectl-create made it";
     assert!(
-        said.contains(wanted) && said.contains("Deployment.apps default/lost is gone"),
+        said.contains(desired) && said.contains("Deployment.apps default/lost is gone"),
         "{said}"
     );
     assert_eq!(
@@ -293,36 +293,36 @@ pub fn what_could_not_be_looked_for_is_not_said_to_be_gone(plane: &ControlPlane)
     assert!(said.contains("Service.core default/lost is gone"), "{said}");
 }
 
-/// An object that never changes is deleted to be made anew; somebody makes one in between.
+/// An object that never changes is deleted to be recreated; somebody makes one in between.
 pub fn what_is_half_made_anew_is_said(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
-    let wish = WISH
+    let resource = WISH
         .replace(
             "    kubernetes_object:\n",
             "    kubernetes_object:\n      replace: true\n",
         )
         .replace(", data: {", ", immutable: true, data: {");
-    cluster.wishes(&wish);
+    cluster.resources(&resource);
     cluster.told(0, &["apply", INV, "--yes"]);
     let way = before(plane, &[&THEIRS], |line| {
         line.starts_with("PATCH ") && is_write(line)
     });
     through(&cluster, &way);
-    cluster.wishes(&wish.replace("wished", "another"));
+    cluster.resources(&resource.replace("wished", "another"));
     let said = cluster.flat(1, &["apply", INV, "--yes"]);
-    let wanted = [
+    let desired = [
         "kubectl-create made it by now, and it is left alone",
         "this step is half done: delete object ended well before it",
     ];
     assert!(
-        wanted.iter().all(|words| said.contains(words)) && !said.contains("RW0610"),
+        desired.iter().all(|words| said.contains(words)) && !said.contains("RW0610"),
         "{said}"
     );
     assert_eq!(found(plane), PRECIOUS);
     plane.kubectl(&GONE);
 }
 
-/// What a lost answer left is ours: it is neither denied nor taken back.
+/// What a lost answer left is ours: it is neither denied nor undone.
 pub fn a_job_whose_answer_got_lost_is_submitted(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
     for status in [500, 504] {
@@ -375,9 +375,9 @@ pub fn a_job_whose_answer_got_lost_is_submitted(plane: &ControlPlane) {
 /// by force and wrote what it did.
 pub fn a_run_that_slept_overwrites_no_record(plane: &ControlPlane) {
     let (slept, awake) = (Cluster::new(plane, "admin"), Cluster::new(plane, "admin"));
-    slept.wishes(WISH);
+    slept.resources(WISH);
     slept.told(0, &["apply", INV, "--yes"]);
-    awake.wishes(&(WISH.replace("wished", "theirs") + &WISH.replace("conf", "other")));
+    awake.resources(&(WISH.replace("wished", "theirs") + &WISH.replace("conf", "other")));
     let steals = awake.command(&["lock", "steal", INV, "--reason", "it hangs", "--force"]);
     let meanwhile = Mutex::new(vec![steals, awake.command(&["apply", INV, "--yes"])]);
     let way = Meanwhile::watch(plane, move |head| {
@@ -397,7 +397,7 @@ pub fn a_run_that_slept_overwrites_no_record(plane: &ControlPlane) {
         }
     });
     through(&slept, &way);
-    slept.wishes(&WISH.replace("wished", "stale"));
+    slept.resources(&WISH.replace("wished", "stale"));
     let said = slept.flat(3, &["apply", INV, "--yes"]);
     assert!(
         said.contains("RW0631: the cluster's lock is no longer this run's"),
@@ -410,7 +410,7 @@ pub fn a_run_that_slept_overwrites_no_record(plane: &ControlPlane) {
     assert!(awake.told(0, &["plan", INV]).contains("No changes."));
     // Whoever has no folder knows from the record what the other run made.
     let third = Cluster::new(plane, "admin");
-    third.wishes("  []\n");
+    third.resources("  []\n");
     let plan = third.flat(0, &["plan", INV]);
     assert!(
         plan.contains("- kube/prod ConfigMap default/other")

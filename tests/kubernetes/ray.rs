@@ -1,4 +1,4 @@
-//! A cluster of Ray that is proven as it runs. Here kwok has the kubelets' part, and small programs
+//! A cluster of Ray that is tested as it runs. Here kwok has the kubelets' part, and small programs
 //! stand in for those of the pods: `ls` and `cat` tell of RDMA devices that a file beside them
 //! names, `ib_write_bw` meets its other end by a file and prints what perftest 6.06 prints,
 //! `timeout` holds nothing. KubeRay's part, to make the pods, is done by the story; KubeRay itself

@@ -146,7 +146,7 @@ fn the_table_is_what_the_server_says(plane: &ControlPlane) {
 pub fn each_role_does_its_work_and_nothing_more(plane: &ControlPlane) {
     the_table_is_what_the_server_says(plane);
     let cluster = Cluster::new(plane, "admin");
-    cluster.wishes(WISHES);
+    cluster.resources(WISHES);
     // The probe of the policy: an object that the preview role may patch by a rule of its own, so
     // that only the policy is in the way.
     plane.kubectl(&["create", "configmap", "probe"]);
@@ -291,7 +291,7 @@ fn a_policy_is_compared_field_by_field(plane: &ControlPlane) {
         metadata: { name: rails }
         spec: { policyName: rails, validationActions: [Deny] }
 ";
-    cluster.wishes(policy);
+    cluster.resources(policy);
     cluster.told(0, &["apply", INV, "--yes"]);
     let documents = cluster.told(0, &["rbac", INV, "--role", "preview", "--user", "nobody"]);
     assert!(
@@ -300,13 +300,13 @@ fn a_policy_is_compared_field_by_field(plane: &ControlPlane) {
     );
     plane.apply(&documents);
     cluster.spec("nobody", "");
-    cluster.wishes(&policy.replace("[Deny]", "[Warn]"));
+    cluster.resources(&policy.replace("[Deny]", "[Warn]"));
     let plan = cluster.flat(0, &["plan", INV]);
     assert!(
         plan.contains("not previewed") && plan.contains("Warn"),
         "{plan}"
     );
-    // The reason, on this server: an identity with the right would not be held back.
+    // The reason, on this server: an identity with the right would not be blocked.
     plane.kubectl(&[
         "create",
         "clusterrole",
@@ -335,7 +335,7 @@ fn a_policy_is_compared_field_by_field(plane: &ControlPlane) {
     plane.kubectl(&["delete", "clusterrole/more", "clusterrolebinding/more"]);
     kubectl(plane, &["delete", "-f", "-"], &documents);
     cluster.spec("admin", "");
-    cluster.wishes("  []\n");
+    cluster.resources("  []\n");
     cluster.told(0, &["apply", INV, "--yes"]);
 }
 
@@ -347,7 +347,7 @@ fn observes(plane: &ControlPlane, cluster: &Cluster) {
             .contains("No changes.")
     );
     cluster.told(0, &["drift", INV]);
-    cluster.wishes(&WISHES.replace("\"one\"", "\"two\""));
+    cluster.resources(&WISHES.replace("\"one\"", "\"two\""));
     let plan = cluster.flat(0, &["plan", INV]);
     assert!(
         plan.contains("one -> two") && plan.contains("not previewed") && !plan.contains("RW04"),
@@ -493,7 +493,7 @@ fn applies(plane: &ControlPlane, cluster: &Cluster) {
         let said = refused(plane, "apply", words, "");
         assert!(said.contains("is forbidden"), "{said}");
     }
-    cluster.wishes("  []\n");
+    cluster.resources("  []\n");
     cluster.told(0, &["apply", INV, "--yes"]);
     let left = "configmap/settings,priorityclass/rails,clusterrole/rails,rolebinding/rails";
     for object in left.split(',') {
@@ -510,7 +510,7 @@ pub fn a_kind_of_others_is_asked_for(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "nobody");
     let strange = "  - id: strange\n    kubernetes_object:\n      manifest: { apiVersion: x.example.org/v1, kind: Strange, metadata: \
                    { name: a, namespace: default } }\n";
-    cluster.wishes(strange);
+    cluster.resources(strange);
     let said = cluster.flat(3, &["rbac", INV]);
     assert!(
         said.contains("warning RW1038") && said.contains("once the kind is served"),
@@ -580,7 +580,7 @@ spec:
             .flat(0, &["validate", INV])
             .contains("warning RW1005: there is no file absent")
     );
-    cluster.wishes(
+    cluster.resources(
         "  - id: r\n    helm_release: { name: r, namespace: default, chart: charts/absent }\n",
     );
     assert!(
@@ -588,7 +588,7 @@ spec:
             .flat(0, &["validate", INV])
             .contains("warning RW1005: there is no chart charts/absent")
     );
-    cluster.wishes(
+    cluster.resources(
         "  - id: nowhere\n    kubernetes_object: { manifest: { apiVersion: v1, kind: ConfigMap, metadata: \
          { name: a } } }\n",
     );
@@ -603,7 +603,7 @@ spec:
 /// An object by its address, and a field of it; nobody is asked.
 pub fn an_object_is_explained(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "nobody");
-    cluster.wishes(WISHES);
+    cluster.resources(WISHES);
     let all = cluster.flat(0, &["explain", "kube/prod", INV]);
     assert!(
         all.contains("Kubernetes cluster prod 5 resources") && all.contains("own/plugin"),
@@ -668,7 +668,7 @@ pub fn an_object_is_explained(plane: &ControlPlane) {
         (
             &json["cluster"],
             &json["host"],
-            &json["resources"][0]["wanted"]["value"]
+            &json["resources"][0]["desired"]["value"]
         ),
         (&json!("prod"), &Value::Null, &json!(1000))
     );
@@ -684,7 +684,7 @@ pub fn an_object_is_explained(plane: &ControlPlane) {
 pub fn a_missing_right_is_found_before_the_first_change(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
     let (settings, plugin) = of_two();
-    cluster.wishes(&format!("{settings}{plugin}"));
+    cluster.resources(&format!("{settings}{plugin}"));
     cluster.told(0, &["apply", INV, "--yes"]);
     plane.kubectl(&["create", "serviceaccount", "runner"]);
     let documents = given_to_runner(plane, &cluster);
@@ -696,7 +696,7 @@ pub fn a_missing_right_is_found_before_the_first_change(plane: &ControlPlane) {
     take(plane, "kube-system", "daemonsets", "delete");
 
     cluster.spec("runner", "");
-    cluster.wishes(&settings.replace("\"one\"", "\"two\""));
+    cluster.resources(&settings.replace("\"one\"", "\"two\""));
     cluster.told(0, &["plan", INV, "-o", "a.plan"]);
     let mut printed = String::new();
     for words in [&["apply", INV, "--yes"][..], &["apply", "a.plan", "--yes"]] {
@@ -765,7 +765,7 @@ pub fn a_missing_right_is_found_before_the_first_change(plane: &ControlPlane) {
 pub fn a_run_that_goes_on_asks_again(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
     let (settings, plugin) = of_two();
-    cluster.wishes(&format!(
+    cluster.resources(&format!(
         "{}{plugin}",
         settings.replace("\"one\"", "\"three\"")
     ));
@@ -821,7 +821,7 @@ pub fn a_run_that_goes_on_asks_again(plane: &ControlPlane) {
 pub fn whoever_may_not_ask_goes_on(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "runner");
     let (settings, plugin) = of_two();
-    cluster.wishes(&format!(
+    cluster.resources(&format!(
         "{}{plugin}",
         settings.replace("\"one\"", "\"four\"")
     ));
@@ -868,13 +868,13 @@ metadata: { name: no-daemon-sets }
 spec: { policyName: no-daemon-sets, validationActions: [Deny] }
 ";
 
-/// The first two wishes.
+/// The first two resources.
 fn of_two() -> (&'static str, &'static str) {
     let (settings, rest) = WISHES.split_at(WISHES.find("  - id: plugin").unwrap());
     (settings, &rest[..rest.find("  - id: class").unwrap()])
 }
 
-/// The role `apply` for what the inventory wishes, given to the service account `runner`.
+/// The role `apply` for what the inventory declares, given to the service account `runner`.
 fn given_to_runner(plane: &ControlPlane, cluster: &Cluster) -> String {
     let documents = cluster.told(
         0,

@@ -1,4 +1,4 @@
-//! What comes about by itself is waited for, told while it does, and found when it is gone.
+//! What becomes ready by itself is waited for, reported meanwhile, and noticed when it is gone.
 
 use crate::begun::{begun, ended, until_said};
 use crate::cluster::{Cluster, flat};
@@ -42,10 +42,10 @@ fn gives(plane: &ControlPlane, node: &str, resource: &str, amount: &str) {
 pub fn pods_and_resources_are_waited_for(plane: &ControlPlane) {
     plane.nodes(&["gpu1", "gpu2"], &[("rdma/a", "63")]);
     let cluster = Cluster::new(plane, "admin");
-    let wishes = daemon_set("plugin", "{ nodes: 3 }")
+    let resources = daemon_set("plugin", "{ nodes: 3 }")
         + &allocatable("rdma/a", "{ gpu1: 63, gpu2: 63, gpu3: 63 }")
             .replace("    node_", "    after: [plugin]\n    node_");
-    cluster.wishes(&wishes);
+    cluster.resources(&resources);
     let plan = cluster.flat(0, &["plan", INV]);
     assert!(
         plan.contains(
@@ -87,7 +87,7 @@ pub fn pods_and_resources_are_waited_for(plane: &ControlPlane) {
 /// An interrupted wait is gone on with; so is one whose run was killed.
 pub fn a_wait_that_was_left_is_gone_on_with(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
-    cluster.wishes(&allocatable("rdma/b", "{ gpu1: 5 }"));
+    cluster.resources(&allocatable("rdma/b", "{ gpu1: 5 }"));
     for (signal, code) in [("-INT", Some(130)), ("-KILL", None)] {
         let mut run = begun(&cluster, &["apply", INV, "--yes"]);
         until_said(&mut run, "waits: 0 of 1 node give it");
@@ -114,7 +114,7 @@ pub fn a_wait_that_was_left_is_gone_on_with(plane: &ControlPlane) {
             gives(plane, "gpu1", "rdma/b", "5");
             ended(run, 0);
             gives(plane, "gpu1", "rdma/b", "0");
-            cluster.wishes(&allocatable("rdma/b", "{ gpu1: 6 }"));
+            cluster.resources(&allocatable("rdma/b", "{ gpu1: 6 }"));
             gives(plane, "gpu1", "rdma/b", "0");
             plane.kubectl(&[
                 "patch",
@@ -148,7 +148,7 @@ pub fn what_does_not_heal_ends_the_wait(plane: &ControlPlane) {
         "spec: { containers",
         "spec: { nodeSelector: { no: such }, containers",
     );
-    cluster.wishes(
+    cluster.resources(
         &(stuck.clone()
             + "  - id: later\n    after: [stuck]\n    kubernetes_object:\n      manifest: { apiVersion: v1, kind: ConfigMap, metadata: \
                { name: later, namespace: default }, data: { a: b } }\n"),
@@ -184,7 +184,7 @@ pub fn what_does_not_heal_ends_the_wait(plane: &ControlPlane) {
             .told(0, &["plan", INV, "--detailed-exitcode"])
             .contains("No changes.")
     );
-    cluster.wishes("  []\n");
+    cluster.resources("  []\n");
     cluster.told(0, &["apply", INV, "--yes"]);
 }
 
@@ -193,14 +193,14 @@ pub fn what_does_not_heal_ends_the_wait(plane: &ControlPlane) {
 /// api/v1/erdmadevice_types.go).
 pub fn what_others_make_is_expected_by_name(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
-    let wish = "  - id: devices
+    let resource = "  - id: devices
     kubernetes_state:
       api_version: network.alibabacloud.com/v1
       kind: ERdmaDevice
       names: [gpu1, gpu2]
       ready: { each: [{ list: status.devices, field: status, equals: Ready }] }
 ";
-    cluster.wishes(wish);
+    cluster.resources(resource);
     let plan = cluster.flat(0, &["plan", INV]);
     assert!(
         plan.contains("waits until 2 of ERdmaDevice.network.alibabacloud.com are ready"),
@@ -338,7 +338,7 @@ pub fn what_an_operator_warns_of_is_told(plane: &ControlPlane) {
     let schema = json!({ "openAPIV3Schema": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } });
     let version = json!({ "name": "v1", "served": true, "storage": true, "schema": schema });
     define(plane, "jobs.example.org", "Job", "Namespaced", &version);
-    cluster.wishes(
+    cluster.resources(
         "  - id: job
     kubernetes_object:
       ready: { conditions: [{ type: Running }], within_s: 60 }
@@ -363,7 +363,7 @@ pub fn what_an_operator_warns_of_is_told(plane: &ControlPlane) {
         &status,
     ]);
     ended(run, 0);
-    cluster.wishes("  []\n");
+    cluster.resources("  []\n");
     cluster.told(0, &["apply", INV, "--yes"]);
     plane.kubectl(&["delete", "crd", "jobs.jobs.example.org"]);
 }
@@ -386,7 +386,7 @@ pub fn what_is_of_before_a_change_says_nothing(plane: &ControlPlane) {
         ESTABLISHED,
         "--timeout=60s",
     ]);
-    let wish = |value: u32, ready: &str| {
+    let resource = |value: u32, ready: &str| {
         format!(
             "  - id: policy\n    kubernetes_object:\n      ready: {ready}\n      manifest: {{ apiVersion: x.example.org/v1, kind: Policy, metadata: {{ name: p \
              }}, spec: {{ v: {value} }} }}\n"
@@ -405,10 +405,10 @@ pub fn what_is_of_before_a_change_says_nothing(plane: &ControlPlane) {
     };
     let ready =
         "{ fields: { status.state: ready }, failed: { status.state: error }, within_s: 60 }";
-    cluster.wishes(&wish(1, "false"));
+    cluster.resources(&resource(1, "false"));
     cluster.told(0, &["apply", INV, "--yes"]);
     said(r#"{"status":{"state":"ready","observedGeneration":1}}"#);
-    cluster.wishes(&wish(2, ready));
+    cluster.resources(&resource(2, ready));
     let mut run = begun(&cluster, &["apply", INV, "--yes"]);
     until_said(
         &mut run,
@@ -420,7 +420,7 @@ pub fn what_is_of_before_a_change_says_nothing(plane: &ControlPlane) {
     let state = "  - id: state\n    kubernetes_state: { api_version: x.example.org/v1, kind: Policy, names: [p], \
                  ready: { fields: { status.state: ready }, failed: { status.state: error }, \
                  within_s: 600 } }\n";
-    cluster.wishes(&(wish(2, "false") + state));
+    cluster.resources(&(resource(2, "false") + state));
     let failed = cluster.flat(1, &["apply", INV, "--yes"]);
     assert!(
         failed.contains("RW0633") && failed.contains("status.state is error two of them"),
@@ -432,7 +432,7 @@ pub fn what_is_of_before_a_change_says_nothing(plane: &ControlPlane) {
 /// Waiting makes nothing that somebody deleted.
 pub fn what_is_gone_is_not_waited_for(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
-    cluster.wishes(&daemon_set("gone", "{ nodes: 99 }"));
+    cluster.resources(&daemon_set("gone", "{ nodes: 99 }"));
     let mut run = begun(&cluster, &["apply", INV, "--yes"]);
     until_said(&mut run, "waits: it is to run on 3 of at least 99 nodes");
     plane.kubectl(&["delete", "daemonset", "gone"]);

@@ -32,7 +32,7 @@ webhooks:
 
 pub fn a_new_object_that_is_refused_is_held(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
-    cluster.wishes(
+    cluster.resources(
         &(config_map("misspelt", "default", ", datas: { a: b }")
             + &config_map("fine", "default", "")),
     );
@@ -43,7 +43,7 @@ pub fn a_new_object_that_is_refused_is_held(plane: &ControlPlane) {
         "{plan}"
     );
     plane.apply(WEBHOOK);
-    cluster.wishes(&config_map("watched", "default", ""));
+    cluster.resources(&config_map("watched", "default", ""));
     // A server takes a second to hear of a webhook.
     let plan = (0..50)
         .map(|_| {
@@ -73,7 +73,7 @@ pub fn a_new_object_that_is_refused_is_held(plane: &ControlPlane) {
 pub fn what_nothing_brings_is_held(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
     let inside = config_map("inside", "yard", "");
-    cluster.wishes(&inside);
+    cluster.resources(&inside);
     let plan = cluster.flat(3, &["plan", INV]);
     assert!(
         plan.contains(
@@ -83,7 +83,7 @@ pub fn what_nothing_brings_is_held(plane: &ControlPlane) {
         "{plan}"
     );
     let space = "  - id: space\n    kubernetes_object:\n      manifest: { apiVersion: v1, kind: Namespace, metadata: { name: yard } }\n";
-    cluster.wishes(&(inside + space));
+    cluster.resources(&(inside + space));
     let plan = cluster.flat(0, &["plan", INV]);
     assert!(
         plan.contains(
@@ -94,7 +94,7 @@ pub fn what_nothing_brings_is_held(plane: &ControlPlane) {
 
     let strange = "  - id: strange\n    AFTERkubernetes_object:\n      manifest: { apiVersion: y.example.org/v1, kind: Strange, metadata: \
                    { name: a, namespace: default } }\n";
-    cluster.wishes(&strange.replace("AFTER", ""));
+    cluster.resources(&strange.replace("AFTER", ""));
     let plan = cluster.flat(3, &["plan", INV]);
     assert!(
         plan.contains("kind Strange.y.example.org is not there") && plan.contains("by other means"),
@@ -106,7 +106,7 @@ pub fn what_nothing_brings_is_held(plane: &ControlPlane) {
                     { name: operator, namespace: default }, spec: { selector: { matchLabels: \
                     { app: o } }, template: { metadata: { labels: { app: o } }, spec: { \
                     containers: [{ name: o, image: 'example.invalid/o:1' }] } } } }\n";
-    cluster.wishes(&(operator.to_owned() + &strange.replace("AFTER", "")));
+    cluster.resources(&(operator.to_owned() + &strange.replace("AFTER", "")));
     let plan = cluster.flat(3, &["plan", INV]);
     assert!(
         plan.contains(
@@ -114,7 +114,8 @@ pub fn what_nothing_brings_is_held(plane: &ControlPlane) {
         ),
         "{plan}"
     );
-    cluster.wishes(&(operator.to_owned() + &strange.replace("AFTER", "after: [operator]\n    ")));
+    cluster
+        .resources(&(operator.to_owned() + &strange.replace("AFTER", "after: [operator]\n    ")));
     let plan = cluster.flat(0, &["plan", INV]);
     assert!(
         plan.contains("may come with Deployment.apps default/operator"),
@@ -125,7 +126,7 @@ pub fn what_nothing_brings_is_held(plane: &ControlPlane) {
 /// Its finalizer is named while it is waited for; whoever takes it away ends the wait.
 pub fn what_holds_a_removal_is_named(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
-    cluster.wishes(&config_map("held", "default", ""));
+    cluster.resources(&config_map("held", "default", ""));
     cluster.told(0, &["apply", INV, "--yes"]);
     let finalizers = |list: &str| {
         plane.kubectl(&[
@@ -138,7 +139,7 @@ pub fn what_holds_a_removal_is_named(plane: &ControlPlane) {
         ]);
     };
     finalizers("[\"example.org/never\"]");
-    cluster.wishes("  []\n");
+    cluster.resources("  []\n");
     let mut run = begun(&cluster, &["apply", INV, "--yes"]);
     until_said(
         &mut run,
@@ -177,7 +178,7 @@ pub fn what_holds_a_removal_is_named(plane: &ControlPlane) {
 /// Whoever may only read is told what the plan could not find out.
 pub fn what_may_not_be_previewed_says_so(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "reader");
-    cluster.wishes(&config_map("unseen", "default", ", datas: { a: b }"));
+    cluster.resources(&config_map("unseen", "default", ", datas: { a: b }"));
     let plan = cluster.flat(0, &["plan", INV]);
     assert!(
         plan.contains("not previewed: no role of ours allows it: verb patch, resource configmaps"),

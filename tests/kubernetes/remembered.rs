@@ -33,17 +33,17 @@ fn there(plane: &ControlPlane, what: &str) -> bool {
         .is_empty()
 }
 
-/// Whether its step came through, a new run found it as wished, or nobody was there to see it end.
+/// Whether its step came through, a new run found it in sync, or nobody was there to see it end.
 pub fn what_did_not_come_through_is_taken_back(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
-    cluster.wishes(&waiting("never"));
+    cluster.resources(&waiting("never"));
     cluster.told(1, &["apply", INV, "--yes"]);
     let drift = cluster.flat(2, &["drift", INV]);
     assert!(
         drift.contains("NOT READY") && !drift.contains("CHANGED OUTSIDE"),
         "{drift}"
     );
-    cluster.wishes("  []\n");
+    cluster.resources("  []\n");
     let plan = cluster.flat(0, &["plan", INV]);
     assert!(
         plan.contains("- kube/prod DaemonSet.apps default/never")
@@ -54,7 +54,7 @@ pub fn what_did_not_come_through_is_taken_back(plane: &ControlPlane) {
     assert!(!there(plane, "daemonset/never"));
 
     // Another run, not a resumed one, finds what the first one made.
-    cluster.wishes(&waiting("later"));
+    cluster.resources(&waiting("later"));
     cluster.told(1, &["apply", INV, "--yes"]);
     plane.nodes(&["gpu1", "gpu2", "gpu3"], &[]);
     plane.kubectl(&["rollout", "status", "daemonset/later", "--timeout=120s"]);
@@ -64,24 +64,24 @@ pub fn what_did_not_come_through_is_taken_back(plane: &ControlPlane) {
             .told(0, &["plan", INV, "--detailed-exitcode"])
             .contains("No changes.")
     );
-    cluster.wishes("  []\n");
+    cluster.resources("  []\n");
     cluster.told(0, &["apply", INV, "--yes"]);
     assert!(!there(plane, "daemonset/later"));
 
     // Nothing is remembered of it at all: its marks say whose it is.
-    cluster.wishes(&config_map("marked", "a"));
+    cluster.resources(&config_map("marked", "a"));
     cluster.told(0, &["apply", INV, "--yes"]);
     std::fs::remove_dir_all(cluster.folder().join("inv/.railwright")).unwrap();
     plane.kubectl(&["-n", "kube-system", "delete", "secret", "railwright-train"]);
     cluster.told(0, &["apply", INV, "--yes"]);
-    cluster.wishes("  []\n");
+    cluster.resources("  []\n");
     cluster.told(0, &["apply", INV, "--yes"]);
     assert!(!there(plane, "configmap/marked"));
 }
 
 pub fn a_mark_that_was_taken_away_is_drift(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
-    cluster.wishes(&config_map("stripped", "a"));
+    cluster.resources(&config_map("stripped", "a"));
     cluster.told(0, &["apply", INV, "--yes"]);
     plane.kubectl(&["label", "configmap", "stripped", "railwright.io/part-of-"]);
     assert!(
@@ -89,7 +89,7 @@ pub fn a_mark_that_was_taken_away_is_drift(plane: &ControlPlane) {
             .flat(2, &["drift", INV])
             .contains(r#"metadata.labels."railwright.io/part-of""#)
     );
-    cluster.wishes(&config_map("stripped", "b"));
+    cluster.resources(&config_map("stripped", "b"));
     cluster.told(0, &["apply", INV, "--yes"]);
     let label = plane.kubectl(&[
         "get",
@@ -99,7 +99,7 @@ pub fn a_mark_that_was_taken_away_is_drift(plane: &ControlPlane) {
         r"jsonpath={.metadata.labels.railwright\.io/part-of}",
     ]);
     assert_eq!(label, "train");
-    cluster.wishes("  []\n");
+    cluster.resources("  []\n");
     cluster.told(0, &["apply", INV, "--yes"]);
     assert!(!there(plane, "configmap/stripped"));
 }
@@ -113,14 +113,14 @@ pub fn a_cluster_that_was_made_anew_gets_nothing_of_the_one_before(plane: &Contr
          metadata: { name: app, namespace: default }\n\
          data: { text: old }\n",
     );
-    cluster.wishes(&(config_map("app", "new") + "      adopt: true\n"));
+    cluster.resources(&(config_map("app", "new") + "      adopt: true\n"));
     cluster.told(0, &["apply", INV, "--yes"]);
     let other = r#"{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"kube-system","uid":"0a1b2c3d-0000-4000-8000-0123456789ab"}}"#;
     let way = Meanwhile::answer(plane, 200, other, |line| {
         line.starts_with("GET /api/v1/namespaces/kube-system HTTP")
     });
     through(&cluster, &way);
-    cluster.wishes("  []\n");
+    cluster.resources("  []\n");
     let plan = cluster.flat(0, &["plan", INV]);
     assert!(
         plan.contains("prod another machine-id than at the last apply")
@@ -138,19 +138,19 @@ pub fn a_cluster_that_was_made_anew_gets_nothing_of_the_one_before(plane: &Contr
 
 pub fn names_that_are_nearly_the_same_own_nothing_of_each_other(plane: &ControlPlane) {
     let (one, other) = (Cluster::new(plane, "admin"), Cluster::new(plane, "admin"));
-    one.wishes(&config_map("shared", "one"));
+    one.resources(&config_map("shared", "one"));
     one.told(0, &["apply", INV, "--yes"]);
     let spec = std::fs::read_to_string(other.folder().join("inv/cluster.yaml")).unwrap();
     other.file(
         "inv/cluster.yaml",
         &spec.replace("cluster: train", "cluster: train-"),
     );
-    other.wishes(&config_map("shared", "other"));
+    other.resources(&config_map("shared", "other"));
     assert!(other.flat(3, &["plan", INV]).contains("it was never ours"));
-    one.wishes("  []\n");
+    one.resources("  []\n");
     one.told(0, &["apply", INV, "--yes"]);
     other.told(0, &["apply", INV, "--yes"]);
-    other.wishes("  []\n");
+    other.resources("  []\n");
     other.told(0, &["apply", INV, "--yes"]);
     assert!(!there(plane, "configmap/shared"));
 }
@@ -158,10 +158,10 @@ pub fn names_that_are_nearly_the_same_own_nothing_of_each_other(plane: &ControlP
 /// What is no longer declared is known from it alone.
 pub fn a_record_that_cannot_be_read_is_not_taken_for_none(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
-    cluster.wishes(&(config_map("kept", "a") + &config_map("gone", "a")));
+    cluster.resources(&(config_map("kept", "a") + &config_map("gone", "a")));
     cluster.told(0, &["apply", INV, "--yes"]);
     std::fs::remove_dir_all(cluster.folder().join("inv/.railwright")).unwrap();
-    cluster.wishes(&config_map("kept", "a"));
+    cluster.resources(&config_map("kept", "a"));
     let secret = [
         "-n",
         "kube-system",
@@ -209,13 +209,13 @@ pub fn a_record_that_cannot_be_read_is_not_taken_for_none(plane: &ControlPlane) 
         plan.contains("- kube/prod ConfigMap default/gone"),
         "{plan}"
     );
-    cluster.wishes("  []\n");
+    cluster.resources("  []\n");
     cluster.told(0, &["apply", INV, "--yes"]);
     assert!(!there(plane, "configmap/gone") && !there(plane, "configmap/kept"));
 }
 
 /// The rest of the cluster goes on.
-pub fn a_removal_that_nobody_can_judge_stops_nothing(plane: &ControlPlane) {
+pub fn a_removal_that_nobody_can_compare_stops_nothing(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
     let definition = json!({ "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": { "name": "sleepers.y.example.org" },
         "spec": { "group": "y.example.org", "scope": "Namespaced", "names": { "kind": "Sleeper", "plural": "sleepers" },
@@ -225,10 +225,10 @@ pub fn a_removal_that_nobody_can_judge_stops_nothing(plane: &ControlPlane) {
     plane.kubectl(&["wait", ESTABLISHED, "crd/sleepers.y.example.org"]);
     let sleeper = "  - id: sleeper\n    kubernetes_object:\n      manifest: { apiVersion: y.example.org/v1, kind: Sleeper, metadata: \
                    { name: s, namespace: default } }\n";
-    cluster.wishes(&(sleeper.to_owned() + &config_map("goes-on", "a")));
+    cluster.resources(&(sleeper.to_owned() + &config_map("goes-on", "a")));
     cluster.told(0, &["apply", INV, "--yes"]);
     plane.kubectl(&["delete", "crd", "sleepers.y.example.org"]);
-    cluster.wishes(&config_map("goes-on", "b"));
+    cluster.resources(&config_map("goes-on", "b"));
     let applied = cluster.flat(3, &["apply", INV, "--yes"]);
     assert!(applied.contains("railwright state forget"), "{applied}");
     assert_eq!(
@@ -245,22 +245,22 @@ pub fn a_removal_that_nobody_can_judge_stops_nothing(plane: &ControlPlane) {
         ],
     );
     assert!(cluster.told(0, &["plan", INV]).contains("No changes."));
-    cluster.wishes("  []\n");
+    cluster.resources("  []\n");
     cluster.told(0, &["apply", INV, "--yes"]);
 }
 
 /// The spec has the same name, and is another cluster's: a record of that name is not its own.
 pub fn another_clusters_record_is_left_alone_until_it_is_taken_over(plane: &ControlPlane) {
     let (first, other) = (Cluster::new(plane, "admin"), Cluster::new(plane, "admin"));
-    first.wishes(&config_map("theirs", "a"));
+    first.resources(&config_map("theirs", "a"));
     first.told(0, &["apply", INV, "--yes"]);
     let spec = std::fs::read_to_string(other.folder().join("inv/cluster.yaml")).unwrap();
     other.file(
         "inv/cluster.yaml",
         &spec.replace("cluster: train", "cluster: other"),
     );
-    for wishes in [&config_map("own", "a"), "  []\n"] {
-        other.wishes(wishes);
+    for resources in [&config_map("own", "a"), "  []\n"] {
+        other.resources(resources);
         other.told(0, &["apply", INV, "--yes"]);
     }
     other.file("inv/cluster.yaml", &spec);
@@ -324,7 +324,7 @@ pub fn another_clusters_record_is_left_alone_until_it_is_taken_over(plane: &Cont
         first.flat(0, &["plan", INV]).contains("No changes."),
         "it remembers what it brought"
     );
-    first.wishes("  []\n");
+    first.resources("  []\n");
     first.told(0, &["apply", INV, "--yes"]);
     assert!(!there(plane, "configmap/theirs"));
 }

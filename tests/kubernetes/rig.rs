@@ -103,7 +103,7 @@ impl ControlPlane {
         Self::started(None)
     }
 
-    /// The same with programs of this folder in the place of those that are run in pods.
+    /// A control plane with programs of this folder in the place of those that are run in pods.
     #[allow(dead_code, reason = "the file is part of several test programs")]
     pub fn with_stand_ins(folder: &Path) -> Option<Self> {
         Self::started(Some(folder))

@@ -63,7 +63,7 @@ fn text_of(plane: &ControlPlane, name: &str) -> String {
 pub fn a_run_whose_lock_was_taken_over_writes_nothing_more(plane: &ControlPlane) {
     let (stale, awake) = (Cluster::new(plane, "admin"), Cluster::new(plane, "admin"));
     let both = |text: &str| config_map("first", "", text) + &config_map("second", "first", text);
-    awake.wishes(&both("theirs"));
+    awake.resources(&both("theirs"));
     let commands = vec![
         awake.command(&["lock", "steal", INV, "--reason", "it hangs", "--force"]),
         awake.command(&["apply", INV, "--yes"]),
@@ -77,7 +77,7 @@ pub fn a_run_whose_lock_was_taken_over_writes_nothing_more(plane: &ControlPlane)
             && line.starts_with("GET /api/v1/namespaces/default/configmaps/second ")
     });
     through(&stale, &way);
-    stale.wishes(&both("stale"));
+    stale.resources(&both("stale"));
     let said = stale.flat(3, &["apply", INV, "--yes"]);
     assert!(
         said.contains("RW0631: the cluster's lock is no longer this run's"),
@@ -90,7 +90,7 @@ pub fn a_run_whose_lock_was_taken_over_writes_nothing_more(plane: &ControlPlane)
         ),
         ("theirs", "theirs")
     );
-    awake.wishes("  []\n");
+    awake.resources("  []\n");
     awake.told(0, &["apply", INV, "--yes"]);
     assert_eq!(text_of(plane, "second"), "");
 }
@@ -113,7 +113,7 @@ pub fn a_lock_that_is_only_said_to_be_let_go_is_told(plane: &ControlPlane) {
         }
     });
     through(&killed, &way);
-    killed.wishes(&config_map("conf", "", "wished"));
+    killed.resources(&config_map("conf", "", "wished"));
     let mut child = killed.command(&["apply", INV, "--yes"]).spawn().unwrap();
     process.store(child.id(), Ordering::Relaxed);
     assert!(!child.wait().unwrap().success());
@@ -121,11 +121,11 @@ pub fn a_lock_that_is_only_said_to_be_let_go_is_told(plane: &ControlPlane) {
         line.starts_with("PUT /apis/coordination.k8s.io/v1/namespaces/kube-system/leases/")
     });
     through(&next, &way);
-    next.wishes(&config_map("conf", "", "other"));
+    next.resources(&config_map("conf", "", "other"));
     let said = next.flat(4, &["apply", INV, "--yes"]);
     assert!(said.contains("is that holder's as before"), "{said}");
     next.spec("admin", "");
-    next.wishes("  []\n");
+    next.resources("  []\n");
     next.told(0, &["apply", INV, "--yes"]);
     plane.kubectl(&["delete", "configmap", "conf", "--ignore-not-found"]);
 }
@@ -160,13 +160,13 @@ pub fn what_changes_hands_in_the_last_moment_is_not_deleted(plane: &ControlPlane
         &applied,
     ] {
         let cluster = Cluster::new(plane, "admin");
-        cluster.wishes(&config_map("conf", "", "wished"));
+        cluster.resources(&config_map("conf", "", "wished"));
         cluster.told(0, &["apply", INV, "--yes"]);
         let way = once(plane, vec![plane.kubectl_command(words)], |line| {
             line.starts_with("DELETE /api/v1/namespaces/default/configmaps/conf")
         });
         through(&cluster, &way);
-        cluster.wishes("  []\n");
+        cluster.resources("  []\n");
         let said = cluster.flat(3, &["apply", INV, "--yes"]);
         assert!(
             said.contains("RW0610") && said.contains("is left alone"),
@@ -180,9 +180,9 @@ pub fn what_changes_hands_in_the_last_moment_is_not_deleted(plane: &ControlPlane
 /// A gateway answers for the server: neither the record nor an object is absent by its word.
 pub fn a_404_of_something_between_is_no_absence(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
-    cluster.wishes(&config_map("conf", "", "wished"));
+    cluster.resources(&config_map("conf", "", "wished"));
     cluster.told(0, &["apply", INV, "--yes"]);
-    cluster.wishes("  []\n");
+    cluster.resources("  []\n");
     let secret = |line: &str| {
         line.starts_with("GET /api/v1/namespaces/kube-system/secrets/railwright-train")
     };

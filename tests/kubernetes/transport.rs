@@ -27,7 +27,7 @@ fn an_api_server_is_read_and_changed() {
         let link = connect(&plane, "admin").await;
         let admin = &*link;
         reads_and_previews_change_nothing(&plane, admin).await;
-        whole_wishes_are_applied(&plane, admin).await;
+        whole_resources_are_applied(&plane, admin).await;
         preconditions_are_held_by_the_server(&plane, admin).await;
         what_the_server_refuses_is_told(&plane, admin).await;
         kinds_come_in_the_middle(&plane, admin).await;
@@ -314,9 +314,9 @@ async fn reads_and_previews_change_nothing(plane: &ControlPlane, admin: &dyn Hos
     assert_eq!(versions(plane), before);
 }
 
-/// Fields that others own are taken over; what is no longer wished goes, and what others added
-/// stays. What an apply goes by is judged by the server itself: requests as the program sends them,
-/// with nothing looked at before.
+/// Fields that others own are taken over; what is no longer declared goes, and what others added
+/// stays. What an apply goes by is checked by the server itself: requests as the program sends
+/// them, with nothing looked at before.
 async fn preconditions_are_held_by_the_server(plane: &ControlPlane, admin: &dyn HostLink) {
     let object = config_map("raced");
     let patch = |metadata: Value| {
@@ -385,7 +385,7 @@ async fn preconditions_are_held_by_the_server(plane: &ControlPlane, admin: &dyn 
     plane.kubectl(&["delete", "configmap", "raced"]);
 }
 
-async fn whole_wishes_are_applied(plane: &ControlPlane, admin: &dyn HostLink) {
+async fn whole_resources_are_applied(plane: &ControlPlane, admin: &dyn HostLink) {
     let object = config_map("shared");
     plane.kubectl(&[
         "create",
@@ -583,7 +583,7 @@ async fn identities_may_what_they_may(plane: &ControlPlane) {
     );
     let there = config_map("there");
     assert_eq!(get(&*reader, &there).await.0, 0);
-    let wish = || KubernetesRead::Preview {
+    let resource = || KubernetesRead::Preview {
         object: there.clone(),
         manifest: manifest(&there, json!({})).to_string(),
     };
@@ -591,7 +591,7 @@ async fn identities_may_what_they_may(plane: &ControlPlane) {
         status: AnswerStatus::Denied,
         out: format!("verb {verb}, resource configmaps, API group \"\", namespace default\n"),
     };
-    assert_eq!(read(&*reader, wish()).await, rule("patch"));
+    assert_eq!(read(&*reader, resource()).await, rule("patch"));
     assert_eq!(
         read(&*nobody, KubernetesRead::Object(there.clone())).await,
         rule("get")

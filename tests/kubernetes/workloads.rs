@@ -1,5 +1,5 @@
 //! Workloads in the spec: planned, applied, drifted, fixed, changed, waited for, taken over and
-//! taken back on a real API server. Pods on Container Compute Service have no nodes of ours; here
+//! undone on a real API server. Pods on Container Compute Service have no nodes of ours; here
 //! they run on played ones.
 
 use crate::begun::{begun, ended, until_said};
@@ -177,7 +177,7 @@ pub fn a_workload_is_planned_applied_mended_and_taken_back(plane: &ControlPlane)
 }
 
 /// It comes last: what a module brings for its cluster is there before its pods ask for it.
-pub fn it_comes_after_what_modules_wish_for(plane: &ControlPlane) {
+pub fn it_comes_after_what_modules_declare(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
     spec(
         &cluster,
@@ -185,7 +185,7 @@ pub fn it_comes_after_what_modules_wish_for(plane: &ControlPlane) {
     );
     let plan = cluster.flat(3, &["plan", INV]);
     assert!(plan.contains("namespaces \"ml\" not found"), "{plan}");
-    cluster.wishes(
+    cluster.resources(
         "  - id: space\n    kubernetes_object:\n      manifest: { apiVersion: v1, kind: Namespace, metadata: { name: ml } }\n",
     );
     let plan = cluster.told(
@@ -208,7 +208,7 @@ pub fn it_comes_after_what_modules_wish_for(plane: &ControlPlane) {
     cluster.told(0, &["apply", INV, "--yes"]);
     is_settled(&cluster);
     cluster.spec("admin", "fabric: { kind: acs }\n");
-    cluster.wishes("  []\n");
+    cluster.resources("  []\n");
     cluster.told(0, &["apply", INV, "--yes"]);
     plane.kubectl(&["delete", "namespace", "ml", "--wait=false"]);
 }

@@ -16,7 +16,7 @@ const TIMES: &str = "cat /etc/long";
 
 /// The repository and the packet filter's program are there, and from here on everything begins.
 pub fn the_ground_is_laid(night: &Night) {
-    night.wish("");
+    night.resource("");
     night.told(0, &["apply", INV, "--yes"]);
     night.said("mkdir -p /etc/story");
     night.keep(GROUND);
@@ -53,7 +53,7 @@ fn outcomes(night: &Night, node: &str) -> Vec<String> {
 /// A packet filter drops what SSH sends, then refuses it, and is away when `resume` looks.
 pub fn ssh_is_cut_by_a_packet_filter(night: &Night) {
     night.go_back(GROUND);
-    night.wish(LONG);
+    night.resource(LONG);
     let mut run = in_the_middle(night, &[INV, "--yes"]);
     let filter = |verdict: &str| {
         let chain =
@@ -98,7 +98,7 @@ pub fn ssh_is_cut_by_a_packet_filter(night: &Night) {
 /// met.
 pub fn apt_is_killed_half_way(night: &Night) {
     night.go_back(GROUND);
-    night.wish("  - id: tool\n    package: { name: bzip2 }\n");
+    night.resource("  - id: tool\n    package: { name: bzip2 }\n");
     night
         .machine()
         .sh("cat >/etc/dpkg/dpkg.cfg.d/story <<'EOF'\n\
@@ -140,7 +140,7 @@ pub fn apt_is_killed_half_way(night: &Night) {
 /// does: `resume` goes on.
 pub fn the_power_goes_in_the_middle_of_a_step(night: &Night) {
     night.go_back(GROUND);
-    night.wish(&format!(
+    night.resource(&format!(
         "{LONG}  - id: note\n    file: {{ path: /etc/story/late.conf, content: \"late\\n\" }}\n    after: [long]\n"
     ));
     let run = in_the_middle(night, &[INV, "--yes"]);
@@ -200,7 +200,7 @@ pub fn the_disk_is_full(night: &Night) {
     let short = LONG.replace(", limit_s: 900", "");
     let long_line = "rails".repeat(4000);
     let fill = || assert_eq!(night.said(FILL), "", "it is not full");
-    night.wish(&note("rails").replace("    after: [long]\n", ""));
+    night.resource(&note("rails").replace("    after: [long]\n", ""));
     night.said("echo before >/etc/story/note.conf");
     fill();
     all_of(
@@ -219,7 +219,7 @@ pub fn the_disk_is_full(night: &Night) {
     );
     night.said(ROOM);
 
-    night.wish(&format!("{short}{}", note(&long_line)));
+    night.resource(&format!("{short}{}", note(&long_line)));
     let mut run = in_the_middle(night, &[INV, "--yes"]);
     fill();
     // The command writes its own end into a block that it has already; the record of it has none.
@@ -253,7 +253,7 @@ pub fn the_disk_is_full(night: &Night) {
     );
 
     night.said("rm -f /run/go /etc/long");
-    night.wish(&format!(
+    night.resource(&format!(
         "{short}{}  - id: tool\n    package: {{ name: curl }}\n    after: [long]\n",
         note(&long_line)
     ));
@@ -276,7 +276,7 @@ pub fn the_disk_is_full(night: &Night) {
 /// Between plan and apply somebody else changes the file: it is theirs, and the plan is of
 /// yesterday.
 pub fn somebody_else_was_there_first(night: &Night) {
-    night.wish(
+    night.resource(
         "  - id: note\n    file: { path: /etc/story/note.conf, content: \"rails\\n\" }\n  - id: other\n    file: { path: /etc/story/other.conf, content: \"other\\n\" }\n",
     );
     night.said("echo before >/etc/story/note.conf");

@@ -37,15 +37,15 @@ fn failures(rig: &Rig) -> BTreeSet<String> {
     .collect()
 }
 
-fn expect(rig: &Rig, wanted: &[&str]) {
+fn expect(rig: &Rig, desired: &[&str]) {
     assert_eq!(
         failures(rig),
-        wanted.iter().map(|&text| text.to_owned()).collect()
+        desired.iter().map(|&text| text.to_owned()).collect()
     );
 }
 
-/// Each round breaks what does not hide the others; between rounds the pair goes back to what was
-/// proven.
+/// Each round breaks what does not hide the others; between rounds the pair goes back to what had
+/// passed.
 pub fn verify_finds_what_is_broken(rig: &Rig) {
     rig.go_back();
     rig.said("node1", "ip link set ens1f0np0 mtu 4200");

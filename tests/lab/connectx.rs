@@ -1,7 +1,7 @@
 //! Lossless classes, RDMA devices and rdma_cm defaults on a make-believe ConnectX: `dcb`, Soft-RoCE
 //! and configfs of a real kernel, with reboots.
 
-use crate::machine::{Machine, comes_back, differences, loop_law, wish};
+use crate::machine::{Machine, comes_back, differences, loop_law, resource};
 use railwright_resource::configfs_value::ConfigfsValue;
 use railwright_resource::link_qos::LinkQos;
 use railwright_resource::rdma_link::{RdmaLink, device_on, rdma_devices};
@@ -28,9 +28,9 @@ pub fn a_lossless_class_is_set_and_kept(machine: &Machine) {
 }
 
 pub fn a_nic_without_dcb_is_refused_unless_that_is_accepted(machine: &Machine) {
-    let found = machine.assess(
+    let found = machine.diff(
         &LinkQos,
-        &wish(&LinkQos, json!({ "netdev": "eth0", "pfc": [3] })),
+        &resource(&LinkQos, json!({ "netdev": "eth0", "pfc": [3] })),
     );
     assert!(
         found
@@ -42,9 +42,9 @@ pub fn a_nic_without_dcb_is_refused_unless_that_is_accepted(machine: &Machine) {
     );
     assert!(
         machine
-            .assess(
+            .diff(
                 &LinkQos,
-                &wish(
+                &resource(
                     &LinkQos,
                     json!({ "netdev": "eth0", "pfc": [3], "optional": true })
                 )
@@ -55,7 +55,7 @@ pub fn a_nic_without_dcb_is_refused_unless_that_is_accepted(machine: &Machine) {
 
 pub fn soft_roce_comes_and_goes_and_its_defaults_with_it(machine: &Machine) {
     let tos = json!({ "netdev": NETDEV, "attribute": "default_roce_tos", "value": 104 });
-    let early = machine.assess(&ConfigfsValue, &wish(&ConfigfsValue, tos.clone()));
+    let early = machine.diff(&ConfigfsValue, &resource(&ConfigfsValue, tos.clone()));
     assert_eq!(
         early.known_after.as_deref(),
         Some("rdma_link/ens1f0np0"),
@@ -73,7 +73,7 @@ pub fn soft_roce_comes_and_goes_and_its_defaults_with_it(machine: &Machine) {
 
     machine.perform(
         &machine
-            .assess(&RdmaLink, &wish(&RdmaLink, body.clone()))
+            .diff(&RdmaLink, &resource(&RdmaLink, body.clone()))
             .actions,
     );
     let devices = rdma_devices(&machine.read(&[Read::RdmaLinks])).unwrap();
@@ -85,10 +85,10 @@ pub fn soft_roce_comes_and_goes_and_its_defaults_with_it(machine: &Machine) {
         "{device:?}"
     );
 
-    let wish_tos = wish(&ConfigfsValue, tos);
-    let fresh = machine.assess(&ConfigfsValue, &wish_tos);
+    let list_resources = resource(&ConfigfsValue, tos);
+    let fresh = machine.diff(&ConfigfsValue, &list_resources);
     machine.perform(&fresh.actions);
-    let done = machine.assess(&ConfigfsValue, &wish_tos);
+    let done = machine.diff(&ConfigfsValue, &list_resources);
     assert!(
         done.is_met() && done.actions.is_empty(),
         "{}",
@@ -100,19 +100,19 @@ pub fn soft_roce_comes_and_goes_and_its_defaults_with_it(machine: &Machine) {
         "for n in 1 2 3 4 5 6 7 8; do systemctl start {unit} || exit 1; done\n"
     ));
     machine.sh(&lose);
-    let back = comes_back(machine, &ConfigfsValue, &wish_tos);
+    let back = comes_back(machine, &ConfigfsValue, &list_resources);
     assert!(
         back.is_met(),
         "the unit did not bring the default back: {}",
         differences(&back)
     );
     let undo = ConfigfsValue.undo(
-        &wish_tos,
+        &list_resources,
         &fresh.before,
-        &machine.read(&ConfigfsValue.reads(&wish_tos)),
+        &machine.read(&ConfigfsValue.reads(&list_resources)),
     );
     machine.perform(&undo.actions);
-    let device = wish(&RdmaLink, body);
+    let device = resource(&RdmaLink, body);
     let undo = RdmaLink.undo(
         &device,
         &json!({ "device": null }),
@@ -123,7 +123,7 @@ pub fn soft_roce_comes_and_goes_and_its_defaults_with_it(machine: &Machine) {
 
 /// What the kernel forgets at a reboot is there again after it, all three kinds together.
 pub fn a_reboot_brings_everything_back(machine: &Machine) {
-    let wishes: [(&dyn ResourceKind, _); 3] = [
+    let resources: [(&dyn ResourceKind, _); 3] = [
         (
             &LinkQos,
             json!({ "netdev": NETDEV, "pfc": [3], "dscp": { "26": 3 } }),
@@ -134,11 +134,11 @@ pub fn a_reboot_brings_everything_back(machine: &Machine) {
             json!({ "netdev": NETDEV, "attribute": "default_roce_tos", "value": 106 }),
         ),
     ];
-    let wishes = wishes.map(|(kind, body)| (kind, wish(kind, body)));
-    let befores: Vec<_> = wishes
+    let resources = resources.map(|(kind, body)| (kind, resource(kind, body)));
+    let befores: Vec<_> = resources
         .iter()
-        .map(|(kind, wish)| {
-            let fresh = machine.assess(*kind, wish);
+        .map(|(kind, resource)| {
+            let fresh = machine.diff(*kind, resource);
             machine.perform(&fresh.actions);
             fresh.before
         })
@@ -153,12 +153,12 @@ pub fn a_reboot_brings_everything_back(machine: &Machine) {
         std::thread::sleep(std::time::Duration::from_secs(2));
     }
     machine.sh("systemctl is-system-running --wait >/dev/null || true; udevadm settle");
-    for (kind, wish) in &wishes {
-        let booted = comes_back(machine, *kind, wish);
+    for (kind, resource) in &resources {
+        let booted = comes_back(machine, *kind, resource);
         assert!(booted.is_met(), "{} {}", kind.name(), differences(&booted));
     }
-    for ((kind, wish), before) in wishes.iter().zip(&befores).rev() {
-        let undo = kind.undo(wish, before, &machine.read(&kind.reads(wish)));
+    for ((kind, resource), before) in resources.iter().zip(&befores).rev() {
+        let undo = kind.undo(resource, before, &machine.read(&kind.reads(resource)));
         machine.perform(&undo.actions);
     }
     assert_eq!(

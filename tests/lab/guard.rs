@@ -14,14 +14,14 @@ const INVENTORY: &str = "inventories/guard";
 /// What configures the interface over which the machine is reached.
 const NETWORK: &str = "/etc/systemd/network/10-management.network";
 
-/// What a guard has to leave as it was: the management interface, what configures it, and units
-/// that start at boot.
+/// What an automatic rollback has to leave as it was: the management interface, what configures it,
+/// and units that start at boot.
 const SHOT: &str = "ip -o link show eth0 | sed 's/qlen.*//'; ip -o addr show eth0; ip route show table all dev eth0 | sort
 find /etc/systemd /etc/nftables.conf -type f -o -type l 2>/dev/null | sort | xargs ls -ld --time-style=+
 cat /etc/systemd/network/10-management.network; ls /var/lib/railwright/guards/*/kept 2>/dev/null; systemctl list-timers --all --no-legend | grep railwright; :";
 
-/// An inventory of node1 alone, whose one module wishes this.
-fn wishes(rig: &Rig, seconds: u32, resources: &str) {
+/// An inventory of node1 alone, whose one module declares this.
+fn resources(rig: &Rig, seconds: u32, resources: &str) {
     let folder = rig.folder().join(INVENTORY);
     std::fs::create_dir_all(folder.join("modules/path")).unwrap();
     let port = rig.first_port() + 1;
@@ -63,13 +63,13 @@ fn answers(rig: &Rig) -> bool {
 }
 
 /// Waits until it does, or does not; QEMU itself takes the connection in any case.
-fn wait_until(rig: &Rig, wanted: bool) {
+fn wait_until(rig: &Rig, desired: bool) {
     let begun = Instant::now();
-    while answers(rig) != wanted {
+    while answers(rig) != desired {
         assert!(
             begun.elapsed() < Duration::from_secs(300),
             "the machine answers: {}",
-            !wanted
+            !desired
         );
         std::thread::sleep(Duration::from_millis(500));
     }
@@ -102,7 +102,7 @@ pub fn a_server_that_would_not_let_us_in_is_put_back(rig: &Rig, machine: &Machin
         ("BogusKey yes", "does not take its configuration"),
         ("DenyUsers root", "no new connection could be made"),
     ] {
-        wishes(
+        resources(
             rig,
             40,
             &format!("  - id: server\n    file: {{ path: {FILE}, content: \"{line}\\n\" }}\n"),
@@ -119,7 +119,7 @@ pub fn a_server_that_would_not_let_us_in_is_put_back(rig: &Rig, machine: &Machin
         );
         assert_eq!(shot(machine), before);
     }
-    wishes(
+    resources(
         rig,
         40,
         &format!("  - id: server\n    file: {{ path: {FILE}, content: \"MaxSessions 77\\n\" }}\n"),
@@ -129,7 +129,7 @@ pub fn a_server_that_would_not_let_us_in_is_put_back(rig: &Rig, machine: &Machin
         machine.sh("sshd -T | grep '^maxsessions'"),
         "maxsessions 77\n"
     );
-    wishes(rig, 40, "  []\n");
+    resources(rig, 40, "  []\n");
     rig.told(0, &["apply", INVENTORY, "--yes"]);
     rig.hang_up();
     assert_eq!(shot(machine), before);
@@ -146,7 +146,7 @@ pub fn a_wrong_address_is_put_back(rig: &Rig, machine: &Machine) {
         "  - id: networkd\n    systemd_unit: {{ name: systemd-networkd.service, active: true, restart_on: \
          [{NETWORK}] }}\n"
     );
-    wishes(rig, 60, &format!("{file}{unit}"));
+    resources(rig, 60, &format!("{file}{unit}"));
     let before = shot(machine);
     machine.sh("systemd-run -q --unit=seen sh -c 'exec ip -4 monitor address >/run/seen'");
     let (screen, _) = rig.told(0, &["plan", INVENTORY]);
@@ -156,7 +156,7 @@ pub fn a_wrong_address_is_put_back(rig: &Rig, machine: &Machine) {
     );
     let (out, err) = rig.told(1, &["apply", INVENTORY, "--yes"]);
     assert!(
-        err.contains("guard armed") && err.contains("rolled back by its guard"),
+        err.contains("automatic rollback armed") && err.contains("rolled back automatically"),
         "{err}"
     );
     assert!(
@@ -176,7 +176,7 @@ pub fn a_wrong_address_is_put_back(rig: &Rig, machine: &Machine) {
 /// The smallest MTU that there is, and the run is dead before it could confirm it: the machine
 /// comes back by the clock. The right MTU is then confirmed over a new connection.
 pub fn a_wrong_mtu_is_put_back_for_a_dead_run(rig: &Rig, machine: &Machine) {
-    wishes(rig, 60, &link("mtu: 68"));
+    resources(rig, 60, &link("mtu: 68"));
     let before = shot(machine);
     killed_once(rig, || {
         drop(machine.sh(
@@ -193,7 +193,7 @@ pub fn a_wrong_mtu_is_put_back_for_a_dead_run(rig: &Rig, machine: &Machine) {
          -qw activating; do sleep 0.5; done",
     );
     assert_eq!(shot(machine), before);
-    wishes(rig, 180, &link("mtu: 1400"));
+    resources(rig, 180, &link("mtu: 1400"));
     let (_, err) = rig.told(0, &["apply", INVENTORY, "--yes"]);
     assert!(err.contains("confirmed over a new connection"), "{err}");
     assert_eq!(
@@ -220,7 +220,7 @@ pub fn a_packet_filter_is_put_back_by_a_boot(rig: &Rig, machine: &Machine) {
     );
     let unit = "  - id: filter\n    systemd_unit: \
                 { name: nftables.service, active: true, enabled: true, restart_on: [/etc/nftables.conf] }\n";
-    wishes(rig, 3600, &format!("{}{file}{unit}", link("mtu: 1400")));
+    resources(rig, 3600, &format!("{}{file}{unit}", link("mtu: 1400")));
     let look = format!("{SHOT}; cat /etc/nftables.conf; nft list ruleset");
     let before = machine.sh(&look);
     let boot = machine.sh("cat /proc/sys/kernel/random/boot_id");

@@ -4,7 +4,7 @@
 use crate::rig::Rig;
 use serde_json::{Value, json};
 
-/// What the spec's removed wishes have to come back to, of the NIC.
+/// What the removed resources of the NIC have to come back to.
 const SETTINGS: &str =
     "for o in pfc ets app; do dcb -j -N $o show dev ens1f0np0; done; ethtool -a ens1f0np0";
 
@@ -90,7 +90,7 @@ fn same(before: &[String; 2], after: &[String; 2]) {
     }
 }
 
-/// `apply`, its exit code held to `code`: what was said, without the clock in front of each line.
+/// `apply` with the exit code `code`: its output, without the clock in front of each line.
 pub fn applied(rig: &Rig, code: i32, words: &[&str]) -> Vec<String> {
     let (out, err) = rig.told(code, &[&["apply"], words].concat());
     let line = |line: &str| {
@@ -274,22 +274,22 @@ pub fn what_was_changed_by_hand_is_found_and_mended(rig: &Rig) {
     let report = rig.json(2, &["drift", LAB, "--json"]);
     let row = |finding: &Value| {
         let text = |key: &str| finding[key].as_str().unwrap_or_default().to_owned();
-        assert_eq!(finding["last_applied"], finding["wanted"], "{finding:#}");
+        assert_eq!(finding["last_applied"], finding["desired"], "{finding:#}");
         (
             text("address"),
             text("plane"),
             text("reason"),
-            finding["wanted"].clone(),
-            finding["found"].clone(),
+            finding["desired"].clone(),
+            finding["actual"].clone(),
         )
     };
-    let found: Vec<_> = report["findings"]
+    let actual: Vec<_> = report["findings"]
         .as_array()
         .unwrap()
         .iter()
         .map(row)
         .collect();
-    let ours = found
+    let ours = actual
         .iter()
         .find(|row| row.0.contains("90-rdma"))
         .map(|row| row.3.clone())
@@ -302,16 +302,16 @@ pub fn what_was_changed_by_hand_is_found_and_mended(rig: &Rig) {
         "{ours}"
     );
     let limits = LIMITS.replace('/', "%2F");
-    let finding = |address: &str, plane: &str, wanted: Value, found: Value| {
+    let finding = |address: &str, plane: &str, desired: Value, actual: Value| {
         (
             format!("host/{address}"),
             plane.to_owned(),
             "changed_outside".to_owned(),
-            wanted,
-            found,
+            desired,
+            actual,
         )
     };
-    let wanted = vec![
+    let desired = vec![
         finding(
             "node1/link/ens1f0np0#mtu",
             "running",
@@ -337,7 +337,7 @@ pub fn what_was_changed_by_hand_is_found_and_mended(rig: &Rig) {
             json!("absent"),
         ),
     ];
-    assert_eq!(found, wanted);
+    assert_eq!(actual, desired);
 
     let lines = applied(rig, 0, &[LAB, "--yes"]);
     let fixed = [

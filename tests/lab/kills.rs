@@ -44,10 +44,10 @@ pub struct Undisturbed {
     took: Duration,
 }
 
-/// The same apply without a crash.
+/// This apply without a crash.
 pub fn nobody_disturbs_it(night: &Night) -> Undisturbed {
     night.go_back(GROUND);
-    night.wish(WISHES);
+    night.resource(WISHES);
     let began = Instant::now();
     night.told(0, &["apply", INV, "--yes"]);
     let took = began.elapsed();

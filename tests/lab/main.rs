@@ -1,5 +1,5 @@
 //! The lab and the whole story on it, on the real thing: QEMU machines are started bare, become an
-//! RDMA pair that is proven, drift, are fixed, broken and ended. Rig `lab`: QEMU and the programs
+//! RDMA pair that passes, drift, are fixed, broken and ended. Rig `lab`: QEMU and the programs
 //! that build a machine. Without them the tests say that they are skipped, and fail when
 //! RAILWRIGHT_REQUIRE_RIGS=1. RAILWRIGHT_TEST_LAB_CACHE names a folder that keeps built disks
 //! between runs.

@@ -1,7 +1,7 @@
 //! A job of MPI on the real nodes: the real mpi-operator makes its pods, Open MPI starts its ranks
 //! by the line that `job render` writes, and they move their data over Soft-RoCE by verbs. The
 //! program is the lab's own ring: no GPU and no NCCL. It obeys the variables by which a job tells
-//! NCCL its devices, so what `job render` derives is held to what a real device has.
+//! NCCL its devices, so what `job render` derives is compared with what a real device has.
 
 use crate::rig::Rig;
 use serde_json::Value;
@@ -74,8 +74,8 @@ pub fn the_operator_is_there(rig: &Rig) -> Option<Operator> {
     let folder = built()?;
     let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
     kubectl(rig, &["apply", "--server-side", "-f", &path(MANIFEST)]);
-    // It ends where its kind is not served yet. A definition that is a moment old has no conditions,
-    // and `--for=condition` takes that for an error.
+    // It ends where its kind is not served yet. A definition that is a moment old has no
+    // conditions, and `--for=condition` takes that for an error.
     kubectl(
         rig,
         &[
@@ -141,7 +141,7 @@ pub fn the_operator_is_there(rig: &Rig) -> Option<Operator> {
 
 /// The lab has no name service: a pod in the network of its host gets the names that stand in the
 /// host's file, from its kubelet. Which of the two workers is where does not matter, as they are
-/// alike.
+/// identical.
 pub fn workers_have_names(rig: &Rig) {
     let names: String = ["ring-rdma", "ring-tcp", "long"]
         .iter()
@@ -273,7 +273,7 @@ pub fn ranks_of_mpi_move_data_by_verbs(rig: &Rig) {
         "data #wrong is 0 in 7 sizes",
         "busbw at 4 MiB",
         "progress 1 run of nccl-tests to the end",
-        "program a ring of MPI's ranks, with no GPU and no NCCL: of those nothing is proven",
+        "program a ring of MPI's ranks, with no GPU and no NCCL: it tests fabric, pods and MPI only",
     ] {
         assert!(screen.contains(part), "{part} not in {screen}");
     }
@@ -285,7 +285,7 @@ pub fn ranks_of_mpi_move_data_by_verbs(rig: &Rig) {
     );
 }
 
-/// The same without the device.
+/// This job without the device.
 pub fn the_same_goes_over_tcp_without_the_device(rig: &Rig) {
     let before = sent(rig);
     let rendered = run(rig, "tcp");

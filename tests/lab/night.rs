@@ -71,9 +71,9 @@ impl<'a> Night<'a> {
         );
     }
 
-    /// What the spec wishes besides the package repository and a packet filter: the resources of a
-    /// module, indented as in a list.
-    pub fn wish(&self, resources: &str) {
+    /// What the spec declares besides the package repository and a packet filter: the resources of
+    /// a module, indented as in a list.
+    pub fn resource(&self, resources: &str) {
         let text = format!(
             "module: story\n\
              summary: what a bad day interrupts\n\
@@ -91,7 +91,7 @@ impl<'a> Night<'a> {
         .unwrap();
     }
 
-    /// Runs the program, held to an exit code; all that it said.
+    /// Runs the program and checks its exit code; all of its output.
     pub fn told(&self, code: i32, words: &[&str]) -> String {
         let (out, err) = self.rig.told(code, words);
         err + &out
@@ -289,7 +289,7 @@ impl Run {
         self.child.wait().unwrap();
     }
 
-    /// Waits for its end, held to an exit code; all that it said.
+    /// Waits for its end and checks its exit code; all of its output.
     pub fn ends(mut self, code: i32) -> String {
         until(&format!("exit code {code}"), || self.is_over());
         let said = self.said();

@@ -232,7 +232,7 @@ resources:
       within_s: 60
 ";
 
-/// The same machines, as if nobody could log in to them: what their devices say is read by the real
+/// These machines, as if nobody could log in to them: what their devices say is read by the real
 /// kubelets, in pods that are there already.
 pub fn nodes_without_ssh_are_asked_in_their_pods(rig: &Rig) {
     let spec = std::fs::read_to_string(rig.folder().join(LAB).join("cluster.yaml")).unwrap();

@@ -2,10 +2,10 @@
 //! and what a virtual machine cannot have is told as that. The machine has one CPU, so that it
 //! shows who may bind and what is kept, and not where interrupts go.
 
-use crate::machine::{Machine, differences, loop_law, wish};
+use crate::machine::{Machine, differences, loop_law, resource};
 use railwright_resource::interrupt_affinity::InterruptAffinity;
 use railwright_resource::pci_setting::PciSetting;
-use railwright_resource::{Assessment, Reading};
+use railwright_resource::{Reading, ResourceDiff};
 use serde_json::json;
 
 /// The NIC that carries the connection: a virtio device of its own, with a function of its own.
@@ -32,9 +32,9 @@ pub fn interrupts_are_bound_and_their_unit_is_kept(machine: &Machine) {
         &shot,
         Some(&boot),
     );
-    let second = machine.assess(
+    let second = machine.diff(
         &InterruptAffinity,
-        &wish(&InterruptAffinity, json!({ "netdev": NETDEV, "cpus": "1" })),
+        &resource(&InterruptAffinity, json!({ "netdev": NETDEV, "cpus": "1" })),
     );
     assert_eq!(
         second.refusal.as_deref(),
@@ -45,11 +45,11 @@ pub fn interrupts_are_bound_and_their_unit_is_kept(machine: &Machine) {
 }
 
 /// The reasons why something does not apply.
-fn reasons(assessment: &Assessment) -> Vec<&str> {
-    let found = assessment
+fn reasons(diff: &ResourceDiff) -> Vec<&str> {
+    let found = diff
         .attributes
         .values()
-        .flat_map(|attribute| attribute.found.iter());
+        .flat_map(|attribute| attribute.actual.iter());
     found
         .filter_map(|(_, reading)| {
             if let Reading::NotApplicable(why) = reading {
@@ -63,9 +63,9 @@ fn reasons(assessment: &Assessment) -> Vec<&str> {
 
 pub fn what_a_guest_cannot_have_does_not_apply(machine: &Machine) {
     // a virtio function on the root bus of q35 is a conventional one
-    let size = machine.assess(
+    let size = machine.diff(
         &PciSetting,
-        &wish(
+        &resource(
             &PciSetting,
             json!({ "netdev": NETDEV, "max_read_request": 4096 }),
         ),
@@ -77,9 +77,9 @@ pub fn what_a_guest_cannot_have_does_not_apply(machine: &Machine) {
         "{}",
         differences(&size)
     );
-    let acs = machine.assess(
+    let acs = machine.diff(
         &PciSetting,
-        &wish(&PciSetting, json!({ "netdevs": [NETDEV], "acs": "off" })),
+        &resource(&PciSetting, json!({ "netdevs": [NETDEV], "acs": "off" })),
     );
     assert!(
         reasons(&acs)
@@ -89,9 +89,9 @@ pub fn what_a_guest_cannot_have_does_not_apply(machine: &Machine) {
         differences(&acs)
     );
     assert!(size.is_met() && size.actions.is_empty() && acs.is_met() && acs.actions.is_empty());
-    let lo = machine.assess(
+    let lo = machine.diff(
         &PciSetting,
-        &wish(
+        &resource(
             &PciSetting,
             json!({ "netdev": "lo", "max_read_request": 4096 }),
         ),

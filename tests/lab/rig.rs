@@ -23,7 +23,7 @@ pub struct Rig {
 }
 
 /// Cores in use. An emulated machine keeps one busy; with more machines than cores their clocks run
-/// away from the world's, and what is proven then is how RDMA's timers bear that.
+/// away from the world's, and what is tested then is how RDMA's timers bear that.
 static IN_USE: Mutex<usize> = Mutex::new(0);
 static FREED: Condvar = Condvar::new();
 
@@ -38,12 +38,12 @@ impl Cores {
             std::thread::sleep(Duration::from_millis(500));
         }
         let all = std::thread::available_parallelism().map_or(1, usize::from);
-        let wanted = machines.min(all);
+        let desired = machines.min(all);
         let in_use = IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
         *FREED
-            .wait_while(in_use, |in_use| *in_use + wanted > all)
-            .unwrap_or_else(PoisonError::into_inner) += wanted;
-        Cores(wanted)
+            .wait_while(in_use, |in_use| *in_use + desired > all)
+            .unwrap_or_else(PoisonError::into_inner) += desired;
+        Cores(desired)
     }
 }
 
@@ -103,12 +103,12 @@ impl Rig {
         command
     }
 
-    /// The same, run to its end.
+    /// Runs the program to its end.
     pub fn railwright(&self, words: &[&str]) -> Output {
         self.command(words).output().unwrap()
     }
 
-    /// The same, held to an exit code: standard output and standard error.
+    /// Checks the exit code too: standard output and standard error.
     pub fn told(&self, code: i32, words: &[&str]) -> (String, String) {
         let output = self.railwright(words);
         let (out, err) = (text(&output.stdout), text(&output.stderr));
@@ -120,7 +120,7 @@ impl Rig {
         (out, err)
     }
 
-    /// The same, for a command that prints JSON.
+    /// Runs a command that prints JSON.
     pub fn json(&self, code: i32, words: &[&str]) -> Value {
         let (out, _) = self.told(code, words);
         serde_json::from_str(&out)

@@ -2,9 +2,9 @@
 //! finds is the same on both before the first action, after each one, and after each one of taking
 //! it back.
 
-use crate::machine::{Machine, wish};
+use crate::machine::{Machine, resource};
 use crate::rig::Rig;
-use railwright_resource::{Action, Assessment, DesiredResource, Planes, Reading, kind_named};
+use railwright_resource::{Action, DesiredResource, Planes, Reading, ResourceDiff, kind_named};
 use railwright_transport::sim::SimulatedHost;
 use railwright_transport::sim::links::SimulatedNetdev;
 use railwright_transport::sim::modules::ModuleFile;
@@ -23,19 +23,18 @@ struct Both<'a> {
     now: Duration,
 }
 
-/// What was found, by attribute.
-fn found(assessment: &Assessment) -> BTreeMap<&String, &Planes<Reading>> {
-    assessment
-        .attributes
+/// The actual values, by attribute.
+fn found(diff: &ResourceDiff) -> BTreeMap<&String, &Planes<Reading>> {
+    diff.attributes
         .iter()
-        .map(|(name, attribute)| (name, &attribute.found))
+        .map(|(name, attribute)| (name, &attribute.actual))
         .collect()
 }
 
 impl Both<'_> {
-    fn on_host(&self, wish: &DesiredResource) -> railwright_resource::ReadResults {
+    fn on_host(&self, resource: &DesiredResource) -> railwright_resource::ReadResults {
         let mut answers = railwright_resource::ReadResults::default();
-        for read in kind_named(&wish.kind).unwrap().reads(wish) {
+        for read in kind_named(&resource.kind).unwrap().reads(resource) {
             let (code, out) = self.host.answer(&read);
             let status = railwright_resource::AnswerStatus::Exit(code);
             answers.insert(read.key(), railwright_resource::ReadResult { status, out });
@@ -44,22 +43,31 @@ impl Both<'_> {
     }
 
     /// Both see the same, and would do the same about it.
-    fn agree(&self, wish: &DesiredResource, when: &str) -> Assessment {
-        let kind = kind_named(&wish.kind).unwrap();
-        let real = self.machine.assess(kind, wish);
-        let simulated = kind.assess(wish, &self.on_host(wish));
-        assert_eq!(found(&simulated), found(&real), "{} {when}", wish.address);
-        assert_eq!(simulated.actions, real.actions, "{} {when}", wish.address);
+    fn agree(&self, resource: &DesiredResource, when: &str) -> ResourceDiff {
+        let kind = kind_named(&resource.kind).unwrap();
+        let real = self.machine.diff(kind, resource);
+        let simulated = kind.diff(resource, &self.on_host(resource));
+        assert_eq!(
+            found(&simulated),
+            found(&real),
+            "{} {when}",
+            resource.address
+        );
+        assert_eq!(
+            simulated.actions, real.actions,
+            "{} {when}",
+            resource.address
+        );
         assert_eq!(
             (simulated.needs_reboot, &simulated.refusal),
             (real.needs_reboot, &real.refusal),
             "{} {when}",
-            wish.address
+            resource.address
         );
         real
     }
 
-    fn carry_out(&mut self, wish: &DesiredResource, actions: &[Action]) {
+    fn carry_out(&mut self, resource: &DesiredResource, actions: &[Action]) {
         for action in actions {
             self.machine.sh("sleep 1");
             self.now += Duration::from_secs(2);
@@ -67,14 +75,14 @@ impl Both<'_> {
             self.host
                 .act(action, self.now)
                 .unwrap_or_else(|why| panic!("{action:?}: {why:?}"));
-            self.agree(wish, &format!("after {}", action.word()));
+            self.agree(resource, &format!("after {}", action.word()));
         }
     }
 
-    /// Wished, wished otherwise, taken back.
+    /// Declared, declared otherwise, undone.
     fn story(&mut self, kind: &str, first: Value, second: Value) {
         let kind = kind_named(kind).unwrap();
-        let (one, two) = (wish(kind, first), wish(kind, second));
+        let (one, two) = (resource(kind, first), resource(kind, second));
         let before = self.agree(&one, "at first");
         assert!(!before.is_met(), "{}: there is nothing to do", one.address);
         self.carry_out(&one, &before.actions);

@@ -1,6 +1,6 @@
 //! `systemd_unit` and `kernel_module` on a live systemd and a live kernel.
 
-use crate::machine::{Machine, differences, loop_law, wish};
+use crate::machine::{Machine, differences, loop_law, resource};
 use railwright_resource::kernel_module::KernelModule;
 use railwright_resource::systemd_unit::SystemdUnit;
 use railwright_resource::{Action, ResourceKind};
@@ -52,28 +52,28 @@ pub fn a_restart_is_owed_until_it_is_done(machine: &Machine) {
     let pid = || machine.sh("systemctl show -p MainPID --value lab-probe.service");
     // systemd looks for drop-ins only in folders that it knew at its last reload.
     machine.sh("echo 1 >/etc/lab-probe.conf; mkdir -p /etc/systemd/system/lab-probe.service.d");
-    let wish = wish(
+    let resource = resource(
         &SystemdUnit,
         json!({ "name": "lab-probe.service", "content": CONTENT, "active": true, "restart_on": ["/etc/lab-probe.conf"] }),
     );
-    let fresh = machine.assess(&SystemdUnit, &wish);
+    let fresh = machine.diff(&SystemdUnit, &resource);
     machine.perform(&fresh.actions);
-    assert!(machine.assess(&SystemdUnit, &wish).is_met());
+    assert!(machine.diff(&SystemdUnit, &resource).is_met());
 
     let first = pid();
     // File times have whole seconds here, so the change has to lie in a later one.
     machine.sh("sleep 2; echo 2 >/etc/lab-probe.conf");
-    let owed = machine.assess(&SystemdUnit, &wish);
+    let owed = machine.diff(&SystemdUnit, &resource);
     assert_eq!(words(&owed.actions), ["restart"], "{}", differences(&owed));
     assert_eq!(pid(), first, "a read restarted it");
     machine.perform(&owed.actions);
-    assert!(machine.assess(&SystemdUnit, &wish).is_met());
+    assert!(machine.diff(&SystemdUnit, &resource).is_met());
     assert_ne!(pid(), first);
 
     // Somebody writes a drop-in and does not tell systemd.
     machine
         .sh("printf '[Service]\\nNice=5\\n' >/etc/systemd/system/lab-probe.service.d/20-hand.conf");
-    let unread = machine.assess(&SystemdUnit, &wish);
+    let unread = machine.diff(&SystemdUnit, &resource);
     assert_eq!(
         words(&unread.actions),
         ["reload_systemd"],
@@ -81,12 +81,12 @@ pub fn a_restart_is_owed_until_it_is_done(machine: &Machine) {
         differences(&unread)
     );
     machine.perform(&unread.actions);
-    assert!(machine.assess(&SystemdUnit, &wish).is_met());
+    assert!(machine.diff(&SystemdUnit, &resource).is_met());
 
     let undo = SystemdUnit.undo(
-        &wish,
+        &resource,
         &fresh.before,
-        &machine.read(&SystemdUnit.reads(&wish)),
+        &machine.read(&SystemdUnit.reads(&resource)),
     );
     machine.perform(&undo.actions);
     let gone = "systemctl show -p LoadState,ActiveState lab-probe.service; rm -r \
@@ -162,18 +162,18 @@ pub fn options_of_a_module_in_use_wait_for_a_reboot(machine: &Machine) {
         "modprobe null_blk nr_devices=1 gb=1; udevadm settle; systemd-run --quiet --unit=lab-user \
          -p StandardInput=file:/dev/nullb0 sleep infinity",
     );
-    let wish = wish(
+    let resource = resource(
         &KernelModule,
         json!({ "name": "null_blk", "loaded": true, "options": { "nr_devices": 3, "gb": 1 } }),
     );
-    let used = machine.assess(&KernelModule, &wish);
+    let used = machine.diff(&KernelModule, &resource);
     assert!(
         used.needs_reboot && words(&used.actions) == ["write_file"],
         "{:?}",
         used.actions
     );
     machine.perform(&used.actions);
-    let waiting = machine.assess(&KernelModule, &wish);
+    let waiting = machine.diff(&KernelModule, &resource);
     let rows = waiting.attributes.iter().flat_map(|(name, a)| {
         a.differences()
             .into_iter()
@@ -187,19 +187,19 @@ pub fn options_of_a_module_in_use_wait_for_a_reboot(machine: &Machine) {
     assert!(waiting.needs_reboot && waiting.actions.is_empty());
 
     machine.sh("systemctl stop lab-user.service");
-    let free = machine.assess(&KernelModule, &wish);
+    let free = machine.diff(&KernelModule, &resource);
     assert_eq!(words(&free.actions), ["unload_module", "load_module"]);
     machine.perform(&free.actions);
-    assert!(machine.assess(&KernelModule, &wish).is_met());
+    assert!(machine.diff(&KernelModule, &resource).is_met());
     assert_eq!(
         machine.sh("cat /sys/module/null_blk/parameters/nr_devices"),
         "3\n"
     );
 
     let undo = KernelModule.undo(
-        &wish,
+        &resource,
         &used.before,
-        &machine.read(&KernelModule.reads(&wish)),
+        &machine.read(&KernelModule.reads(&resource)),
     );
     machine.perform(&undo.actions);
     assert_eq!(loaded(machine), "1", "it was loaded before");
@@ -208,20 +208,20 @@ pub fn options_of_a_module_in_use_wait_for_a_reboot(machine: &Machine) {
 
 pub fn a_blacklisted_module_stays_away(machine: &Machine) {
     machine.sh("modprobe null_blk nr_devices=1 gb=1");
-    let wish = wish(
+    let resource = resource(
         &KernelModule,
         json!({ "name": "null_blk", "loaded": false, "blacklist": true }),
     );
-    let fresh = machine.assess(&KernelModule, &wish);
+    let fresh = machine.diff(&KernelModule, &resource);
     machine.perform(&fresh.actions);
-    assert!(machine.assess(&KernelModule, &wish).is_met());
+    assert!(machine.diff(&KernelModule, &resource).is_met());
     // The way that hardware asks for its driver.
     machine.run("modprobe -b null_blk");
     assert_eq!(loaded(machine), "0");
     let undo = KernelModule.undo(
-        &wish,
+        &resource,
         &fresh.before,
-        &machine.read(&KernelModule.reads(&wish)),
+        &machine.read(&KernelModule.reads(&resource)),
     );
     machine.perform(&undo.actions);
     assert_eq!(loaded(machine), "1");

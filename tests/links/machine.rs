@@ -1,7 +1,7 @@
 //! A machine behind a command that feeds `sh -s`, and the loop law that every kind must keep on it.
 
 use railwright_resource::{
-    Action, Assessment, DesiredResource, Read, ReadResults, ResourceKind, program,
+    Action, DesiredResource, Read, ReadResults, ResourceDiff, ResourceKind, program,
 };
 use serde_json::{Value, json};
 use std::any::Any;
@@ -54,15 +54,15 @@ impl Machine {
         out
     }
 
-    /// All reads of a wish, as one program.
+    /// All reads of a resource, as one program.
     pub fn read(&self, reads: &[Read]) -> ReadResults {
         let out = self.sh(&program::render_read_program(reads, "", "c0ffee"));
         program::parse_program_answers(reads, "c0ffee", out.as_bytes())
     }
 
-    /// The wish judged by what the machine says now.
-    pub fn assess(&self, kind: &dyn ResourceKind, wish: &DesiredResource) -> Assessment {
-        kind.assess(wish, &self.read(&kind.reads(wish)))
+    /// The resource compared with what the machine reports now.
+    pub fn diff(&self, kind: &dyn ResourceKind, resource: &DesiredResource) -> ResourceDiff {
+        kind.diff(resource, &self.read(&kind.reads(resource)))
     }
 
     /// Carries out actions; each must end well.
@@ -74,8 +74,8 @@ impl Machine {
     }
 }
 
-/// A checked wish of this kind.
-pub fn wish(kind: &dyn ResourceKind, body: Value) -> DesiredResource {
+/// A checked resource of this kind.
+pub fn resource(kind: &dyn ResourceKind, body: Value) -> DesiredResource {
     assert_eq!(kind.check(&body), [], "{body}");
     let name = kind.address_name(&body).unwrap();
     let address = railwright_base::Address::host("n1", kind.name(), &name);
@@ -83,29 +83,29 @@ pub fn wish(kind: &dyn ResourceKind, body: Value) -> DesiredResource {
 }
 
 /// What is different, in a form that a failed assertion shows well.
-pub fn differences(assessment: &Assessment) -> Value {
-    let list: Vec<_> = assessment
+pub fn differences(diff: &ResourceDiff) -> Value {
+    let list: Vec<_> = diff
         .attributes
         .iter()
         .filter(|(_, a)| !a.differences().is_empty())
         .collect();
-    json!({ "attributes": list, "refusal": assessment.refusal, "known_after": assessment.known_after })
+    json!({ "attributes": list, "refusal": diff.refusal, "known_after": diff.known_after })
 }
 
 /// What udev and systemd bring back comes in its own time, on a busy machine after half a minute.
 pub fn comes_back(
     machine: &Machine,
     kind: &dyn ResourceKind,
-    wish: &DesiredResource,
-) -> Assessment {
+    resource: &DesiredResource,
+) -> ResourceDiff {
     for _ in 0..30 {
-        let found = machine.assess(kind, wish);
+        let found = machine.diff(kind, resource);
         if found.is_met() {
             return found;
         }
         std::thread::sleep(std::time::Duration::from_secs(2));
     }
-    machine.assess(kind, wish)
+    machine.diff(kind, resource)
 }
 
 /// The loop law: what differs is fixed, then nothing differs and nothing is left to do; taking it
@@ -118,9 +118,9 @@ pub fn loop_law(
     shot: &str,
     boot: Option<&str>,
 ) {
-    let wish = wish(kind, body);
+    let resource = resource(kind, body);
     let before_shot = machine.sh(shot);
-    let fresh = machine.assess(kind, &wish);
+    let fresh = machine.diff(kind, &resource);
     assert!(
         !fresh.is_met() && !fresh.has_unknown() && fresh.refusal.is_none(),
         "{}",
@@ -128,7 +128,7 @@ pub fn loop_law(
     );
     assert_eq!(machine.sh(shot), before_shot, "a read changed something");
     machine.perform(&fresh.actions);
-    let done = machine.assess(kind, &wish);
+    let done = machine.diff(kind, &resource);
     assert!(
         done.is_met() && done.actions.is_empty(),
         "{}\n{:?}",
@@ -137,18 +137,26 @@ pub fn loop_law(
     );
     if let Some(boot) = boot {
         machine.sh(boot);
-        let booted = comes_back(machine, kind, &wish);
+        let booted = comes_back(machine, kind, &resource);
         assert!(booted.is_met(), "after a boot: {}", differences(&booted));
     }
     machine.perform(&fresh.actions);
     assert!(
-        machine.assess(kind, &wish).is_met(),
+        machine.diff(kind, &resource).is_met(),
         "the actions are not convergent"
     );
-    let undo = kind.undo(&wish, &fresh.before, &machine.read(&kind.reads(&wish)));
+    let undo = kind.undo(
+        &resource,
+        &fresh.before,
+        &machine.read(&kind.reads(&resource)),
+    );
     assert!(!undo.is_met(), "{undo:?}");
     machine.perform(&undo.actions);
-    let undone = kind.undo(&wish, &fresh.before, &machine.read(&kind.reads(&wish)));
+    let undone = kind.undo(
+        &resource,
+        &fresh.before,
+        &machine.read(&kind.reads(&resource)),
+    );
     assert!(undone.is_met(), "{}", differences(&undone));
     let after: Vec<String> = machine.sh(shot).lines().map(str::to_owned).collect();
     assert_eq!(

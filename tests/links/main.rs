@@ -1,12 +1,12 @@
 //! Links against the network managers of Debian 12, each in a box of its own. What needs a kernel
-//! of its own (lossless classes, RDMA devices) is proven on a lab machine: tests/lab.
+//! of its own (lossless classes, RDMA devices) is tested on a lab machine: tests/lab.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)] // a test says what it skips, and ends where something is not as it must be
 
 mod machine;
 mod rig;
 
-use machine::{differences, loop_law, wish};
+use machine::{differences, loop_law, resource};
 use railwright_resource::bond::Bond;
 use railwright_resource::link::{Link, Owner, decode_netdev_owner};
 use railwright_resource::netdev_name::keyed::{RenameEffect, predict_rename_effect};
@@ -118,12 +118,12 @@ fn a_drop_in_that_comes_after_ours_is_named_and_not_fought() {
     ) else {
         return;
     };
-    let wish = wish(&Link, json!({ "netdev": "ens1", "mtu": 9000 }));
-    machine.perform(&machine.assess(&Link, &wish).actions);
+    let resource = resource(&Link, json!({ "netdev": "ens1", "mtu": 9000 }));
+    machine.perform(&machine.diff(&Link, &resource).actions);
     machine.sh(
         "printf '[Link]\\nMTUBytes=1500\\n' >/etc/systemd/network/10-ens1.network.d/99-hand.conf",
     );
-    let found = machine.assess(&Link, &wish);
+    let found = machine.diff(&Link, &resource);
     assert!(
         found
             .refusal
@@ -174,11 +174,11 @@ fn a_profile_of_somebody_else_that_waits_is_named_and_not_fought() {
          down 'rail: 0' >/dev/null",
     );
     let before = machine.sh(SHOT);
-    let wish = wish(
+    let resource = resource(
         &Link,
         json!({ "netdev": "ens1", "mtu": 9000, "addresses": ["10.0.0.2/24"] }),
     );
-    let found = machine.assess(&Link, &wish);
+    let found = machine.diff(&Link, &resource);
     let says =
         "/etc/NetworkManager/system-connections/rail: 0.nmconnection for ens1, which is not active";
     assert!(
@@ -194,11 +194,11 @@ fn a_profile_of_somebody_else_that_waits_is_named_and_not_fought() {
     assert_eq!(machine.sh(SHOT), before);
     // what the sentence says to do is what helps
     machine.sh("nmcli --wait 30 connection up 'rail: 0' >/dev/null");
-    machine.perform(&machine.assess(&Link, &wish).actions);
+    machine.perform(&machine.diff(&Link, &resource).actions);
     assert!(
-        machine.assess(&Link, &wish).is_met(),
+        machine.diff(&Link, &resource).is_met(),
         "{}",
-        differences(&machine.assess(&Link, &wish))
+        differences(&machine.diff(&Link, &resource))
     );
 }
 
@@ -213,12 +213,12 @@ fn network_manager_gets_no_connection_of_ours_for_infiniband() {
     ) else {
         return;
     };
-    let wish = wish(
+    let resource = resource(
         &Link,
         json!({ "netdev": "ens1", "mtu": 4092, "addresses": ["10.0.0.2/24"] }),
     );
     assert!(
-        !machine.assess(&Link, &wish).actions.is_empty(),
+        !machine.diff(&Link, &resource).actions.is_empty(),
         "an Ethernet netdev gets one"
     );
     let before = machine.sh(SHOT);
@@ -226,7 +226,7 @@ fn network_manager_gets_no_connection_of_ours_for_infiniband() {
     machine.sh(&format!(
         "echo {address} >/tmp/address; mount --bind /tmp/address /sys/class/net/ens1/address"
     ));
-    let found = machine.assess(&Link, &wish);
+    let found = machine.diff(&Link, &resource);
     let refusal = found.refusal.clone().unwrap_or_default();
     assert!(
         refusal.contains("nmcli connection add type infiniband ifname ens1 transport-mode MODE"),
@@ -246,15 +246,21 @@ fn a_connection_of_ours_that_is_not_active_is_taken_back_too() {
         return;
     };
     let before = machine.sh(SHOT);
-    let wish = wish(
+    let resource = resource(
         &Link,
         json!({ "netdev": "ens1", "mtu": 9000, "up": true, "addresses": ["10.0.0.2/24"] }),
     );
-    let fresh = machine.assess(&Link, &wish);
+    let fresh = machine.diff(&Link, &resource);
     machine.perform(&fresh.actions);
-    assert!(machine.assess(&Link, &wish).is_met());
+    assert!(machine.diff(&Link, &resource).is_met());
     machine.sh("nmcli --wait 30 connection down railwright-ens1 >/dev/null");
-    let undo = || Link.undo(&wish, &fresh.before, &machine.read(&Link.reads(&wish)));
+    let undo = || {
+        Link.undo(
+            &resource,
+            &fresh.before,
+            &machine.read(&Link.reads(&resource)),
+        )
+    };
     machine.perform(&undo().actions);
     assert!(undo().is_met(), "{}", differences(&undo()));
     assert_eq!(
@@ -333,7 +339,7 @@ fn a_host_without_gnu_tools_answers_the_same() {
     else {
         return;
     };
-    let reads = Link.reads(&wish(&Link, json!({ "netdev": "ens1", "mtu": 9000 })));
+    let reads = Link.reads(&resource(&Link, json!({ "netdev": "ens1", "mtu": 9000 })));
     let gnu = machine.read(&reads);
     let text = railwright_resource::program::render_read_program(&reads, "", "c0ffee");
     let busybox = format!(
@@ -385,16 +391,16 @@ fn a_link_keeps_what_a_vlan_of_ours_carries() {
         let Some(machine) = with_layers("a_link_keeps_what_a_vlan_of_ours_carries", manager) else {
             return;
         };
-        let vlan = wish(
+        let vlan = resource(
             &Vlan,
             json!({ "netdev": "ens1.100", "parent": "ens1", "id": 100 }),
         );
-        machine.perform(&machine.assess(&Vlan, &vlan).actions);
-        let link = wish(
+        machine.perform(&machine.diff(&Vlan, &vlan).actions);
+        let link = resource(
             &Link,
             json!({ "netdev": "ens1.100", "up": true, "mtu": 1400, "addresses": ["10.1.0.2/24"] }),
         );
-        let found = machine.assess(&Link, &link);
+        let found = machine.diff(&Link, &link);
         assert!(
             found.refusal.is_none(),
             "{manager}: {}",
@@ -406,11 +412,11 @@ fn a_link_keeps_what_a_vlan_of_ours_carries() {
              ifupdown ] || ifup ens1.100"
         );
         machine.sh(&boot);
-        for (kind, wish) in [
+        for (kind, resource) in [
             (&Vlan as &dyn railwright_resource::ResourceKind, &vlan),
             (&Link, &link),
         ] {
-            let booted = machine::comes_back(&machine, kind, wish);
+            let booted = machine::comes_back(&machine, kind, resource);
             assert!(booted.is_met(), "{manager}: {}", differences(&booted));
         }
     }
@@ -439,9 +445,9 @@ fn a_bond_is_compared_with_the_kernel_and_with_what_its_manager_wrote() {
             return;
         };
         let mut body = json!({ "netdev": "bond0", "members": ["ens2", "ens1"], "mode": "802.3ad", "miimon": 100, "lacp_rate": "fast" });
-        let found = machine::comes_back(&machine, &Bond, &wish(&Bond, body.clone()));
+        let found = machine::comes_back(&machine, &Bond, &resource(&Bond, body.clone()));
         assert!(found.is_met(), "{manager}: {}", differences(&found));
-        let planes = |found: &railwright_resource::Assessment, name: &str| {
+        let planes = |found: &railwright_resource::ResourceDiff, name: &str| {
             found.attributes[name]
                 .differences()
                 .into_iter()
@@ -450,8 +456,8 @@ fn a_bond_is_compared_with_the_kernel_and_with_what_its_manager_wrote() {
         };
         // the policy is the kernel's own: nobody wrote it down
         body["xmit_hash_policy"] = json!("layer2");
-        let wish = wish(&Bond, body);
-        let found = machine.assess(&Bond, &wish);
+        let resource = resource(&Bond, body);
+        let found = machine.diff(&Bond, &resource);
         assert_eq!(
             planes(&found, "xmit_hash_policy"),
             [Plane::Persisted],
@@ -459,7 +465,7 @@ fn a_bond_is_compared_with_the_kernel_and_with_what_its_manager_wrote() {
             differences(&found)
         );
         machine.sh(rate);
-        let found = machine.assess(&Bond, &wish);
+        let found = machine.diff(&Bond, &resource);
         assert_eq!(
             planes(&found, "lacp_rate"),
             [Plane::Persisted],
@@ -467,7 +473,7 @@ fn a_bond_is_compared_with_the_kernel_and_with_what_its_manager_wrote() {
             differences(&found)
         );
         machine.sh("ip link set dev ens2 nomaster");
-        let found = machine.assess(&Bond, &wish);
+        let found = machine.diff(&Bond, &resource);
         assert_eq!(
             planes(&found, "members"),
             [Plane::Running],

@@ -93,8 +93,8 @@ pub fn with_manager(test: &str, manager: &str) -> Option<Machine> {
     Some(Machine::new(words, Guard(child)))
 }
 
-/// The same, where the kernel of this machine also has bonds and VLANs. One that has not is no
-/// fault of the rig: it is named and passed over.
+/// Starts a machine where the kernel of this machine also has bonds and VLANs. One that has not is
+/// no fault of the rig: it is named and passed over.
 pub fn with_layers(test: &str, manager: &str) -> Option<Machine> {
     if !is_root() {
         return with_manager(test, manager);

@@ -1,4 +1,4 @@
-//! The inventories that come with railwright: sound, with the editor's line, and with the wishes
+//! The inventories that come with railwright: sound, with the editor's line, and with the resources
 //! that are kept for each in `plans/NAME/desired.txt`. With RAILWRIGHT_UPDATE=1 in the environment
 //! those are written anew; read the difference.
 
@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The day by which waivers are judged.
+/// The day by which waivers are evaluated.
 const TODAY: &str = "2026-11-22";
 
 fn repository() -> PathBuf {
@@ -111,7 +111,7 @@ fn desired(inventory: &str) -> DesiredState {
     );
     let desired = desired.and_then(|mut desired| {
         workloads(&loaded)
-            .wish(&loaded, &mut desired)
+            .resource(&loaded, &mut desired)
             .map(|()| desired)
     });
     desired.unwrap_or_else(|errors| {
@@ -158,15 +158,15 @@ fn inventories() -> Vec<String> {
 }
 
 #[test]
-fn every_inventory_gives_wishes_for_all_its_hosts_that_are_reached() {
+fn every_inventory_gives_resources_for_all_its_hosts_that_are_reached() {
     for inventory in inventories() {
         let (loaded, desired) = (loaded(&inventory), desired(&inventory));
         for host in loaded.reached() {
             assert!(
                 desired
-                    .wishes
+                    .resources
                     .iter()
-                    .any(|wish| *wish.address.target.name == *host.name),
+                    .any(|resource| *resource.address.target.name == *host.name),
                 "{inventory}: {}",
                 host.name
             );
@@ -193,7 +193,7 @@ fn every_inventory_has_the_editors_line_and_says_what_it_shows() {
     }
 }
 
-/// Errors and warnings alike: an example has none but for key files, which are not a matter of
+/// Errors and warnings: an example has none but for key files, which are not a matter of
 /// rules.
 #[test]
 fn no_inventory_breaks_a_rule_or_names_what_the_catalogue_does_not_know() {
@@ -212,7 +212,7 @@ fn no_inventory_breaks_a_rule_or_names_what_the_catalogue_does_not_know() {
             is_partial: workloads.is_partial,
             found: |_: &RulesReport| workloads.found(),
         };
-        let said = rules::judge_with(&loaded, &catalog(), &rules, TODAY, beyond).diagnostics();
+        let said = rules::evaluate_with(&loaded, &catalog(), &rules, TODAY, beyond).diagnostics();
         let said: Vec<_> = said.into_iter().chain(workloads.notes()).collect();
         assert!(
             said.is_empty(),
@@ -225,21 +225,21 @@ fn no_inventory_breaks_a_rule_or_names_what_the_catalogue_does_not_know() {
 #[test]
 fn infiniband_has_no_settings_of_roce() {
     let desired = desired("ib-h800");
-    for wish in &desired.wishes {
-        assert_ne!(wish.kind, "link_qos", "{}", wish.address);
-        for why in &desired.why[&wish.address] {
+    for resource in &desired.resources {
+        assert_ne!(resource.kind, "link_qos", "{}", resource.address);
+        for why in &desired.why[&resource.address] {
             assert!(
                 !why.module.starts_with("roce-"),
                 "{} by {}",
-                wish.address,
+                resource.address,
                 why.module
             );
         }
         assert!(
-            !wish.body.to_string().contains("pfc"),
+            !resource.body.to_string().contains("pfc"),
             "{}: {}",
-            wish.address,
-            wish.body
+            resource.address,
+            resource.body
         );
     }
     assert!(
@@ -261,9 +261,9 @@ fn container_compute_service_has_workloads_and_nothing_to_set_up() {
         desired.digests
     );
     let addresses: Vec<String> = desired
-        .wishes
+        .resources
         .iter()
-        .map(|wish| wish.address.to_string())
+        .map(|resource| resource.address.to_string())
         .collect();
     assert_eq!(
         addresses,
@@ -274,12 +274,12 @@ fn container_compute_service_has_workloads_and_nothing_to_set_up() {
     );
 }
 
-/// What must be done before a wish, by whatever way.
+/// What must be done before a resource, by whatever way.
 fn before<'a>(desired: &'a DesiredState, address: &Address) -> BTreeSet<&'a Address> {
     let after: BTreeMap<&Address, &Vec<Address>> = desired
-        .wishes
+        .resources
         .iter()
-        .map(|wish| (&wish.address, &wish.after))
+        .map(|resource| (&resource.address, &resource.after))
         .collect();
     let mut found = BTreeSet::new();
     let mut open: Vec<&Address> = after[address].iter().collect();
@@ -291,14 +291,14 @@ fn before<'a>(desired: &'a DesiredState, address: &Address) -> BTreeSet<&'a Addr
     found
 }
 
-/// The wishes of a module for one host.
+/// The resources of a module for one host.
 fn of<'a>(desired: &'a DesiredState, host: &str, module: &str) -> Vec<&'a Address> {
-    let wishes = desired
-        .wishes
+    let resources = desired
+        .resources
         .iter()
-        .map(|wish| &wish.address)
+        .map(|resource| &resource.address)
         .filter(|address| &*address.target.name == host);
-    let found: Vec<_> = wishes
+    let found: Vec<_> = resources
         .filter(|address| {
             desired.why[address]
                 .iter()
@@ -369,9 +369,9 @@ fn the_class_of_a_rail_comes_after_its_link() {
     ] {
         let desired = desired(inventory);
         let classes: Vec<_> = desired
-            .wishes
+            .resources
             .iter()
-            .filter(|wish| wish.kind == "link_qos")
+            .filter(|resource| resource.kind == "link_qos")
             .collect();
         let rails: usize = loaded(inventory)
             .hosts
@@ -395,7 +395,7 @@ fn the_class_of_a_rail_comes_after_its_link() {
 }
 
 #[test]
-fn the_wishes_of_every_inventory_are_the_ones_that_are_kept() {
+fn the_resources_of_every_inventory_are_the_ones_that_are_kept() {
     let wrong: Vec<String> = inventories()
         .iter()
         .filter_map(|inventory| {
@@ -407,21 +407,21 @@ fn the_wishes_of_every_inventory_are_the_ones_that_are_kept() {
     assert!(wrong.is_empty(), "\n{}\n", wrong.join("\n"));
 }
 
-/// One line a wish, alike targets folded: what is wished for and by which modules; below it what it
-/// comes right after.
+/// One line a resource, identical targets folded: what is declared and by which modules; below it
+/// what it comes right after.
 fn kept(desired: &DesiredState) -> String {
     let mut targets: BTreeMap<(TargetKind, String, String, String), Vec<&str>> = BTreeMap::new();
-    for wish in &desired.wishes {
-        let by: Vec<&str> = desired.why[&wish.address]
+    for resource in &desired.resources {
+        let by: Vec<&str> = desired.why[&resource.address]
             .iter()
             .map(|why| why.module.as_str())
             .collect();
-        let after: Vec<String> = wish.after.iter().map(Address::within_target).collect();
-        let target = &wish.address.target;
+        let after: Vec<String> = resource.after.iter().map(Address::within_target).collect();
+        let target = &resource.address.target;
         targets
             .entry((
                 target.kind,
-                wish.address.within_target(),
+                resource.address.within_target(),
                 by.join(" "),
                 after.join(" "),
             ))

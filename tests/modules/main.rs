@@ -2,9 +2,9 @@
 //!
 //! A case holds `spec.yaml`, further files that the spec names (a signing key), and `facts.json`,
 //! the answers of its hosts as in an observation file. What the module under test must make of them
-//! lies beside it: `desired.txt` (its wishes and checks), `assessed.txt` (what its kinds make of
+//! lies beside it: `desired.txt` (its resources and checks), `diff.txt` (what its kinds make of
 //! the facts) and `plan.txt` (the plan of it, with its reasons), or `errors.txt`. Where the case
-//! also holds `applied.json`, what the same hosts said after that plan was carried out, the next
+//! also holds `applied.json`, what the same hosts said after that plan was applied, the next
 //! plan must be empty. With RAILWRIGHT_UPDATE=1 in the environment the expectations are written
 //! anew; read the difference before you commit it.
 
@@ -22,7 +22,7 @@ use railwright_knowledge::module::{self, DesiredState, Modules};
 use railwright_knowledge::solve::SolverAnswers;
 use railwright_knowledge::spec::{self, SourceFile};
 use railwright_resource::observation::{FORMAT_VERSION, TargetObservation};
-use railwright_resource::{Assessment, Observation, kind_named, program};
+use railwright_resource::{Observation, ResourceDiff, kind_named, program};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write as _;
@@ -125,9 +125,9 @@ fn outcome(
                     .map(|text| serde_json::from_str(&text).unwrap())
             };
             let facts: Option<Observation> = read("facts.json");
-            let assessed = facts
+            let build_diff = facts
                 .as_ref()
-                .map(|facts| assessed(&desired, module, facts));
+                .map(|facts| build_diff(&desired, module, facts));
             let plan = facts
                 .as_ref()
                 .map(|facts| planned::plan(&loaded, &desired, module, facts));
@@ -140,8 +140,8 @@ fn outcome(
             let screen = plan.as_ref().map(planned::screen);
             vec![
                 ("errors.txt", None),
-                ("desired.txt", Some(wishes(&desired, module))),
-                ("assessed.txt", assessed),
+                ("desired.txt", Some(resources(&desired, module))),
+                ("diff.txt", build_diff),
                 ("plan.txt", screen),
             ]
         }
@@ -158,16 +158,16 @@ fn is_of(module: &str, name: &str) -> bool {
 /// Look through the file before you commit it: it says what the machine is.
 #[test]
 fn facts_are_recorded_on_demand() {
-    let Ok(wanted) = std::env::var("RAILWRIGHT_RECORD") else {
+    let Ok(desired) = std::env::var("RAILWRIGHT_RECORD") else {
         return;
     };
     let on = std::env::var("RAILWRIGHT_RECORD_ON").unwrap_or_else(|_| "sh -s".to_owned());
     let words: Vec<&str> = on.split_whitespace().collect();
-    wanted.split(',').for_each(|case| record(case, &words));
+    desired.split(',').for_each(|case| record(case, &words));
 }
 
-fn record(wanted: &str, words: &[&str]) {
-    let (module, case) = wanted
+fn record(case: &str, words: &[&str]) {
+    let (module, case) = case
         .split_once('/')
         .expect("RAILWRIGHT_RECORD is MODULE/CASE");
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -191,12 +191,11 @@ fn record(wanted: &str, words: &[&str]) {
     .unwrap();
     let mut targets = BTreeMap::new();
     for host in &loaded.hosts {
-        let of_module = desired
-            .wishes
-            .iter()
-            .filter(|wish| *wish.address.target.name == *host.name && is_of(module, &wish.module));
+        let of_module = desired.resources.iter().filter(|resource| {
+            *resource.address.target.name == *host.name && is_of(module, &resource.module)
+        });
         let mut reads: Vec<_> = of_module
-            .flat_map(|wish| kind_named(&wish.kind).unwrap().reads(wish))
+            .flat_map(|resource| kind_named(&resource.kind).unwrap().reads(resource))
             .collect();
         reads.sort();
         reads.dedup();
@@ -241,22 +240,24 @@ fn record(wanted: &str, words: &[&str]) {
     .unwrap();
 }
 
-/// The wishes and checks of one module, readable: what comes first, where the spec says so, why.
-fn wishes(desired: &DesiredState, module: &str) -> String {
+/// The resources and checks of one module, readable: what comes first, where the spec says so, why.
+fn resources(desired: &DesiredState, module: &str) -> String {
     let mut out = String::new();
-    for wish in &desired.wishes {
-        let why = &desired.why[&wish.address];
+    for resource in &desired.resources {
+        let why = &desired.why[&resource.address];
         if !why.iter().any(|why| is_of(module, &why.module)) {
             continue;
         }
-        out.push_str(&format!("{}\n  {}\n", wish.address, wish.body));
+        out.push_str(&format!("{}\n  {}\n", resource.address, resource.body));
         out.extend(
-            wish.after
+            resource
+                .after
                 .iter()
                 .map(|before| format!("  after {}\n", before.within_target())),
         );
         out.extend(
-            wish.places
+            resource
+                .places
                 .iter()
                 .map(|place| format!("  from {place} {}\n", place.path)),
         );
@@ -296,29 +297,29 @@ fn wishes(desired: &DesiredState, module: &str) -> String {
 }
 
 /// What the kinds make of the facts, one line for each attribute and plane that is not as desired.
-fn assessed(desired: &DesiredState, module: &str, observation: &Observation) -> String {
+fn build_diff(desired: &DesiredState, module: &str, observation: &Observation) -> String {
     let mut out = String::new();
-    for wish in desired.wishes.iter().filter(|wish| {
-        desired.why[&wish.address]
+    for resource in desired.resources.iter().filter(|resource| {
+        desired.why[&resource.address]
             .iter()
             .any(|why| is_of(module, &why.module))
     }) {
-        let kind = kind_named(&wish.kind).unwrap();
+        let kind = kind_named(&resource.kind).unwrap();
         let answers = observation
             .targets
-            .get(&wish.address.target)
+            .get(&resource.address.target)
             .map(|target| target.answers.clone())
             .unwrap_or_default();
-        let assessment = kind.assess(wish, &answers);
-        out.push_str(&format!("{}{}\n", wish.address, summary(&assessment)));
-        for (name, attribute) in &assessment.attributes {
-            for (plane, wanted, found) in attribute.differences() {
+        let diff = kind.diff(resource, &answers);
+        out.push_str(&format!("{}{}\n", resource.address, summary(&diff)));
+        for (name, attribute) in &diff.attributes {
+            for (plane, desired, actual) in attribute.differences() {
                 let text = |reading| serde_json::to_string(reading).unwrap();
                 let line = format!(
                     "  {name} ({}): desired {}, actual {}",
                     plane.word(),
-                    text(wanted),
-                    text(found)
+                    text(desired),
+                    text(actual)
                 );
                 out.push_str(&railwright_base::text::one_line(&line, 180).replacen(
                     name,
@@ -328,29 +329,27 @@ fn assessed(desired: &DesiredState, module: &str, observation: &Observation) -> 
                 out.push('\n');
             }
         }
-        for action in &assessment.actions {
+        for action in &diff.actions {
             out.push_str(&format!("  -> {}\n", action.word()));
         }
     }
     out
 }
 
-fn summary(assessment: &Assessment) -> String {
+fn summary(diff: &ResourceDiff) -> String {
     let mut words = Vec::new();
     words.extend(
-        assessment
-            .refusal
+        diff.refusal
             .as_ref()
             .map(|reason| format!("refused: {reason}")),
     );
     words.extend(
-        assessment
-            .known_after
+        diff.known_after
             .as_ref()
             .map(|step| format!("known after {step}")),
     );
-    words.extend(assessment.needs_reboot.then(|| "needs a reboot".to_owned()));
-    words.extend(assessment.is_met().then(|| "as wished".to_owned()));
+    words.extend(diff.needs_reboot.then(|| "needs a reboot".to_owned()));
+    words.extend(diff.is_met().then(|| "as wished".to_owned()));
     if words.is_empty() {
         String::new()
     } else {

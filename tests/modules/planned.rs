@@ -12,14 +12,19 @@ use railwright_report as report;
 use railwright_resource::{DesiredResource, Observation, kind_named};
 use std::collections::BTreeMap;
 
-/// The wishes of one module.
-fn wishes(desired: &DesiredState, module: &str) -> Vec<DesiredResource> {
-    let of_module = |wish: &&DesiredResource| {
-        desired.why[&wish.address]
+/// The resources of one module.
+fn resources(desired: &DesiredState, module: &str) -> Vec<DesiredResource> {
+    let of_module = |resource: &&DesiredResource| {
+        desired.why[&resource.address]
             .iter()
             .any(|why| is_of(module, &why.module))
     };
-    desired.wishes.iter().filter(of_module).cloned().collect()
+    desired
+        .resources
+        .iter()
+        .filter(of_module)
+        .cloned()
+        .collect()
 }
 
 /// The first plan that the facts give.
@@ -31,7 +36,7 @@ pub fn plan(
 ) -> Plan {
     planned(
         loaded,
-        &wishes(desired, module),
+        &resources(desired, module),
         &LastApplied::default(),
         facts,
     )
@@ -52,7 +57,7 @@ pub fn screen(plan: &Plan) -> String {
         .to_owned()
 }
 
-/// What is left to do once the first plan was carried out and its hosts say what they then said;
+/// What is left to do once the first plan was applied and its hosts report what they then reported;
 /// nothing is right.
 pub fn second(
     loaded: &LoadedSpec,
@@ -61,27 +66,27 @@ pub fn second(
     facts: &Observation,
     applied: &Observation,
 ) -> Option<String> {
-    let wishes = wishes(desired, module);
-    let first = planned(loaded, &wishes, &LastApplied::default(), facts);
-    let resources = first
+    let resources = resources(desired, module);
+    let first = planned(loaded, &resources, &LastApplied::default(), facts);
+    let records = first
         .nodes
         .iter()
         .flat_map(PlanNode::members)
         .map(|member| {
             let applied = AppliedResource::of(
-                &member.wish,
+                &member.resource,
                 member.before.clone(),
                 false,
                 "r0001",
                 "2026-01-01T00:00:00Z".to_owned(),
             );
-            (member.wish.address.clone(), applied)
+            (member.resource.address.clone(), applied)
         });
     let second = planned(
         loaded,
-        &wishes,
+        &resources,
         &LastApplied {
-            resources: resources.collect(),
+            resources: records.collect(),
         },
         applied,
     );
@@ -91,7 +96,7 @@ pub fn second(
 
 fn planned(
     loaded: &LoadedSpec,
-    wishes: &[DesiredResource],
+    resources: &[DesiredResource],
     last: &LastApplied,
     facts: &Observation,
 ) -> Plan {
@@ -106,7 +111,7 @@ fn planned(
             waived: Vec::new(),
             no_ssh: Vec::new(),
         },
-        wishes,
+        resources,
         last,
         outages: &Outages::new(),
         identity: &Default::default(),

@@ -30,12 +30,12 @@ fn probe(policy: &str) -> String {
         &BTreeMap::new(),
     )
     .unwrap();
-    let wish = desired
-        .wishes
+    let resource = desired
+        .resources
         .iter()
-        .find(|wish| wish.address.name() == "rdma-names")
+        .find(|resource| resource.address.name() == "rdma-names")
         .unwrap();
-    wish.body["read"]["probe"].as_str().unwrap().to_owned()
+    resource.body["read"]["probe"].as_str().unwrap().to_owned()
 }
 
 #[test]

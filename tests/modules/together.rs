@@ -1,5 +1,5 @@
-//! Several modules on one host: the same wish is one, different ones are a conflict, and a user's
-//! module takes the place of the shipped one with its name.
+//! Several modules on one host: equal resources are one, different ones are a conflict, and a
+//! user's module takes the place of the shipped one with its name.
 
 use crate::say;
 use railwright_knowledge::module::{self, DesiredState, ModuleFiles};
@@ -42,22 +42,22 @@ fn desired(spec: &str, shipped: bool, own: &[(&str, &str)]) -> Result<DesiredSta
 
 fn order(desired: &DesiredState) -> String {
     let on_first = desired
-        .wishes
+        .resources
         .iter()
-        .filter(|wish| &*wish.address.target.name == "n1");
-    let line = |wish: &railwright_resource::DesiredResource| {
-        let after: Vec<String> = wish
+        .filter(|resource| &*resource.address.target.name == "n1");
+    let line = |resource: &railwright_resource::DesiredResource| {
+        let after: Vec<String> = resource
             .after
             .iter()
             .map(|before| before.name().to_owned())
             .collect();
-        let by: Vec<&str> = desired.why[&wish.address]
+        let by: Vec<&str> = desired.why[&resource.address]
             .iter()
             .map(|why| why.module.as_str())
             .collect();
         format!(
             "{} after [{}] by {}\n",
-            wish.address.name(),
+            resource.address.name(),
             after.join(" "),
             by.join(" ")
         )
@@ -66,7 +66,7 @@ fn order(desired: &DesiredState) -> String {
 }
 
 #[test]
-fn the_same_wish_of_two_modules_is_one() {
+fn the_same_resource_of_two_modules_is_one() {
     let base = "module: base\n\
                 summary: x\n\
                 resources:\n  - { id: a, package: { name: a } }\n  - { id: b, after: [a], package: { name: b } }\n";
@@ -94,7 +94,7 @@ fn an_order_through_a_resource_that_is_not_there_holds() {
 }
 
 #[test]
-fn different_wishes_for_one_thing_are_a_conflict() {
+fn different_resources_for_one_thing_are_a_conflict() {
     let mine = "module: mine\n\
                 summary: x\n\
                 resources:\n  - { id: motd, file: { path: /etc/motd, content: a } }\n";
@@ -102,7 +102,7 @@ fn different_wishes_for_one_thing_are_a_conflict() {
                  summary: x\n\
                  resources:\n  - { id: greeting, file: { path: /etc/motd, content: \"{{ host.name }}\" } }\n";
     insta::assert_snapshot!(desired(SPEC, false, &[("mine", mine), ("yours", yours)]).unwrap_err(), @r#"
-    RW0211 file/%2Fetc%2Fmotd is wished for twice, differently
+    RW0211 file/%2Fetc%2Fmotd is declared twice, differently
       inventory/modules/yours/module.yaml:4:11
       |   - { id: greeting, file: { path: /etc/motd, content: "{{ host.name }}" } }
       |           ^^^^^^^^ by yours/greeting
@@ -149,15 +149,15 @@ fn a_users_module_takes_the_place_of_the_shipped_one() {
     let desired = desired(SPEC, true, &[("memlock", mine)]).unwrap();
     assert!(
         desired
-            .wishes
+            .resources
             .iter()
-            .any(|wish| wish.module == "memlock/motd")
+            .any(|resource| resource.module == "memlock/motd")
     );
     assert!(
         !desired
-            .wishes
+            .resources
             .iter()
-            .any(|wish| wish.module == "memlock/limits")
+            .any(|resource| resource.module == "memlock/limits")
     );
 }
 
@@ -188,9 +188,9 @@ fn a_secret_is_a_mark_and_nothing_else_can_be_one() {
     let found = desired(SPEC, false, &[("m", text)]).unwrap();
     let body = |kind: &str| {
         found
-            .wishes
+            .resources
             .iter()
-            .find(|wish| wish.kind == kind)
+            .find(|resource| resource.kind == kind)
             .unwrap()
             .body
             .clone()
@@ -292,7 +292,7 @@ fn a_secret_in_a_shell_template_is_filled_in_quoted() {
                 resources:\n  - { id: a, file: { path: /a, content: \"login {{ secrets.token | sh }}\", mode: \
                 \"0700\" } }\n";
     let found = desired(SPEC, false, &[("m", text)]).unwrap();
-    let filled = secret::fill_secrets(found.wishes[0].text("content").unwrap(), |_| {
+    let filled = secret::fill_secrets(found.resources[0].text("content").unwrap(), |_| {
         Some("it's $(reboot)".to_owned())
     })
     .unwrap();

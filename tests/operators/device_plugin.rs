@@ -1,4 +1,4 @@
-//! Pools as the RDMA shared device plugin reads them. The real program reads and judges its
+//! Pools as the RDMA shared device plugin reads them. The real program reads and checks its
 //! configuration before it looks for a kubelet or a NIC (cmd/k8s-rdma-shared-dp/main.go:
 //! ReadConfig, ValidateConfigs, then ValidateRdmaSystemMode), and says which way it went; what
 //! comes after that is the machine's.
@@ -34,22 +34,22 @@ pub fn refusal(software: &Software, configuration: &str) -> Option<String> {
     Some(last)
 }
 
-/// Every `configList` in the expected wishes of the modules' cases, with where it stands.
+/// Every `configList` in the expected resources of the modules' cases, with where it stands.
 fn cases() -> Vec<(String, String)> {
     let modules = Path::new(env!("CARGO_MANIFEST_DIR")).join("modules");
     let mut found = Vec::new();
     for module in ["rdma-shared-device-plugin", "nvidia-network-operator"] {
         for case in fs::read_dir(modules.join(module).join("tests")).unwrap() {
             let path = case.unwrap().path().join("desired.txt");
-            let Ok(wishes) = fs::read_to_string(&path) else {
+            let Ok(resources) = fs::read_to_string(&path) else {
                 continue;
             };
-            let wishes = wishes
+            let resources = resources
                 .lines()
                 .filter_map(|line| serde_json::from_str::<Value>(line.trim_start()).ok());
-            found.extend(
-                wishes.filter_map(|wish| Some((path.display().to_string(), configuration(&wish)?))),
-            );
+            found.extend(resources.filter_map(|resource| {
+                Some((path.display().to_string(), configuration(&resource)?))
+            }));
         }
     }
     found
@@ -57,11 +57,11 @@ fn cases() -> Vec<(String, String)> {
 
 /// In the ConfigMap of the plugin's own module, or in the policy of NVIDIA's operator, which makes
 /// a ConfigMap of it.
-fn configuration(wish: &Value) -> Option<String> {
-    if let Some(text) = wish["manifest"]["spec"]["rdmaSharedDevicePlugin"]["config"].as_str() {
+fn configuration(resource: &Value) -> Option<String> {
+    if let Some(text) = resource["manifest"]["spec"]["rdmaSharedDevicePlugin"]["config"].as_str() {
         return Some(text.to_owned());
     }
-    let line = wish["content"]
+    let line = resource["content"]
         .as_str()?
         .lines()
         .find(|line| line.contains("\"configList\""))?;

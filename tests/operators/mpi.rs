@@ -59,7 +59,7 @@ const RUNS: &str = "{ conditions: [{ type: Running }], within_s: 120 }";
 
 pub fn a_job_is_made_and_taken_back(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
-    cluster.wishes(&job("train", "OpenMPI", RUNS));
+    cluster.resources(&job("train", "OpenMPI", RUNS));
     cluster.told(0, &["apply", INV, "--yes"]);
     let workers = "jsonpath={range .items[*]}{.spec.nodeName} {.status.phase} \
                    {.spec.containers[0].resources.limits.rdma/rdma_shared_device_a}{\"\\n\"}{end}";
@@ -90,19 +90,19 @@ pub fn a_job_is_made_and_taken_back(plane: &ControlPlane) {
             .told(0, &["plan", INV, "--detailed-exitcode"])
             .contains("No changes.")
     );
-    cluster.wishes("  []\n");
+    cluster.resources("  []\n");
     cluster.told(0, &["apply", INV, "--yes"]);
     plane.kubectl(&["wait", "pods", "--all", "--for=delete", "--timeout=60s"]);
 }
 
 pub fn a_job_that_it_refuses_is_told(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
-    cluster.wishes(&job("train", "OpenMPI5", RUNS));
+    cluster.resources(&job("train", "OpenMPI5", RUNS));
     let plan = cluster.flat(3, &["plan", INV]);
     assert!(plan.contains("Unsupported value"), "{plan}");
     // The definition takes a name of which no Service can be made; the operator says so in an event
     // alone.
-    cluster.wishes(&job(
+    cluster.resources(&job(
         "1train",
         "OpenMPI",
         "{ conditions: [{ type: Running }], within_s: 10 }",
@@ -126,7 +126,7 @@ pub fn a_job_that_it_refuses_is_told(plane: &ControlPlane) {
         "jsonpath={.items[*].reason}",
     ]);
     assert_eq!(said, "ValidationError");
-    cluster.wishes("  []\n");
+    cluster.resources("  []\n");
     cluster.told(0, &["apply", INV, "--yes"]);
 }
 

@@ -108,7 +108,7 @@ fn job(container: &str) -> String {
 
 pub fn a_job_is_made_and_taken_back(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
-    cluster.wishes(&job("pytorch"));
+    cluster.resources(&job("pytorch"));
     cluster.told(0, &["apply", INV, "--yes"]);
     let pods: Value = serde_json::from_str(&plane.kubectl(&[
         "get",
@@ -146,7 +146,7 @@ pub fn a_job_is_made_and_taken_back(plane: &ControlPlane) {
             .told(0, &["plan", INV, "--detailed-exitcode"])
             .contains("No changes.")
     );
-    cluster.wishes("  []\n");
+    cluster.resources("  []\n");
     cluster.told(0, &["apply", INV, "--yes"]);
     plane.kubectl(&["wait", "pods", "--all", "--for=delete", "--timeout=60s"]);
 }
@@ -154,7 +154,7 @@ pub fn a_job_is_made_and_taken_back(plane: &ControlPlane) {
 /// A plan asks the server for a dry run, which asks the webhook.
 pub fn a_job_that_its_webhook_refuses_is_not_planned(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
-    cluster.wishes(&job("main"));
+    cluster.resources(&job("main"));
     let plan = cluster.flat(3, &["plan", INV]);
     assert!(
         plan.contains(
@@ -171,7 +171,7 @@ pub fn a_job_that_its_webhook_refuses_is_not_planned(plane: &ControlPlane) {
 /// The server takes nothing of the kind then.
 pub fn a_webhook_that_is_away_is_told(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
-    cluster.wishes(&job("pytorch"));
+    cluster.resources(&job("pytorch"));
     let held = cluster.flat(3, &["apply", INV, "--yes"]);
     assert!(
         held.contains("failed calling webhook")

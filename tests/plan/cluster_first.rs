@@ -4,7 +4,9 @@ use crate::world::*;
 use railwright_apply::plan_integrity::check_plan_graph;
 use railwright_plan::*;
 use railwright_resource::kubernetes_object::request::KubernetesRead;
-use railwright_resource::{AnswerStatus, DesiredResource, Disruption, Read, ReadResult, Want};
+use railwright_resource::{
+    AnswerStatus, DesiredResource, Disruption, Read, ReadResult, ResourceDeclaration,
+};
 use serde_json::json;
 
 const WAIT: &str = "kube/prod/node_allocatable/aliyun%2Ferdma";
@@ -13,33 +15,33 @@ const WAIT: &str = "kube/prod/node_allocatable/aliyun%2Ferdma";
 fn world(gives: u64) -> World {
     let body = json!({ "value": "1" });
     let mut world = World::new()
-        .wish("host/n1/a/file", None, body.clone(), &[])
-        .wish("host/n2/a/file", None, body.clone(), &[])
-        .wish("host/n2/a/later", None, body.clone(), &["host/n2/a/file"])
-        .wish(
+        .resource("host/n1/a/file", None, body.clone(), &[])
+        .resource("host/n2/a/file", None, body.clone(), &[])
+        .resource("host/n2/a/later", None, body.clone(), &["host/n2/a/file"])
+        .resource(
             "kube/prod/a/controller",
             None,
             json!({ "value": "1", "drain": true }),
             &[],
         )
-        .wish(
+        .resource(
             "kube/prod/a/operator",
             None,
             body.clone(),
             &["kube/prod/a/controller"],
         )
-        .wish("kube/prod/a/other", None, body, &[]);
+        .resource("kube/prod/a/other", None, body, &[]);
     let wait = json!({ "resource": "aliyun/erdma", "nodes": ["n1", "n2"], "amount": 200, "before_hosts": true });
-    let want = Want {
+    let declaration = ResourceDeclaration {
         kind: "node_allocatable".to_owned(),
         body: wait,
         module: "m/r".into(),
         places: Vec::new(),
     };
-    world.wishes.push(DesiredResource {
+    world.resources.push(DesiredResource {
         address: WAIT.parse().unwrap(),
         after: vec!["kube/prod/a/controller".parse().unwrap()],
-        want: want.into(),
+        declaration: declaration.into(),
     });
     let node = json!({ "ready": true, "schedulable": true, "gives": { "aliyun/erdma": gives.to_string() } });
     let answer = ReadResult {
@@ -60,7 +62,7 @@ fn world(gives: u64) -> World {
 #[test]
 fn hosts_wait_for_what_the_cluster_brings_and_the_rest_of_it_for_them() {
     let plan = world(0).plan();
-    let wanted = [
+    let desired = [
         "kube/prod/a/controller",
         WAIT,
         "host/n1/a/file",
@@ -71,7 +73,7 @@ fn hosts_wait_for_what_the_cluster_brings_and_the_rest_of_it_for_them() {
         "kube/prod/a/operator",
         "kube/prod/a/other",
     ];
-    assert_eq!(ids(&plan), wanted);
+    assert_eq!(ids(&plan), desired);
     assert_eq!(node(&plan, "host/n1/a/file").after, [WAIT]);
     assert_eq!(node(&plan, "gate/0").after, ["host/n1/a/file", WAIT]);
     assert_eq!(node(&plan, "host/n2/a/file").after, ["gate/0"]);
@@ -116,7 +118,7 @@ fn hosts_are_held_with_what_they_would_be_proven_by() {
         (String::new(), false)
     );
     assert_eq!(
-        check_plan_graph(&plan, Some(&held.wishes), &held.last),
+        check_plan_graph(&plan, Some(&held.resources), &held.last),
         vec![]
     );
 }
@@ -125,7 +127,7 @@ fn hosts_are_held_with_what_they_would_be_proven_by() {
 fn a_plan_whose_hosts_do_not_wait_is_told() {
     let world = world(0);
     let told = |plan: &Plan| {
-        check_plan_graph(plan, Some(&world.wishes), &world.last)
+        check_plan_graph(plan, Some(&world.resources), &world.last)
             .into_iter()
             .map(|one| one.message)
             .collect::<Vec<_>>()

@@ -64,26 +64,26 @@ fn there(names: &[&str]) -> Value {
 
 fn one_host() -> World {
     World::new()
-        .wish("host/n1/a/package", None, json!({ "value": "1" }), &[])
-        .wish(
+        .resource("host/n1/a/package", None, json!({ "value": "1" }), &[])
+        .resource(
             "host/n1/a/driver",
             None,
             json!({ "value": "1", "drain": true }),
             &["host/n1/a/package"],
         )
-        .wish(
+        .resource(
             "host/n1/a/file",
             None,
             json!({ "value": "1" }),
             &["host/n1/a/driver"],
         )
-        .wish("host/n1/a/other", None, json!({ "value": "1" }), &[])
+        .resource("host/n1/a/other", None, json!({ "value": "1" }), &[])
 }
 
 #[test]
 fn a_node_is_emptied_right_before_what_disturbs_and_given_back_after_the_gate() {
     let plan = emptied(one_host(), Some(there(&["cn-n1"]))).plan();
-    let wanted = [
+    let desired = [
         "host/n1/a/other",
         "host/n1/a/package",
         "host/n1/drain",
@@ -92,7 +92,7 @@ fn a_node_is_emptied_right_before_what_disturbs_and_given_back_after_the_gate() 
         "gate/0",
         "host/n1/uncordon",
     ];
-    assert_eq!(ids(&plan), wanted);
+    assert_eq!(ids(&plan), desired);
     assert_eq!(
         node(&plan, "host/n1/drain").after,
         ["host/n1/a/package"],
@@ -123,10 +123,10 @@ fn a_node_is_emptied_right_before_what_disturbs_and_given_back_after_the_gate() 
 fn the_next_wave_begins_once_the_nodes_of_the_one_before_are_back() {
     let reboot = json!({ "value": "1", "reboot": true });
     let world = World::new()
-        .wish("host/n1/a/kernel", None, reboot.clone(), &[])
-        .wish("host/n2/a/kernel", None, reboot, &[]);
+        .resource("host/n1/a/kernel", None, reboot.clone(), &[])
+        .resource("host/n2/a/kernel", None, reboot, &[]);
     let plan = emptied(world, None).plan();
-    let wanted = [
+    let desired = [
         "host/n1/a/kernel",
         "host/n1/drain",
         "host/n1/reboot",
@@ -140,7 +140,7 @@ fn the_next_wave_begins_once_the_nodes_of_the_one_before_are_back() {
     ];
     assert_eq!(
         ids(&plan),
-        wanted,
+        desired,
         "where the cluster does not say who its nodes are, the step finds out"
     );
     assert_eq!(node(&plan, "host/n2/uncordon").wave, 1);
@@ -178,7 +178,7 @@ fn hosts_that_are_no_nodes_or_are_not_disturbed_are_left_alone() {
         file::parse_plan_file("p", &unsaid).is_err(),
         "what is said is a part of what is agreed to"
     );
-    let quiet = World::new().wish("host/n1/a/file", None, json!({ "value": "1" }), &[]);
+    let quiet = World::new().resource("host/n1/a/file", None, json!({ "value": "1" }), &[]);
     let quiet = emptied(quiet, Some(there(&["cn-n2"]))).plan();
     assert_eq!((drains(&quiet), quiet.not_emptied), (0, Vec::new()));
     let mut held = emptied(one_host(), Some(there(&["cn-n1"])));
@@ -231,9 +231,9 @@ fn a_host_that_is_a_node_under_another_name_is_left_alone() {
             known[*name] =
                 json!({ "ready": true, "schedulable": true, "gives": {}, "machine": own });
         }
-        let other = World::new().wish("host/n2/a/file", None, json!({ "value": "1" }), &[]);
+        let other = World::new().resource("host/n2/a/file", None, json!({ "value": "1" }), &[]);
         let mut world = one_host();
-        world.wishes.extend(other.wishes);
+        world.resources.extend(other.resources);
         world.targets.extend(other.targets);
         world.observation.targets.extend(other.observation.targets);
         let mut world = emptied(world, Some(known));
@@ -269,7 +269,7 @@ fn a_host_that_is_a_node_under_another_name_is_left_alone() {
 fn a_node_that_an_earlier_run_left_cordoned_is_given_back_through_a_gate() {
     let world = || {
         World::new()
-            .wish("host/n1/a/file", Some("1"), json!({ "value": "1" }), &[])
+            .resource("host/n1/a/file", Some("1"), json!({ "value": "1" }), &[])
             .applied("host/n1/a/file", json!({ "value": "1" }))
     };
     let cordoned = |mark: Value| json!({ "cn-n1": { "ready": true, "schedulable": false, "cordoned": mark, "gives": {} } });

@@ -9,8 +9,8 @@ use railwright_resource::{AnswerStatus, DesiredResource, Disruption, ReadResult}
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Random wishes on three hosts with random edges that point backwards in the list, so that there
-/// is no ring.
+/// Random resources on three hosts with random edges that point backwards in the list, so that
+/// there is no ring.
 fn worlds() -> impl Strategy<Value = World> {
     let one = (
         0usize..3,
@@ -42,7 +42,7 @@ fn worlds() -> impl Strategy<Value = World> {
                 after.iter().map(|i| i.get(&mine).clone()).collect()
             };
             let after: Vec<&str> = after.iter().map(String::as_str).collect();
-            world = world.wish(&name, found.as_deref(), body, &after);
+            world = world.resource(&name, found.as_deref(), body, &after);
             names.push(name);
         }
         world.targets.sort();
@@ -63,23 +63,23 @@ fn gate_of(plan: &Plan, gate: &railwright_apply::steps::ScheduledStep, host: &Ta
 
 proptest! {
     #[test]
-    fn law_5_the_bytes_do_not_depend_on_the_order_of_the_wishes(world in worlds(), seed in any::<u64>()) {
+    fn law_5_the_bytes_do_not_depend_on_the_order_of_the_resources(world in worlds(), seed in any::<u64>()) {
         let plan = file::serialize_plan(&world.plan());
         let mut shuffled = world;
-        let len = shuffled.wishes.len();
+        let len = shuffled.resources.len();
         for n in 0..len {
-            shuffled.wishes.swap(n, (seed as usize).wrapping_mul(n + 7) % len);
+            shuffled.resources.swap(n, (seed as usize).wrapping_mul(n + 7) % len);
         }
         prop_assert_eq!(file::serialize_plan(&shuffled.plan()), plan);
     }
 
     #[test]
-    fn wishes_keep_their_order_in_the_plan(world in worlds()) {
+    fn resources_keep_their_order_in_the_plan(world in worlds()) {
         let plan = world.plan();
         let mut position = BTreeMap::new();
         for (n, node) in plan.nodes.iter().enumerate().filter(|(_, node)| node.is_change()) {
             for member in node.members() {
-                position.insert(member.wish.address.clone(), n);
+                position.insert(member.resource.address.clone(), n);
             }
         }
         let direct: BTreeMap<&str, &Vec<String>> = plan.nodes.iter().map(|n| (n.id.as_str(), &n.after)).collect();
@@ -89,11 +89,11 @@ proptest! {
                                                                     in the plan", node.id, before);
             }
         }
-        for wish in &world.wishes {
-            for before in &wish.after {
-                let looked_again = plan.nodes.iter().flat_map(PlanNode::members).any(|m| &m.wish.address == before && matches!(m.reason, ChangeReason::Disturbed { .. }));
-                if let (Some(a), Some(b), false) = (position.get(before), position.get(&wish.address), looked_again) {
-                    prop_assert!(a <= b, "{} before {}", before, wish.address);
+        for resource in &world.resources {
+            for before in &resource.after {
+                let looked_again = plan.nodes.iter().flat_map(PlanNode::members).any(|m| &m.resource.address == before && matches!(m.reason, ChangeReason::Disturbed { .. }));
+                if let (Some(a), Some(b), false) = (position.get(before), position.get(&resource.address), looked_again) {
+                    prop_assert!(a <= b, "{} before {}", before, resource.address);
                 }
             }
         }
@@ -107,15 +107,15 @@ proptest! {
         if limit {
             world.rollout.max_disruption = Disruption::Drain;
         }
-        for n in (0..world.wishes.len()).step_by(3) {
-            let wish = world.wishes[n].clone();
-            world = world.applied(&format!("{}-gone", wish.address), wish.body.clone());
-            world.last.resources.get_mut(&format!("{}-gone", wish.address).parse::<Address>().unwrap()).unwrap().after = wish.after.clone();
+        for n in (0..world.resources.len()).step_by(3) {
+            let resource = world.resources[n].clone();
+            world = world.applied(&format!("{}-gone", resource.address), resource.body.clone());
+            world.last.resources.get_mut(&format!("{}-gone", resource.address).parse::<Address>().unwrap()).unwrap().after = resource.after.clone();
         }
         let plan = world.plan();
-        prop_assert_eq!(railwright_apply::plan_integrity::check_plan_graph(&plan, Some(&world.wishes), &world.last), vec![]);
+        prop_assert_eq!(railwright_apply::plan_integrity::check_plan_graph(&plan, Some(&world.resources), &world.last), vec![]);
         if let Some(later) = release_power_cycles(&plan) {
-            prop_assert_eq!(railwright_apply::plan_integrity::loosened_later(&later, Some(&world.wishes), &world.last), vec![]);
+            prop_assert_eq!(railwright_apply::plan_integrity::loosened_later(&later, Some(&world.resources), &world.last), vec![]);
         }
     }
 
@@ -162,12 +162,12 @@ proptest! {
     #[test]
     fn law_6_target_and_exclude_part_the_plan(world in worlds(), pick in any::<prop::sample::Index>()) {
         let members = |plan: &Plan| plan.nodes.iter().flat_map(PlanNode::members).filter(|m| !matches!(m.reason, ChangeReason::Disturbed { .. }))
-            .map(|m| m.wish.address.clone()).collect::<BTreeSet<_>>();
+            .map(|m| m.resource.address.clone()).collect::<BTreeSet<_>>();
         let all = members(&world.plan());
         prop_assume!(!all.is_empty());
         let x = pick.get(&all.iter().cloned().collect::<Vec<_>>()).clone();
         let narrowed = |targets: Vec<String>, excludes: Vec<String>, world: &World| {
-            let other = World { wishes: world.wishes.clone(), last: world.last.clone(), observation: world.observation.clone(),
+            let other = World { resources: world.resources.clone(), last: world.last.clone(), observation: world.observation.clone(),
                 targets: world.targets.clone(), nodes: None, rollout: world.rollout.clone(), selection: PlanSelection { targets, excludes } };
             members(&other.plan())
         };
@@ -178,7 +178,7 @@ proptest! {
             let mut queue = vec![from.clone()];
             while let Some(a) = queue.pop() {
                 if &a == to { return true; }
-                queue.extend(world.wishes.iter().find(|w| w.address == a).into_iter().flat_map(|w| w.after.clone()));
+                queue.extend(world.resources.iter().find(|w| w.address == a).into_iter().flat_map(|w| w.after.clone()));
             }
             false
         };
@@ -195,18 +195,18 @@ proptest! {
     #[test]
     fn each_host_gets_the_steps_that_it_would_get_alone(world in worlds(), odd in any::<[prop::sample::Index; 3]>(), applied in 1usize..4) {
         let mut world = world;
-        for n in (0..world.wishes.len()).step_by(applied) {
-            let wish = world.wishes[n].clone();
-            world = world.applied(&wish.address.to_string(), wish.body.clone()).applied(&format!("{}-gone", wish.address), wish.body.clone());
+        for n in (0..world.resources.len()).step_by(applied) {
+            let resource = world.resources[n].clone();
+            world = world.applied(&resource.address.to_string(), resource.body.clone()).applied(&format!("{}-gone", resource.address), resource.body.clone());
         }
         let mut world = world.doubled();
         // One of them says, another wants, a third remembers what its twin does not.
-        let unlike: Vec<Address> = odd.iter().map(|odd| odd.get(&world.wishes).address.clone()).collect();
+        let unlike: Vec<Address> = odd.iter().map(|odd| odd.get(&world.resources).address.clone()).collect();
         let key = read(&DesiredResource::of(unlike[0].clone(), "made_up", Value::Null)).key();
         let said = ReadResult { status: AnswerStatus::Exit(0), out: "odd".into() };
         world.observation.targets.get_mut(&unlike[0].target).unwrap().answers.insert(key, said);
-        let wish = world.wishes.iter_mut().find(|wish| wish.address == unlike[1]).unwrap();
-        std::sync::Arc::make_mut(&mut wish.want).body["value"] = json!("own");
+        let resource = world.resources.iter_mut().find(|resource| resource.address == unlike[1]).unwrap();
+        std::sync::Arc::make_mut(&mut resource.declaration).body["value"] = json!("own");
         world = world.applied(&unlike[2].to_string(), json!({ "value": "earlier" }));
         let plan = world.plan();
         let open = |node: &&PlanNode| node.held.is_none() && !matches!(node.kind, NodeKind::Adopt { .. });

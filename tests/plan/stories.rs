@@ -9,19 +9,19 @@ use serde_json::json;
 #[test]
 fn kubernetes_and_switch_resources_pass_like_any_other() {
     let plan = World::new()
-        .wish(
+        .resource(
             "kube/prod/DaemonSet.apps/kube-system/rdma",
             None,
             json!({"value": "1"}),
             &["switch/leaf1/port/Ethernet1%2F1"],
         )
-        .wish(
+        .resource(
             "switch/leaf1/port/Ethernet1%2F1",
             None,
             json!({"value": "9216"}),
             &[],
         )
-        .wish(
+        .resource(
             "host/n1/link/ens1",
             None,
             json!({"value": "9000"}),
@@ -44,13 +44,13 @@ fn kubernetes_and_switch_resources_pass_like_any_other() {
 #[test]
 fn every_change_says_why() {
     let plan = World::new()
-        .wish("host/n1/a/new", None, json!({"value": "1"}), &[])
-        .wish("host/n1/a/takeover", Some("0"), json!({"value": "1"}), &[])
-        .wish("host/n1/a/spec", Some("0"), json!({"value": "1"}), &[])
+        .resource("host/n1/a/new", None, json!({"value": "1"}), &[])
+        .resource("host/n1/a/takeover", Some("0"), json!({"value": "1"}), &[])
+        .resource("host/n1/a/spec", Some("0"), json!({"value": "1"}), &[])
         .applied("host/n1/a/spec", json!({"value": "0"}))
-        .wish("host/n1/a/drift", Some("0"), json!({"value": "1"}), &[])
+        .resource("host/n1/a/drift", Some("0"), json!({"value": "1"}), &[])
         .applied("host/n1/a/drift", json!({"value": "1"}))
-        .wish(
+        .resource(
             "host/n1/a/input",
             Some("0"),
             json!({"value": "1", "input": "the chart x"}),
@@ -60,7 +60,7 @@ fn every_change_says_why() {
             "host/n1/a/input",
             json!({"value": "1", "input": "the chart x"}),
         )
-        .wish("host/n1/a/met", Some("1"), json!({"value": "1"}), &[])
+        .resource("host/n1/a/met", Some("1"), json!({"value": "1"}), &[])
         .applied("host/n1/a/gone", json!({"value": "1"}))
         .plan();
     assert_eq!(reason(&plan, "host/n1/a/new"), ChangeReason::New);
@@ -87,16 +87,16 @@ fn every_change_says_why() {
 fn a_removal_says_what_somebody_changed_since() {
     let world = |now: Option<&str>| {
         let mut world = World::new()
-            .wish("host/n1/a/x", now, json!({"value": "1"}), &[])
+            .resource("host/n1/a/x", now, json!({"value": "1"}), &[])
             .applied("host/n1/a/x", json!({"value": "1"}));
-        world.wishes.clear();
+        world.resources.clear();
         let plan = world.plan();
         let member = node(&plan, "host/n1/a/x").members()[0].clone();
         assert!(member.removal);
         member
             .since
             .iter()
-            .map(|d| (d.attribute.clone(), d.wanted.clone(), d.found.clone()))
+            .map(|d| (d.attribute.clone(), d.desired.clone(), d.actual.clone()))
             .collect::<Vec<_>>()
     };
     assert_eq!(
@@ -108,11 +108,11 @@ fn a_removal_says_what_somebody_changed_since() {
 }
 
 #[test]
-fn what_is_as_wished_is_recorded_once() {
+fn what_is_in_sync_is_recorded_once() {
     let world = |last: LastApplied| {
         let world = World::new()
-            .wish("host/n1/a/new", None, json!({"value": "1"}), &[])
-            .wish(
+            .resource("host/n1/a/new", None, json!({"value": "1"}), &[])
+            .resource(
                 "host/n1/a/met",
                 Some("1"),
                 json!({"value": "1"}),
@@ -120,7 +120,7 @@ fn what_is_as_wished_is_recorded_once() {
             );
         World {
             last,
-            ..world.wish("host/n2/a/met", Some("1"), json!({"value": "1"}), &[])
+            ..world.resource("host/n2/a/met", Some("1"), json!({"value": "1"}), &[])
         }
     };
     let plan = world(LastApplied::default()).plan();
@@ -134,7 +134,7 @@ fn what_is_as_wished_is_recorded_once() {
             reason(&plan, "host/n2/found"),
             node(&plan, "host/n2/found").is_change()
         ),
-        (ChangeReason::AsWished, false)
+        (ChangeReason::InSync, false)
     );
     assert_eq!(plan.unchanged.values().sum::<usize>(), 2);
     let same = World::new()
@@ -189,16 +189,16 @@ fn holds_are_let_go_before_the_one_install_and_taken_after_it() {
 fn one_reboot_serves_all_that_need_one_and_the_rest_comes_after_it() {
     let reboot = json!({"value": "1", "reboot": true});
     let plan = World::new()
-        .wish("host/n1/a/package", None, json!({"value": "1"}), &[])
-        .wish(
+        .resource("host/n1/a/package", None, json!({"value": "1"}), &[])
+        .resource(
             "host/n1/a/kernel",
             None,
             reboot.clone(),
             &["host/n1/a/package"],
         )
-        .wish("host/n1/a/iommu", None, reboot, &[])
-        .wish("host/n1/a/qos", None, json!({"value": "1"}), &[])
-        .wish("host/n1/a/mtu", Some("1"), json!({"value": "1"}), &[])
+        .resource("host/n1/a/iommu", None, reboot, &[])
+        .resource("host/n1/a/qos", None, json!({"value": "1"}), &[])
+        .resource("host/n1/a/mtu", Some("1"), json!({"value": "1"}), &[])
         .plan();
     assert_eq!(
         plan.nodes
@@ -224,19 +224,19 @@ fn one_reboot_serves_all_that_need_one_and_the_rest_comes_after_it() {
 #[test]
 fn a_reboot_above_the_limit_is_held_and_holds_only_what_needs_it() {
     let mut world = World::new()
-        .wish(
+        .resource(
             "host/n1/a/kernel",
             None,
             json!({"value": "1", "reboot": true}),
             &[],
         )
-        .wish(
+        .resource(
             "host/n1/a/driver",
             None,
             json!({"value": "1"}),
             &["host/n1/a/kernel"],
         )
-        .wish("host/n1/a/file", None, json!({"value": "1"}), &[]);
+        .resource("host/n1/a/file", None, json!({"value": "1"}), &[]);
     world.rollout.max_disruption = Disruption::LinkBlip;
     let plan = world.plan();
     assert!(
@@ -262,14 +262,14 @@ fn power_cycled(hosts: &[&str]) -> World {
     hosts.iter().fold(World::new(), |world, host| {
         let at = |name: &str| format!("host/{host}/a/{name}");
         world
-            .wish(&at("before"), None, json!({"value": "1"}), &[])
-            .wish(
+            .resource(&at("before"), None, json!({"value": "1"}), &[])
+            .resource(
                 &at("card"),
                 None,
                 json!({"value": "1", "reboot": true, "power_cycle": true}),
                 &[&at("before")],
             )
-            .wish(&at("after"), None, json!({"value": "1"}), &[&at("card")])
+            .resource(&at("after"), None, json!({"value": "1"}), &[&at("card")])
     })
 }
 
@@ -325,7 +325,7 @@ fn what_comes_after_a_power_cycle_is_taken_up_in_waves_after_all_others() {
 
 #[test]
 fn what_needs_an_empty_node_is_not_taken_up_after_a_power_cycle() {
-    let mut world = power_cycled(&["n1"]).wish(
+    let mut world = power_cycled(&["n1"]).resource(
         "host/n1/a/last",
         None,
         json!({"value": "1", "drain": true}),
@@ -347,7 +347,7 @@ fn what_needs_an_empty_node_is_not_taken_up_after_a_power_cycle() {
 
 #[test]
 fn what_something_else_holds_too_is_not_taken_up_after_a_power_cycle() {
-    let mut world = power_cycled(&["n1"]).wish(
+    let mut world = power_cycled(&["n1"]).resource(
         "host/n1/a/drained",
         None,
         json!({"value": "1", "drain": true}),
@@ -360,13 +360,13 @@ fn what_something_else_holds_too_is_not_taken_up_after_a_power_cycle() {
             && node(&later, "host/n1/a/drained").held.is_some()
     );
     let mut world = World::new()
-        .wish(
+        .resource(
             "host/n1/a/drained",
             None,
             json!({"value": "1", "drain": true}),
             &[],
         )
-        .wish(
+        .resource(
             "host/n1/a/card",
             None,
             json!({"value": "1", "reboot": true, "power_cycle": true}),
@@ -385,8 +385,8 @@ fn what_something_else_holds_too_is_not_taken_up_after_a_power_cycle() {
 fn a_host_that_needs_a_reboot_is_not_like_one_that_needs_a_power_cycle() {
     let card = |power_cycle| json!({"value": "1", "reboot": true, "power_cycle": power_cycle});
     let plan = World::new()
-        .wish("host/n1/a/card", None, card(true), &[])
-        .wish("host/n2/a/card", None, card(false), &[])
+        .resource("host/n1/a/card", None, card(true), &[])
+        .resource("host/n2/a/card", None, card(false), &[])
         .plan();
     let told = ["n1", "n2"].map(|host| node(&plan, &format!("host/{host}/reboot")).disruption);
     assert_eq!(told, [Disruption::PowerCycle, Disruption::Reboot]);
@@ -396,26 +396,26 @@ fn a_host_that_needs_a_reboot_is_not_like_one_that_needs_a_power_cycle() {
 fn a_transaction_is_split_where_something_must_happen_between_its_members() {
     let packages = json!({"value": "1", "transaction": "packages"});
     let plan = World::new()
-        .wish("host/n1/package/a", None, packages.clone(), &[])
-        .wish(
+        .resource("host/n1/package/a", None, packages.clone(), &[])
+        .resource(
             "host/n1/file/key",
             None,
             json!({"value": "1"}),
             &["host/n1/package/a"],
         )
-        .wish(
+        .resource(
             "host/n1/package/b",
             None,
             packages.clone(),
             &["host/n1/file/key"],
         )
-        .wish("host/n1/package/c", None, packages, &[])
+        .resource("host/n1/package/c", None, packages, &[])
         .plan();
     let members = |id: &str| {
         node(&plan, id)
             .members()
             .iter()
-            .map(|m| m.wish.address.name().to_owned())
+            .map(|m| m.resource.address.name().to_owned())
             .collect::<Vec<_>>()
     };
     assert_eq!(members("host/n1/transaction/packages"), ["a", "c"]);
@@ -426,10 +426,10 @@ fn a_transaction_is_split_where_something_must_happen_between_its_members() {
 fn transactions_that_interleave_stay_single() {
     let of = |word: &str| json!({"value": "1", "transaction": word});
     let plan = World::new()
-        .wish("host/n1/a/a1", None, of("t1"), &[])
-        .wish("host/n1/a/a2", None, of("t1"), &["host/n1/a/b2"])
-        .wish("host/n1/a/b1", None, of("t2"), &["host/n1/a/a1"])
-        .wish("host/n1/a/b2", None, of("t2"), &[])
+        .resource("host/n1/a/a1", None, of("t1"), &[])
+        .resource("host/n1/a/a2", None, of("t1"), &["host/n1/a/b2"])
+        .resource("host/n1/a/b1", None, of("t2"), &["host/n1/a/a1"])
+        .resource("host/n1/a/b2", None, of("t2"), &[])
         .plan();
     assert_eq!(
         plan.nodes
@@ -443,13 +443,13 @@ fn transactions_that_interleave_stay_single() {
 #[test]
 fn what_a_change_resets_is_looked_at_again_after_it() {
     let plan = World::new()
-        .wish(
+        .resource(
             "host/n1/driver/mlx5",
             None,
             json!({"value": "1", "disturbs": "link/*"}),
             &[],
         )
-        .wish(
+        .resource(
             "host/n1/link/ens1",
             Some("9000"),
             json!({"value": "9000"}),
@@ -469,7 +469,7 @@ fn what_a_change_resets_is_looked_at_again_after_it() {
 fn hosts_follow_in_waves_with_a_gate_between() {
     let mut world = World::new();
     for host in ["n1", "n2", "n3", "n4", "n5"] {
-        world = world.wish(
+        world = world.resource(
             &format!("host/{host}/a/x"),
             None,
             json!({"value": "1"}),
@@ -490,8 +490,8 @@ fn hosts_follow_in_waves_with_a_gate_between() {
 #[test]
 fn a_target_that_cannot_be_read_is_unknown_and_no_more() {
     let mut world = World::new()
-        .wish("host/n1/a/x", None, json!({"value": "1"}), &[])
-        .wish("host/n2/a/x", None, json!({"value": "1"}), &[]);
+        .resource("host/n1/a/x", None, json!({"value": "1"}), &[])
+        .resource("host/n2/a/x", None, json!({"value": "1"}), &[]);
     world
         .observation
         .targets
@@ -509,8 +509,8 @@ fn a_target_that_cannot_be_read_is_unknown_and_no_more() {
 #[test]
 fn a_target_that_cannot_be_read_can_be_left_out() {
     let mut world = World::new()
-        .wish("host/n1/a/x", None, json!({"value": "1"}), &[])
-        .wish("host/n2/a/x", None, json!({"value": "1"}), &[]);
+        .resource("host/n1/a/x", None, json!({"value": "1"}), &[])
+        .resource("host/n2/a/x", None, json!({"value": "1"}), &[]);
     world
         .observation
         .targets
@@ -557,8 +557,8 @@ fn no_route() -> TargetReadFailure {
 
 #[test]
 fn a_field_that_left_the_spec_is_named_until_it_is_forgotten() {
-    let wish = json!({"value": "1", "map": {"kept": 1}});
-    let world = World::new().wish("host/n1/a/x", Some("1"), wish.clone(), &[]);
+    let resource = json!({"value": "1", "map": {"kept": 1}});
+    let world = World::new().resource("host/n1/a/x", Some("1"), resource.clone(), &[]);
     let world = world.applied(
         "host/n1/a/x",
         json!({"value": "1", "extra": 9000, "map": {"kept": 2, "gone": 8}}),
@@ -582,7 +582,7 @@ fn a_field_that_left_the_spec_is_named_until_it_is_forgotten() {
             && screen.contains(" . n1             a x: extra   9000\n"),
         "{screen}"
     );
-    let mut world = world.applied("host/n1/a/x", wish);
+    let mut world = world.applied("host/n1/a/x", resource);
     assert_eq!(
         (world.plan().dropped, ids(&world.plan()).len()),
         (vec![], 0)
@@ -601,7 +601,7 @@ fn a_field_that_left_the_spec_is_named_until_it_is_forgotten() {
 #[test]
 fn an_edited_plan_file_is_refused() {
     let plan = World::new()
-        .wish("host/n1/a/x", None, json!({"value": "1"}), &[])
+        .resource("host/n1/a/x", None, json!({"value": "1"}), &[])
         .plan();
     let text = String::from_utf8(file::serialize_plan(&plan)).unwrap();
     let code = |text: &str| {
@@ -614,7 +614,7 @@ fn an_edited_plan_file_is_refused() {
         "RW0304"
     );
     assert_eq!(
-        code(&text.replace("\"format_version\": \"4.0\"", "\"format_version\": \"1.0\"")),
+        code(&text.replace("\"format_version\": \"5.0\"", "\"format_version\": \"1.0\"")),
         "RW0303"
     );
     assert_eq!(code("{"), "RW0302");
@@ -636,7 +636,7 @@ fn an_edited_plan_file_is_refused() {
 #[test]
 fn a_plan_file_whose_hosts_out_of_service_no_plan_would_name_is_refused() {
     let plan = World::new()
-        .wish("host/n1/a/x", None, json!({"value": "1"}), &[])
+        .resource("host/n1/a/x", None, json!({"value": "1"}), &[])
         .plan();
     let read = |sets: &[&str]| {
         let unavailable = |set: &&str| Unavailable {
@@ -675,7 +675,7 @@ fn a_plan_file_whose_hosts_out_of_service_no_plan_would_name_is_refused() {
 
 #[test]
 fn a_selection_that_matches_nothing_is_an_error() {
-    let mut world = World::new().wish("host/n1/a/x", None, json!({"value": "1"}), &[]);
+    let mut world = World::new().resource("host/n1/a/x", None, json!({"value": "1"}), &[]);
     world.selection.targets = vec!["host/n11".into()];
     assert_eq!(world.try_plan().unwrap_err()[0].code, "RW0301");
     world.selection.targets = vec!["host/n1/a/xx".into()];
@@ -686,10 +686,10 @@ fn a_selection_that_matches_nothing_is_an_error() {
 }
 
 #[test]
-fn a_ring_of_wishes_is_named() {
+fn a_ring_of_resources_is_named() {
     let world = World::new()
-        .wish("host/n1/a/x", None, json!({"value": "1"}), &["host/n1/a/y"])
-        .wish("host/n1/a/y", None, json!({"value": "1"}), &["host/n1/a/x"]);
+        .resource("host/n1/a/x", None, json!({"value": "1"}), &["host/n1/a/y"])
+        .resource("host/n1/a/y", None, json!({"value": "1"}), &["host/n1/a/x"]);
     let problem = &world.try_plan().unwrap_err()[0];
     assert!(
         problem
@@ -704,13 +704,13 @@ fn a_ring_of_wishes_is_named() {
 #[test]
 fn a_ring_of_what_is_remembered_refuses_nothing() {
     let made = ["host/n1/a/x", "host/n1/a/y", "host/n2/a/z"];
-    let mut world = World::new().wish("host/n2/a/w", None, json!({"value": "1"}), &[]);
+    let mut world = World::new().resource("host/n2/a/w", None, json!({"value": "1"}), &[]);
     for address in made {
         let body = json!({"value": "1"});
         world = world
-            .wish(address, Some("1"), body.clone(), &[])
+            .resource(address, Some("1"), body.clone(), &[])
             .applied(address, body);
-        world.wishes.pop();
+        world.resources.pop();
     }
     // A ring of its own, one through another host, and one through the gate between the waves.
     let rings = [

@@ -13,14 +13,14 @@ fn body() -> Value {
 /// Two hosts behind three leaves, which differ in what there is to do.
 fn world() -> World {
     World::new()
-        .wish("host/n1/a/file", None, body(), &[])
-        .wish("switch/leaf1/a/kept", Some("1"), body(), &[])
+        .resource("host/n1/a/file", None, body(), &[])
+        .resource("switch/leaf1/a/kept", Some("1"), body(), &[])
         .applied("switch/leaf1/a/gone", body())
-        .wish("switch/leaf2/a/class", None, body(), &[])
-        .wish("switch/leaf3/a/class", None, body(), &[])
+        .resource("switch/leaf2/a/class", None, body(), &[])
+        .resource("switch/leaf3/a/class", None, body(), &[])
 }
 
-/// Why the steps of this host are held.
+/// Why the steps of this host are blocked.
 fn held(world: World, host: &str) -> Option<String> {
     node(&world.plan(), &format!("host/{host}/a/file"))
         .held
@@ -57,9 +57,9 @@ fn switches_go_first_one_at_a_time_and_what_is_taken_back_from_one_goes_last() {
 
 #[test]
 fn a_switch_that_is_held_holds_the_hosts_behind_it_and_all_where_nobody_knows_which_they_are() {
-    let mut one = world().wish("host/n2/a/file", None, body(), &[]);
+    let mut one = world().resource("host/n2/a/file", None, body(), &[]);
     one.rollout.max_disruption = Disruption::None;
-    let one = one.wish(
+    let one = one.resource(
         "switch/leaf4/a/class",
         None,
         json!({ "value": "1", "drain": true }),
@@ -96,8 +96,9 @@ fn a_switch_that_could_not_be_read_holds_the_hosts_behind_it_unless_it_is_left_o
     let mut without = lost.clone();
     without.selection.excludes = vec!["switch/leaf2".to_owned()];
     assert_eq!(held(without, "n1"), None);
-    // Nothing is wished of it: nobody waits for it.
-    lost.wishes.retain(|wish| wish.address.target != leaf2);
+    // It has no resources: nobody waits for it.
+    lost.resources
+        .retain(|resource| resource.address.target != leaf2);
     assert_eq!(held(lost, "n1"), None);
 }
 
@@ -105,7 +106,7 @@ fn a_switch_that_could_not_be_read_holds_the_hosts_behind_it_unless_it_is_left_o
 fn what_is_taken_back_from_a_switch_waits_for_a_host_behind_it_that_is_held() {
     let kept = ["host/n1", "host/n2", "switch/leaf1", "switch/leaf2"];
     let there = kept.iter().fold(World::new(), |world, target| {
-        world.wish(&format!("{target}/a/kept"), Some("1"), body(), &[])
+        world.resource(&format!("{target}/a/kept"), Some("1"), body(), &[])
     });
     let mut one = there
         .applied("host/n1/a/gone", json!({ "value": "1", "drain": true }))

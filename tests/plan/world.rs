@@ -1,12 +1,12 @@
-//! A made-up kind, a world that it judges, and what tests ask of the plan that comes of it.
+//! A made-up kind, a world that it compares, and what tests ask of the plan that comes of it.
 
 use railwright_base::{Address, Digest, Target};
 use railwright_plan::*;
-use railwright_resource::assessment::Attribute;
 use railwright_resource::body::BodyType;
+use railwright_resource::diff::Attribute;
 use railwright_resource::{
-    Action, AnswerStatus, Assessment, DesiredResource, Disruption, Observation, Plane, Read,
-    ReadResult, ReadResults, Reading, ResourceKind, Want,
+    Action, AnswerStatus, DesiredResource, Disruption, Observation, Plane, Read, ReadResult,
+    ReadResults, Reading, ResourceDeclaration, ResourceDiff, ResourceKind,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -15,9 +15,9 @@ use std::collections::BTreeMap;
 /// behaves.
 pub struct MadeUp;
 
-pub fn read(wish: &DesiredResource) -> Read {
+pub fn read(resource: &DesiredResource) -> Read {
     Read::Command {
-        script: wish.address.within_target(),
+        script: resource.address.within_target(),
     }
 }
 
@@ -37,59 +37,65 @@ impl ResourceKind for MadeUp {
     fn body_type(&self) -> BodyType {
         BodyType::of::<Value>()
     }
-    fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
-        vec![read(wish)]
+    fn reads(&self, resource: &DesiredResource) -> Vec<Read> {
+        vec![read(resource)]
     }
-    fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
-        let found = match answers.output(&read(wish)) {
+    fn diff(&self, resource: &DesiredResource, answers: &ReadResults) -> ResourceDiff {
+        let actual = match answers.output(&read(resource)) {
             Ok((0, text)) => Reading::is(text),
             Ok(_) => Reading::Absent,
             Err(reason) => Reading::Unknown(reason),
         };
-        let wanted = Reading::is(wish.text("value").unwrap_or_default());
-        let input = wish.text("input").map(str::to_owned);
+        let desired = Reading::is(resource.text("value").unwrap_or_default());
+        let input = resource.text("input").map(str::to_owned);
         let attribute = Attribute {
             input,
-            ..Attribute::in_plane(Plane::Running, wanted.clone(), found.clone())
+            ..Attribute::in_plane(Plane::Running, desired.clone(), actual.clone())
         };
         let flag = |name: &str| {
-            wish.body
+            resource
+                .body
                 .get(name)
                 .and_then(Value::as_bool)
                 .unwrap_or(false)
         };
-        Assessment {
-            actions: if wanted == found {
+        ResourceDiff {
+            actions: if desired == actual {
                 vec![]
             } else {
                 vec![Action::RunCommand {
-                    script: wish.address.within_target(),
+                    script: resource.address.within_target(),
                     limit_s: 1,
                     environment: BTreeMap::new(),
                     input: None,
                 }]
             },
             attributes: BTreeMap::from([("value".to_owned(), attribute)]),
-            needs_reboot: flag("reboot") && wanted != found,
-            needs_power_cycle: flag("reboot") && flag("power_cycle") && wanted != found,
+            needs_reboot: flag("reboot") && desired != actual,
+            needs_power_cycle: flag("reboot") && flag("power_cycle") && desired != actual,
             disruption: if flag("drain") {
                 Disruption::Drain
             } else {
                 Disruption::None
             },
-            transaction: wish.text("transaction").map(str::to_owned),
-            disturbs: wish
+            transaction: resource.text("transaction").map(str::to_owned),
+            disturbs: resource
                 .text("disturbs")
                 .map(str::to_owned)
                 .into_iter()
-                .filter(|_| wanted != found)
+                .filter(|_| desired != actual)
                 .collect(),
-            before: serde_json::to_value(&found).unwrap(),
-            ..Assessment::default()
+            before: serde_json::to_value(&actual).unwrap(),
+            ..ResourceDiff::default()
         }
     }
-    fn undo(&self, wish: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
-        let mut undone = self.assess(wish, answers);
+    fn undo(
+        &self,
+        resource: &DesiredResource,
+        before: &Value,
+        answers: &ReadResults,
+    ) -> ResourceDiff {
+        let mut undone = self.diff(resource, answers);
         undone.residue = vec![format!("was {before}")];
         undone
     }
@@ -105,7 +111,7 @@ pub fn kinds(name: &str) -> Option<&'static dyn ResourceKind> {
 
 #[derive(Debug, Clone)]
 pub struct World {
-    pub wishes: Vec<DesiredResource>,
+    pub resources: Vec<DesiredResource>,
     pub last: LastApplied,
     pub observation: Observation,
     pub targets: Vec<Target>,
@@ -117,7 +123,7 @@ pub struct World {
 impl World {
     pub fn new() -> Self {
         World {
-            wishes: Vec::new(),
+            resources: Vec::new(),
             last: LastApplied::default(),
             observation: Observation {
                 format_version: "1.0".into(),
@@ -137,12 +143,18 @@ impl World {
         }
     }
 
-    pub fn wish(mut self, address: &str, found: Option<&str>, body: Value, after: &[&str]) -> Self {
+    pub fn resource(
+        mut self,
+        address: &str,
+        found: Option<&str>,
+        body: Value,
+        after: &[&str],
+    ) -> Self {
         let address: Address = address.parse().unwrap();
-        let wish = DesiredResource {
+        let resource = DesiredResource {
             address: address.clone(),
             after: after.iter().map(|a| a.parse().unwrap()).collect(),
-            want: Want {
+            declaration: ResourceDeclaration {
                 kind: "made_up".to_owned(),
                 body,
                 module: "m/r".into(),
@@ -157,7 +169,7 @@ impl World {
             .or_default();
         let status = AnswerStatus::Exit(i32::from(found.is_none()));
         target.answers.insert(
-            read(&wish).key(),
+            read(&resource).key(),
             ReadResult {
                 status,
                 out: found.unwrap_or_default().into(),
@@ -166,7 +178,7 @@ impl World {
         if !self.targets.contains(&address.target) {
             self.targets.push(address.target.clone());
         }
-        self.wishes.push(wish);
+        self.resources.push(resource);
         self
     }
 
@@ -187,7 +199,7 @@ impl World {
             run: "r1".into(),
             at: "t".into(),
         };
-        let asked = read(&applied.wish(&address));
+        let asked = read(&applied.resource(&address));
         if let Some(target) = self.observation.targets.get_mut(&address.target)
             && target.answers.get(&asked).is_none()
         {
@@ -211,11 +223,11 @@ impl World {
             target: twin(&address.target),
             ..address.clone()
         };
-        for wish in self.wishes.clone() {
-            self.wishes.push(DesiredResource {
-                address: of(&wish.address),
-                after: wish.after.iter().map(of).collect(),
-                ..wish
+        for resource in self.resources.clone() {
+            self.resources.push(DesiredResource {
+                address: of(&resource.address),
+                after: resource.after.iter().map(of).collect(),
+                ..resource
             });
         }
         for (address, applied) in self.last.resources.clone() {
@@ -236,13 +248,14 @@ impl World {
         self
     }
 
-    /// The same world with one target.
+    /// This world with one target.
     pub fn only(&self, target: &Target) -> Self {
         let mut only = World {
             targets: vec![target.clone()],
             ..self.clone()
         };
-        only.wishes.retain(|wish| wish.address.target == *target);
+        only.resources
+            .retain(|resource| resource.address.target == *target);
         only.last
             .resources
             .retain(|address, _| address.target == *target);
@@ -266,7 +279,7 @@ impl World {
                 waived: Vec::new(),
                 no_ssh: Vec::new(),
             },
-            wishes: &self.wishes,
+            resources: &self.resources,
             last: &self.last,
             outages: &Default::default(),
             observation: &self.observation,

@@ -6,7 +6,7 @@ use crate::rig::Switch;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-/// Two ports of a leaf, with all that the modules of switches wish for.
+/// Two ports of a leaf, with all that the modules of switches declare.
 pub const SPEC: &str = "cluster: fab
 fabric: { kind: rocev2, mtu: 9000, lossless: { priority: 3, dscp: 26, cnp: { priority: 6, dscp: 48 } } }
 ssh: { host_keys: known_hosts, identities: [id] }
@@ -55,7 +55,7 @@ impl Fabric {
     }
 }
 
-/// All but what stays when the classes are taken back: profiles of ours that ports may share, and
+/// All but what stays when the classes are undone: profiles of ours that ports may share, and
 /// the division of the buffers.
 pub fn of_others(applied: &Value) -> Value {
     let mut applied = applied.clone();
@@ -121,7 +121,7 @@ fn a_leaf_is_planned_applied_found_changed_and_given_back() {
     assert_eq!(fabric.applied(), fabric.startup());
 }
 
-/// Where `qos roce` gives the port what is wished, nothing of it is changed.
+/// Where `qos roce` gives the port what is desired, nothing of it is changed.
 #[test]
 fn a_switch_with_roce_is_left_as_it_is() {
     let Some(fabric) = start("roce", "60s") else {
@@ -199,7 +199,8 @@ fn what_somebody_else_has_in_hand_is_left_alone() {
     assert!(fabric.applied()["interface"].get("swp5").is_none());
 }
 
-/// Without auto-save what is applied is saved after it was proven; what is not saved is told.
+/// Without auto-save what is applied is saved after it was confirmed; what is not saved is
+/// reported.
 #[test]
 fn what_is_not_saved_is_told_and_saved() {
     let Some(mut fabric) = start("saved", "60s") else {
@@ -251,7 +252,7 @@ fn a_connection_that_breaks_in_the_middle_is_found_again() {
     assert_eq!(fabric.applied(), fabric.startup());
 }
 
-/// An apply that fails half way is taken back.
+/// An apply that fails half way is rolled back.
 #[test]
 fn an_apply_that_fails_half_way_is_taken_back() {
     let Some(fabric) = start("half", "60s") else {
@@ -277,7 +278,7 @@ fn an_apply_that_fails_half_way_is_taken_back() {
     assert_eq!(fabric.startup(), before);
 }
 
-/// A port that has no link any more after a change is no proof of it: the guard takes it back.
+/// A port that has no link any more after a change is no proof of it: it is rolled back.
 #[test]
 #[ignore = "long: make test-deep"]
 fn a_port_that_does_not_come_up_again_is_taken_back() {
@@ -330,7 +331,7 @@ fn a_switch_that_is_left_alone_comes_back_by_itself() {
     fabric.goes_on();
 }
 
-/// NVUE takes nothing any more when the guard fires: what others saved since stays saved.
+/// NVUE takes nothing any more when the rollback timer fires: what others saved since stays saved.
 #[test]
 #[ignore = "long: make test-deep"]
 fn what_others_saved_stays_where_nothing_can_be_taken_back() {
@@ -373,7 +374,8 @@ fn a_switch_without_power_in_the_middle_is_as_it_was() {
     fabric.goes_on();
 }
 
-/// A flash that is full keeps what is applied from being saved, and the guard puts both back.
+/// A flash that is full keeps what is applied from being saved, and the automatic rollback puts
+/// both back.
 #[test]
 fn a_full_flash_loses_no_saved_configuration() {
     let Some(fabric) = start("flash", "60s") else {

@@ -368,7 +368,7 @@ async fn what_a_script_comes_to_is_told_or_unknown() {
             .switch
             .must("until [ -e /tmp/went ]; do sleep 0.1; done; rm /tmp/begun /tmp/go /tmp/went");
     }
-    // The same link goes on over a new connection, and a script that never began is an error.
+    // The link goes on over a new connection, and a script that never began is an error.
     assert!(matches!(
         link.probe(&check("true")).await.unwrap(),
         ExecutionOutcome::Ended { code: 0, .. }

@@ -9,7 +9,7 @@ use crate::support::Place;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-/// Two ports of a leaf, with all that the modules of switches wish for.
+/// Two ports of a leaf, with all that the modules of switches declare.
 pub const SPEC: &str = "cluster: fab
 fabric: { kind: rocev2, mtu: 9000, lossless: { priority: 3, dscp: 26, cnp: { priority: 6, dscp: 48 }, cable_length_m: 5 } }
 ssh: { host_keys: known_hosts, identities: [id] }
@@ -128,9 +128,9 @@ impl Fabric {
         self.place.write("inv/cluster.yaml", change(spec));
     }
 
-    pub fn comes_to(&self, wanted: &Value) {
+    pub fn comes_to(&self, desired: &Value) {
         let since = Instant::now();
-        while self.runs() != *wanted || self.flash() != *wanted {
+        while self.runs() != *desired || self.flash() != *desired {
             assert!(
                 since.elapsed() < Duration::from_secs(180),
                 "the switch was not taken back: {}",
@@ -245,10 +245,10 @@ fn what_is_not_saved_is_told_and_saved() {
     fabric.has_no_changes();
 }
 
-/// The beginning of a configuration says nothing of what comes after it: nothing is judged by it,
-/// and nothing changed.
+/// The beginning of a configuration says nothing of what comes after it: nothing is compared with
+/// it, and nothing changed.
 #[test]
-fn a_configuration_that_is_cut_off_is_not_judged() {
+fn a_configuration_that_is_cut_off_is_not_compared() {
     let Some(fabric) = start("cut-off", "60s") else {
         return;
     };
@@ -276,7 +276,7 @@ fn a_configuration_that_is_cut_off_is_not_judged() {
     );
 }
 
-/// A port that has no link any more after a change is no proof of it: the guard takes it back.
+/// A port that has no link any more after a change is no proof of it: it is rolled back.
 #[test]
 #[ignore = "long: make test-deep"]
 fn a_port_that_does_not_come_up_again_is_taken_back() {
@@ -354,7 +354,8 @@ fn what_somebody_else_has_in_hand_is_left_alone() {
     );
 }
 
-/// A profile is of many ports: what it says against a wish is held, with what to write there.
+/// A profile is of many ports: what contradicts a resource in it is blocked, with what to write
+/// there.
 #[test]
 fn a_port_whose_profile_says_otherwise_is_held() {
     let Some(fabric) = start("profile", "60s") else {
@@ -481,7 +482,7 @@ fn a_connection_that_breaks_in_the_commit_is_found_again() {
     }
 }
 
-/// A commit that fails half way is taken back.
+/// A commit that fails half way is rolled back.
 #[test]
 fn a_commit_that_fails_half_way_is_taken_back() {
     let Some(fabric) = start("half", "60s") else {
@@ -595,7 +596,8 @@ fn a_switch_without_power_in_the_middle_is_as_it_was() {
     }
 }
 
-/// A flash that is full keeps what runs from being saved, and the guard puts both back.
+/// A flash that is full keeps what runs from being saved, and the automatic rollback puts both
+/// back.
 #[test]
 fn a_full_flash_loses_no_saved_configuration() {
     let Some(fabric) = start("flash", "60s") else {
@@ -613,7 +615,7 @@ fn a_full_flash_loses_no_saved_configuration() {
 }
 
 /// What the stand-in refuses, each seen once, by its data; and that it forgets what was not saved,
-/// and takes back what nobody confirmed.
+/// and rolls back what nobody confirmed.
 #[test]
 fn the_stand_in_refuses_what_its_data_says() {
     let Some(mut fabric) = start("data", "60s") else {

@@ -254,8 +254,8 @@ fn counters_of_cumulus_are_read_by_nvue() {
     );
 }
 
-/// What a switch with EOS told is read twice, over SSH and over eAPI alike; what it does not tell
-/// is unknown.
+/// What a switch with EOS reports is read twice, over SSH and over eAPI; what it does not report is
+/// unknown.
 #[test]
 #[ignore = "long: make test-deep"]
 fn counters_of_eos_are_read_over_both_ways() {

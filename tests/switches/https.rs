@@ -197,7 +197,7 @@ impl Https {
         openssl(self.folder.path(), &words);
     }
 
-    /// The same with one that an authority signs for this name (`IP:127.0.0.1`); gives back the
+    /// A certificate that an authority signs for this name (`IP:127.0.0.1`); returns the
     /// authority's own.
     pub fn makes_a_signed_certificate(&self, name: &str, days: &str) -> String {
         let folder = self.folder.path();

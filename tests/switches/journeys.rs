@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-/// Two ports of a leaf, with all that the modules of switches wish for.
+/// Two ports of a leaf, with all that the modules of switches declare.
 const SPEC: &str = "cluster: fab
 fabric: { kind: rocev2, mtu: 9000, lossless: { priority: 3, dscp: 26, cnp: { priority: 6, dscp: 48 } } }
 ssh: { host_keys: known_hosts, identities: [id] }
@@ -100,7 +100,7 @@ impl Fabric {
         run
     }
 
-    /// The same, and it is killed there.
+    /// Hangs in the middle, and is killed there.
     pub fn dies_in_the_middle(&self) {
         let mut run = self.hangs_in_the_middle();
         run.kill().unwrap();
@@ -266,7 +266,7 @@ pub fn a_patch_that_is_refused_changes_nothing() {
     );
 }
 
-/// A buffer that the switch has no row for does not come, and what was done for it is taken back.
+/// A buffer that the switch has no row for does not come, and what was done for it is rolled back.
 pub fn a_change_that_does_not_come_about_is_taken_back() {
     let Some(fabric) = Fabric::start("taken-back", "60s") else {
         return;
@@ -282,7 +282,7 @@ pub fn a_change_that_does_not_come_about_is_taken_back() {
     as_it_was(&fabric.saved(), &before);
 }
 
-/// A port that was up and stays dark after the patch has lost its host: all is taken back.
+/// A port that was up and stays dark after the patch has lost its host: all is rolled back.
 pub fn a_port_that_does_not_come_up_again_is_taken_back() {
     let Some(fabric) = Fabric::start("dark", "120s") else {
         return;
@@ -364,8 +364,8 @@ pub fn a_switch_that_is_left_alone_comes_back_by_itself() {
     fabric.has_no_changes();
 }
 
-/// The power goes in the middle: what was not saved is gone, and with the boot the guard finds
-/// nothing confirmed.
+/// The power goes in the middle: what was not saved is gone, and with the boot the automatic
+/// rollback finds nothing confirmed.
 pub fn a_switch_without_power_in_the_middle_is_as_it_was() {
     let Some(mut fabric) = Fabric::start("power", "60s") else {
         return;
@@ -381,7 +381,7 @@ pub fn a_switch_without_power_in_the_middle_is_as_it_was() {
     assert_eq!(differing(&fabric.switch.config(), &fabric.saved()), [""; 0]);
 }
 
-/// A flash that is full empties the file that it saves to. The guard puts both back.
+/// A flash that is full empties the file that it saves to. The automatic rollback puts both back.
 pub fn a_full_flash_loses_no_saved_configuration() {
     let Some(fabric) = Fabric::start("flash", "60s") else {
         return;

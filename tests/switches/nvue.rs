@@ -97,7 +97,8 @@ impl Fabric {
     }
 }
 
-/// What a plan says of the resources, without what is said of the way and of the guard.
+/// What a plan says of the resources, without what is said of the way and of the automatic
+/// rollback.
 fn resources(plan: &str) -> Vec<&str> {
     plan.lines()
         .filter(|line| line.contains(" -> ") || line.starts_with(" ~ ") || line.starts_with(" + "))
@@ -201,7 +202,7 @@ fn a_leaf_is_planned_applied_and_found_changed_as_over_ssh() {
     }
 }
 
-/// What is taken out of the spec is taken back from the switch.
+/// What is taken out of the spec is undone on the switch.
 #[test]
 fn a_leaf_is_given_back() {
     let Some(fabric) = start("back") else { return };
@@ -361,7 +362,7 @@ fn answers_that_get_lost_are_found_again() {
 }
 
 /// A port that has no link any more after a change is no proof of it: it is not confirmed, and NVUE
-/// is told to take it back at once.
+/// is asked to roll it back at once.
 #[test]
 #[ignore = "long: make test-deep"]
 fn a_port_that_does_not_come_up_again_is_taken_back() {
@@ -383,7 +384,7 @@ fn a_port_that_does_not_come_up_again_is_taken_back() {
 }
 
 /// Somebody confirms the revision while railwright waits for a link, and changes another port: the
-/// way back takes back what railwright changed alone.
+/// rollback undoes what railwright changed alone.
 #[test]
 #[ignore = "long: make test-deep"]
 fn what_others_confirmed_and_changed_elsewhere_stays() {
@@ -483,7 +484,7 @@ fn a_release_that_waits_for_nobody_is_put_back() {
     );
 }
 
-/// railwright dies while it waits to be confirmed, and nobody goes on: NVUE takes it back by
+/// railwright dies while it waits to be confirmed, and nobody goes on: NVUE rolls it back by
 /// itself.
 #[test]
 #[ignore = "long: make test-deep"]
@@ -516,8 +517,8 @@ fn a_switch_that_is_left_alone_comes_back_by_itself() {
     assert_eq!(fabric.applied(), fabric.startup());
 }
 
-/// Another process goes on while NVUE still waits: what nobody proved is taken back first, and then
-/// done again.
+/// Another process goes on while NVUE still waits: what nobody confirmed is rolled back first, and
+/// then done again.
 #[test]
 fn what_waits_is_found_by_the_next_process() {
     let Some(fabric) = start("resumed") else {
@@ -552,8 +553,8 @@ fn a_switch_without_power_in_the_middle_is_as_it_was() {
     fabric.switch.fix("hang-after");
     fabric.switch.reboot();
     fabric.goes_over("nvue");
-    // A run that lives tries it again as long as its guard's time lasts. One that gave up has left
-    // nothing.
+    // A run that lives tries it again as long as its rollback timer lasts. One that gave up has
+    // left nothing.
     if !run.wait().unwrap().success() {
         assert_eq!(fabric.applied(), before);
         fabric.is_resumed();
@@ -571,7 +572,7 @@ fn a_full_flash_is_told_and_made_good() {
     fabric.switch.fault("full-flash", "1");
     let said = fabric.apply_ends_with("1");
     assert!(
-        said.contains("No space left on device") && said.contains("proven and confirmed"),
+        said.contains("No space left on device") && said.contains("checked and confirmed"),
         "{said}"
     );
     assert_eq!(fabric.startup(), before);

@@ -95,7 +95,7 @@ impl Switch {
         Self::start_of(parts, story, Some(model))
     }
 
-    /// The same with eAPI (`tests/stand-ins/eos/eapi`).
+    /// A switch with eAPI (`tests/stand-ins/eos/eapi`).
     pub fn start_eapi(story: &str) -> Option<Switch> {
         let switch = Self::start_eos(story)?;
         let api = Some(Https::start("eos/eapi/server.py", switch.host.entry()));

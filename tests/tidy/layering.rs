@@ -1,7 +1,7 @@
 //! Data flows one way: which crate uses which stands in the manifests, and cargo knows no circle.
-//! What cargo does not hold is held here: the core is pure; the rooms of one crate use only rooms
-//! below them; one crate talks to targets, one touches the clock and files of this machine, one
-//! prints.
+//! What cargo does not check is checked here: the core is pure; the rooms of one crate use only
+//! rooms below them; one crate talks to targets, one touches the clock and files of this machine,
+//! one prints.
 
 use crate::{files, is_comment, is_test, none, product_lines};
 

@@ -22,7 +22,7 @@ fn every_code_has_a_page_and_every_page_a_code() {
         .unwrap();
     let used: BTreeMap<String, String> = files("src", ".rs")
         .into_iter()
-        .filter(|(path, _)| !path.starts_with("src/knowledge/rules/judge/tests"))
+        .filter(|(path, _)| !path.starts_with("src/knowledge/rules/evaluation/tests"))
         .flat_map(|(path, text)| {
             codes(&text)
                 .map(|code| (code, path.clone()))
@@ -134,7 +134,7 @@ fn every_module_has_a_readme_with_sources_and_a_case() {
 
 /// Sixty at least, each with a code of its family's hundred, and none that asks what another asks
 /// already. That each has a source, a fix and cases that hold is asked where rules are loaded and
-/// judged.
+/// evaluated.
 #[test]
 fn shipped_rules_are_many_and_different() {
     let rules = railwright_knowledge::rules::load_rules("", [])

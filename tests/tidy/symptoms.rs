@@ -53,7 +53,7 @@ fn the_page_of_symptoms_is_what_its_data_says() {
     );
 }
 
-/// A code of a symptom is nobody else's, and what a symptom is judged by has a page.
+/// A code of a symptom is nobody else's, and what a symptom goes by has a page.
 #[test]
 fn codes_of_symptoms_are_their_own() {
     let page = |code: &str| root().join(format!("docs/codes/{code}.md")).is_file();
@@ -66,7 +66,7 @@ fn codes_of_symptoms_are_their_own() {
     for symptom in &all {
         findings.extend(
             symptom
-                .judged
+                .verdict
                 .iter()
                 .chain(&symptom.failed)
                 .filter(|code| !page(code))

@@ -281,7 +281,7 @@ fn law_8_a_secret_reaches_the_host_and_no_other_place() {
     );
     story.must(0, &["drift", "inventory"]);
     story.must(0, &["facts", "inventory", "-o", "facts"]);
-    // Nobody is contacted, so no program is run and no secret is read: what needs them is held.
+    // No host is contacted, so no program is run and no secret is read: what needs them is blocked.
     fs::rename(story.path("execve"), story.path("execve.before")).unwrap();
     let recorded = story.must(3, &["plan", "inventory", "--observations", "facts"]);
     assert!(

@@ -175,7 +175,7 @@ impl Server {
         Some(server)
     }
 
-    /// The same in a mount namespace in which railwright's folder on the host is empty, with every
+    /// A server in a mount namespace in which railwright's folder on the host is empty, with every
     /// program that is started there and its arguments written to `folder/execve`. None when
     /// `strace` is not here.
     pub fn start_watched() -> Option<Server> {

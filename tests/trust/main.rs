@@ -1,6 +1,6 @@
 //! An inventory is untrusted input until somebody applies it: every command of the program is run
-//! over hostile inventories under `strace`, and what it starts, opens and connects to is held
-//! against a list.
+//! over hostile inventories under `strace`, and what it starts, opens and connects to is compared
+//! with a list.
 
 // A test that cannot go on stops where it is; that is what `unwrap` says here.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
@@ -196,7 +196,7 @@ fn tried(row: &Row, hostile: Hostile) -> Vec<String> {
     let mut wrong: Vec<String> = trace
         .calls
         .iter()
-        .filter_map(|call| judged(call, row, hostile, &world))
+        .filter_map(|call| compared(call, row, hostile, &world))
         .collect();
     let reads_inventory = row.words.contains(&"inv") && !row.is_about_state_alone();
     let spec = world.inventory().join("cluster.yaml");
@@ -218,7 +218,7 @@ fn tried(row: &Row, hostile: Hostile) -> Vec<String> {
     wrong
 }
 
-fn judged(call: &Call, row: &Row, hostile: Hostile, world: &World) -> Option<String> {
+fn compared(call: &Call, row: &Row, hostile: Hostile, world: &World) -> Option<String> {
     let contacts = matches!(row.touches, Touches::Targets { .. }) && hostile != Hostile::Wrong;
     match call {
         Call::Ran(words) => {
@@ -274,7 +274,7 @@ fn the_trace_sees_programs_files_and_connections() {
             command.env_clear().env("PATH", "/usr/bin:/bin");
         },
     );
-    let has = |wanted: &dyn Fn(&Call) -> bool| trace.0.calls.iter().any(wanted);
+    let has = |desired: &dyn Fn(&Call) -> bool| trace.0.calls.iter().any(desired);
     assert!(has(
         &|call| matches!(call, Call::Ran(words) if words.first().is_some_and(|word| word.ends_with("/cat")))
     ));

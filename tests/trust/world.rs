@@ -17,9 +17,9 @@ pub enum Hostile {
     /// A valid spec that names programs and foreign files wherever it can, in a clone whose
     /// inventory folder holds the files of a bare repository with a filter.
     Repository,
-    /// The same unpacked from a tarball, with a `.git` that is made to run things.
+    /// That inventory unpacked from a tarball, with a `.git` that is made to run things.
     Tarball,
-    /// The same, and `.git` is a file that names a repository elsewhere.
+    /// That inventory, with a `.git` that is a file that names a repository elsewhere.
     GitFile,
     /// Links that lead out of the folder in the places of modules, spec files and state.
     LinkedModules,

@@ -1,4 +1,4 @@
-//! After a step's last action: looks until everything is in sync. What comes about by itself
+//! After a step's last action: looks until everything is in sync. What becomes ready by itself
 //! (pods that start, a resource that a node comes to give) is waited for as long as the spec says,
 //! and no longer than there is hope.
 
@@ -21,8 +21,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// What is waited for has to be in sync in so many looks, one after the other: the resources of a
 /// node come and go while its kubelet and the device plugins start (kubernetes/kubernetes#125579).
 const STEADY_LOOKS: u32 = 2;
-/// What was taken back from somebody else has to stay so for so many looks: a controller that
-/// rewrites it has its own watch, and answers within a moment.
+/// What was set back after somebody else changed it has to stay so for so many looks: a controller
+/// that rewrites it has its own watch, and answers within a moment.
 const LOOKS_AFTER_A_RIVAL: u32 = 4;
 /// How it stands where everything is in sync by a status that may be old.
 const STALE: &str = "its status may be of before the change: nobody wrote to it since";
@@ -43,12 +43,12 @@ pub(super) enum SettleOutcome<'a> {
 }
 
 impl<'a> ChangeStep<'a> {
-    /// Looks until all is in sync. `waits` is for how many seconds something may take that comes
-    /// about by itself.
+    /// Looks until all is in sync. `waits` is for how many seconds something may take that becomes
+    /// ready by itself.
     pub(super) async fn settled(
         &mut self,
         seen: &[ObservedMember<'a>],
-        wanted: &BTreeSet<Read>,
+        desired: &BTreeSet<Read>,
         waits: Option<u32>,
     ) -> Result<SettleOutcome<'a>, Halt> {
         let patience = &self.shared.context.patience;
@@ -63,7 +63,7 @@ impl<'a> ChangeStep<'a> {
             (seen.to_vec(), 0, String::new(), self.looks());
         loop {
             let answers = match &self.writer {
-                Some(writer) => read_answers(writer, wanted).await,
+                Some(writer) => read_answers(writer, desired).await,
                 None => return Ok(SettleOutcome::Not { now, trouble: None }),
             };
             match answers {
@@ -111,7 +111,7 @@ impl<'a> ChangeStep<'a> {
         let nodes = &self.shared.context.nodes;
         let mut lacking: BTreeSet<&String> = BTreeSet::new();
         for s in open {
-            let names = &s.assessment.lacking;
+            let names = &s.diff.lacking;
             if names.is_empty() || !names.iter().all(|name| nodes.contains_key(name)) {
                 return None;
             }
@@ -126,22 +126,22 @@ impl<'a> ChangeStep<'a> {
         (!spared.is_empty()).then_some(spared)
     }
 
-    /// Why it does not come about, asked of the target.
+    /// Why it does not become ready, asked of the target.
     async fn trouble(&self, now: &[ObservedMember<'a>]) -> Option<NotReadyReason> {
         let open: Vec<&ObservedMember> = now.iter().filter(|s| !s.is_settled()).collect();
-        let mut wanted: BTreeSet<Read> = BTreeSet::new();
+        let mut desired: BTreeSet<Read> = BTreeSet::new();
         for s in &open {
             if let Some(kind) = s.kind {
-                wanted.extend(kind.troubles(&s.member.wish));
+                desired.extend(kind.troubles(&s.member.resource));
             }
         }
-        if wanted.is_empty() {
+        if desired.is_empty() {
             return None;
         }
-        let answers = read_answers(self.writer.as_ref()?, &wanted).await.ok()?;
+        let answers = read_answers(self.writer.as_ref()?, &desired).await.ok()?;
         let trouble = open
             .iter()
-            .find_map(|s| s.kind?.trouble(&s.member.wish, &answers))?;
+            .find_map(|s| s.kind?.trouble(&s.member.resource, &answers))?;
         Some(NotReadyReason {
             words: answers.shown(&trouble.words),
             ..trouble
@@ -153,7 +153,7 @@ impl<'a> ChangeStep<'a> {
         let open = now.iter().filter(|s| !s.is_settled());
         let mut open: Vec<String> = open.map(ObservedMember::what_is_waited_for).collect();
         open.extend(trouble);
-        if open.is_empty() && now.iter().any(|s| s.assessment.may_be_stale) {
+        if open.is_empty() && now.iter().any(|s| s.diff.may_be_stale) {
             open.push(STALE.to_owned());
         }
         let words = open.join("; ");
@@ -184,17 +184,16 @@ fn count_steady_looks(seen: &[ObservedMember<'_>], waits: Option<u32>) -> u32 {
 /// Whether what was found says how it stands after the step: it is not of before it, or one of
 /// these times to write a newer one is over.
 fn is_believed(now: &[ObservedMember<'_>], times: &[clock::Deadline]) -> bool {
-    now.iter().all(|s| !s.assessment.may_be_stale) || times.iter().any(|time| time.left().is_zero())
+    now.iter().all(|s| !s.diff.may_be_stale) || times.iter().any(|time| time.left().is_zero())
 }
 
 /// What was applied and is not there (somebody deleted it) is not made by waiting.
 fn is_lost(now: &[ObservedMember<'_>]) -> bool {
-    now.iter()
-        .any(|s| !s.is_settled() && !s.assessment.only_waits())
+    now.iter().any(|s| !s.is_settled() && !s.diff.only_waits())
 }
 
 /// Whether waiting does not help, by what the target says since the step, or because somebody else
-/// took back what was taken from them.
+/// set back what was changed.
 fn is_hopeless(
     now: &[ObservedMember<'_>],
     before: &[ObservedMember<'_>],
@@ -208,15 +207,15 @@ fn is_hopeless(
         let since = hopeless_since(now);
         let is_news = since.is_none() || since != hopeless_since(before);
         (is_contested && now.set_back_by(before).is_some())
-            || (now.assessment.hopeless.is_some() && is_news)
+            || (now.diff.hopeless.is_some() && is_news)
     })
 }
 
 fn hopeless_since<'s>(seen: &'s ObservedMember<'_>) -> Option<&'s String> {
-    seen.assessment.hopeless.as_ref()?.since.as_ref()
+    seen.diff.hopeless.as_ref()?.since.as_ref()
 }
 
-/// What is waited for did not come about.
+/// What is waited for did not become ready.
 pub(super) fn not_ready(
     node: &str,
     what: &str,
@@ -233,7 +232,7 @@ pub(super) fn not_ready(
     let problem = Diagnostic::error(
         "RW0633",
         format!(
-            "what is waited for does not come about: {}",
+            "what is waited for does not become ready: {}",
             one_line(what, 900)
         ),
     )
@@ -329,7 +328,7 @@ mod tests {
 
     const RAIL: &str = "kube/prod/Rail.example.org/n/a";
 
-    fn removed_member(wish: DesiredResource) -> Member {
+    fn removed_member(resource: DesiredResource) -> Member {
         let found = PlannedDiff {
             removal: true,
             differences: Vec::new(),
@@ -340,17 +339,17 @@ mod tests {
             needs_power_cycle: false,
         };
         Member {
-            wish,
+            resource,
             reason: ChangeReason::RemovedFromSpec,
-            found: Arc::new(found),
+            diff: Arc::new(found),
         }
     }
 
     /// What differs after a step bears the name of whoever set it once, before the step too.
     #[test]
     fn what_nobody_set_since_is_set_back_by_nobody() {
-        let wish = DesiredResource::of(RAIL.parse().unwrap(), "no_kind", json!({}));
-        let member = removed_member(wish);
+        let resource = DesiredResource::of(RAIL.parse().unwrap(), "no_kind", json!({}));
+        let member = removed_member(resource);
         let seen = |name: &str, by: Option<(u8, bool)>| {
             let mut seen = observe_member(&member, None, &ReadResults::default(), false);
             let set_by = |(second, with_ours)| {
@@ -361,7 +360,7 @@ mod tests {
                 by: by.map(set_by),
                 ..Attribute::in_plane(Plane::Persisted, Reading::is("ours"), Reading::is("theirs"))
             };
-            seen.assessment.attributes = [(name.to_owned(), attribute)].into();
+            seen.diff.attributes = [(name.to_owned(), attribute)].into();
             seen
         };
         let first = Some((5, false));
@@ -417,7 +416,7 @@ mod tests {
     #[test]
     fn who_holds_what_is_deleted_is_named_with_how_to_look() {
         let body = json!({ "cluster": "lab", "manifest": { "apiVersion": "example.org/v1", "kind": "Rail", "metadata": { "name": "a", "namespace": "n" } } });
-        let wish = DesiredResource::of(RAIL.parse().unwrap(), "kubernetes_object", body);
+        let resource = DesiredResource::of(RAIL.parse().unwrap(), "kubernetes_object", body);
         let managed = json!([{ "manager": "railwright", "operation": "Apply", "time": "2026-01-02T03:04:05Z",
                                "fieldsV1": { "f:metadata": { "f:labels": { "f:railwright.io/part-of": {} } } } }]);
         let labels = json!({ "railwright.io/part-of": "lab" });
@@ -425,15 +424,15 @@ mod tests {
         let live = json!({ "metadata": { "uid": "u", "deletionTimestamp": "x", "finalizers": finalizers, "labels": labels, "managedFields": managed } });
         let mut answers = ReadResults::default();
         answers.insert(
-            kind_named("kubernetes_object").unwrap().reads(&wish)[0].key(),
+            kind_named("kubernetes_object").unwrap().reads(&resource)[0].key(),
             ReadResult {
                 status: AnswerStatus::Exit(0),
                 out: live.to_string(),
             },
         );
-        let member = removed_member(wish);
+        let member = removed_member(resource);
         let seen = observe_member(&member, None, &answers, false);
-        assert!(seen.assessment.only_waits(), "{:?}", seen.assessment);
+        assert!(seen.diff.only_waits(), "{:?}", seen.diff);
         let said = format!(
             "{:?}",
             not_gone(

@@ -43,8 +43,9 @@ impl ChangeStep<'_> {
         Ok(true)
     }
 
-    /// The guard of an earlier attempt is gone without an end that we know of: somebody else
-    /// confirmed the change, or the switch kept it. Hosts that passed before it have to pass now.
+    /// The automatic rollback of an earlier attempt is gone without an end that we know of:
+    /// somebody else confirmed the change, or the switch kept it. Hosts that passed before it have
+    /// to pass now.
     pub(super) async fn prove_kept_change(&self, token: &str) -> Result<(), Halt> {
         let Some(hosts) = self.hosts_behind() else {
             return Ok(());
@@ -58,8 +59,8 @@ impl ChangeStep<'_> {
         match self.check_behind(&hosts).await {
             None => Ok(()),
             Some(why) => Err(self.unknown(format!(
-                "its guard is gone, so that somebody else has confirmed it or the switch kept it, \
-                 and {} behind it passed their gate before it and do not pass it now: {why}",
+                "its rollback is gone, so that somebody else has confirmed it or the switch kept \
+                 it, and {} behind it passed their gate before it and do not pass it now: {why}",
                 nodeset::fold_node_set(&hosts)
             ))),
         }
@@ -101,7 +102,7 @@ impl ChangeStep<'_> {
         self.shared.earlier.nodes.get(&self.node.id)
     }
 
-    /// Whether those pass it still; the error fits after "rolled back by its guard:".
+    /// Whether those pass it still; the error fits after "rolled back automatically:".
     pub(super) async fn still_in_service(&self, until: Deadline) -> Result<(), Reason> {
         let hosts = &self.behind;
         if hosts.is_empty() {
@@ -114,7 +115,7 @@ impl ChangeStep<'_> {
         .await;
         let failure = match checked {
             Some(result) => result.failure(),
-            None => Some("the guard's time came to its end".to_owned()),
+            None => Some("the rollback timer expired".to_owned()),
         };
         self.tell_of_behind(hosts, false, failure.clone());
         let folded = nodeset::fold_node_set(hosts);

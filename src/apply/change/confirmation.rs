@@ -13,7 +13,7 @@ use railwright_state::run_status::StepIntent;
 use railwright_system::clock;
 
 impl<'a> ChangeStep<'a> {
-    /// Reads again until all is in sync. A change that interrupts a netdev is proven over a new
+    /// Reads again until all is in sync. A change that interrupts a netdev is checked over a new
     /// connection.
     pub(super) async fn confirm(
         &mut self,
@@ -21,7 +21,7 @@ impl<'a> ChangeStep<'a> {
         intent: StepIntent,
         actions: &[Action],
     ) -> Result<Finish, Halt> {
-        let wanted = self.wanted();
+        let desired = self.desired();
         let longest = actions.iter().map(Action::waits_s).max();
         let waits = longest.filter(|seconds| *seconds > 0);
         let interrupts = match &self.node.kind {
@@ -35,7 +35,7 @@ impl<'a> ChangeStep<'a> {
         {
             return Err(self.unknown(format!("no new connection could be made after it: {error}")));
         }
-        match self.settled(seen, &wanted, waits).await? {
+        match self.settled(seen, &desired, waits).await? {
             SettleOutcome::As(now) => Ok(self.done(&now, Some(&intent))),
             SettleOutcome::Interrupted(what) => {
                 let problem = left_waiting(&self.node.id, &what, &self.shared.next);
@@ -56,23 +56,23 @@ impl<'a> ChangeStep<'a> {
     ) -> Halt {
         let open: Vec<&ObservedMember> = now.iter().filter(|s| !s.is_settled()).collect();
         let mut what: Vec<String> = open.iter().map(|s| s.what_differs()).collect();
-        let mut hopeless = open.iter().filter_map(|s| s.assessment.hopeless.as_ref());
+        let mut hopeless = open.iter().filter_map(|s| s.diff.hopeless.as_ref());
         what.extend(hopeless.next().map(|hopeless| hopeless.why.clone()));
         what.extend(trouble);
         let what = what.join("; ");
-        if open.iter().all(|s| s.assessment.only_unknown()) {
+        if open.iter().all(|s| s.diff.only_unknown()) {
             return self.unknown(format!("it could not be read again: {what}"));
         }
         let mut pairs = now.iter().zip(before).filter(|(now, _)| !now.is_settled());
         let rival = pairs.find_map(|(now, before)| now.set_back_by(before));
         let spares = self.spared(&open);
         let (id, next) = (&self.node.id, &self.shared.next);
-        let problem = match (open.iter().all(|s| s.assessment.only_waits()), rival) {
+        let problem = match (open.iter().all(|s| s.diff.only_waits()), rival) {
             (true, _) if open.iter().all(|s| s.member.removal) => not_gone(&open, id, next),
             (true, _) => not_ready(id, &what, spares.is_some(), next),
             (false, Some(rival)) => trouble::fought_over(id, &what, rival, next),
             (false, None) => {
-                let problem = trouble::not_as_wished(id, &what, next);
+                let problem = trouble::not_in_sync(id, &what, next);
                 trouble::or_forget(problem, &self.removals(), next)
             }
         };
@@ -91,7 +91,7 @@ impl<'a> ChangeStep<'a> {
                 let address = s.address().clone();
                 match &s.prior {
                     // It waits for a reboot, which may never come: it is forgotten after it.
-                    Some(prior) if !s.assessment.is_met() => {
+                    Some(prior) if !s.diff.is_met() => {
                         let waiting = AppliedResource {
                             unfinished: true,
                             ..prior.clone()
@@ -132,7 +132,7 @@ impl<'a> ChangeStep<'a> {
         }
     }
 
-    /// What a step that did not come through may have made, so that it is taken back should it leave
+    /// What a step that did not come through may have made, so that it is undone should it leave
     /// the spec: of a resource that was applied before, beside what was applied.
     pub(super) fn unfinished(&self) -> Vec<(Address, AppliedResource)> {
         let Some(begun) = &self.begun else {
@@ -140,7 +140,7 @@ impl<'a> ChangeStep<'a> {
         };
         let mut unfinished = Vec::new();
         for member in self.node.members() {
-            let address = &member.wish.address;
+            let address = &member.resource.address;
             let mut firsts = begun.first.iter().filter(|first| !first.met);
             let Some(first) = firsts.find(|first| first.address == *address) else {
                 continue;
@@ -151,11 +151,11 @@ impl<'a> ChangeStep<'a> {
             let before = first.before.clone();
             let resource = match self.shared.prior(address) {
                 Some(mut prior) => {
-                    prior.note_begun(&member.wish.body, before);
+                    prior.note_begun(&member.resource.body, before);
                     prior
                 }
                 None => AppliedResource::unfinished(
-                    &member.wish,
+                    &member.resource,
                     before,
                     &self.shared.run,
                     clock::read_current_time(),
@@ -169,7 +169,7 @@ impl<'a> ChangeStep<'a> {
     fn applied(&self, seen: &ObservedMember, first: MemberIntent) -> AppliedResource {
         let adopted = first.met && seen.prior.as_ref().is_none_or(|prior| prior.adopted);
         AppliedResource::of(
-            &seen.member.wish,
+            &seen.member.resource,
             first.before,
             adopted,
             &self.shared.run,

@@ -6,7 +6,7 @@ use super::{ChangeStep, Finish, Halt, halt_with_problem};
 use crate::context::RunEvent;
 use crate::occupied;
 use crate::precondition::{
-    ObservedMember, StepDecision, actions_digest, disturbs_too_much, judge_again,
+    ObservedMember, StepDecision, actions_digest, diff_again, disturbs_too_much,
 };
 use crate::trouble::{self, NextCommands};
 use railwright_base::{Diagnostic, Digest};
@@ -112,7 +112,7 @@ impl<'a> ChangeStep<'a> {
             let longest = self.longest(self.node, &actions);
             let answers = self.look_again(&reason, longest, &begun.token).await?;
             seen = again_seen(&seen, &answers);
-            match judge_again(&self.node.kind, &seen, &begun, &none, &none) {
+            match diff_again(&self.node.kind, &seen, &begun, &none, &none) {
                 StepDecision::Met => return self.confirm(&seen, begun, &actions).await,
                 StepDecision::Act(once_more) if turn < tries => actions = once_more,
                 StepDecision::Act(_) => {

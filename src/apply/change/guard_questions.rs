@@ -1,5 +1,5 @@
-//! What is asked of a target while a guard watches over a step: over the connection that there is,
-//! or over a new one.
+//! What is asked of a target while an automatic rollback is armed for a step: over the connection
+//! that there is, or over a new one.
 
 use super::guarded::ArmedRollbackTimer;
 use super::{ChangeStep, Halt};
@@ -7,10 +7,10 @@ use railwright_system::clock;
 use railwright_transport::{ExecutionOutcome, TransportError};
 use std::time::Duration;
 
-/// How long a question about a guard may take.
+/// How long a question about an automatic rollback may take.
 pub(super) const QUESTION: Duration = Duration::from_secs(20);
 
-/// What is asked of the target of a guard.
+/// What is asked of the target of an automatic rollback.
 #[derive(Clone, Copy)]
 pub(super) enum RollbackTimerQuery {
     Standing,
@@ -19,7 +19,7 @@ pub(super) enum RollbackTimerQuery {
     ServerReads,
 }
 
-/// How it stands with a guard.
+/// The state of an automatic rollback.
 pub(super) enum RollbackTimerState {
     Armed,
     Reverting,
@@ -78,7 +78,7 @@ impl ChangeStep<'_> {
         }
     }
 
-    /// How it stands with the guard.
+    /// Reads the state of the automatic rollback.
     pub(super) async fn standing(&mut self, watch: &ArmedRollbackTimer) -> RollbackTimerState {
         match self
             .ask_anew(RollbackTimerQuery::Standing, watch)

@@ -1,5 +1,5 @@
 //! A step that can cut our own connection: the host keeps what it touches and is armed first; the
-//! step is proven over a new connection and confirmed over that one. Whatever goes wrong in
+//! step is checked over a new connection and confirmed over that one. Whatever goes wrong in
 //! between, the host puts everything back: when it is told to, when the time is over, or with its
 //! next boot.
 
@@ -26,33 +26,33 @@ use std::time::Duration;
 /// How often what is still to be done may be done: a unit can only be read once its file is
 /// there.
 const ROUNDS: usize = 3;
-/// What a host may take to put everything back, or to boot, after the guard's time is over.
+/// What a host may take to put everything back, or to boot, after the rollback timer has expired.
 const GRACE: Duration = Duration::from_secs(300);
-/// What a switch may take after the guard's time is over: a patch that still runs is waited for, then
-/// what differs is put back or all is loaded anew, each for minutes.
+/// What a switch may take after the rollback timer has expired: a patch that still runs is waited
+/// for, then what differs is put back or all is loaded again, each for minutes.
 const SWITCH_GRACE: Duration = Duration::from_secs(2100);
 
-/// A guard that is armed on the host.
+/// An automatic rollback that is armed on the host.
 pub(super) struct ArmedRollbackTimer {
     pub(super) token: String,
     pub(super) guard: Guard,
     pub(super) seconds: u32,
-    /// Until then it can be confirmed with certainty: earlier than the guard's own time is over.
+    /// Until then it can be confirmed with certainty: before the rollback timer itself expires.
     pub(super) prove: Deadline,
     /// Until then the host must have put everything back.
     pub(super) back: Deadline,
 }
 
 impl<'a> ChangeStep<'a> {
-    /// Why what is not as desired yet needs a guard; nothing where it needs none. On this very
-    /// machine there is no connection.
+    /// Why what is not as desired yet needs an automatic rollback; nothing where it needs none. On
+    /// this very machine there is no connection.
     pub(super) fn guard_reason(&self, seen: &[ObservedMember]) -> Option<String> {
         if self.access().is_some_and(TargetAccess::is_this_machine) {
             return None;
         }
         let ours = self.shared.host(self.host).ssh_netdevs;
         for s in seen.iter().filter(|s| !s.is_settled()) {
-            let reason = find_rollback_reason(&s.member.wish, &s.assessment, &ours);
+            let reason = find_rollback_reason(&s.member.resource, &s.diff, &ours);
             if reason.is_some() {
                 return reason;
             }
@@ -65,14 +65,14 @@ impl<'a> ChangeStep<'a> {
         }
     }
 
-    /// Whether a guard of an earlier attempt may be armed, whatever is in sync by now. A cluster
-    /// has none.
+    /// Whether an automatic rollback of an earlier attempt may be armed, whatever is in sync by
+    /// now. A cluster has none.
     pub(super) fn may_be_guarded(&self) -> bool {
         self.access()
             .is_some_and(|access| !access.is_this_machine() && access.cluster().is_none())
     }
 
-    /// Acts under a guard.
+    /// Acts under an automatic rollback.
     pub(super) async fn act_guarded(
         &mut self,
         actions: Vec<Action>,
@@ -81,10 +81,10 @@ impl<'a> ChangeStep<'a> {
         because: &str,
     ) -> Result<super::Finish, Halt> {
         self.keep_to_the_limit(&seen)?;
-        let wishes = self.node.members().iter().map(|member| &member.wish);
-        let guard = Guard::over(&actions, wishes).map_err(|NotRolledBack(word)| {
+        let resources = self.node.members().iter().map(|member| &member.resource);
+        let guard = Guard::over(&actions, resources).map_err(|NotRolledBack(word)| {
             self.refused(StepDecision::Unannounced(format!(
-                "{because}, and no guard can roll back what {} does",
+                "{because}, and no automatic rollback covers what {} does",
                 word.replace('_', " ")
             )))
         })?;
@@ -99,7 +99,7 @@ impl<'a> ChangeStep<'a> {
         }
         let now = match proven {
             Ok(now) => now,
-            // The guard puts it back by itself, before whoever has the lock now writes anything.
+            // The host rolls it back by itself, before whoever has the lock now writes anything.
             Err(Unproven::Over(halt)) => return Err(halt),
             Err(why) => return Err(self.taken_back(&watch, &seen, why).await),
         };
@@ -114,7 +114,7 @@ impl<'a> ChangeStep<'a> {
         }
     }
 
-    /// After how many seconds its target takes back what was not confirmed.
+    /// After how many seconds its target rolls back what was not confirmed.
     pub(super) fn guard_s(&self) -> u32 {
         self.shared
             .plan
@@ -151,7 +151,7 @@ impl<'a> ChangeStep<'a> {
             Ok(ExecutionOutcome::Ended {
                 code: 75, stdout, ..
             }) if !stdout.trim().is_empty() => {
-                format!("the guard {} is still armed", stdout.trim())
+                format!("the automatic rollback {} is still armed", stdout.trim())
             }
             Ok(ExecutionOutcome::Ended { code, stderr, .. }) => complaint_of(code, &stderr),
             Ok(ExecutionOutcome::Unknown { reason }) => {
@@ -164,13 +164,13 @@ impl<'a> ChangeStep<'a> {
 
     fn halt_unarmed(&self, reason: &str) -> Halt {
         let problem = trouble::guard_not_armed(&self.node.id, reason, &self.shared.next);
-        let reason = format!("its guard could not be armed: {reason}");
+        let reason = format!("its automatic rollback could not be armed: {reason}");
         halt_with_problem(NodeOutcome::Failed { reason }, problem)
     }
 
-    /// The answer got lost: the guard may be armed, and would take back what others change
-    /// meanwhile. Nothing is begun under it, and it is taken away; where that gets no answer either,
-    /// that is told.
+    /// The answer got lost: the automatic rollback may be armed, and would undo what others change
+    /// meanwhile. Nothing is begun under it, and it is disarmed; where that gets no answer either,
+    /// that is reported.
     async fn give_up_arming(&mut self, watch: &ArmedRollbackTimer, reason: &str) -> Halt {
         self.wait_for_unconnected(watch).await;
         match self.ask_anew(RollbackTimerQuery::Disarm, watch).await {
@@ -179,7 +179,8 @@ impl<'a> ChangeStep<'a> {
             Ok(_) => {
                 let (seconds, next) = (watch.seconds, &self.shared.next);
                 let problem = trouble::guard_in_doubt(&self.node.id, reason, seconds, next);
-                let reason = format!("whether its guard is armed is not known: {reason}");
+                let reason =
+                    format!("whether its automatic rollback is armed is not known: {reason}");
                 halt_with_problem(NodeOutcome::Unknown { reason }, problem)
             }
         }
@@ -198,7 +199,7 @@ impl<'a> ChangeStep<'a> {
         }
     }
 
-    /// Journals a guard that was armed a moment ago.
+    /// Journals an automatic rollback that was armed a moment ago.
     async fn note_armed(&self, watch: ArmedRollbackTimer) -> Result<ArmedRollbackTimer, Halt> {
         let (node, seconds) = (self.node.id.clone(), watch.seconds);
         let entry = JournalEntry::GuardArmed {
@@ -230,22 +231,22 @@ impl<'a> ChangeStep<'a> {
             {
                 return Ok(now);
             }
-            // What guards its changes itself takes no second one while the first waits for its
-            // confirmation.
+            // A target with its own automatic rollback takes no second change while the first waits
+            // for its confirmation.
             let may_go_on = round < ROUNDS && !self.saves_last();
             actions = self
                 .further(watch, &now)
                 .filter(|_| may_go_on)
                 .ok_or_else(|| describe_not_settled(&now))?;
             if !matches!(self.standing(watch).await, RollbackTimerState::Armed) {
-                return Err(Unproven::Because("its guard is no longer armed".into()));
+                return Err(Unproven::Because("its rollback is no longer armed".into()));
             }
         }
         Err(Unproven::Because("it did not come to an end".into()))
     }
 
-    /// Performs the actions within the time of the guard. Where the time is over or the connection
-    /// is lost, what is read next shows how far they came.
+    /// Performs the actions before the rollback timer expires. Where it has expired or the
+    /// connection is lost, what is read next shows how far they came.
     async fn perform_under_guard(
         &mut self,
         watch: &ArmedRollbackTimer,
@@ -274,7 +275,7 @@ impl<'a> ChangeStep<'a> {
         }
     }
 
-    /// What runs is proven and confirmed before it is saved.
+    /// What runs is checked and confirmed before it is saved.
     fn saves_last(&self) -> bool {
         self.access()
             .is_some_and(TargetAccess::saves_what_is_confirmed)
@@ -297,9 +298,9 @@ impl<'a> ChangeStep<'a> {
         proven: &[ObservedMember<'a>],
         begun: StepIntent,
     ) -> Result<super::Finish, Halt> {
-        let wanted = self.wanted();
+        let desired = self.desired();
         self.begun = Some(begun.clone());
-        let now = match clock::await_with_timeout(QUESTION, self.look_once(&wanted)).await {
+        let now = match clock::await_with_timeout(QUESTION, self.look_once(&desired)).await {
             Some(Ok(answers)) => again_seen(proven, &answers),
             _ => {
                 return Err(self.unknown(
@@ -312,8 +313,8 @@ impl<'a> ChangeStep<'a> {
             ActionsOutcome::All => self.confirm(&now, begun, &actions).await,
             ActionsOutcome::Failed(failure) => {
                 let problem = failure.diagnostic(&self.node.id, &self.shared.next).state(
-                    "the switch runs what was desired, which was proven and confirmed; a boot would \
-                     take it back to what is saved",
+                    "the switch runs what was desired, which was checked and confirmed; a boot \
+                     would set it back to what is saved",
                 );
                 let complaint = complaint_of(failure.code, &failure.stderr);
                 let reason = format!("confirmed and not saved: {complaint}");
@@ -348,8 +349,8 @@ impl<'a> ChangeStep<'a> {
         }
     }
 
-    /// What is still to be done, if it was announced, may be done, and can be put back by the guard
-    /// that is armed.
+    /// What is still to be done, if it was announced, may be done, and is covered by the automatic
+    /// rollback that is armed.
     fn further(&self, watch: &ArmedRollbackTimer, now: &[ObservedMember]) -> Option<Vec<Action>> {
         let StepDecision::Act(actions) = go_on(&self.node.kind, now) else {
             return None;
@@ -367,7 +368,7 @@ impl<'a> ChangeStep<'a> {
         seen: &[ObservedMember<'a>],
         done: &[Action],
     ) -> Result<Vec<ObservedMember<'a>>, Reason> {
-        let wanted = self.wanted();
+        let desired = self.desired();
         let (mut now, mut why, mut settle) = (None, None, None);
         self.writer = None;
         loop {
@@ -375,7 +376,7 @@ impl<'a> ChangeStep<'a> {
             if left.is_zero() || settle.is_some_and(|settle: Deadline| settle.left().is_zero()) {
                 break;
             }
-            match clock::await_with_timeout(left, self.look_once(&wanted)).await {
+            match clock::await_with_timeout(left, self.look_once(&desired)).await {
                 None => why = Some(format!("no answer within {} s", watch.seconds * 3 / 4)),
                 Some(Err(error)) => (self.writer, why) = (None, Some(error.one_line())),
                 Some(Ok(answers)) => {
@@ -407,13 +408,13 @@ impl<'a> ChangeStep<'a> {
 
     pub(super) async fn look_once(
         &mut self,
-        wanted: &BTreeSet<Read>,
+        desired: &BTreeSet<Read>,
     ) -> Result<railwright_resource::ReadResults, TransportError> {
         if self.writer.is_none() {
             self.writer = Some(self.shared.connect(self.host).await?);
         }
         match &self.writer {
-            Some(writer) => read_answers(writer, wanted).await,
+            Some(writer) => read_answers(writer, desired).await,
             None => Err(self.no_connection()),
         }
     }
@@ -424,7 +425,7 @@ impl<'a> ChangeStep<'a> {
 fn describe_not_settled(now: &[ObservedMember]) -> Reason {
     let open: Vec<&ObservedMember> = now.iter().filter(|s| !s.is_settled()).collect();
     let mut refusals = open.iter().filter_map(|s| {
-        let refusal = s.assessment.refusal.as_ref()?;
+        let refusal = s.diff.refusal.as_ref()?;
         Some(format!("{}: {refusal}", s.address().within_target()))
     });
     let what = match refusals.next() {

@@ -39,14 +39,14 @@ impl<'a> ChangeStep<'a> {
         }
         let compares = is_first || matches!(self.node.kind, NodeKind::Drain { .. });
         let ahead = if compares { self.ahead() } else { Vec::new() };
-        let mut wanted = self.wanted();
+        let mut desired = self.desired();
         for (_, member) in &ahead {
-            wanted.extend(self.shared.reads(member));
+            desired.extend(self.shared.reads(member));
         }
         let Some(writer) = &self.writer else {
             return Err(self.unknown("there is no connection".to_owned()));
         };
-        let answers = read_answers(writer, &wanted)
+        let answers = read_answers(writer, &desired)
             .await
             .map_err(|error| self.unreachable(&error))?;
         self.compare_ahead(&ahead, &answers)?;
@@ -60,7 +60,7 @@ impl<'a> ChangeStep<'a> {
         answers: &ReadResults,
     ) -> Result<(), Halt> {
         for (node, member) in ahead {
-            let prior = self.shared.prior(&member.wish.address);
+            let prior = self.shared.prior(&member.resource.address);
             if let Some(reason) = has_moved(&observe_member(member, prior, answers, false)) {
                 let problem = trouble::report_stale_target(&node.id, &reason, &self.shared.next);
                 return Err(halt_with_problem(NodeOutcome::Stale { reason }, problem));
@@ -87,7 +87,7 @@ impl<'a> ChangeStep<'a> {
     }
 
     /// What has to be read to decide the step.
-    pub(super) fn wanted(&self) -> BTreeSet<Read> {
+    pub(super) fn desired(&self) -> BTreeSet<Read> {
         self.node
             .members()
             .iter()
@@ -147,11 +147,11 @@ impl<'a> ChangeStep<'a> {
         limit: Duration,
         token: &str,
     ) -> Result<ReadResults, Halt> {
-        let wanted = self.wanted();
+        let desired = self.desired();
         if self.reconnect().await.is_ok() {
             self.until_idle(limit, token).await?;
             if let Some(writer) = &self.writer
-                && let Ok(answers) = read_answers(writer, &wanted).await
+                && let Ok(answers) = read_answers(writer, &desired).await
             {
                 return Ok(answers);
             }
@@ -206,17 +206,17 @@ impl<'a> ChangeStep<'a> {
     /// After a failure: reads once more, so that the one on call knows whether the step is half
     /// done.
     pub(super) async fn is_untouched(&self, before: &[ObservedMember<'a>]) -> bool {
-        let wanted = self.wanted();
+        let desired = self.desired();
         let Some(writer) = &self.writer else {
             return false;
         };
-        let Ok(answers) = read_answers(writer, &wanted).await else {
+        let Ok(answers) = read_answers(writer, &desired).await else {
             return false;
         };
         let now = again_seen(before, &answers);
         now.iter()
             .zip(before)
-            .all(|(now, before)| now.assessment.fingerprint() == before.assessment.fingerprint())
+            .all(|(now, before)| now.diff.fingerprint() == before.diff.fingerprint())
     }
 }
 
@@ -244,8 +244,8 @@ pub(super) fn seen_after_actions<'a>(
 
 pub(super) async fn read_answers(
     writer: &Writer,
-    wanted: &BTreeSet<Read>,
+    desired: &BTreeSet<Read>,
 ) -> Result<ReadResults, TransportError> {
-    let wanted: Vec<Read> = wanted.iter().cloned().collect();
-    writer.reader().read(&wanted).await
+    let desired: Vec<Read> = desired.iter().cloned().collect();
+    writer.reader().read(&desired).await
 }

@@ -1,4 +1,4 @@
-//! How an armed guard comes to its end: it is confirmed over a new connection, or the host puts
+//! How an armed automatic rollback ends: it is confirmed over a new connection, or the host puts
 //! everything back.
 
 use super::guard_questions::{QUESTION, RollbackTimerQuery, RollbackTimerState};
@@ -16,11 +16,12 @@ use railwright_state::{JournalEntry, NodeOutcome};
 use railwright_system::clock::{self, Deadline};
 use std::time::Duration;
 
-/// The attribute by which a unit says that no restart is owed.
+/// The attribute by which a unit says that no restart is pending.
 const RESTARTED: &str = "restarted";
 
 impl<'a> ChangeStep<'a> {
-    /// Confirms over the connection that has proven the step; true when the guard is gone.
+    /// Confirms over the connection that has checked the step; true when the automatic rollback is
+    /// disarmed.
     pub(super) async fn confirm_guard(&mut self, watch: &ArmedRollbackTimer) -> Result<bool, Halt> {
         let mut asked = false;
         while !watch.prove.left().is_zero() {
@@ -53,7 +54,7 @@ impl<'a> ChangeStep<'a> {
     }
 
     /// Has the host put everything back, and waits until it has: at once where it can be told to,
-    /// else when the guard's time is over. Nothing where that could not be seen.
+    /// else when the rollback timer expires. Nothing where that could not be seen.
     async fn wait_until_back(
         &mut self,
         watch: &ArmedRollbackTimer,
@@ -97,7 +98,7 @@ impl<'a> ChangeStep<'a> {
             );
             return halt_with_problem(
                 NodeOutcome::Unknown {
-                    reason: format!("{why}; and whether its guard has put it back is not known"),
+                    reason: format!("{why}; and whether it was rolled back is not known"),
                 },
                 problem,
             );
@@ -109,12 +110,12 @@ impl<'a> ChangeStep<'a> {
     }
 
     /// A netdev that was told to come up again may take a while to be as it was. A restart that was
-    /// owed before may be done now: the guard has restarted the unit.
+    /// pending may be done now: the rollback has restarted the unit.
     async fn is_as_before(&mut self, before: &[ObservedMember<'a>]) -> bool {
-        let (wanted, found_before) = (self.wanted(), digest_readings(before));
+        let (desired, found_before) = (self.desired(), digest_readings(before));
         let settle = Deadline::after(self.shared.context.patience.settle);
         loop {
-            match clock::await_with_timeout(QUESTION, self.look_once(&wanted)).await {
+            match clock::await_with_timeout(QUESTION, self.look_once(&desired)).await {
                 Some(Ok(answers)) => {
                     if digest_readings(&again_seen(before, &answers)) == found_before {
                         return true;
@@ -129,10 +130,10 @@ impl<'a> ChangeStep<'a> {
         }
     }
 
-    /// An earlier part of the run died with its guard still armed. What is in sync is confirmed
-    /// over this connection, which is a new one; anything else is put back first, and so is what
-    /// hosts behind a switch have to bear: whether they did was not found out. True when the host
-    /// has to be re-checked.
+    /// An earlier part of the run died with its automatic rollback still armed. What is in sync is
+    /// confirmed over this connection, which is a new one; anything else is put back first, and so
+    /// is what hosts behind a switch have to bear: whether they did was not found out. True when
+    /// the host has to be re-checked.
     pub(super) async fn settle_earlier_guard(
         &mut self,
         earlier: &StepIntent,
@@ -183,7 +184,7 @@ impl<'a> ChangeStep<'a> {
                 Ok(true)
             }
             None => Err(self.unknown(
-                "its guard was armed, and whether it has put everything back is not known"
+                "its automatic rollback was armed, and whether it has acted is not known"
                     .to_owned(),
             )),
         }
@@ -194,9 +195,9 @@ impl<'a> ChangeStep<'a> {
 fn digest_readings(seen: &[ObservedMember]) -> Digest {
     let mut readings = Vec::new();
     for s in seen {
-        for (name, attribute) in &s.assessment.attributes {
+        for (name, attribute) in &s.diff.attributes {
             if name != RESTARTED {
-                readings.push((s.address(), name, &attribute.found));
+                readings.push((s.address(), name, &attribute.actual));
             }
         }
     }

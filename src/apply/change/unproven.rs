@@ -1,4 +1,4 @@
-//! Why a step under a guard is not confirmed, and how that is reported.
+//! Why a step under an automatic rollback is not confirmed, and how that is reported.
 
 use super::execution::ActionFailure;
 use super::{ChangeStep, Halt};
@@ -11,9 +11,9 @@ use railwright_state::NodeOutcome;
 pub(super) enum Unproven {
     /// An action ended so.
     Action(ActionFailure),
-    /// The step is over, and nothing is asked of the guard any more.
+    /// The step is over, and nothing is asked of the automatic rollback any more.
     Over(Halt),
-    /// Anything else, in a sentence that fits after "rolled back by its guard:".
+    /// Anything else, in a sentence that fits after "rolled back automatically:".
     Because(Reason),
 }
 
@@ -24,7 +24,7 @@ impl From<Reason> for Unproven {
 }
 
 impl Unproven {
-    /// Fits after "rolled back by its guard:".
+    /// Fits after "rolled back automatically:".
     pub(super) fn sentence(&self) -> String {
         match self {
             Unproven::Action(failure) => format!(
@@ -39,9 +39,9 @@ impl Unproven {
 }
 
 impl ChangeStep<'_> {
-    /// How the step ended once its guard has put everything back, but for what `failed` says. What
-    /// a switch refused before anything was changed was not taken back: there the refusal is the
-    /// error, and not the guard.
+    /// How the step ended once everything is rolled back, but for what `failed` says. What a switch
+    /// refused before anything was changed was not rolled back: there the refusal is the error, and
+    /// not the rollback.
     pub(super) fn unproven(
         &self,
         why: &Unproven,
@@ -65,7 +65,7 @@ impl ChangeStep<'_> {
         let problem = trouble::taken_back(id, self.host, &why, as_before, failed, next);
         (
             NodeOutcome::Failed {
-                reason: format!("rolled back by its guard: {why}"),
+                reason: format!("rolled back automatically: {why}"),
             },
             problem,
         )

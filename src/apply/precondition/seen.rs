@@ -3,12 +3,12 @@
 
 use crate::trouble::describe_differences;
 use railwright_base::{Address, Redaction};
-use railwright_plan::judge::{diff_wish, taken_back};
+use railwright_plan::diff::{diff_resource, taken_back};
 use railwright_plan::{AppliedResource, ChangeReason, Member};
 use railwright_resource::readability::{list_reads, list_reads_to_undo};
-use railwright_resource::redacted_assessment;
+use railwright_resource::redacted_diff;
 use railwright_resource::{
-    Assessment, Attribute, Plane, Read, ReadResults, Reading, ResourceKind, kind_named,
+    Attribute, Plane, Read, ReadResults, Reading, ResourceDiff, ResourceKind, kind_named,
 };
 use railwright_state::journal::MemberIntent;
 use serde_json::Value;
@@ -21,23 +21,23 @@ pub struct ObservedMember<'a> {
     /// What is remembered of it.
     pub prior: Option<AppliedResource>,
     /// What its kind makes of the answers.
-    pub assessment: Assessment,
-    /// Its kind; an adopted resource that is taken back needs none.
+    pub diff: ResourceDiff,
+    /// Its kind; an adopted resource that is undone needs none.
     pub kind: Option<&'static dyn ResourceKind>,
     /// It may have moved, by our own doing.
     pub may_have_moved: bool,
 }
 
-/// What must be read to compare a member. What a removal takes back is as it is remembered: the plan
+/// What must be read to compare a member. What a removal undoes is as it is remembered: the plan
 /// carries it without secrets, and so may name something else.
 pub fn collect_member_reads(member: &Member, prior: Option<&AppliedResource>) -> Vec<Read> {
-    let Some(kind) = kind_named(&member.wish.kind) else {
+    let Some(kind) = kind_named(&member.resource.kind) else {
         return Vec::new();
     };
     match prior {
-        _ if !member.removal => list_reads(kind, &member.wish),
-        Some(applied) => applied.list_reads_to_undo(&member.wish.address, kind),
-        None => list_reads_to_undo(kind, &member.wish),
+        _ if !member.removal => list_reads(kind, &member.resource),
+        Some(applied) => applied.list_reads_to_undo(&member.resource.address, kind),
+        None => list_reads_to_undo(kind, &member.resource),
     }
 }
 
@@ -48,21 +48,21 @@ pub fn observe_member<'a>(
     answers: &ReadResults,
     may_have_moved: bool,
 ) -> ObservedMember<'a> {
-    let kind = kind_named(&member.wish.kind);
-    let assessment = match kind {
-        None => Assessment::default(),
+    let kind = kind_named(&member.resource.kind);
+    let diff = match kind {
+        None => ResourceDiff::default(),
         Some(kind) if member.removal => match &prior {
-            Some(applied) => taken_back(kind, &member.wish.address, applied, answers).0,
+            Some(applied) => taken_back(kind, &member.resource.address, applied, answers).0,
             // What is ours no more and had nothing to be put back is let go.
-            None if member.before.is_null() => Assessment::default(),
-            None => redacted_assessment::diff_removal(kind, &member.wish, &member.before, answers),
+            None if member.before.is_null() => ResourceDiff::default(),
+            None => redacted_diff::diff_removal(kind, &member.resource, &member.before, answers),
         },
-        Some(kind) => diff_wish(kind, &member.wish, prior.as_ref(), answers),
+        Some(kind) => diff_resource(kind, &member.resource, prior.as_ref(), answers),
     };
     ObservedMember {
         member,
         prior,
-        assessment,
+        diff,
         kind,
         may_have_moved: may_have_moved || moves_by_plan(member),
     }
@@ -79,35 +79,35 @@ pub fn moves_by_plan(member: &Member) -> bool {
 impl ObservedMember<'_> {
     /// The resource's address.
     pub fn address(&self) -> &Address {
-        &self.member.wish.address
+        &self.member.resource.address
     }
 
     /// Nothing is left to do but a reboot, which is a step of its own.
     pub fn is_settled(&self) -> bool {
-        self.assessment.is_met() || self.only_waits_for_reboot()
+        self.diff.is_met() || self.only_waits_for_reboot()
     }
 
     /// What our own actions brought about and did not last yet differs until it has.
     pub fn expect_to_last(&mut self, answers: &ReadResults) {
         let unsteady = self
             .kind
-            .and_then(|kind| kind.unsteady(&self.member.wish, answers));
+            .and_then(|kind| kind.unsteady(&self.member.resource, answers));
         let Some((name, reading)) = unsteady else {
             return;
         };
-        if let Some(attribute) = self.assessment.attributes.get_mut(name)
-            && attribute.wanted.running == Some(Reading::is(true))
+        if let Some(attribute) = self.diff.attributes.get_mut(name)
+            && attribute.desired.running == Some(Reading::is(true))
             && attribute.differences().is_empty()
         {
-            attribute.found.running = Some(reading);
+            attribute.actual.running = Some(reading);
         }
     }
 
     /// Everything differs only in the running plane, and only a reboot fixes that.
     pub fn only_waits_for_reboot(&self) -> bool {
-        self.assessment.needs_reboot
+        self.diff.needs_reboot
             && self
-                .assessment
+                .diff
                 .attributes
                 .values()
                 .flat_map(|a| a.differences())
@@ -117,9 +117,9 @@ impl ObservedMember<'_> {
     /// For messages: `file /etc/x: what differs`.
     pub fn what_differs(&self) -> String {
         let name = self.address().path.join(" ");
-        match &self.assessment.known_after {
-            Some(step) => format!("{name}: it cannot be judged before {step} is there"),
-            None => format!("{name}: {}", describe_differences(&self.assessment)),
+        match &self.diff.known_after {
+            Some(step) => format!("{name}: it cannot be compared before {step} is there"),
+            None => format!("{name}: {}", describe_differences(&self.diff)),
         }
     }
 
@@ -131,7 +131,7 @@ impl ObservedMember<'_> {
 
     /// The attributes that differ and do not settle by themselves.
     fn open(&self) -> impl Iterator<Item = (&str, &Attribute)> {
-        let attributes = self.assessment.attributes.iter();
+        let attributes = self.diff.attributes.iter();
         attributes
             .map(|(name, attribute)| (name.as_str(), attribute))
             .filter(|(_, attribute)| !attribute.settles && !attribute.differences().is_empty())
@@ -141,10 +141,10 @@ impl ObservedMember<'_> {
     /// back by nobody.
     pub fn set_back_by(&self, before: &ObservedMember<'_>) -> Option<&str> {
         for (name, attribute) in self.open() {
-            let was = match before.assessment.attributes.get(name) {
+            let was = match before.diff.attributes.get(name) {
                 Some(was) if was.differences().is_empty() => continue,
                 Some(was) => was.rival(),
-                // Nodes of one field that differ alike are one attribute by their names.
+                // Nodes of one field that differ identically are one attribute by their names.
                 None if before.rival().is_none() => continue,
                 None => before.rival(),
             };
@@ -155,10 +155,10 @@ impl ObservedMember<'_> {
         None
     }
 
-    /// How it stands with what comes about by itself: `2 of 4 nodes give 63 of rdma/a`.
+    /// How far what becomes ready by itself has come: `2 of 4 nodes give 63 of rdma/a`.
     pub fn what_is_waited_for(&self) -> String {
         let mut words = Vec::new();
-        for (name, attribute) in &self.assessment.attributes {
+        for (name, attribute) in &self.diff.attributes {
             if !attribute.settles {
                 continue;
             }
@@ -180,7 +180,7 @@ impl ObservedMember<'_> {
 
     /// Nothing moved since the plan was made.
     pub fn is_as_planned(&self) -> bool {
-        self.assessment.fingerprint() == self.member.fingerprint
+        self.diff.fingerprint() == self.member.fingerprint
     }
 
     /// It may be done again whatever became of it.
@@ -195,9 +195,9 @@ impl ObservedMember<'_> {
         match (&self.prior, &self.member.reason) {
             (Some(prior), _) => self.kind.map_or_else(
                 || prior.before.clone(),
-                |kind| kind.remembered(&prior.before, &self.assessment.before),
+                |kind| kind.remembered(&prior.before, &self.diff.before),
             ),
-            (None, ChangeReason::KnownAfter { .. }) => self.assessment.before.clone(),
+            (None, ChangeReason::KnownAfter { .. }) => self.diff.before.clone(),
             (None, _) => self.member.before.clone(),
         }
     }
@@ -208,8 +208,8 @@ impl ObservedMember<'_> {
         MemberIntent {
             address: self.address().clone(),
             met: self.is_settled() || planned_so,
-            fingerprint: self.assessment.fingerprint(),
-            before: redacted_assessment::redact_recorded_value(&self.before(), redaction),
+            fingerprint: self.diff.fingerprint(),
+            before: redacted_diff::redact_recorded_value(&self.before(), redaction),
         }
     }
 }
@@ -225,12 +225,12 @@ pub(super) fn describe_planned_state(member: &Member) -> String {
                 "{} ({}) {}",
                 d.attribute,
                 d.plane.word(),
-                reading_word(&d.found)
+                reading_word(&d.actual)
             )
         })
         .collect();
     if found.is_empty() {
-        "as wished".to_owned()
+        "in sync".to_owned()
     } else {
         found.join("; ")
     }

@@ -30,7 +30,7 @@ impl Scheduler {
         let ready = self.ready.range(..(wave + 1, 0));
         let mut startable: Vec<usize> = ready.map(|(_, n)| *n).collect();
         if self.stopped.is_some() {
-            // What a gate has proven is given back whatever stopped the rest.
+            // A host that passed a gate is given back whatever stopped the rest.
             startable.retain(|n| self.steps[*n].on_node == Some(OnNode::GivesBack));
         }
         for n in startable {
@@ -168,7 +168,7 @@ impl Scheduler {
         None
     }
 
-    /// Whether a gate has proven this host already and let the step that gives its node back go.
+    /// Whether this host has passed a gate already, which let the step go that gives its node back.
     fn has_let_go(&self, gate: usize, host: &Target) -> bool {
         self.let_go
             .iter()

@@ -1,5 +1,5 @@
 //! Who is out of service: by what this run and earlier ones did, and by nobody's doing here. The
-//! latter is asked anew before one more host is disturbed, when something happened since it was
+//! latter is asked again before one more host is disturbed, when something happened since it was
 //! asked last.
 
 use super::Scheduler;

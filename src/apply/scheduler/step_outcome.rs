@@ -43,7 +43,7 @@ impl Scheduler {
         matches!(self.steps[n].role, StepRole::Gate(_))
     }
 
-    /// A wait that came about for others and not for this host.
+    /// What is waited for became ready for others, and not for this host.
     fn leaves_out(&self, host: &Target) -> Option<usize> {
         self.spared
             .iter()
@@ -51,7 +51,7 @@ impl Scheduler {
             .map(|(wait, _)| *wait)
     }
 
-    /// Whether a step goes on after a wait that came about for some hosts alone: on those, and
+    /// Whether a step goes on after a wait that ended well for some hosts alone: on those, and
     /// where it only waits, too.
     fn passes(&self, n: usize, wait: usize) -> bool {
         let step = &self.steps[n];
@@ -59,8 +59,8 @@ impl Scheduler {
             && (step.host().is_some() || (step.waits && step.target == self.steps[wait].target))
     }
 
-    /// A gate that was passed without a node's host, because that waits for somebody, has not
-    /// proven it: the node is not given back.
+    /// A gate that was passed without a node's host, because that waits for somebody, says nothing
+    /// of it: the node is not given back.
     fn unproven(&self, n: usize) -> Option<NodeOutcome> {
         let step = &self.steps[n];
         if step.on_node != Some(OnNode::GivesBack) {
@@ -138,7 +138,7 @@ impl Scheduler {
             return Some(self.consequence(gate));
         }
         let to_be_proven = self.to_be_proven(n, hosts);
-        // Whoever was proven already is not asked again for as long as others wait.
+        // Hosts that passed already are not checked again for as long as others wait.
         let mut due = to_be_proven
             .iter()
             .filter(|host| !waits || self.disturbed.contains_key(*host));
@@ -170,8 +170,8 @@ impl Scheduler {
         })
     }
 
-    /// What becomes of a gate whose hosts were proven as far as they have come. Canaries that wait
-    /// for somebody keep all others waiting, any other host only itself.
+    /// What becomes of a gate that the hosts which came so far have passed. Canaries that wait for
+    /// somebody keep all others waiting, any other host only itself.
     pub(super) fn passed(&self, n: usize) -> NodeOutcome {
         if let StepRole::Gate(hosts) = &self.steps[n].role
             && let Some(gate) = self.kept_back_by(n, hosts)

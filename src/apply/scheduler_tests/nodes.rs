@@ -1,4 +1,5 @@
-//! Hosts that are nodes: emptied before they are disturbed, given back by what a gate has proven.
+//! Hosts that are nodes: emptied before they are disturbed, given back once they have passed a
+//! gate.
 
 use super::Driven;
 use crate::signal::Signal;
@@ -32,7 +33,7 @@ fn a_host_whose_node_was_emptied_is_out_until_it_is_given_back() {
     assert_eq!(
         run.answer("gate", &["a"], true).asked(),
         "back-a",
-        "the gate has proven it, though not b"
+        "it passed the gate, though b did not"
     );
     assert_eq!(
         run.scheduler.out_of_service().len(),
@@ -104,8 +105,7 @@ fn a_node_that_was_left_is_proven_whatever_else_there_is_on_its_host() {
         run.done("found").answer("gate", &["a"], true).asked(),
         "back-a"
     );
-    // What waits for somebody keeps the host from being proven, and so its node from being given
-    // back.
+    // What waits for somebody keeps the host from its gate, and so its node from being given back.
     let run = Driven::new(
         &["hand a 0 - h", "gate gate:a 0 hand", "back-a a 0 gate U"],
         1,
@@ -159,7 +159,7 @@ fn a_wait_that_came_about_for_some_hosts_holds_the_others_alone() {
     assert_eq!(
         run.answer("gate0", &["a"], true).asked(),
         "c",
-        "b has nothing to be proven, and keeps nobody waiting"
+        "b has no gate to pass, and keeps nobody waiting"
     );
     let because = |node: &str| NodeOutcome::Skipped {
         because: Skip::Dependency {
@@ -176,7 +176,7 @@ fn a_wait_that_came_about_for_some_hosts_holds_the_others_alone() {
         (run.outcome("needs"), run.done("other").asked()),
         (because("gives"), "end".to_owned())
     );
-    // Without the canary nothing is proven.
+    // Without the canary no gate passes.
     let mut run = Driven::new(&WAITS, 1);
     run.done("devices");
     spare(&mut run, "gives", &["b", "c"]);
@@ -185,6 +185,6 @@ fn a_wait_that_came_about_for_some_hosts_holds_the_others_alone() {
     assert_eq!(
         run.fail("devices").asked(),
         "end",
-        "a wait that came about for nobody"
+        "a wait that ended well for nobody"
     );
 }

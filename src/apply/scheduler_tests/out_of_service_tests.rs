@@ -120,7 +120,7 @@ fn a_power_cycle_takes_no_slot_and_its_host_is_out_until_a_gate_has_passed() {
     assert_eq!(
         proven.done("ap").asked(),
         "end",
-        "a gate has proven it since it came back: it asks for room again, and there is none"
+        "it passed a gate since it came back: it asks for room again, and there is none"
     );
 }
 
@@ -145,7 +145,7 @@ fn whoever_waits_for_a_power_cycle_keeps_only_itself_waiting_unless_it_is_a_cana
     run.answer("g2", &["a"], true)
         .done("bp")
         .finish("cp", waits());
-    assert_eq!(run.done("bf").asked(), "g3(b)", "c is not proven with it");
+    assert_eq!(run.done("bf").asked(), "g3(b)", "c is not checked with it");
     assert_eq!(run.answer("g3", &["b"], true).asked(), "end");
     assert_eq!(
         (run.outcome("g3"), run.outcome("cf")),

@@ -1,5 +1,5 @@
-//! What became of the guard of a step: it could not be armed, it put back what was changed, or nobody
-//! has seen what it did.
+//! What became of the automatic rollback of a step: it could not be armed, it rolled the change
+//! back, or nobody has seen what it did.
 
 use super::{NextCommands, extract_exclude_address};
 use railwright_base::Diagnostic;
@@ -10,7 +10,7 @@ pub fn guard_not_armed(node: &str, reason: &str, next: &NextCommands) -> Diagnos
     Diagnostic::error(
         "RW0642",
         format!(
-            "the guard of the step could not be armed: {}",
+            "the automatic rollback of the step could not be armed: {}",
             one_line(reason, 300)
         ),
     )
@@ -28,18 +28,18 @@ pub fn guard_not_armed(node: &str, reason: &str, next: &NextCommands) -> Diagnos
     ))
 }
 
-/// Nobody answered whether the guard is armed, nor whether it was taken away.
+/// Nobody answered whether the automatic rollback is armed, nor whether it was disarmed.
 pub fn guard_in_doubt(node: &str, reason: &str, seconds: u32, next: &NextCommands) -> Diagnostic {
     Diagnostic::error(
         "RW0642",
         format!(
-            "whether the guard of the step is armed is not known: {}",
+            "whether the automatic rollback of the step is armed is not known: {}",
             one_line(reason, 300)
         ),
     )
     .on(node)
     .effect(format!(
-        "if it is, it takes back after {seconds} s whatever was changed meanwhile of what the step \
+        "if it is, it rolls back after {seconds} s whatever was changed meanwhile of what the step \
          is about, by whomever"
     ))
     .state("nothing of the step was done; the rest of the target was left alone")
@@ -88,14 +88,14 @@ pub fn taken_back(
             "{host} can be reached again, and is not as it was before in all that the step touches"
         ),
         (false, false) => format!(
-            "{host} can be reached again; its guard could not roll back: {}",
+            "{host} can be reached again; the automatic rollback failed for: {}",
             one_line(failed, 400)
         ),
     };
     Diagnostic::error(
         "RW0641",
         format!(
-            "the change was rolled back by its guard: {}",
+            "the change was rolled back automatically: {}",
             one_line(why, 300)
         ),
     )
@@ -107,13 +107,13 @@ pub fn taken_back(
     .state(state)
     .next(format!("correct the spec, then {}", next.plan()))
     .next(format!(
-        "or, if the spec is right and something else was in the way: {} tries it again, under a \
-         guard again",
+        "or, if the spec is right and something else was in the way: {} tries it again, under \
+         an automatic rollback again",
         next.resume()
     ))
 }
 
-/// The guard's time is over, and nobody has seen what it did.
+/// The rollback timer has expired, and nobody has seen what it did.
 pub fn guard_not_seen(
     node: &str,
     host: &str,
@@ -124,7 +124,7 @@ pub fn guard_not_seen(
     Diagnostic::error(
         "RW0643",
         format!(
-            "the step was not confirmed ({}), and whether its guard has put everything back is not \
+            "the step was not confirmed ({}), and whether everything was rolled back is not \
              known",
             one_line(why, 200)
         ),
@@ -134,7 +134,7 @@ pub fn guard_not_seen(
         "{host} may not be reachable; it keeps its place in the budget"
     ))
     .state(
-        "the guard stays armed there: it acts when its time is over, and else with the next boot",
+        "the automatic rollback stays armed there: it acts when its timer expires or at next boot",
     )
     .next(format!(
         "look at {host}'s console through the BMC: journalctl -u railwright-guard-{token}"

@@ -137,7 +137,7 @@ pub fn lock_lost(target: &Target, holder: Option<&str>) -> Diagnostic {
             None => format!("`{}` has it", one_line(line, 120)),
         },
         None => format!(
-            "it was taken away (`railwright lock steal`) or removed, or the {word} was made anew"
+            "it was taken away (`railwright lock steal`) or removed, or the {word} was recreated"
         ),
     };
     Diagnostic::error(

@@ -223,7 +223,7 @@ pub fn window_closed(
     )
     .effect("a host of which only a part was done counts as out of service")
     .state(format!(
-        "what ran was finished, and what was through was proven; {}",
+        "what ran was finished, and what was through was checked by its gate; {}",
         not_begun(skipped)
     ))
     .next(format!(
@@ -244,7 +244,7 @@ pub fn report_deadline_passed(skipped: usize, seconds: u64, next: &NextCommands)
     )
     .effect("a host of which only a part was done counts as out of service")
     .state(format!(
-        "what ran was finished, and what was through was proven; {}",
+        "what ran was finished, and what was through was checked by its gate; {}",
         not_begun(skipped)
     ))
     .next(format!(
@@ -415,8 +415,8 @@ pub fn journal_broken(error: &JournalError, next: &NextCommands) -> Diagnostic {
     ))
 }
 
-/// Nothing of a plan can be reached: one word about each sort of trouble, with the hosts and
-/// clusters that have it.
+/// Nothing of a plan can be reached: one line about each kind of error, with the hosts and clusters
+/// that have it.
 pub fn nobody_there(
     count: usize,
     alike: &BTreeMap<String, (&TransportError, Vec<&Target>)>,

@@ -228,23 +228,23 @@ mod tests {
         fn unfolding_gives_the_same_names(
             names in proptest::collection::vec("[a-b]{1,2}[0-9]{0,3}(-[0-9]{1,2}){0,2}[a-b]?|[0-9]{1,2}\\.[0-9]", 1..40)
         ) {
-            let mut wanted = names.clone();
-            wanted.sort_by(|a, b| natural_order(a, b));
-            wanted.dedup();
+            let mut desired = names.clone();
+            desired.sort_by(|a, b| natural_order(a, b));
+            desired.dedup();
             let mut unfolded = expand_node_set(&fold_node_set(&names)).unwrap();
             unfolded.sort_by(|a, b| natural_order(a, b));
-            prop_assert_eq!(unfolded, wanted);
+            prop_assert_eq!(unfolded, desired);
         }
 
         #[test]
         fn what_counts_on_in_steps_is_found_again(first in 0u64..30, step in 1u64..9, count in 1u64..30, odd in 0u64..300, width in 1usize..4) {
-            let mut wanted: Vec<String> = (0..count).map(|n| format!("e{:0width$}", first + n * step)).collect();
-            wanted.push(format!("e{odd}"));
-            wanted.sort_by(|a, b| natural_order(a, b));
-            wanted.dedup();
-            let mut unfolded = expand_node_set(&fold_node_set(&wanted)).unwrap();
+            let mut desired: Vec<String> = (0..count).map(|n| format!("e{:0width$}", first + n * step)).collect();
+            desired.push(format!("e{odd}"));
+            desired.sort_by(|a, b| natural_order(a, b));
+            desired.dedup();
+            let mut unfolded = expand_node_set(&fold_node_set(&desired)).unwrap();
             unfolded.sort_by(|a, b| natural_order(a, b));
-            prop_assert_eq!(unfolded, wanted);
+            prop_assert_eq!(unfolded, desired);
         }
 
         #[test]

@@ -1,14 +1,14 @@
-//! Names that count on: alike but for their numbers, so that a node-set says all of them at once.
+//! Names that count on: identical but for their numbers, so that a node-set names all at once.
 
 use super::fold_node_set;
 use std::collections::BTreeMap;
 
-/// A name with its digits alike: names that count on have the same stem.
+/// A name with its digits masked: names that count on have the same stem.
 pub fn mask_digits(name: &str) -> String {
     name.replace(|c: char| c.is_ascii_digit(), "#")
 }
 
-/// A name with each of its numbers alike, however many digits they have: `Ethernet4` and
+/// A name with each of its numbers masked, however many digits they have: `Ethernet4` and
 /// `Ethernet12` are of one pattern.
 pub fn mask_numbers(name: &str) -> String {
     let mut out = mask_digits(name);

@@ -15,7 +15,7 @@ use railwright_system::rooted::RootedFolder;
 use railwright_verify::CheckVerdict;
 use railwright_verify::image::{
     ImageContents, ImageFinding, ImageRequirements, check_image_contents, compute_image_verdict,
-    judge::list_unknown_findings, program, root,
+    evaluation::list_unknown_findings, program, root,
 };
 use std::path::{Path, PathBuf};
 
@@ -58,28 +58,28 @@ pub struct ImageCheckArguments {
 pub async fn run(arguments: &ImageCheckArguments) -> Result<Exit, CommandFailure> {
     let ground = arguments.fabric.ground()?;
     let drivers: Vec<&str> = ground.drivers.iter().map(String::as_str).collect();
-    let wanted = match ground.catalog.user_space.get(&ground.fabric) {
+    let desired = match ground.catalog.user_space.get(&ground.fabric) {
         Some(row) => ImageRequirements::of(&ground.fabric, row, &drivers),
         None => return Err(report_no_libraries(&ground.fabric).into()),
     };
     let (looked_into, findings) = match &arguments.pod {
         Some(pod) => (
             format!("{}/{pod}", arguments.namespace),
-            check_pod(arguments, pod, &wanted).await?,
+            check_pod(arguments, pod, &desired).await?,
         ),
         None => {
             let folder = arguments.root.as_deref().unwrap_or(Path::new("."));
             (
                 folder.display().to_string(),
-                check_root(arguments, folder, &wanted)?,
+                check_root(arguments, folder, &desired)?,
             )
         }
     };
     out::print_result(&match arguments.json {
         true => {
-            document::render_json_document(&ImageDocument::of(&looked_into, &wanted, &findings))
+            document::render_json_document(&ImageDocument::of(&looked_into, &desired, &findings))
         }
-        false => render_image_screen(&looked_into, &wanted, &findings),
+        false => render_image_screen(&looked_into, &desired, &findings),
     });
     Ok(match compute_image_verdict(&findings) {
         CheckVerdict::Failed => Exit::Failed,
@@ -101,8 +101,8 @@ fn report_no_libraries(fabric: &str) -> Diagnostic {
 }
 
 /// The command that writes an image with all of it.
-fn format_render_command(arguments: &ImageCheckArguments, wanted: &ImageRequirements) -> String {
-    let key = if wanted.fabric == "erdma" {
+fn format_render_command(arguments: &ImageCheckArguments, desired: &ImageRequirements) -> String {
+    let key = if desired.fabric == "erdma" {
         " --key keys/erdma.asc"
     } else {
         ""
@@ -116,7 +116,7 @@ fn format_render_command(arguments: &ImageCheckArguments, wanted: &ImageRequirem
 fn check_root(
     arguments: &ImageCheckArguments,
     folder: &Path,
-    wanted: &ImageRequirements,
+    desired: &ImageRequirements,
 ) -> Result<Vec<ImageFinding>, CommandFailure> {
     let rooted = RootedFolder::open(folder)
         .map_err(|error| report_unreadable_root(folder, &error.to_string()))?;
@@ -128,19 +128,19 @@ fn check_root(
         let why = "it has neither /usr nor /lib nor /etc";
         return Err(report_unreadable_root(folder, why).into());
     }
-    let seen = root::inspect_root(&rooted, wanted)
+    let seen = root::inspect_root(&rooted, desired)
         .map_err(|error| fail_as_incomplete(report_unreadable_root(folder, &error.to_string())))?;
     Ok(check_image_contents(
         &seen,
-        wanted,
-        &format_render_command(arguments, wanted),
+        desired,
+        &format_render_command(arguments, desired),
     ))
 }
 
 fn report_unreadable_root(folder: &Path, why: &str) -> Diagnostic {
     let shown = one_line(&folder.display().to_string(), 80);
     Diagnostic::error("RW1275", format!("{shown} cannot be looked into: {why}"))
-        .state("nothing was judged")
+        .state("nothing was checked")
         .next(
             "name the folder of an unpacked image: mkdir root && docker export CONTAINER | tar -C \
              root -x; as a user who may read all of it",
@@ -155,7 +155,7 @@ fn fail_as_incomplete(diagnostic: Diagnostic) -> CommandFailure {
 async fn check_pod(
     arguments: &ImageCheckArguments,
     pod: &str,
-    wanted: &ImageRequirements,
+    desired: &ImageRequirements,
 ) -> Result<Vec<ImageFinding>, CommandFailure> {
     let folder = arguments
         .fabric
@@ -163,7 +163,7 @@ async fn check_pod(
         .as_deref()
         .unwrap_or(Path::new("."));
     let reader = Cluster::of(folder).await?.reader();
-    let argv = ["sh", "-c", &program::build_inspection_script(wanted)]
+    let argv = ["sh", "-c", &program::build_inspection_script(desired)]
         .map(str::to_owned)
         .to_vec();
     let exec = PodExec {
@@ -187,8 +187,10 @@ async fn check_pod(
         arguments.namespace
     );
     Ok(match parse_pod_output(&answers, &read) {
-        Ok(seen) => check_image_contents(&seen, wanted, &format_render_command(arguments, wanted)),
-        Err(why) => list_unknown_findings(wanted, why.as_words(), &next),
+        Ok(seen) => {
+            check_image_contents(&seen, desired, &format_render_command(arguments, desired))
+        }
+        Err(why) => list_unknown_findings(desired, why.as_words(), &next),
     })
 }
 

@@ -1,5 +1,5 @@
-//! The fabric that an image is for: said, or read from an inventory with the NICs on it and the
-//! catalogue's rows of its own.
+//! The fabric that an image is for: given, or read from an inventory with the NICs on it and the
+//! catalogue's entries of its own.
 
 use crate::cli::CommandFailure;
 use railwright_base::quote;
@@ -44,11 +44,11 @@ impl ImageFabricKind {
 
 /// What is known of it.
 pub struct ImageFabricContext {
-    /// The catalogue, with the inventory's own rows where there is one.
+    /// The catalogue, with the inventory's own entries where there is one.
     pub catalog: Arc<Catalog>,
     /// The kind, as the spec has it.
     pub fabric: String,
-    /// The drivers of the NICs, as rows of NICs have them; none where no NIC is known.
+    /// The drivers of the NICs, as entries of NICs have them; none where no NIC is known.
     pub drivers: Vec<String>,
 }
 

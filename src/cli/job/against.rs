@@ -1,5 +1,5 @@
-//! What the log of a job is held against, by options and by an inventory: `job prove` and `doctor`
-//! judge the same in the same way.
+//! What the log of a job is checked against, by options and by an inventory: `job prove` and
+//! `doctor` evaluate a log in one way.
 
 use super::nics;
 use super::said::JobOutputArguments;
@@ -14,10 +14,10 @@ use railwright_session::Inventory;
 use railwright_verify::nccl::{AcsNic, NcclExpectations, NcclLog};
 use std::collections::BTreeSet;
 
-/// What is said of it.
+/// What is expected of it.
 #[derive(Debug, Clone, clap::Args)]
 pub struct JobExpectationArguments {
-    /// What the NICs of one node carry together, in Gb/s; the largest messages are held against it.
+    /// What the NICs of one node carry together, Gb/s; the largest messages are compared with it.
     /// What the inventory says unless given
     #[arg(long, value_name = "GBPS", value_parser = parse_gbps)]
     expect_gbps: Option<f64>,
@@ -36,13 +36,13 @@ pub struct JobExpectationArguments {
     acs: Option<String>,
 }
 
-/// What a log is held against: the options of the command line, and what the inventory says.
+/// What a log is checked against: the options of the command line, and what the inventory says.
 #[derive(Debug, Clone)]
 pub struct JobExpectations<'a> {
     against: &'a JobExpectationArguments,
     inventory: Option<&'a Inventory>,
     acs: Option<AcsNic>,
-    /// The words by which a command that goes on finds the log, and judges it in the same way.
+    /// The words by which a command that goes on finds the log, and evaluates it in the same way.
     pub words: String,
 }
 
@@ -78,7 +78,8 @@ impl JobExpectationArguments {
 }
 
 impl JobExpectations<'_> {
-    /// What a log is held against; `note` hears why the NICs of an inventory could not be added up.
+    /// What a log is checked against; `note` hears why the NICs of an inventory could not be added
+    /// up.
     pub fn expected(
         &self,
         name: &str,
@@ -114,7 +115,7 @@ fn parse_gbps(text: &str) -> Result<f64, Reason> {
     })
 }
 
-/// The type of NIC that a log is judged with: by the model that was said, else by what the
+/// The type of NIC that a log is checked with: by the model that was given, else by what the
 /// inventory says.
 fn find_acs_nic(
     model: Option<&str>,
@@ -168,7 +169,7 @@ fn nic_of_model(model: &str) -> Result<AcsNic, CommandFailure> {
     let shown = one_line(model, 40);
     let message = format!("the catalogue has no GPU model `{shown}` of ACS{hint}");
     Err(Diagnostic::error("RW1215", message)
-        .state("nothing was judged")
+        .state("nothing was checked")
         .next("railwright catalog acs lists them; --acs without a model goes by the log")
         .into())
 }

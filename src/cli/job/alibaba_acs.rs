@@ -45,7 +45,7 @@ impl AcsJobArguments {
 /// Renders it.
 pub fn run(arguments: &AcsJobArguments) -> Result<Exit, CommandFailure> {
     let (pods, mut typed) = arguments.pods.pods(&arguments.name, &arguments.image)?;
-    // The number of GPUs is judged as that of the spec would be.
+    // The number of GPUs is checked as that of the spec would be.
     typed.retain(|(path, _)| path != "job.gpus");
     let own = [
         ("job.app", "--app", arguments.app.clone()),

@@ -182,7 +182,7 @@ fn finish_job_log(decoder: NcclLogDecoder, name: String, words: String) -> Compa
 
 fn report_same_pipe() -> Diagnostic {
     Diagnostic::error("RW1257", "both logs are the standard input, which is one")
-        .state("nothing was judged")
+        .state("nothing was checked")
         .next("keep one of them in a file: railwright job compare --log RDMA.log --log -")
 }
 
@@ -191,6 +191,6 @@ fn report_not_two_logs(logs: usize) -> Diagnostic {
         "RW1257",
         format!("two logs are compared, and {logs} are named"),
     )
-    .state("nothing was judged")
+    .state("nothing was checked")
     .next("railwright job compare --log RDMA.log --log TCP.log")
 }

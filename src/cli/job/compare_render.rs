@@ -8,7 +8,7 @@ use clap::Subcommand;
 use railwright_base::Reason;
 use railwright_workload::Half;
 
-/// A job twice, NAME-rdma and NAME-tcp, alike in everything but the RDMA devices and the variables
+/// A job twice, NAME-rdma and NAME-tcp, identical in all but the RDMA devices and the variables
 /// that choose the transport
 ///
 /// Says beforehand where no gain can be expected. Submit one after the other (--only), as they

@@ -45,7 +45,7 @@ impl Delivery {
     }
 }
 
-/// What is wanted of a pair.
+/// What is desired of a pair.
 #[derive(Debug, Clone, Copy)]
 pub struct JobPairOptions {
     /// One half alone.
@@ -135,7 +135,7 @@ impl JobRenderContext {
         print_warnings_or_fail(rendered.told(), &sources)?;
         if delivery.explain {
             out::print_result(&screen::render_job_explanation(&rendered));
-            out::print_result(&knowledge::render_waived_rules(&rendered.judgement.waived));
+            out::print_result(&knowledge::render_waived_rules(&rendered.evaluation.waived));
         } else {
             out::print_result(&screen::render_job_objects(&rendered));
         }
@@ -149,14 +149,14 @@ impl JobRenderContext {
         request: &JobRequest,
         asked: &RequestPlaces,
         delivery: &Delivery,
-        wanted: JobPairOptions,
+        desired: JobPairOptions,
         place: &str,
     ) -> Result<Exit, CommandFailure> {
         let (both, sources) = self.render(asked, |inputs| {
-            render_job_pair(inputs, request, asked, wanted.parameters)
+            render_job_pair(inputs, request, asked, desired.parameters)
         })?;
         let next = screen_of_pair::list_pair_commands(
-            &select_typed_words(delivery, wanted),
+            &select_typed_words(delivery, desired),
             &request.pods().name,
             place,
         );
@@ -171,7 +171,7 @@ impl JobRenderContext {
             });
         }
         print_warnings_or_fail(collect_pair_diagnostics(&both), &sources)?;
-        match (delivery.explain, wanted.only) {
+        match (delivery.explain, desired.only) {
             (true, _) => out::print_result(&screen_of_pair::render_pair_explanation(&both, &next)),
             (false, None) => {
                 out::print_result(&format!(
@@ -225,7 +225,7 @@ fn collect_pair_diagnostics(both: &Pair) -> Vec<Diagnostic> {
 
 /// What was typed behind `compare`, without which half and what is printed in the place of the
 /// objects.
-fn select_typed_words(delivery: &Delivery, wanted: JobPairOptions) -> Vec<String> {
+fn select_typed_words(delivery: &Delivery, desired: JobPairOptions) -> Vec<String> {
     let words = terminal::collect_typed_words();
     let mut words: Vec<String> = words
         .into_iter()
@@ -233,10 +233,9 @@ fn select_typed_words(delivery: &Delivery, wanted: JobPairOptions) -> Vec<String
         .skip(1)
         .collect();
     // It stands before the kind, so nothing of the job's own command is taken for it.
-    if let Some(place) = words
-        .iter()
-        .position(|word| wanted.only.is_some() && (word == "--only" || word.starts_with("--only=")))
-    {
+    if let Some(place) = words.iter().position(|word| {
+        desired.only.is_some() && (word == "--only" || word.starts_with("--only="))
+    }) {
         let end = if words[place] == "--only" {
             place + 2
         } else {

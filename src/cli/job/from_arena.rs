@@ -12,7 +12,7 @@ const LINE_MAX: u64 = 256 << 10;
 
 /// Write the PyTorchJob of a line `arena submit pytorch ...`; nothing is run
 ///
-/// With an inventory, what the line leaves open follows from the fabric, and the rules judge it.
+/// With an inventory, what the line leaves open follows from the fabric, and the rules check it.
 #[derive(Debug, clap::Args)]
 pub struct FromArena {
     /// The whole line, as one argument; `-` reads it from the standard input

@@ -368,7 +368,7 @@ impl Climb<'_> {
         )
     }
 
-    /// Until the job ends, hangs or takes too long; then its log is judged.
+    /// Until the job ends, hangs or takes too long; then its log is evaluated.
     async fn watch_trial(
         &self,
         rung: Rung,

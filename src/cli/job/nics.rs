@@ -8,7 +8,7 @@ use railwright_session::Inventory;
 use railwright_verify::nccl::NcclExpectations;
 use std::collections::BTreeSet;
 
-/// Has the largest messages held against what the NICs of these hosts carry.
+/// Has the largest messages compared with what the NICs of these hosts carry.
 pub fn set_expected_bandwidth(
     expected: &mut NcclExpectations,
     inventory: &Inventory,
@@ -77,6 +77,6 @@ fn report_unknown_bandwidth(inventory: &Inventory, why: &str) -> Diagnostic {
             one_line(&inventory.path, 80)
         ),
     )
-    .effect("the bandwidth of the job is shown and not judged")
+    .effect("the bandwidth of the job is shown and not checked")
     .next("say it: --expect-gbps N, in Gb/s for all NICs of one node together")
 }

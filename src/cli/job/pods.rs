@@ -175,7 +175,7 @@ impl PodOptions {
         &self,
         request: &JobRequest,
         typed: &TypedOptions,
-        wanted: JobPairOptions,
+        desired: JobPairOptions,
     ) -> Result<Exit, CommandFailure> {
         let asked = collect_asked_options("railwright job render compare", request, typed);
         let place = format!(
@@ -187,7 +187,7 @@ impl PodOptions {
             request,
             &asked,
             &self.delivery,
-            wanted,
+            desired,
             &place,
         )
     }

@@ -116,7 +116,7 @@ pub fn report_unreadable_log(path: &Path, error: &std::io::Error) -> Diagnostic 
         one_line(&path.display().to_string(), 80)
     };
     Diagnostic::error("RW1214", format!("the log {name} cannot be read: {error}"))
-        .state("nothing was judged")
+        .state("nothing was checked")
         .next(
             "name the file of a log, or pipe one in: kubectl logs POD | railwright job prove --log \
              -",

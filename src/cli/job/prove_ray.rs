@@ -24,7 +24,7 @@ const PORTS: u16 = 400;
 /// Proves.
 pub async fn prove_ray_cluster(
     cluster: &Cluster,
-    found: &ClusterJob,
+    actual: &ClusterJob,
     place: &JobLocationArguments,
     as_json: bool,
 ) -> Result<Exit, CommandFailure> {
@@ -35,18 +35,18 @@ pub async fn prove_ray_cluster(
     let asked = RayProofRequest {
         prober: &prober,
         namespace: place.namespace(),
-        selector: build_ray_selector(&found.job.name),
-        owner: &found.job.uid,
+        selector: build_ray_selector(&actual.job.name),
+        owner: &actual.job.uid,
         pools: list_rdma_pools(loaded)
             .into_iter()
             .map(|(resource, devices)| Pool { resource, devices })
             .collect(),
-        wanted: found.job.number("desiredWorkerReplicas"),
+        desired: actual.job.number("desiredWorkerReplicas"),
         words: perftest_words(loaded, &hosts, SECONDS, choose_test_port()),
         seconds: SECONDS,
     };
-    let of_pods = asked.found().await.map_err(|error| error.diagnostic())?;
-    let (name, namespace) = (one_line(&found.job.name, 63), place.namespace());
+    let of_pods = asked.actual().await.map_err(|error| error.diagnostic())?;
+    let (name, namespace) = (one_line(&actual.job.name, 63), place.namespace());
     let words = format!("-i {} -n {namespace}", quote::quote_path(&place.inventory));
     let proof = check_ray_cluster(&of_pods, &name, &words);
     out::print_result(&match as_json {

@@ -7,8 +7,8 @@ use clap::Subcommand;
 
 /// Write a job that uses the fabric, for `kubectl apply -f -`; no cluster is asked
 ///
-/// Environment and devices follow from the inventory; what you set goes before it, and is judged by
-/// the rules. `--explain` says why each variable and each argument is there, and what it costs.
+/// Environment and devices follow from the inventory; what you set goes before it, and the rules
+/// check it. `--explain` says why each variable and each argument is there, and what it costs.
 #[derive(Debug, clap::Args)]
 pub struct JobRenderArguments {
     #[command(subcommand)]

@@ -198,7 +198,7 @@ fn split_job_kind(kind: &JobRunKind) -> (HostKind, &Common) {
     }
 }
 
-/// The options that something can be said of, each with what it is about.
+/// The options that can be explained, each with what it is about.
 fn collect_typed_options(kind: &HostKind, common: &Common) -> Result<TypedOptions, CommandFailure> {
     let mut typed: TypedOptions = vec![("job.hosts".to_owned(), format!("--on={}", common.on))];
     for text in &common.env {
@@ -396,7 +396,7 @@ async fn watch_rails(looks: Option<&mut Looks<'_>>, flow: &mut Flow) {
     }
 }
 
-/// What its output is held against.
+/// What its output is checked against.
 fn build_expectations(
     common: &Common,
     inventory: &Inventory,
@@ -411,7 +411,7 @@ fn build_expectations(
             format!("--log {}", quote::quote_path(path))
         });
     let mut expected = NcclExpectations::of(shown, words);
-    // Of a training no bandwidth is judged.
+    // Of a training no bandwidth is checked.
     if !log.runs.is_empty()
         && let Err(unknown) =
             nics::set_expected_bandwidth(&mut expected, inventory, &names.iter().copied().collect())

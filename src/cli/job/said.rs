@@ -1,4 +1,4 @@
-//! What a job said: a log from a file or a pipe, or what the cluster has of a job: what keeps its
+//! What a job wrote: a log from a file or a pipe, or what the cluster has of a job: what keeps its
 //! pods, and the logs of all of them.
 
 use super::cluster::{
@@ -18,7 +18,7 @@ use std::path::PathBuf;
 /// that is a lot.
 const LINES: u32 = 200_000;
 
-/// A piece of what was said.
+/// A piece of a job's output.
 pub enum JobOutputPiece<'a> {
     /// Of a log.
     Log(&'a [u8]),
@@ -114,7 +114,7 @@ impl JobOutputArguments {
             // The command line says what is missing before.
             _ => Err(
                 Diagnostic::error("RW1214", "neither a job nor a log is named")
-                    .state("nothing was judged")
+                    .state("nothing was checked")
                     .into(),
             ),
         }
@@ -122,7 +122,7 @@ impl JobOutputArguments {
 }
 
 /// What the cluster says of a job, and the logs of all its pods, with the kubelet's time before
-/// each line where that is wanted; what it is called.
+/// each line where that is asked for; what it is called.
 pub async fn read_job_output(
     asked: &JobNameArguments,
     timed: bool,
@@ -189,7 +189,7 @@ fn feed_status(view: &JobView, each: &mut impl FnMut(JobOutputPiece<'_>)) {
     }
 }
 
-/// The kubelet's time stands before each line; it is left out unless it is wanted.
+/// The kubelet's time stands before each line; it is left out unless it is asked for.
 fn feed_log(text: &str, timed: bool, each: &mut impl FnMut(JobOutputPiece<'_>)) {
     for line in text.lines() {
         let line = if timed {

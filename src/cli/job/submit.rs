@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 /// A job is not larger.
 const LIMIT_BYTES: u64 = 4 << 20;
 
-/// Submit a job that `job render` wrote, and take back what was made before a refusal
+/// Submit a job that `job render` wrote, and undo what was made before a refusal
 ///
 /// `railwright job render nccl-test -i FOLDER --image IMAGE | railwright job submit -i FOLDER -`
 #[derive(Debug, clap::Args)]
@@ -45,7 +45,7 @@ pub async fn run(arguments: &Submit) -> Result<Exit, CommandFailure> {
     let inventory = quote::quote_path(&arguments.place.inventory);
     let place = format!("-i {inventory} -n {}", submission.namespace);
     let (writer, mut interrupts) = (cluster.writer(), signals::watch_interrupts());
-    // Whoever asks once is let go when all its objects are there, or what was made is taken back.
+    // Whoever asks once is let go when all its objects are there, or what was made is undone.
     let submitted = tokio::select! {
         () = wait_for_interrupts(&mut interrupts, 2) => {
             return Err(report_abandoned_submission(&submission, &place).into());

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// Lines of a pod's log that are read at a look.
 const LINES: u32 = 200_000;
 
-/// What the logs of a trial's pods have said so far, each read on from where it was left.
+/// What the logs of a trial's pods have printed so far, each read on from where it was left.
 #[derive(Default)]
 pub(super) struct TrialLogs {
     tails: BTreeMap<String, Tail>,

@@ -23,7 +23,7 @@ pub struct SymptomFinding {
     /// The symptom.
     pub symptom: Symptom,
     /// The lines that show it, the first of each of its words; none where it follows from a
-    /// judgement alone.
+    /// verdict alone.
     pub lines: Vec<PatternOccurrence>,
 }
 
@@ -47,11 +47,11 @@ impl Diagnosis {
             .take_while(move |layer| Some(*layer) != broken)
     }
 
-    /// Whether the job is known to go on: one whose channels are told and nothing after them may
+    /// Whether the job is known to go on: one whose channels are logged and nothing after them may
     /// hang.
     pub fn job_goes(&self) -> bool {
-        !self.proof.aspects.iter().any(|(aspect, judgement)| {
-            *aspect == Aspect::Progress && judgement.verdict == CheckVerdict::Warning
+        !self.proof.aspects.iter().any(|(aspect, evaluation)| {
+            *aspect == Aspect::Progress && evaluation.verdict == CheckVerdict::Warning
         })
     }
 }
@@ -73,7 +73,7 @@ impl Doctor {
         self.marks.feed(chunk);
     }
 
-    /// What is wrong; what the log is held against may follow from the hosts that it names.
+    /// What is wrong; what the log is compared with may follow from the hosts that it names.
     pub fn finish(self, expected: impl FnOnce(&NcclLog) -> NcclExpectations) -> Diagnosis {
         let log = self.decoder.finish();
         let expected = expected(&log);
@@ -98,7 +98,7 @@ impl Doctor {
     }
 }
 
-/// As it is told of a pod of Alibaba Container Compute Service.
+/// As it is reported of a pod of Alibaba Container Compute Service.
 fn adapt_to_acs(symptom: Symptom) -> Symptom {
     match symptom.on_acs.clone() {
         Some(OnAcs { cause, next }) => Symptom {
@@ -125,7 +125,7 @@ fn find_symptom_lines(
     if symptom.unless.iter().any(|word| seen.contains_key(word)) {
         return None;
     }
-    if !is_judged_so(symptom, proof) || !has_environment(symptom, log) {
+    if !matches_proof(symptom, proof) || !has_environment(symptom, log) {
         return None;
     }
     let mut lines = Vec::new();
@@ -136,13 +136,13 @@ fn find_symptom_lines(
 }
 
 /// Whether the outcomes of a log are those that a symptom states.
-fn is_judged_so(symptom: &Symptom, proof: &NcclProof) -> bool {
-    let (mut is_judged, mut has_failed) = (symptom.judged.is_empty(), symptom.failed.is_empty());
+fn matches_proof(symptom: &Symptom, proof: &NcclProof) -> bool {
+    let (mut has_verdict, mut has_failed) = (symptom.verdict.is_empty(), symptom.failed.is_empty());
     for (_, outcome) in &proof.aspects {
-        is_judged |= has_code(outcome, &symptom.judged);
+        has_verdict |= has_code(outcome, &symptom.verdict);
         has_failed |= outcome.verdict == CheckVerdict::Failed && has_code(outcome, &symptom.failed);
     }
-    is_judged && has_failed
+    has_verdict && has_failed
 }
 
 fn has_code(outcome: &CheckOutcome, codes: &[String]) -> bool {
@@ -155,8 +155,8 @@ fn has_code(outcome: &CheckOutcome, codes: &[String]) -> bool {
 /// Whether NCCL obeyed the variables that a symptom states, and none of those that speak against
 /// it.
 fn has_environment(symptom: &Symptom, log: &NcclLog) -> bool {
-    for (name, wanted) in &symptom.environment {
-        if !obeyed_variable(log, name, wanted) {
+    for (name, desired) in &symptom.environment {
+        if !obeyed_variable(log, name, desired) {
             return false;
         }
     }
@@ -165,12 +165,12 @@ fn has_environment(symptom: &Symptom, log: &NcclLog) -> bool {
 }
 
 /// Whether NCCL obeyed a variable with this value; `?*` is any that is not empty.
-fn obeyed_variable(log: &NcclLog, name: &str, wanted: &str) -> bool {
+fn obeyed_variable(log: &NcclLog, name: &str, desired: &str) -> bool {
     let Some(values) = log.environment.get(name) else {
         return false;
     };
-    match wanted {
+    match desired {
         "?*" => values.iter().any(|value| !value.is_empty()),
-        wanted => values.contains(wanted),
+        desired => values.contains(desired),
     }
 }

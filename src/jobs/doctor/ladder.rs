@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trial_is_judged_by_what_it_was_to_show() {
+    fn a_trial_goes_by_what_it_was_to_show() {
         let rdma = samples::render_job_log();
         let tcp = rdma
             .replace(

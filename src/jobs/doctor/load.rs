@@ -35,13 +35,13 @@ pub struct Symptom {
     /// Words that speak against it.
     #[serde(default)]
     pub unless: Vec<String>,
-    /// Codes of `job prove`, of which one must be its judgement.
+    /// Codes of `job prove`, of which one must be its verdict.
     #[serde(default)]
-    pub judged: Vec<String>,
+    pub verdict: Vec<String>,
     /// Codes of `job prove`, of which one must have disproved the job.
     #[serde(default)]
     pub failed: Vec<String>,
-    /// It is told only where no other symptom holds.
+    /// It is reported only where no other symptom holds.
     #[serde(default)]
     pub last: bool,
     /// Variables that NCCL obeyed, with their values; `?*` is any that is not empty.
@@ -56,14 +56,14 @@ pub struct Symptom {
     pub means: String,
     /// What to run or to edit, in order.
     pub next: Vec<String>,
-    /// What is told instead of a pod of Alibaba Container Compute Service.
+    /// What is reported instead of a pod of Alibaba Container Compute Service.
     #[serde(default)]
     pub on_acs: Option<OnAcs>,
     /// Where that is said.
     pub source: String,
     /// A log with this symptom as its first cause.
     pub case: String,
-    /// What that log is held against.
+    /// What that log is compared with.
     #[serde(default)]
     pub against: SymptomCaseExpectations,
 }
@@ -78,7 +78,7 @@ pub struct OnAcs {
     pub next: Vec<String>,
 }
 
-/// What a log of a case is held against, where it shows its symptom by that alone.
+/// What a log of a case is compared with, where it shows its symptom by that alone.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SymptomCaseExpectations {
@@ -203,9 +203,9 @@ impl SymptomLoader {
             }
         }
         let says_nothing =
-            symptom.seen.is_empty() && symptom.judged.is_empty() && symptom.failed.is_empty();
+            symptom.seen.is_empty() && symptom.verdict.is_empty() && symptom.failed.is_empty();
         if says_nothing || symptom.seen.iter().any(Vec::is_empty) {
-            return Some("neither words of a log nor a judgement".to_owned());
+            return Some("neither words of a log nor a verdict".to_owned());
         }
         let is_new =
             self.names.insert(symptom.id.clone()) & self.names.insert(symptom.code.clone());

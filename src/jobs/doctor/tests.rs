@@ -1,5 +1,5 @@
-//! Each symptom held to its own case; logs with several symptoms; hostile logs; files that are not
-//! sound.
+//! Each symptom checked by its own case; logs with several symptoms; hostile logs; files that are
+//! not sound.
 
 use super::*;
 use proptest::prelude::*;
@@ -70,17 +70,17 @@ fn every_layer_has_symptoms_and_codes_are_of_one_block() {
             symptom.code
         );
     }
-    let judged: Vec<&String> = all
+    let evaluated: Vec<&String> = all
         .iter()
-        .flat_map(|symptom| symptom.judged.iter().chain(&symptom.failed))
+        .flat_map(|symptom| symptom.verdict.iter().chain(&symptom.failed))
         .collect();
     assert!(
-        judged.iter().all(|code| code.starts_with("RW12")),
-        "{judged:?}"
+        evaluated.iter().all(|code| code.starts_with("RW12")),
+        "{evaluated:?}"
     );
 }
 
-/// Logs as they come, with more than one thing in them: the first cause, and what else is told.
+/// Logs as they come, with more than one thing in them: the first cause, and what else is reported.
 #[test]
 fn the_lowest_layer_has_the_first_cause_and_the_rest_comes_after_it() {
     let cases: &[(&str, &[&str])] = &[
@@ -158,8 +158,8 @@ fn the_lowest_layer_has_the_first_cause_and_the_rest_comes_after_it() {
         ),
         ("", &[]),
     ];
-    for (log, wanted) in cases {
-        assert_eq!(ids(log), *wanted, "{log}");
+    for (log, desired) in cases {
+        assert_eq!(ids(log), *desired, "{log}");
     }
 }
 
@@ -307,7 +307,7 @@ fn files_that_are_not_sound_are_told_with_their_place() {
     assert!(load::parse_symptom_files(file("seen: [[words]]")).is_ok());
     for more in [
         "seen: [[ab]]",
-        "judged: []",
+        "verdict: []",
         "seen: [[]]",
         "seen: [['*words']]",
         "sen: [[words]]",

@@ -43,7 +43,7 @@ pub enum ObjectDeletionOutcome {
     /// What has its name now is no longer the object that was listed, and was left alone: who made
     /// it.
     LeftAlone(String),
-    /// It was told to end, and is still there after so many seconds.
+    /// It was asked to end, and is still there after so many seconds.
     StillEnds(u64),
 }
 
@@ -94,9 +94,9 @@ impl Deletable<'_> {
         }
     }
 
-    /// What it means that something else has its name by now, or that it seems so: an object with the
-    /// label of a job and without a submission's word may be what was made, with the word taken from
-    /// it on the way.
+    /// What it means that something else has its name by now, or that it seems so: an object with
+    /// the label of a job and without a submission's word may be what was made, with the word taken
+    /// from it on the way.
     fn report_replacement(&self, live: &Value) -> ObjectDeletionOutcome {
         let is_stripped = find_job_label(live).is_some() && find_submission_word(live).is_none();
         match self {

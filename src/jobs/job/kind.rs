@@ -45,7 +45,7 @@ pub enum Phase {
     Succeeded,
     /// It failed.
     Failed,
-    /// It was told to end.
+    /// It was asked to end.
     Ending,
 }
 
@@ -135,7 +135,7 @@ impl JobKind {
         matches!(self, JobKind::Deployment | JobKind::Batch | JobKind::Pod)
     }
 
-    /// The labels of its pods; nothing where they cannot be told from others.
+    /// The labels of its pods; nothing where they cannot be distinguished from others.
     pub fn selector(self, job: &JobNow) -> Option<String> {
         Some(match self {
             JobKind::Mpi | JobKind::Pytorch => {
@@ -163,8 +163,8 @@ impl JobKind {
 
     /// Whether an object is one that the controller of a job makes to have its pods, by the names
     /// that it gives (kubeflow/mpi-operator: pkg/controller/mpi_job_controller.go, launcher and,
-    /// in v1alpha1, worker; kubernetes/kubernetes: pkg/controller/deployment/sync.go, whose hash has
-    /// no dash).
+    /// in v1alpha1, worker; kubernetes/kubernetes: pkg/controller/deployment/sync.go, whose hash
+    /// has no dash).
     fn is_between(self, job: &str, owner: &PodOwner) -> bool {
         let rest = owner.name.strip_prefix(job);
         let Some(rest) = rest.and_then(|rest| rest.strip_prefix('-')) else {
@@ -241,7 +241,7 @@ fn join_reason_and_message((reason, message): (&str, &str)) -> Option<String> {
 }
 
 /// `status.conditions`: kubeflow/training-operator, pkg/apis/kubeflow.org/v1/common_types.go, and
-/// the same in mpi-operator. What is over is said beside what was before it, so it is looked for
+/// in mpi-operator. What is over is said beside what was before it, so it is looked for
 /// first.
 fn read_kubeflow_phase(job: &JobNow) -> (Phase, Option<String>) {
     let order = [
@@ -268,7 +268,7 @@ fn read_kubeflow_phase(job: &JobNow) -> (Phase, Option<String>) {
     }
 }
 
-/// `status.state` is told by all versions of KubeRay; what it lacks is in the condition
+/// `status.state` is written by all versions of KubeRay; what it lacks is in the condition
 /// ReplicaFailure (ray-operator/apis/ray/v1/raycluster_types.go).
 fn read_ray_phase(job: &JobNow) -> (Phase, Option<String>) {
     let failure = job
@@ -288,18 +288,18 @@ fn read_ray_phase(job: &JobNow) -> (Phase, Option<String>) {
 }
 
 fn read_deployment_phase(job: &JobNow) -> (Phase, Option<String>) {
-    let (wanted, there) = (
+    let (desired, there) = (
         job.replicas.unwrap_or(1),
         job.number("availableReplicas").unwrap_or_default(),
     );
-    match there >= wanted {
-        true if wanted == 0 => (Phase::Suspended, Some("it wants no pods".to_owned())),
+    match there >= desired {
+        true if desired == 0 => (Phase::Suspended, Some("it wants no pods".to_owned())),
         true => (Phase::Running, None),
         false => (
             Phase::Waiting,
             job.condition("ReplicaFailure")
                 .and_then(join_reason_and_message)
-                .or_else(|| Some(format!("{there} of {wanted} pods are there"))),
+                .or_else(|| Some(format!("{there} of {desired} pods are there"))),
         ),
     }
 }

@@ -36,8 +36,8 @@ impl JobProgress {
         }
     }
 
-    /// After a look at this second: so many lines are new. A stall is told once, until lines come
-    /// again.
+    /// After a look at this second: so many lines are new. A stall is reported once, until lines
+    /// come again.
     pub fn look(&mut self, now_s: u64, kind: JobKind, phase: Phase, new: usize) -> Option<Stall> {
         if phase != Phase::Running || kind.stays() {
             self.last_s = None;

@@ -1,5 +1,5 @@
 //! Makes the objects of a job, all or none: one whose name is taken is left alone, and what was
-//! made before a refusal is taken back.
+//! made before a refusal is undone.
 
 use super::delete::{BESIDE, Deletable, ObjectDeletionOutcome, delete_job_object};
 use super::kind::{JOB_LABEL, JobKind};
@@ -86,7 +86,7 @@ pub fn parse_submission(text: &str, namespace: Option<&str>) -> Result<Submissio
         }
         objects.push((object, document));
     }
-    // What cannot be taken back again is made last.
+    // What cannot be undone is made last.
     objects.sort_by_key(
         |(object, manifest)| match takes_only_its_own_along(manifest) {
             true => 0,
@@ -214,7 +214,7 @@ fn set_namespace_and_job(document: &mut Value, namespace: &str, job: &str) -> Re
 }
 
 /// Makes all objects. Each bears a word that no other submission has: what is there when an answer
-/// got lost is known by it, and so is what may be taken back.
+/// got lost is known by it, and so is what may be undone.
 pub async fn submit_job(
     writer: &JobWriter,
     submission: &Submission,

@@ -1,6 +1,6 @@
-//! What jobs are run with, as rows: environment variables of NCCL and UCX, arguments of mpirun and
-//! of the tests behind it, images of which something has to be known, and profilers that say what a
-//! step waits for.
+//! What jobs are run with, as entries: environment variables of NCCL and UCX, arguments of mpirun
+//! and of the tests behind it, images of which something has to be known, and profilers that say
+//! what a step waits for.
 
 use super::table::CatalogRow;
 use crate::spec::model::KubernetesPlatform;
@@ -101,7 +101,7 @@ impl VariableDefault {
 }
 
 impl VariableRow {
-    /// Its defaults in words; those of one release where it is known. Nothing where no row of it
+    /// Its defaults in words; those of one release where it is known. Nothing where no entry of it
     /// says any.
     pub fn default_in_words(&self, release: Option<&str>) -> Option<String> {
         if let Some(release) = release {
@@ -196,7 +196,7 @@ pub struct ImageRow {
 }
 
 impl ImageRow {
-    /// The release of Ray in an image of this row.
+    /// The release of Ray in an image of this entry.
     pub fn ray_of(&self, image: &str) -> Option<String> {
         match self.ray.as_deref()? {
             "tag" => {
@@ -249,7 +249,7 @@ impl CatalogRow for ProfilerRow {
     }
 }
 
-/// The row of an image: of its name and tag, else of its name alone. A digest behind it says
+/// The entry of an image: of its name and tag, else of its name alone. A digest behind it says
 /// nothing more.
 pub fn image_of<'a>(rows: &'a super::CatalogTable<ImageRow>, image: &str) -> Option<&'a ImageRow> {
     let image = image.split('@').next().unwrap_or(image);

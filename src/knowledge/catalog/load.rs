@@ -1,5 +1,5 @@
-//! From the files of the catalogue to tables: every row decoded strictly, with its place. A file
-//! holds lists by sort (`gpu:`, `nic:`, `switch:` and so on, see `CATEGORIES`).
+//! From the files of the catalogue to tables: every entry decoded strictly, with its place. A file
+//! holds lists by category (`gpu:`, `nic:`, `switch:` and so on, see `CATEGORIES`).
 
 use super::job::{ArgumentRow, ImageRow, ProfilerRow, VariableRow};
 use super::release::{CombinationRow, ReleaseRow};
@@ -109,13 +109,13 @@ pub struct Catalog {
     pub user_space: CatalogTable<UserSpaceRow>,
     /// Examples that images can bring.
     pub example: CatalogTable<ExampleRow>,
-    /// The user's rows that stand over shipped ones.
+    /// The user's entries that stand over shipped ones.
     pub overrides: Vec<Override>,
     /// The files, for diagnostics that point into them.
     pub sources: Sources,
 }
 
-/// A user's row in the place of a shipped one.
+/// A user's entry in the place of a shipped one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Override {
     /// Which: `gpu A100-SXM4-80GB`.
@@ -131,15 +131,12 @@ impl Override {
     pub fn diagnostic(&self) -> Diagnostic {
         Diagnostic::warning(
             "RW0223",
-            format!(
-                "a row of your own stands in the place of the shipped {}",
-                self.what
-            ),
+            format!("an entry of your own replaces the shipped {}", self.what),
         )
         .labelled(self.own.clone())
         .labelled(self.shipped.clone())
-        .effect("modules and rules use your row")
-        .next("remove it when the shipped row says what you need")
+        .effect("modules and rules use your entry")
+        .next("remove it when the shipped entry says what you need")
     }
 }
 
@@ -153,7 +150,7 @@ pub struct CatalogProblems {
 }
 
 impl Catalog {
-    /// The operating system of a spec; `rocky-9.4` is found as `rocky-9` where there is no row of
+    /// The operating system of a spec; `rocky-9.4` is found as `rocky-9` where there is no entry of
     /// its own.
     pub fn system(&self, name: &str) -> Option<&OsRow> {
         self.os
@@ -178,7 +175,7 @@ impl Catalog {
             .find(|row| row.name == model && row.compute_class == compute_class)
     }
 
-    /// Where a row stands: `modules/catalog/gpu.yaml:12`.
+    /// Where an entry stands: `modules/catalog/gpu.yaml:12`.
     pub fn place<R>(&self, entry: &CatalogEntry<R>) -> String {
         let line = self
             .sources
@@ -208,7 +205,7 @@ pub fn load_catalog(
     reading.finish()
 }
 
-/// The rows of one category in a file.
+/// The entries of one category in a file.
 struct RowList<'a> {
     document: &'a YamlDocument,
     node: NodeId,
@@ -221,7 +218,7 @@ struct CatalogLoader {
     aliases: AliasBudget,
     catalog: Catalog,
     problems: Vec<Diagnostic>,
-    /// By sort and name: who has it.
+    /// By category and name: who has it.
     names: HashMap<(&'static str, String), (String, Label, bool)>,
 }
 
@@ -272,7 +269,7 @@ impl CatalogLoader {
             own,
         } = *list;
         if document.kind(node) != YamlNodeKind::Sequence {
-            let message = "the rows of a sort are a list";
+            let message = "the entries of a category are a list";
             self.problems
                 .push(new_catalog_error(document, node, message, "this is none"));
             return;
@@ -311,7 +308,7 @@ impl CatalogLoader {
         }
     }
 
-    /// A name or alias stands for one row; a user's row may take a shipped one's.
+    /// A name or alias stands for one entry; a user's entry may take a shipped one's.
     fn note_names<R: CatalogRow>(&mut self, row: &R, label: &Label, own: bool) {
         let identity = row.identity();
         for name in std::iter::once(&identity).chain(row.aliases()) {
@@ -319,13 +316,13 @@ impl CatalogLoader {
                 (R::KEY, name.clone()),
                 (identity.clone(), label.clone(), own),
             );
-            // A row of the inventory takes the place of a shipped one by its name alone: an alias
-            // of another row stays that row's.
+            // An entry of the inventory takes the place of a shipped one by its name alone: an
+            // alias of another entry stays that entry's.
             if let Some((other, first, first_own)) = before
                 && (first_own == own || other != identity)
             {
                 let message = format!(
-                    "two rows of `{}` are called `{}`",
+                    "two entries of `{}` are called `{}`",
                     R::KEY,
                     one_line(name, 60)
                 );
@@ -372,7 +369,7 @@ impl CatalogLoader {
 /// The most characters of a name.
 const NAME_MAX: usize = 96;
 
-/// A row without a name or a source is none: what nobody can look up is not known.
+/// An entry without a name or a source is none: what nobody can look up is not known.
 fn check_catalog_row<R: CatalogRow>(
     row: &R,
     label: &Label,
@@ -392,13 +389,13 @@ fn check_catalog_row<R: CatalogRow>(
     }
     for (key, text) in [("name", row.name()), ("source", row.source())] {
         if text.trim().is_empty() {
-            let message = format!("a row of `{}` has an empty `{key}`", R::KEY);
+            let message = format!("an entry of `{}` has an empty `{key}`", R::KEY);
             let problem = Diagnostic::error("RW0220", message).labelled(label.clone());
-            return Some(problem.next("every row has a name, and says where it was taken from"));
+            return Some(problem.next("every entry has a name, and says where it was taken from"));
         }
     }
     let message = format!(
-        "the row `{}` of `{}` cannot be: {}",
+        "the entry `{}` of `{}` cannot be: {}",
         row.name(),
         R::KEY,
         row.find_fault()?
@@ -430,9 +427,9 @@ fn new_unknown_category_error(document: &YamlDocument, key: NodeId) -> Diagnosti
     let known = CATEGORIES.map(|(key, _)| key);
     let label = match find_nearest_word(document.text(key), known) {
         Some(near) => format!("did you mean `{near}`?"),
-        None => "no such sort".to_owned(),
+        None => "no such category".to_owned(),
     };
-    let message = "the catalogue has no rows of this sort";
+    let message = "the catalogue has no entries of this category";
     new_catalog_error(document, key, message, label)
         .next(format!("write one of {}", known.join(", ")))
 }
@@ -491,7 +488,7 @@ mod tests {
                 assert!(known.is_ok(), "{:?}", entry.row);
             }
         }
-        // a switch of the spec may have any of these systems, and each has its row
+        // a switch of the spec may have any of these systems, and each has its entry
         for os in ["sonic", "cumulus", "eos"] {
             assert!(catalog.switch_system.get(os).is_some(), "{os}");
         }
@@ -536,12 +533,15 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said_with_its_place() {
         for (text, said) in [
-            ("gpus: []", "RW0220 the catalogue has no rows of this sort"),
+            (
+                "gpus: []",
+                "RW0220 the catalogue has no entries of this category",
+            ),
             ("[]", "RW0220 a file of the catalogue is a mapping"),
-            ("gpu: {}", "RW0220 the rows of a sort are a list"),
+            ("gpu: {}", "RW0220 the entries of a category are a list"),
             (
                 "gpu: [{ name: A, vendor: v, architecture: a, source: '' }]",
-                "RW0220 a row of `gpu` has an empty `source`",
+                "RW0220 an entry of `gpu` has an empty `source`",
             ),
             (
                 "gpu: [{ name: A, vendor: v, architecture: a, source: s, speed: 3 }]",
@@ -553,14 +553,14 @@ mod tests {
             ),
             (
                 "switch: [{ name: A, vendor: v, asic: a, systems: [], cell_bytes: 0, source: s }]",
-                "RW0220 the row `A` of `switch` cannot be: a cell is at most 1024 bytes, what is \
+                "RW0220 the entry `A` of `switch` cannot be: a cell is at most 1024 bytes, what is \
                  in the chip at most 1024 KiB, and of ports and lanes it has at least one",
             ),
             (
                 "switch: [{ name: A, vendor: v, asic: a, systems: [], ecn: [{ thresholds: \
                  { min_bytes: 2, max_bytes: 2, probability_percent: 1 } }], source: s }]",
-                "RW0220 the row `A` of `switch` cannot be: the lower threshold is below the upper \
-                 one, and a share is at most 100 %",
+                "RW0220 the entry `A` of `switch` cannot be: the lower threshold is below the \
+                 upper one, and a share is at most 100 %",
             ),
             (
                 "switch: [{ name: A, vendor: v, asic: a, systems: [sonik], source: s }]",
@@ -569,7 +569,7 @@ mod tests {
             (
                 "gpu: [{ name: A, vendor: v, architecture: a, source: s }, \
                  { name: A, vendor: v, architecture: a, source: s }]",
-                "RW0221 two rows of `gpu` are called `A`",
+                "RW0221 two entries of `gpu` are called `A`",
             ),
         ] {
             assert_eq!(own(text).map(|_| ()).unwrap_err(), [said], "{text}");

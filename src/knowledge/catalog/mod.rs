@@ -1,15 +1,15 @@
 //! What the field knows of hardware and systems, as data with sources: GPUs, NICs, instances,
 //! operating systems, what pairs of ports deliver, what Alibaba Container Compute Service offers,
-//! switches and their systems, what jobs are run with, what images need. The rows are in
+//! switches and their systems, what jobs are run with, what images need. The entries are in
 //! `modules/catalog/*.yaml`; a user's own in `<inventory>/modules/catalog` stand over them.
 //!
-//! `rows` says what a row holds, `release` the same of what comes in releases, `table` finds one by
-//! its name, `load` reads the files, `unknown` tells of a spec that names what no row is about,
-//! `unknown_release` of one that names a release of which the catalogue says nothing, `job` what it
-//! says of variables, arguments, images and profilers, `user_space` what images need of RDMA,
-//! `switch` what a row says of switches, `switch_numbers` chooses the numbers of one, `headroom` is
-//! the formula of its buffers, `foreign_repository` tells of repositories of another system than
-//! the nodes'.
+//! `rows` says what an entry holds, `release` that of what comes in releases, `table` finds one
+//! by its name, `load` reads the files, `unknown` tells of a spec that names what no entry is
+//! about, `unknown_release` of one that names a release of which the catalogue says nothing, `job`
+//! what it says of variables, arguments, images and profilers, `user_space` what images need of
+//! RDMA, `switch` what an entry says of switches, `switch_numbers` chooses the numbers of one,
+//! `headroom` is the formula of its buffers, `foreign_repository` tells of repositories of another
+//! system than the nodes'.
 
 mod foreign_repository;
 pub mod headroom;

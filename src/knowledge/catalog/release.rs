@@ -128,7 +128,7 @@ pub struct ReleaseRequirement {
     /// Why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub because: Option<String>,
-    /// The rule that says the same: what it found, or what is waived of it, is not told again.
+    /// The rule that finds this too: what it found, or what is waived of it, is not reported again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
 }
@@ -144,7 +144,7 @@ fn is_yes(certain: &bool) -> bool {
 
 impl ReleaseRequirement {
     /// What it wants, in words: `the GPU driver 525.60.13 or newer`.
-    pub fn wanted(&self) -> String {
+    pub fn desired(&self) -> String {
         match (&self.from, &self.to) {
             (Some(from), Some(to)) => format!("{} to {to}", self.part.with(from)),
             (Some(from), None) => format!("{} or newer", self.part.with(from)),
@@ -163,7 +163,7 @@ impl ReleaseRequirement {
 
     /// What it needs, with how certain that is and the rule that says it too.
     fn in_words(&self) -> String {
-        let mut words = self.wanted();
+        let mut words = self.desired();
         if !self.certain {
             words.push_str(", as far as is known");
         }
@@ -196,7 +196,7 @@ impl ReleaseRequirement {
     }
 }
 
-/// A release of a part, or what all that begin alike have in common.
+/// A release of a part, or what all with one beginning have in common.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReleaseRow {
@@ -257,7 +257,7 @@ impl CatalogRow for ReleaseRow {
             HostComponent::Os | HostComponent::Nic | HostComponent::Gpu
         ) {
             return Some(format!(
-                "rows of `{}` have a sort of their own",
+                "entries of `{}` have a category of their own",
                 self.part.key()
             ));
         }
@@ -281,8 +281,8 @@ impl CatalogRow for ReleaseRow {
     }
 }
 
-/// A small spec with what is known of it: that its wishes fit together, or which of them exclude
-/// each other.
+/// A small spec with what is known of it: that its requirements fit together, or which of them
+/// exclude each other.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CombinationRow {
@@ -290,7 +290,7 @@ pub struct CombinationRow {
     pub name: String,
     /// A spec without `cluster`, with one entry of `nodes`.
     pub spec: Value,
-    /// The wishes that exclude each other, by their paths in the spec; none where all fit.
+    /// The requirements that exclude each other, by their paths in the spec; none where all fit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub excludes: Vec<String>,
     /// True where what excludes them is not certain.

@@ -1,6 +1,6 @@
-//! What a row of the catalogue says. The data is in `modules/catalog/*.yaml`; each row names the
-//! source that it was taken from, and a user's rows in `<inventory>/modules/catalog` stand over the
-//! shipped ones.
+//! What an entry of the catalogue says. The data is in `modules/catalog/*.yaml`; each entry names
+//! the source that it was taken from, and a user's entries in `<inventory>/modules/catalog` stand
+//! over the shipped ones.
 
 use crate::spec::model::GpuModules;
 use schemars::JsonSchema;
@@ -189,7 +189,7 @@ pub struct OsRow {
 pub struct BandwidthRow {
     /// A name, such as `HDR`.
     pub name: String,
-    /// The kernel driver of the NICs that it was found with, as in their rows.
+    /// The kernel driver of the NICs that it was found with, as in their entries.
     pub driver: String,
     /// The rate of the ports in Gb/s, as sysfs says it; any rate where it is not there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -200,8 +200,8 @@ pub struct BandwidthRow {
     /// What a sound pair reaches at least, in Gb/s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub least_gbps: Option<f64>,
-    /// What somebody measured, in Gb/s, where nobody states a minimum: shown, and never judged
-    /// against.
+    /// What somebody measured, in Gb/s, where nobody states a minimum: shown, and never compared
+    /// with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen_gbps: Option<f64>,
     /// Bytes of a message in the runs that the numbers come from.

@@ -1,5 +1,5 @@
-//! What a row says of a switch or of the system of switches. The data is in
-//! `modules/catalog/switch.yaml` and `switch-system.yaml`; each row names the source that it was
+//! What an entry says of a switch or of the system of switches. The data is in
+//! `modules/catalog/switch.yaml` and `switch-system.yaml`; each entry names the source that it was
 //! taken from.
 
 use super::table::CatalogRow;

@@ -1,4 +1,4 @@
-//! The numbers of a switch: what the spec states, else what is chosen from the rows of its model
+//! The numbers of a switch: what the spec states, else what is chosen from the entries of its model
 //! and its system, with what the vendor has beside it. Vendors' thresholds of ECN differ by a
 //! factor of ten, so none is shown as the truth.
 
@@ -62,12 +62,12 @@ pub struct HeadroomNumbers {
     pub table: bool,
 }
 
-/// The row of a switch's system, where the spec names it.
+/// The entry of a switch's system, where the spec names it.
 pub fn system_of<'a>(switch: &SwitchGroup, catalog: &'a Catalog) -> Option<&'a SwitchSystemRow> {
     catalog.switch_system.get(switch.os?.word())
 }
 
-/// The row of its model.
+/// The entry of its model.
 pub fn model_of<'a>(switch: &SwitchGroup, catalog: &'a Catalog) -> Option<&'a SwitchRow> {
     catalog.switch.get(switch.model.as_deref()?)
 }

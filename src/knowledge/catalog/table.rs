@@ -1,17 +1,17 @@
-//! Rows of one sort, found by name or alias.
+//! Entries of one category, found by name or alias.
 
 use super::rows::{AcsRow, BandwidthRow, GpuRow, InstanceRow, NicRow, OsRow};
 use railwright_base::Label;
 use railwright_base::suggest::find_nearest_word;
 use std::collections::HashMap;
 
-/// What the rows of every sort have in common.
+/// What the entries of every category have in common.
 pub trait CatalogRow {
-    /// The key of the sort in the files.
+    /// The key of the category in the files.
     const KEY: &'static str;
     /// The name, as messages show it.
     fn name(&self) -> &str;
-    /// What no other row of the sort has.
+    /// What no other entry of the category has.
     fn identity(&self) -> String {
         self.name().to_owned()
     }
@@ -19,7 +19,7 @@ pub trait CatalogRow {
     fn aliases(&self) -> &[String] {
         &[]
     }
-    /// Where the row was taken from.
+    /// Where the entry was taken from.
     fn source(&self) -> &str;
     /// A field in words, where it is more than a value or a list of them.
     fn in_words(&self, _field: &str) -> Option<String> {
@@ -88,18 +88,18 @@ impl CatalogRow for AcsRow {
     }
 }
 
-/// A row and where it stands.
+/// An entry and where it stands.
 #[derive(Debug, Clone)]
 pub struct CatalogEntry<R> {
-    /// The row.
+    /// The entry.
     pub row: R,
     /// A caret at it.
     pub label: Label,
-    /// True for a row of the user's own.
+    /// True for an entry of the user's own.
     pub own: bool,
 }
 
-/// All rows of a sort, in the order of the files.
+/// All entries of a category, in the order of the files.
 #[derive(Debug, Clone)]
 pub struct CatalogTable<R> {
     entries: Vec<CatalogEntry<R>>,
@@ -118,7 +118,7 @@ impl<R> Default for CatalogTable<R> {
 }
 
 impl<R: CatalogRow> CatalogTable<R> {
-    /// Adds a row, in the place of one that is the same; that one comes back.
+    /// Adds an entry, in the place of one that is the same; that one comes back.
     pub(super) fn put(&mut self, entry: CatalogEntry<R>) -> Option<CatalogEntry<R>> {
         match self.by_identity.get(&entry.row.identity()) {
             Some(at) => Some(std::mem::replace(&mut self.entries[*at], entry)),
@@ -131,7 +131,8 @@ impl<R: CatalogRow> CatalogTable<R> {
         }
     }
 
-    /// Makes the rows findable by their aliases, once all are there; a name goes before an alias.
+    /// Makes the entries findable by their aliases, once all are there; a name goes before an
+    /// alias.
     pub(super) fn index(&mut self) {
         for (at, entry) in self.entries.iter().enumerate() {
             for alias in entry.row.aliases() {
@@ -140,12 +141,12 @@ impl<R: CatalogRow> CatalogTable<R> {
         }
     }
 
-    /// The row of this name or alias.
+    /// The entry of this name or alias.
     pub fn get(&self, name: &str) -> Option<&R> {
         self.entry(name).map(|entry| &entry.row)
     }
 
-    /// The row of this name or alias, with its place in the files.
+    /// The entry of this name or alias, with its place in the files.
     pub fn entry(&self, name: &str) -> Option<&CatalogEntry<R>> {
         self.by_identity
             .get(name)
@@ -153,12 +154,12 @@ impl<R: CatalogRow> CatalogTable<R> {
             .map(|at| &self.entries[*at])
     }
 
-    /// All rows.
+    /// All entries.
     pub fn entries(&self) -> impl Iterator<Item = &CatalogEntry<R>> {
         self.entries.iter()
     }
 
-    /// How many rows.
+    /// How many entries.
     pub fn len(&self) -> usize {
         self.entries.len()
     }

@@ -1,4 +1,4 @@
-//! A spec that names a model that no row is about: nothing can be chosen or checked for it, so it
+//! A spec that names a model that no entry is about: nothing can be chosen or checked for it, so it
 //! is an error with the nearest names and with the lines that add it.
 
 use super::load::Catalog;
@@ -14,8 +14,8 @@ use std::collections::BTreeSet;
 /// The code of a model that nobody knows.
 const CODE: &str = "RW0127";
 
-/// `ID` of /etc/os-release, beside those of the rows: what is near to one of them and not the same
-/// is mistyped.
+/// `ID` of /etc/os-release, beside those of the entries: what is near to one of them and not the
+/// same is mistyped.
 const KNOWN_SYSTEMS: [&str; 16] = [
     "almalinux",
     "alinux",

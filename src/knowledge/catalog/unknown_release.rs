@@ -1,5 +1,5 @@
 //! A spec that names a release of which the catalogue says nothing: an error where there can be
-//! none, because the rows of its line are all there are or because it lies far beyond the newest
+//! none, because the entries of its line are all there are or because it lies far beyond the newest
 //! one, else a warning with the nearest and the lines that add it.
 
 use super::load::Catalog;
@@ -84,19 +84,19 @@ fn diagnose_unknown_release(
     part: HostComponent,
     release: &str,
 ) -> Option<Diagnostic> {
-    let mut wanted = parse_release_numbers(release)?;
-    wanted.truncate(count_distinct_numbers(part));
+    let mut desired = parse_release_numbers(release)?;
+    desired.truncate(count_distinct_numbers(part));
     let known = collect_known_releases(catalog, part);
     let newest = *known.last_key_value()?.0.first()?;
-    if known.keys().any(|known| known.starts_with(&wanted))
-        || is_own_release_line(catalog, part, &wanted)
+    if known.keys().any(|known| known.starts_with(&desired))
+        || is_own_release_line(catalog, part, &desired)
     {
         return None;
     }
-    let complete = has_release_line(catalog, part, &wanted, |row, _| row.complete);
-    let beyond = wanted[0] > newest.saturating_mul(BEYOND);
+    let complete = has_release_line(catalog, part, &desired, |row, _| row.complete);
+    let beyond = desired[0] > newest.saturating_mul(BEYOND);
     let what = part.with(&one_line(release, 40));
-    let near = find_near_releases(&known, &wanted, release);
+    let near = find_near_releases(&known, &desired, release);
     let diagnostic = if complete {
         Diagnostic::error(CODE, format!("there is no such release: {what}")).effect(
             "the catalogue names every release of this line, and it is not among them: its \
@@ -130,12 +130,12 @@ fn suggest_release_row(part: HostComponent, release: &str) -> String {
     )
 }
 
-/// Whether some line that the release belongs to is so; the second value is true for a row of the
-/// user's own.
+/// Whether some line that the release belongs to is so; the second value is true for an entry of
+/// the user's own.
 fn has_release_line(
     catalog: &Catalog,
     part: HostComponent,
-    wanted: &[u64],
+    desired: &[u64],
     is: impl Fn(&super::release::ReleaseRow, bool) -> bool,
 ) -> bool {
     for entry in catalog.release.entries() {
@@ -145,20 +145,20 @@ fn has_release_line(
         let Some(begins) = parse_release_numbers(&entry.row.release) else {
             continue;
         };
-        if wanted.starts_with(&begins) && is(&entry.row, entry.own) {
+        if desired.starts_with(&begins) && is(&entry.row, entry.own) {
             return true;
         }
     }
     false
 }
 
-/// The user's own rows may speak of a line as a whole.
-fn is_own_release_line(catalog: &Catalog, part: HostComponent, wanted: &[u64]) -> bool {
-    has_release_line(catalog, part, wanted, |row, own| own && !row.complete)
+/// The user's own entries may speak of a line as a whole.
+fn is_own_release_line(catalog: &Catalog, part: HostComponent, desired: &[u64]) -> bool {
+    has_release_line(catalog, part, desired, |row, own| own && !row.complete)
 }
 
-/// Every release of a part that some row names, as far as its numbers tell releases apart, in their
-/// order, as it is written.
+/// Every release of a part that some entry names, as far as its numbers tell releases apart, in
+/// their order, as it is written.
 fn collect_known_releases(catalog: &Catalog, part: HostComponent) -> BTreeMap<Vec<u64>, String> {
     let mut texts: Vec<Option<String>> = Vec::new();
     for row in catalog.release.entries().map(|entry| &entry.row) {
@@ -204,7 +204,7 @@ fn collect_known_releases(catalog: &Catalog, part: HostComponent) -> BTreeMap<Ve
     releases
 }
 
-/// What a row says of one part.
+/// What an entry says of one part.
 fn list_part_releases(
     part: HostComponent,
     cuda: [&Option<String>; 2],
@@ -228,11 +228,11 @@ fn shorten_release(release: &str, part: HostComponent) -> String {
         .join(".")
 }
 
-/// What it may have been meant for: the one that is written alike, and its neighbours in the order
+/// What it may have been meant for: the one written most like it, and its neighbours in the order
 /// of releases.
 fn find_near_releases(
     known: &BTreeMap<Vec<u64>, String>,
-    wanted: &[u64],
+    desired: &[u64],
     written: &str,
 ) -> Vec<String> {
     let names: Vec<&str> = known.values().map(String::as_str).collect();
@@ -243,9 +243,9 @@ fn find_near_releases(
     };
     let (mut before, mut after) = (None, None);
     for (numbers, name) in known {
-        if numbers.as_slice() < wanted {
+        if numbers.as_slice() < desired {
             before = Some(name.as_str());
-        } else if numbers.as_slice() > wanted {
+        } else if numbers.as_slice() > desired {
             after = Some(name.as_str());
             break;
         }

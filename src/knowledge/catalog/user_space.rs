@@ -1,8 +1,8 @@
-//! What images need of RDMA, as rows: packages, libraries and providers by kind of fabric, and
+//! What images need of RDMA, as entries: packages, libraries and providers by kind of fabric, and
 //! examples that an image can bring.
 //!
-//! A row becomes lines of a Containerfile. What could be more than the word that it stands for is
-//! refused here, where rows are read, and quoted there besides.
+//! An entry becomes lines of a Containerfile. What could be more than the word that it stands for
+//! is refused here, where entries are read, and quoted there besides.
 
 use super::table::CatalogRow;
 use schemars::JsonSchema;
@@ -51,7 +51,7 @@ pub struct AptRepository {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct IbverbsProvider {
-    /// The driver, as rows of NICs have it.
+    /// The driver, as entries of NICs have it.
     pub driver: String,
     /// The name: `mlx5` of `libmlx5-rdmav34.so` and of the line `driver mlx5`.
     pub name: String,

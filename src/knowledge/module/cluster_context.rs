@@ -208,10 +208,10 @@ fn find_label_path(loaded: &LoadedSpec, item: Option<usize>) -> Option<String> {
 
 /// The path of a taint of nodes; the first group that has it stands for all.
 fn find_taint_path(loaded: &LoadedSpec, item: Option<usize>) -> Option<String> {
-    let wanted = node_taints(loaded).into_iter().nth(item?)?;
+    let desired = node_taints(loaded).into_iter().nth(item?)?;
     for (index, group) in loaded.spec.nodes.iter().enumerate() {
         for (at, taint) in group.kubernetes_taints.iter().enumerate() {
-            if taint.key == wanted.key && taint.effect == wanted.effect {
+            if taint.key == desired.key && taint.effect == desired.effect {
                 return Some(format!("nodes[{index}].kubernetes_taints[{at}]"));
             }
         }

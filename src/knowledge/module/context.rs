@@ -112,7 +112,7 @@ pub struct HostNames {
     pub numa_pods: bool,
 }
 
-/// The rows of the catalogue about a host; one that nobody knows is not there.
+/// The entries of the catalogue about a host; one that nobody knows is not there.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct CatalogueNames {
     /// The GPU model.

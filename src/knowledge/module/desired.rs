@@ -1,5 +1,5 @@
-//! From a spec and modules to wishes: which modules apply to which host, what each wants there, in
-//! which order, and why.
+//! From a spec and modules to desired resources: which modules apply to which host, what each
+//! declares there, in which order, and why.
 
 mod checks;
 mod left_out;
@@ -34,11 +34,11 @@ use tera::Context;
 /// The most resources that one `for` makes for one target.
 const TURNS_MAX: usize = 10_000;
 
-/// All that the spec and its modules wish for.
+/// All that the spec and its modules declare.
 #[derive(Debug, Clone, Default)]
 pub struct DesiredState {
     /// Sorted by address.
-    pub wishes: Vec<DesiredResource>,
+    pub resources: Vec<DesiredResource>,
     /// Checks that modules bring, by host and module.
     pub checks: Vec<HostModuleCheck>,
     /// Digests of all modules that some host uses.
@@ -52,7 +52,7 @@ pub struct DesiredState {
     pub warnings: Vec<Diagnostic>,
 }
 
-/// Why a resource is wished for.
+/// Why a resource is declared.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ResourceProvenance {
     /// The module and the id of the resource in its manifest.
@@ -66,12 +66,12 @@ pub struct ResourceProvenance {
     pub facts: BTreeMap<String, Value>,
 }
 
-/// One wish before order and merging.
+/// One resource before order and merging.
 pub(super) struct ResourceDraft {
     pub module: usize,
-    pub resource: usize,
+    pub index: usize,
     pub turn: Option<(String, usize)>,
-    pub wish: DesiredResource,
+    pub resource: DesiredResource,
     pub why: ResourceProvenance,
 }
 
@@ -113,12 +113,12 @@ pub fn compute_desired_state(
     if !errors.is_empty() {
         return Err(errors);
     }
-    let errors = nic_owners::check_nic_owners(loaded, catalog, &state.wishes);
+    let errors = nic_owners::check_nic_owners(loaded, catalog, &state.resources);
     if !errors.is_empty() {
         return Err(errors);
     }
-    state.wishes.sort_by(|a, b| a.address.cmp(&b.address));
-    share::share_equal_values(&mut state.wishes);
+    state.resources.sort_by(|a, b| a.address.cmp(&b.address));
+    share::share_equal_values(&mut state.resources);
     Ok(state)
 }
 
@@ -209,7 +209,7 @@ impl DesiredStateBuilder<'_> {
 }
 
 impl DesiredState {
-    /// The modules that wish for something or bring a check.
+    /// The modules that declare something or bring a check.
     fn modules(&self) -> BTreeSet<String> {
         let mut names: BTreeSet<&str> = BTreeSet::new();
         for why in self.why.values().flatten() {
@@ -272,14 +272,14 @@ impl TargetBuilder<'_> {
                 .insert(module.name.clone(), module.digest.clone());
         }
         let drafts = std::mem::take(&mut self.drafts);
-        let mut wishes =
+        let mut resources =
             merge::merge_host_resources(drafts, &self.made, modules, self.found, self.on.name());
-        merge::edited_and_whole(&wishes, self.found, self.on.name());
-        super::order::after_names(wishes.iter_mut().map(|(wish, _)| wish));
-        super::order::after_what_they_are_in(wishes.iter_mut().map(|(wish, _)| wish));
-        for (wish, why) in wishes {
-            out.why.insert(wish.address.clone(), why);
-            out.wishes.push(wish);
+        merge::edited_and_whole(&resources, self.found, self.on.name());
+        super::order::after_names(resources.iter_mut().map(|(resource, _)| resource));
+        super::order::after_what_they_are_in(resources.iter_mut().map(|(resource, _)| resource));
+        for (resource, why) in resources {
+            out.why.insert(resource.address.clone(), why);
+            out.resources.push(resource);
         }
     }
 
@@ -312,7 +312,7 @@ impl TargetBuilder<'_> {
             .spec
             .modules
             .get(&module.name)
-            .and_then(|wanted| wanted.enabled);
+            .and_then(|desired| desired.enabled);
         if enabled == Some(false) {
             return None;
         }

@@ -1,4 +1,4 @@
-//! What is wrong with the modules on the hosts of a spec, each told once.
+//! What is wrong with the modules on the hosts of a spec, each reported once.
 
 use indexmap::IndexMap;
 use railwright_base::{Diagnostic, nodeset};

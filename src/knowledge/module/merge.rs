@@ -1,4 +1,4 @@
-//! Wishes of one host that several modules have: the same wish is one, different ones are a
+//! Resources of one host that several modules declare: identical ones are one, different ones are a
 //! conflict. Then the order.
 
 use super::compile::Module;
@@ -8,7 +8,7 @@ use super::order::ModuleHostResources;
 use crate::template::engine;
 use railwright_base::{Address, Diagnostic};
 use railwright_resource::DesiredResource;
-use railwright_resource::json_in_configmap::is_wished_whole;
+use railwright_resource::json_in_configmap::is_declared_whole;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -27,31 +27,31 @@ pub(super) fn merge_host_resources(
         if engine::is_allowance_used_up() {
             return Vec::new();
         }
-        let (module, resource) = (draft.module, draft.resource);
+        let (module, index) = (draft.module, draft.index);
         let turn = draft.turn.as_ref();
-        let Some(after) = ModuleHostResources::after(made, modules, module, resource, turn) else {
-            found.add(too_much_order(&modules[module], resource), host);
+        let Some(after) = ModuleHostResources::after(made, modules, module, index, turn) else {
+            found.add(too_much_order(&modules[module], index), host);
             return Vec::new();
         };
-        let address = draft.wish.address.clone();
+        let address = draft.resource.address.clone();
         match merged.get_mut(&address) {
             None => {
                 merged.insert(address, MergedResource::new(draft, after));
             }
-            Some(first) if first.wish.body == draft.wish.body => {
+            Some(first) if first.resource.body == draft.resource.body => {
                 first.add_source(draft);
-                later.push((module, resource, address, after));
+                later.push((module, index, address, after));
             }
             Some(first) => {
-                let first = (&modules[first.module], first.resource);
-                let second = (&modules[module], resource);
+                let first = (&modules[first.module], first.index);
+                let second = (&modules[module], index);
                 found.add(new_conflict_error(&address, first, second), host);
             }
         }
     }
-    for (module, resource, address, after) in later {
+    for (module, index, address, after) in later {
         if !join_order(&mut merged, &address, after) {
-            found.add(too_much_order(&modules[module], resource), host);
+            found.add(too_much_order(&modules[module], index), host);
             return Vec::new();
         }
     }
@@ -61,8 +61,8 @@ pub(super) fn merge_host_resources(
 /// A resource of one host, and the module that wants it first.
 struct MergedResource {
     module: usize,
-    resource: usize,
-    wish: DesiredResource,
+    index: usize,
+    resource: DesiredResource,
     why: Vec<ResourceProvenance>,
 }
 
@@ -70,46 +70,46 @@ type MergedResources = BTreeMap<Address, MergedResource>;
 
 impl MergedResource {
     fn new(draft: ResourceDraft, after: Vec<Address>) -> Self {
-        let mut wish = draft.wish;
-        wish.after = after;
+        let mut resource = draft.resource;
+        resource.after = after;
         MergedResource {
             module: draft.module,
-            resource: draft.resource,
-            wish,
+            index: draft.index,
+            resource,
             why: vec![draft.why],
         }
     }
 
     /// Adds where and why another module wants the identical resource.
     fn add_source(&mut self, draft: ResourceDraft) {
-        let want = Arc::make_mut(&mut self.wish.want);
-        want.places.extend_from_slice(&draft.wish.places);
-        want.places.sort();
-        want.places.dedup();
+        let declaration = Arc::make_mut(&mut self.resource.declaration);
+        declaration.places.extend_from_slice(&draft.resource.places);
+        declaration.places.sort();
+        declaration.places.dedup();
         self.why.push(draft.why);
     }
 
     fn finish(self) -> (DesiredResource, Vec<ResourceProvenance>) {
-        let mut wish = self.wish;
-        wish.after.retain(|other| *other != wish.address);
-        wish.after.sort();
-        wish.after.dedup();
-        (wish, self.why)
+        let mut resource = self.resource;
+        resource.after.retain(|other| *other != resource.address);
+        resource.after.sort();
+        resource.after.dedup();
+        (resource, self.why)
     }
 }
 
-/// A text that one wish edits and another one writes as a whole.
+/// A text that one resource edits and another one writes as a whole.
 pub(super) fn edited_and_whole(
-    wishes: &[(DesiredResource, Vec<ResourceProvenance>)],
+    resources: &[(DesiredResource, Vec<ResourceProvenance>)],
     found: &mut ModuleFindings,
     on: &str,
 ) {
-    for (edited, _) in wishes {
+    for (edited, _) in resources {
         if edited.kind != "json_in_configmap" {
             continue;
         }
-        for (whole, _) in wishes {
-            if whole.kind == "kubernetes_object" && is_wished_whole(edited, whole) {
+        for (whole, _) in resources {
+            if whole.kind == "kubernetes_object" && is_declared_whole(edited, whole) {
                 found.add(new_edited_whole_error(edited, whole), on);
             }
         }
@@ -124,21 +124,21 @@ fn new_edited_whole_error(edited: &DesiredResource, whole: &DesiredResource) -> 
     )
     .effect("each apply would undo the other, so neither is planned")
     .next(format!(
-        "put what is wanted of {} into {}, or leave one of the two out",
+        "put what is desired of {} into {}, or leave one of the two out",
         edited.address.name(),
         whole.address.words()
     ))
 }
 
-/// A wish that an earlier module has too is done with that module. What the later one waits for is
-/// added where it does not turn the order around. False when the shared allowance is used up on the
-/// way.
+/// A resource that an earlier module declares too is done with that module. What the later one
+/// waits for is added where it does not turn the order around. False when the shared allowance is
+/// used up on the way.
 fn join_order(merged: &mut MergedResources, address: &Address, after: Vec<Address>) -> bool {
     for before in after {
         if !is_ordered_after(merged, &before, address)
             && let Some(first) = merged.get_mut(address)
         {
-            first.wish.after.push(before);
+            first.resource.after.push(before);
         }
         if engine::is_allowance_used_up() {
             return false;
@@ -159,7 +159,7 @@ fn is_ordered_after(merged: &MergedResources, from: &Address, to: &Address) -> b
         if seen.insert(at)
             && let Some(next) = merged.get(at)
         {
-            open.extend(&next.wish.after);
+            open.extend(&next.resource.after);
         }
     }
     false
@@ -190,10 +190,7 @@ fn new_conflict_error(
 ) -> Diagnostic {
     let mut error = Diagnostic::error(
         "RW0211",
-        format!(
-            "{} is wished for twice, differently",
-            address.within_target()
-        ),
+        format!("{} is declared twice, differently", address.within_target()),
     )
     .effect("each apply would undo the other half, so neither is planned")
     .next(format!(

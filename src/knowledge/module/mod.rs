@@ -1,11 +1,11 @@
-//! Modules: folders of data that turn a spec into typed wishes. They see the spec only, never what
-//! a host said.
+//! Modules: folders of data that turn a spec into typed resources. They see the spec only, never
+//! what was read of a host.
 //!
 //! The way of a module: `manifest` (as written) -> `compile` (every template read, every name
 //! checked against the shape of `context`, `switch_context` or `cluster_context`) -> `desired` (for
 //! each host: which modules apply, `parameters`, bodies rendered and checked by their kinds) ->
-//! `merge` and `order` (one wish an address, what comes first). `shell_quoting` looks for values
-//! that a shell could run; the language itself is the room `template`.
+//! `merge` and `order` (one resource an address, what comes first). `shell_quoting` looks for
+//! values that a shell could run; the language itself is the room `template`.
 
 mod body;
 mod cluster_context;

@@ -3,7 +3,7 @@
 //! operator. None of the operators says so when it is too late: a device that two templates match
 //! gets neither, and two who set the class of a port take it from each other.
 //!
-//! Which nodes an object selects is told by the labels that the spec gives them; a label that the
+//! Which nodes an object selects goes by the labels that the spec gives them; a label that the
 //! spec does not give a node may be there.
 
 use crate::catalog::Catalog;
@@ -29,10 +29,10 @@ const OF_HOSTS: [&str; 2] = ["link_qos", "link_ecn"];
 pub(super) fn check_nic_owners(
     loaded: &LoadedSpec,
     catalog: &Catalog,
-    wishes: &[DesiredResource],
+    resources: &[DesiredResource],
 ) -> Vec<Diagnostic> {
     let (mut templates, mut policies, mut of_cluster) = (Vec::new(), Vec::new(), Vec::new());
-    for object in wishes.iter().filter_map(parse_object) {
+    for object in resources.iter().filter_map(parse_object) {
         match object.kind.as_str() {
             TEMPLATE => templates.push(object),
             NODE_POLICY => policies.push(object),
@@ -42,7 +42,7 @@ pub(super) fn check_nic_owners(
     }
     let mut findings: Vec<Diagnostic> = Vec::new();
     for template in &templates {
-        findings.extend(with_hosts(loaded, catalog, wishes, template));
+        findings.extend(with_hosts(loaded, catalog, resources, template));
     }
     for (one, other) in list_object_pairs(&templates) {
         if is_same_nic(one, other) {
@@ -63,9 +63,9 @@ pub(super) fn check_nic_owners(
     findings
 }
 
-/// An object that is wished for.
+/// A declared object.
 struct Object<'w> {
-    wish: &'w DesiredResource,
+    resource: &'w DesiredResource,
     kind: String,
     name: String,
     spec: Value,
@@ -74,11 +74,11 @@ struct Object<'w> {
 }
 
 /// The object that a resource declares; nothing where it is no object of Kubernetes.
-fn parse_object(wish: &DesiredResource) -> Option<Object<'_>> {
-    if wish.kind != "kubernetes_object" {
+fn parse_object(resource: &DesiredResource) -> Option<Object<'_>> {
+    if resource.kind != "kubernetes_object" {
         return None;
     }
-    let manifest = manifest::parse_manifest(&wish.body).ok()?;
+    let manifest = manifest::parse_manifest(&resource.body).ok()?;
     let object = manifest::parse_object_name(&manifest)?;
     let spec = manifest.get("spec").cloned().unwrap_or_default();
     let mut selector = BTreeMap::new();
@@ -90,7 +90,7 @@ fn parse_object(wish: &DesiredResource) -> Option<Object<'_>> {
         }
     }
     Some(Object {
-        wish,
+        resource,
         kind: object.kind_and_group(),
         name: object.name,
         spec,
@@ -189,9 +189,9 @@ fn label_both_places(
     finding
 }
 
-/// Where the spec says what a wish was made from.
-fn find_spec_path(wish: &DesiredResource) -> String {
-    match wish.places.first() {
+/// Where the spec says what a resource was made from.
+fn find_spec_path(resource: &DesiredResource) -> String {
+    match resource.places.first() {
         Some(place) => place.path.clone(),
         None => String::new(),
     }
@@ -204,16 +204,16 @@ impl Object<'_> {
         if let Some(entry) = self.find_parameter_entry(loaded) {
             return entry;
         }
-        for place in &self.wish.places {
+        for place in &self.resource.places {
             if place.path.starts_with("modules[") {
                 return place.path.clone();
             }
         }
-        find_spec_path(self.wish)
+        find_spec_path(self.resource)
     }
 
     fn find_parameter_entry(&self, loaded: &LoadedSpec) -> Option<String> {
-        let module = self.wish.module.split('/').next().unwrap_or_default();
+        let module = self.resource.module.split('/').next().unwrap_or_default();
         for (parameter, value) in &loaded.spec.modules.get(module)?.parameters {
             let Some(entries) = value.as_array() else {
                 continue;
@@ -234,7 +234,7 @@ impl Object<'_> {
 fn with_hosts(
     loaded: &LoadedSpec,
     catalog: &Catalog,
-    wishes: &[DesiredResource],
+    resources: &[DesiredResource],
     template: &Object,
 ) -> Option<Diagnostic> {
     let enabled = template.spec.pointer("/template/roceOptimized/enabled")?;
@@ -248,13 +248,13 @@ fn with_hosts(
         }
     }
     let mut set_by_us: Vec<&DesiredResource> = Vec::new();
-    for wish in wishes {
-        let target = &wish.address.target;
+    for resource in resources {
+        let target = &resource.address.target;
         if target.kind == TargetKind::Host
-            && OF_HOSTS.contains(&wish.kind.as_str())
+            && OF_HOSTS.contains(&resource.kind.as_str())
             && hosts.contains(&*target.name)
         {
-            set_by_us.push(wish);
+            set_by_us.push(resource);
         }
     }
     new_qos_owners_error(loaded, &set_by_us, template)
@@ -286,9 +286,9 @@ fn new_qos_owners_error(
 ) -> Option<Diagnostic> {
     let first = set_by_us.first()?;
     let (mut hosts, mut modules) = (BTreeSet::new(), BTreeSet::new());
-    for wish in set_by_us {
-        hosts.insert(&*wish.address.target.name);
-        modules.extend(wish.module.split('/').next());
+    for resource in set_by_us {
+        hosts.insert(&*resource.address.target.name);
+        modules.extend(resource.module.split('/').next());
     }
     let hosts: Vec<&str> = hosts.into_iter().collect();
     let off: Vec<String> = modules

@@ -1,5 +1,6 @@
 //! What comes first. Between modules: a topological order at load, a cycle is an error that names
-//! its edges. Between wishes of one host: direct edges to the last wishes of what must come first.
+//! its edges. Between resources of one host: direct edges to the last resources of what must come
+//! first.
 
 use super::compile::Module;
 use super::manifest::ManifestText;
@@ -177,51 +178,51 @@ fn find_resource_cycle(module: &Module) -> Option<Diagnostic> {
     Some(error)
 }
 
-/// What is about a netdev that gets its name by a wish comes after that wish: until then there may
+/// What is about a netdev that gets its name by a resource comes after it: until then there may
 /// be none of this name. A VLAN counts by what it sits on.
-pub fn after_names<'w>(wishes: impl Iterator<Item = &'w mut DesiredResource>) {
-    let wishes: Vec<&mut DesiredResource> = wishes.collect();
+pub fn after_names<'w>(resources: impl Iterator<Item = &'w mut DesiredResource>) {
+    let resources: Vec<&mut DesiredResource> = resources.collect();
     let mut named: BTreeMap<String, Address> = BTreeMap::new();
-    for wish in &wishes {
-        if wish.kind == "netdev_name" {
-            named.insert(wish.address.name().to_owned(), wish.address.clone());
+    for resource in &resources {
+        if resource.kind == "netdev_name" {
+            named.insert(resource.address.name().to_owned(), resource.address.clone());
         }
     }
     if named.is_empty() {
         return;
     }
-    for wish in wishes {
-        let Some(netdev) = find_netdev(wish) else {
+    for resource in resources {
+        let Some(netdev) = find_netdev(resource) else {
             continue;
         };
         let parent = netdev.split('.').next().unwrap_or_default();
         let first = named.get(netdev).or_else(|| named.get(parent));
         if let Some(first) = first
-            && wish.kind != "netdev_name"
-            && !wish.after.contains(first)
+            && resource.kind != "netdev_name"
+            && !resource.after.contains(first)
         {
-            wish.after.push(first.clone());
+            resource.after.push(first.clone());
         }
     }
 }
 
 /// The netdev that a resource is about, by its field or by the key of its sysctl.
-fn find_netdev(wish: &DesiredResource) -> Option<&str> {
-    if wish.kind == "sysctl"
-        && let Some(key) = wish.text("key")
+fn find_netdev(resource: &DesiredResource) -> Option<&str> {
+    if resource.kind == "sysctl"
+        && let Some(key) = resource.text("key")
         && let Some((_, setting)) = key.split_once(".conf.")
         && let Some((netdev, _)) = setting.rsplit_once('.')
     {
         return Some(netdev);
     }
-    wish.text("netdev")
+    resource.text("netdev")
 }
 
 /// Objects of Kubernetes come after the namespace that they are in, and after the definition of
 /// their kind.
-pub fn after_what_they_are_in<'w>(wishes: impl Iterator<Item = &'w mut DesiredResource>) {
-    let mut objects: Vec<&mut DesiredResource> = wishes.collect();
-    objects.retain(|wish| wish.kind == "kubernetes_object");
+pub fn after_what_they_are_in<'w>(resources: impl Iterator<Item = &'w mut DesiredResource>) {
+    let mut objects: Vec<&mut DesiredResource> = resources.collect();
+    objects.retain(|resource| resource.kind == "kubernetes_object");
     let mut providers: BTreeMap<String, Address> = BTreeMap::new();
     for object in &objects {
         if let Some(provided) = kubernetes_object::place::find_provided_prerequisite(object) {
@@ -240,25 +241,25 @@ pub fn after_what_they_are_in<'w>(wishes: impl Iterator<Item = &'w mut DesiredRe
     }
 }
 
-/// A wish that a module has on one host.
+/// A resource that a module has on one host.
 #[derive(Debug, Clone)]
-pub struct MadeWish {
+pub struct MadeResource {
     /// Its address.
     pub address: Address,
     /// The list that its `for` goes through, and the turn.
     pub turn: Option<(String, usize)>,
 }
 
-/// The wishes that one module has on one host.
+/// The resources that one module has on one host.
 #[derive(Debug, Default)]
 pub struct ModuleHostResources {
-    /// Wishes by resource id.
-    pub by_id: BTreeMap<String, Vec<MadeWish>>,
+    /// Resources by id.
+    pub by_id: BTreeMap<String, Vec<MadeResource>>,
 }
 
 impl ModuleHostResources {
-    /// The wishes that no other one of the module comes after.
-    fn last(&self, module: &Module) -> Vec<&MadeWish> {
+    /// The resources that no other one of the module comes after.
+    fn last(&self, module: &Module) -> Vec<&MadeResource> {
         let mut awaited: BTreeSet<&str> = BTreeSet::new();
         for resource in &module.resources {
             if self.by_id.contains_key(&resource.entry.id.text) {
@@ -274,9 +275,9 @@ impl ModuleHostResources {
         last
     }
 
-    /// What a wish of a resource of the module comes after on this host. `made` is by module, in
-    /// the order of `modules`. Two resources that go through the same list wait for each other turn
-    /// by turn: one rail does not wait for the rest. Each is taken from the shared allowance,
+    /// What an instance of a resource of the module comes after on this host. `made` is by module,
+    /// in the order of `modules`. Two resources that go through the same list wait for each other
+    /// turn by turn: one rail does not wait for the rest. Each is taken from the shared allowance,
     /// because any two other lists are squared; nothing comes back when it is used up.
     pub fn after(
         made: &[ModuleHostResources],
@@ -302,11 +303,11 @@ impl ModuleHostResources {
             }
             let own = find_resource(module, word).map(|own| &module.resources[own]);
             let is_within = match (made[at].by_id.get(word), own) {
-                (Some(wishes), _) => {
+                (Some(resources), _) => {
                     first = false;
-                    charge_look(wishes.len()) && search.add(wishes.iter())
+                    charge_look(resources.len()) && search.add(resources.iter())
                 }
-                // Not wished for on this host: what it would have waited for counts. Cycles were
+                // Not declared on this host: what it would have waited for counts. Cycles were
                 // refused at load.
                 (None, Some(own)) => {
                     words.extend(own.entry.after.iter().map(|word| word.text.as_str()));
@@ -327,19 +328,19 @@ impl ModuleHostResources {
     }
 }
 
-/// What one wish comes after, as far as it was looked for.
+/// What one resource comes after, as far as it was looked for.
 struct OrderSearch<'a> {
     made: &'a [ModuleHostResources],
     modules: &'a [Module],
-    /// The module that the wish is of.
+    /// The module that the resource is of.
     at: usize,
     turn: Option<&'a (String, usize)>,
     found: Vec<Address>,
 }
 
 impl<'a> OrderSearch<'a> {
-    /// Adds the last wishes of the other modules that a word means; false when the shared allowance
-    /// is used up.
+    /// Adds the last resources of the other modules that a word means; false when the shared
+    /// allowance is used up.
     fn add_modules(&mut self, word: &str) -> bool {
         for other in find_named_modules(self.modules, word) {
             if other == self.at {
@@ -356,30 +357,30 @@ impl<'a> OrderSearch<'a> {
         true
     }
 
-    /// Adds the addresses of these wishes, except those of another turn of the same list; false
-    /// when the shared allowance is used up.
-    fn add(&mut self, wishes: impl Iterator<Item = &'a MadeWish>) -> bool {
-        for wish in wishes {
-            if self.is_other_turn(wish) {
+    /// Adds the addresses of these resources, except those of another turn of the same list;
+    /// false when the shared allowance is used up.
+    fn add(&mut self, resources: impl Iterator<Item = &'a MadeResource>) -> bool {
+        for resource in resources {
+            if self.is_other_turn(resource) {
                 continue;
             }
             if !engine::take_kept_bytes(size_of::<Address>()) {
                 return false;
             }
-            self.found.push(wish.address.clone());
+            self.found.push(resource.address.clone());
         }
         true
     }
 
-    fn is_other_turn(&self, wish: &MadeWish) -> bool {
-        let (Some((list, turn)), Some((other, theirs))) = (self.turn, &wish.turn) else {
+    fn is_other_turn(&self, resource: &MadeResource) -> bool {
+        let (Some((list, turn)), Some((other, theirs))) = (self.turn, &resource.turn) else {
             return false;
         };
         list == other && turn != theirs
     }
 }
 
-/// So many wishes or words are looked through; false when the shared allowance is used up.
+/// So many resources or words are looked through; false when the shared allowance is used up.
 fn charge_look(through: usize) -> bool {
     engine::take_shared(1 + through as u64 / 16)
 }

@@ -123,13 +123,13 @@ fn new_missing_parameter_error(
 /// Errors with a suggestion each; a suggestion compares a name with all that there are.
 const SUGGESTED_MAX: usize = 30;
 
-/// The most errors that are told: each looks through the spec for its place.
+/// The most errors that are reported: each looks through the spec for its place.
 const ERRORS_MAX: usize = 100;
 
 /// Overrides of modules and parameters that do not exist.
 pub fn check_overrides(modules: &Modules, loaded: &LoadedSpec) -> Vec<Diagnostic> {
     let mut errors = Vec::new();
-    for (name, wanted) in &loaded.spec.modules {
+    for (name, desired) in &loaded.spec.modules {
         if errors.len() >= ERRORS_MAX {
             break;
         }
@@ -145,7 +145,7 @@ pub fn check_overrides(modules: &Modules, loaded: &LoadedSpec) -> Vec<Diagnostic
             ));
             continue;
         };
-        for (parameter, value) in &wanted.parameters {
+        for (parameter, value) in &desired.parameters {
             if context::reserved_text(value).is_some() {
                 let message = format!(
                     "`{parameter}` holds a character that is kept for the marks of secrets"
@@ -157,7 +157,7 @@ pub fn check_overrides(modules: &Modules, loaded: &LoadedSpec) -> Vec<Diagnostic
                 errors.push(error);
             }
         }
-        for parameter in wanted.parameters.keys() {
+        for parameter in desired.parameters.keys() {
             if module.parameters.contains_key(parameter) {
                 continue;
             }

@@ -78,7 +78,7 @@ impl ModuleSubject<'_> {
     }
 }
 
-/// What sort of target a resource kind is of; a kind that nobody knows is told elsewhere.
+/// What sort of target a resource kind is of; a kind that nobody knows is reported elsewhere.
 pub fn target_of(kind: &str) -> TargetKind {
     kind_named(kind).map_or(TargetKind::Host, ResourceKind::target_kind)
 }

@@ -14,7 +14,7 @@ fn left(bytes: usize) -> engine::SharedAllowance {
     shared
 }
 
-fn wishes(spec: &str, module: &str, texts: &Texts) -> Result<DesiredState, String> {
+fn resources(spec: &str, module: &str, texts: &Texts) -> Result<DesiredState, String> {
     let text = format!("cluster: c\nnodes: [{{ name: n1, os: debian-12 }}]\n{spec}");
     let loaded = spec::load_spec(vec![SourceFile {
         name: "spec.yaml".into(),
@@ -71,13 +71,13 @@ fn the_order_of_resources_is_not_squared() {
              }} }}\n"
         )
     };
-    let made = |text: &str| wishes("", text, &Texts::new());
+    let made = |text: &str| resources("", text, &Texts::new());
     let edges = |text: &str| {
         made(text)
             .unwrap()
-            .wishes
+            .resources
             .iter()
-            .map(|wish| wish.after.len())
+            .map(|resource| resource.after.len())
             .sum::<usize>()
     };
     assert_eq!(
@@ -96,14 +96,14 @@ fn the_order_of_resources_is_not_squared() {
     let said = made(&module("range(start=0, end=40)", "[a]"))
         .map(|_| ())
         .unwrap_err();
-    let wanted = "RW0217 modules make too much (with this, more comes after each other than in all \
+    let desired = "RW0217 modules make too much (with this, more comes after each other than in all \
                   modules may together)";
-    assert_eq!(said, wanted);
+    assert_eq!(said, desired);
 }
 
 /// Without the words that were looked at, each level would double them.
 #[test]
-fn resources_that_are_not_wished_for_do_not_double_the_order() {
+fn resources_that_are_not_declared_do_not_double_the_order() {
     let level = |n: usize| {
         format!(
             "- {{ id: r{n}, when: 1 > 2, after: [r{0}, r{0}], package: {{ name: r{n} }} }}\n",
@@ -116,12 +116,12 @@ fn resources_that_are_not_wished_for_do_not_double_the_order() {
          - {{ id: r0, package: {{ name: a }} }}\n\
          {levels}- {{ id: last, after: [r59, r59], package: {{ name: b }} }}\n"
     );
-    let desired = wishes("", &text, &Texts::new()).unwrap();
+    let desired = resources("", &text, &Texts::new()).unwrap();
     assert_eq!(
         desired
-            .wishes
+            .resources
             .iter()
-            .map(|wish| wish.after.len())
+            .map(|resource| resource.after.len())
             .collect::<Vec<_>>(),
         [0, 1]
     );
@@ -142,12 +142,12 @@ fn what_modules_make_is_charged_together() {
     );
     let check = format!("verify:\n- {{ id: a, for: i in range(end=20), run: \"{constant}\" }}\n");
     for text in [file(&constant), file(&made), check] {
-        assert!(wishes("", &text, &Texts::new()).is_ok());
+        assert!(resources("", &text, &Texts::new()).is_ok());
         let _shared = left(200_000);
-        let said = wishes("", &text, &Texts::new()).map(|_| ()).unwrap_err();
-        let wanted = "RW0217 a template makes too much (with this, the modules make more than all \
+        let said = resources("", &text, &Texts::new()).map(|_| ()).unwrap_err();
+        let desired = "RW0217 a template makes too much (with this, the modules make more than all \
                       of them may make together)";
-        assert_eq!(said, wanted);
+        assert_eq!(said, desired);
     }
 }
 
@@ -163,8 +163,8 @@ fn the_keys_of_all_repositories_are_bounded_together() {
         )
     };
     let texts = Texts::from([("k.asc".to_owned(), "k".repeat(1 << 20))]);
-    assert!(wishes(&spec(4), "", &texts).is_ok());
-    let said = wishes(&spec(9), "", &texts).map(|_| ()).unwrap_err();
+    assert!(resources(&spec(4), "", &texts).is_ok());
+    let said = resources(&spec(9), "", &texts).map(|_| ()).unwrap_err();
     assert_eq!(
         said,
         "RW0104 the signing keys have more than 4 MiB together (the limit is passed here)"
@@ -176,7 +176,7 @@ fn of_unknown_modules_so_many_are_told() {
     let names: String = (0..300)
         .map(|n| format!("nosuch{n}: {{ enabled: true }}, "))
         .collect();
-    let said = wishes(&format!("modules: {{ {names} }}\n"), "", &Texts::new())
+    let said = resources(&format!("modules: {{ {names} }}\n"), "", &Texts::new())
         .map(|_| ())
         .unwrap_err();
     assert_eq!(said.matches("RW0212").count(), 100);

@@ -1,7 +1,7 @@
 //! A rule by its own two cases: the spec that keeps it and the one that breaks it.
 
+use super::evaluation::{asked_of_job, evaluate_job, evaluate_rules};
 use super::job_subject;
-use super::judge::{asked_of_job, evaluate_rules, judge_job};
 use super::rule::{Rule, RuleSet};
 use crate::catalog::{Catalog, unknown_models};
 use crate::template::engine;
@@ -74,7 +74,7 @@ fn explain_failed_case(
     let report = match &job {
         Some(job) => {
             let found = asked_of_job(&loaded, catalog, &alone, job, true);
-            judge_job(&loaded, "", found)
+            evaluate_job(&loaded, "", found)
         }
         None => evaluate_rules(&loaded, catalog, &alone, ""),
     };

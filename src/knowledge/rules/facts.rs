@@ -1,7 +1,7 @@
-//! What a rule can look at: the spec with the rows of the catalogue joined in. The type is the
-//! language: its JSON Schema is what the names of rules are checked against. Hosts that are alike
-//! in all that a rule can see are one class, so that a spec of 10,000 hosts is judged as fast as
-//! one of ten.
+//! What a rule can look at: the spec with the entries of the catalogue joined in. The type is the
+//! language: its JSON Schema is what the names of rules are checked against. Hosts that are
+//! identical in all that a rule can see are one equivalence class, so that a spec of 10,000 hosts
+//! is evaluated as fast as one of ten.
 
 use crate::catalog::rows::{AcsRow, GpuRow, InstanceRow, NicRow, OsRow};
 use crate::catalog::{Catalog, SOFT_ROCE};
@@ -94,7 +94,7 @@ pub struct FleetFacts {
     pub nic_speeds_gbps: Vec<u32>,
 }
 
-/// A class of hosts that are alike.
+/// An equivalence class of hosts.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct HostClassFacts {
     /// The hosts, folded.
@@ -102,7 +102,7 @@ pub struct HostClassFacts {
     /// The operating system, as the spec names it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub os: Option<String>,
-    /// Its row.
+    /// Its entry.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system: Option<OsRow>,
     /// The kernel that must run.
@@ -173,7 +173,7 @@ pub struct GpuFacts {
     /// How the NIC reaches GPU memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub direct: Option<GpuDirect>,
-    /// The model's row.
+    /// The model's entry.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub row: Option<GpuRow>,
 }
@@ -199,7 +199,7 @@ pub struct NicFacts {
     /// How their RDMA devices are named.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rdma_naming: Option<RdmaNaming>,
-    /// The model's row.
+    /// The model's entry.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub row: Option<NicRow>,
 }
@@ -209,7 +209,7 @@ pub struct NicFacts {
 pub struct InstanceFacts {
     /// As the spec names it.
     pub name: String,
-    /// Its row.
+    /// Its entry.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub row: Option<InstanceRow>,
 }

@@ -1,4 +1,4 @@
-//! What a rule can look at of a switch: its entry of the spec, the rows of its model and its
+//! What a rule can look at of a switch: its entry of the spec, the entries of its model and its
 //! system, the numbers that come of them, and where it differs from the entries before it.
 
 use crate::catalog::switch::{SwitchRow, SwitchSystemRow};
@@ -13,10 +13,10 @@ pub struct SwitchFacts {
     /// As the spec has it.
     #[serde(flatten)]
     pub switch: SwitchGroup,
-    /// The row of its model.
+    /// The entry of its model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub row: Option<SwitchRow>,
-    /// The row of its system.
+    /// The entry of its system.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system: Option<SwitchSystemRow>,
     /// Its numbers: the spec's, else those that are chosen.

@@ -1,7 +1,7 @@
-//! What is accepted for a while: findings that a waiver of the spec covers are told apart; a waiver
-//! that ended, or that covers nothing, is told as well.
+//! What is accepted for a while: findings that a waiver of the spec covers are listed apart; a
+//! waiver that ended, or that covers nothing, is reported as well.
 
-use super::judge::{RuleFinding, RulesReport};
+use super::evaluation::{RuleFinding, RulesReport};
 use crate::spec::LoadedSpec;
 use crate::spec::model::Waiver;
 use railwright_base::suggest::find_nearest_word;
@@ -71,8 +71,8 @@ impl<'a> Waivers<'a> {
         }
     }
 
-    /// Adds findings to what is judged, those that are waived apart.
-    pub(super) fn part(&mut self, found: Vec<RuleFinding>, judgement: &mut RulesReport) {
+    /// Adds findings to the report, those that are waived apart.
+    pub(super) fn part(&mut self, found: Vec<RuleFinding>, evaluation: &mut RulesReport) {
         for finding in found {
             let code = finding.diagnostic.code.clone();
             let own = self
@@ -90,7 +90,7 @@ impl<'a> Waivers<'a> {
                     left = Some(join_findings(covered, left));
                     continue;
                 }
-                judgement.waived.push(WaivedFinding {
+                evaluation.waived.push(WaivedFinding {
                     code: waiver.code.to_uppercase(),
                     message: covered.diagnostic.message,
                     nodes: covered.diagnostic.subject,
@@ -99,7 +99,7 @@ impl<'a> Waivers<'a> {
                     until: waiver.until.clone(),
                 });
             }
-            judgement.findings.extend(left);
+            evaluation.findings.extend(left);
         }
     }
 

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 pub struct Choice {
     /// The part.
     pub part: HostComponent,
-    /// The release and its row.
+    /// The release and its entry.
     pub known: KnownRelease,
     /// The facts that it was chosen by.
     pub because: Vec<ReleaseConstraint>,
@@ -27,7 +27,7 @@ pub struct Choice {
 /// What is said of a question.
 #[derive(Debug, Clone, Default)]
 pub struct SolverAnswer {
-    /// Which wishes exclude each other.
+    /// Which requirements exclude each other.
     pub conflicts: Vec<SolverConflict>,
     /// What is chosen; nothing of a part of which too little is known.
     pub choices: Vec<Choice>,
@@ -115,7 +115,7 @@ pub fn solve_question(
     SolverAnswer { conflicts, choices }
 }
 
-/// The release that was found for a part; nothing where it is in no row, or where too little is
+/// The release that was found for a part; nothing where it is in no entry, or where too little is
 /// known of what it needs.
 fn choose_release(
     book: &Book,

@@ -1,4 +1,4 @@
-//! What the catalogue says of releases, ready to be asked: the facts of its rows, and which
+//! What the catalogue says of releases, ready to be asked: the facts of its entries, and which
 //! releases are known.
 
 use super::value::{
@@ -11,7 +11,7 @@ use crate::spec::model::GpuModules;
 use pubgrub::Ranges;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What one release needs of another part, as a row says it.
+/// What one release needs of another part, as an entry says it.
 #[derive(Debug, Clone)]
 pub struct ReleaseConstraint {
     /// The part that needs it.
@@ -32,31 +32,31 @@ pub struct ReleaseConstraint {
     pub fix: String,
     /// The rules that say the same.
     pub rules: Vec<String>,
-    /// The row: file and line.
+    /// The entry: file and line.
     pub place: String,
     /// Where it is said.
     pub source: String,
 }
 
-/// A release that a row is about.
+/// A release that an entry is about.
 #[derive(Debug, Clone)]
 pub struct KnownRelease {
     /// The release.
     pub value: Value,
-    /// As the row writes it.
+    /// As the entry writes it.
     pub release: String,
     /// What it brings of other parts.
     pub brings: BTreeMap<HostComponent, String>,
-    /// The row: file and line.
+    /// The entry: file and line.
     pub place: String,
     /// Where it is said.
     pub source: String,
 }
 
-/// The facts of all rows.
+/// The facts of all entries.
 #[derive(Debug, Clone, Default)]
 pub struct Book {
-    /// In the order of the rows.
+    /// In the order of the entries.
     pub facts: Vec<ReleaseConstraint>,
     /// By part, the one that is taken first in front.
     pub known: BTreeMap<HostComponent, Vec<KnownRelease>>,
@@ -111,13 +111,13 @@ impl Book {
             return;
         };
         for need in &row.needs {
-            let wanted = need.wanted();
+            let desired = need.desired();
             let verb = if row.part == HostComponent::Modules {
                 "need"
             } else {
                 "needs"
             };
-            let mut says = format!("{} {verb} {wanted}", row.part.with(&row.release));
+            let mut says = format!("{} {verb} {desired}", row.part.with(&row.release));
             if let Some(why) = &need.because {
                 says += &format!(": {why}");
             }
@@ -129,7 +129,7 @@ impl Book {
                 certain: need.certain,
                 except_packages: need.except_packages.clone(),
                 says,
-                fix: format!("take {wanted}"),
+                fix: format!("take {desired}"),
                 rules: need.rule.iter().cloned().collect(),
                 place: place.to_owned(),
                 source: row.source.clone(),
@@ -148,7 +148,7 @@ impl Book {
         }
     }
 
-    /// Adds what a row of the category `of` says of other parts.
+    /// Adds what an entry of the category `of` says of other parts.
     fn limits<R: CatalogRow>(
         &mut self,
         catalog: &Catalog,
@@ -157,7 +157,7 @@ impl Book {
         limits: Vec<Limit>,
     ) {
         for limit in limits {
-            let says = format!("{} needs {}", of.with(entry.row.name()), limit.wanted);
+            let says = format!("{} needs {}", of.with(entry.row.name()), limit.desired);
             self.facts.push(ReleaseConstraint {
                 of,
                 at: one_of([entry.row.name()]),
@@ -166,7 +166,7 @@ impl Book {
                 certain: limit.certain,
                 except_packages: None,
                 says: limit.says.unwrap_or(says),
-                fix: format!("take {}", limit.wanted),
+                fix: format!("take {}", limit.desired),
                 rules: limit.rules.iter().map(|rule| (*rule).to_owned()).collect(),
                 place: catalog.place(entry),
                 source: entry.row.source().to_owned(),
@@ -198,10 +198,10 @@ fn list_gpu_limits(row: &GpuRow) -> Vec<Limit> {
             GpuModules::Proprietary => "proprietary",
         });
         let words: Vec<&str> = words.collect();
-        let wanted = HostComponent::Modules.with(&words.join(" or "));
+        let desired = HostComponent::Modules.with(&words.join(" or "));
         limits.push(Limit {
             rules: vec!["RW2403", "RW2404"],
-            ..Limit::of(HostComponent::Modules, one_of(words), wanted)
+            ..Limit::of(HostComponent::Modules, one_of(words), desired)
         });
     }
     limits
@@ -236,8 +236,8 @@ fn list_os_limits(row: &OsRow) -> Vec<Limit> {
 
 /// The RDMA stack `named` is not known for a system; `others` are.
 fn exclude_stack(row: &OsRow, named: &str, others: [&str; 2]) -> Limit {
-    let wanted = HostComponent::Stack.with(&others.join(" or "));
-    Limit::of(HostComponent::Stack, one_of(others), wanted)
+    let desired = HostComponent::Stack.with(&others.join(" or "));
+    Limit::of(HostComponent::Stack, one_of(others), desired)
         .with_text(format!("no {named} is known for {}", row.name))
 }
 
@@ -253,8 +253,8 @@ fn list_nic_limits(row: &NicRow) -> Vec<Limit> {
     match row.mlnx_ofed_max.as_deref() {
         Some("0") => {
             let stacks = one_of(["inbox", "doca"]);
-            let wanted = "the RDMA stack inbox or doca".to_owned();
-            let limit = Limit::of(HostComponent::Stack, stacks, wanted).with_rule("RW2412");
+            let desired = "the RDMA stack inbox or doca".to_owned();
+            let limit = Limit::of(HostComponent::Stack, stacks, desired).with_rule("RW2412");
             limits.push(limit.with_text(format!("no MLNX_OFED knows {}", row.name)));
         }
         Some(max) => {
@@ -264,30 +264,30 @@ fn list_nic_limits(row: &NicRow) -> Vec<Limit> {
         None => {}
     }
     if !row.works_with_ofed {
-        let wanted = "the RDMA stack inbox".to_owned();
-        let limit = Limit::of(HostComponent::Stack, one_of(["inbox"]), wanted);
+        let desired = "the RDMA stack inbox".to_owned();
+        let limit = Limit::of(HostComponent::Stack, one_of(["inbox"]), desired);
         limits.push(limit.with_rule("RW2413"));
     }
     limits
 }
 
-/// What a row of another category says of a part.
+/// What an entry of another category says of a part.
 struct Limit {
     on: HostComponent,
     allowed: Ranges<Value>,
     certain: bool,
-    wanted: String,
+    desired: String,
     says: Option<String>,
     rules: Vec<&'static str>,
 }
 
 impl Limit {
-    fn of(on: HostComponent, allowed: Ranges<Value>, wanted: String) -> Limit {
+    fn of(on: HostComponent, allowed: Ranges<Value>, desired: String) -> Limit {
         Limit {
             on,
             allowed,
             certain: true,
-            wanted,
+            desired,
             says: None,
             rules: Vec::new(),
         }
@@ -316,7 +316,7 @@ impl Limit {
         }
     }
 
-    /// Replaces the sentence that is made from the row's name and the range.
+    /// Replaces the sentence that is made from the entry's name and the range.
     fn with_text(self, text: String) -> Limit {
         Limit {
             says: Some(text),

@@ -23,7 +23,7 @@ pub fn check_combinations(catalog: &Catalog) -> Vec<Diagnostic> {
             Diagnostic::error("RW0226", message)
                 .labelled(entry.label.clone())
                 .effect("what the releases of the catalogue need is not what its author knows")
-                .next("fix the combination, or the row of the release: railwright catalog release"),
+                .next("fix the combination, or the release's entry: railwright catalog release"),
         );
     }
     failures
@@ -45,7 +45,10 @@ pub(super) fn explain_failed_combination(
     let excludes: BTreeSet<&str> = row.excludes.iter().map(String::as_str).collect();
     let mut found: Vec<(BTreeSet<&str>, bool)> = Vec::new();
     for conflict in &answer.conflicts {
-        let paths = conflict.wishes.iter().map(|at| &question.wishes[*at].path);
+        let paths = conflict
+            .resources
+            .iter()
+            .map(|at| &question.resources[*at].path);
         let paths = paths.map(|path| path.trim_start_matches("nodes[0]."));
         found.push((paths.collect(), conflict.certain && !conflict.is_assumed));
     }

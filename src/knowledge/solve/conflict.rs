@@ -1,4 +1,4 @@
-//! Which wishes exclude each other: the fewest of them, and the facts that say so.
+//! Which requirements exclude each other: the fewest of them, and the facts that say so.
 
 use super::book::{Book, ReleaseConstraint};
 use super::question::{SolverQuestion, SpecRequirement};
@@ -8,17 +8,17 @@ use super::value::Value;
 use crate::catalog::release::HostComponent;
 use std::collections::BTreeMap;
 
-/// The most conflicts of a question that are told.
+/// The most conflicts of a question that are reported.
 const TOLD: usize = 8;
 
-/// Of more wishes than so many, the first conflict alone is told.
+/// Of more requirements than so many, the first conflict alone is reported.
 const WISHES_TOLD: usize = 3;
 
-/// Wishes that exclude each other.
+/// Requirements that exclude each other.
 #[derive(Debug, Clone)]
 pub struct SolverConflict {
-    /// The wishes, by their place in the question; each smaller choice of them can be kept.
-    pub wishes: Vec<usize>,
+    /// The requirements, by their place in the question; each smaller choice can be kept.
+    pub resources: Vec<usize>,
     /// Why: each is needed for the contradiction.
     pub facts: Vec<ReleaseConstraint>,
     /// False where it may work all the same.
@@ -46,41 +46,47 @@ impl<'a> SolverQuery<'a> {
         }
     }
 
-    /// With some of the wishes.
+    /// With some of the requirements.
     pub(super) fn some(&self, chosen: &[usize], facts: &[&ReleaseConstraint]) -> SolverOutcome {
-        let (wishes, facts) = self.bearing(chosen, facts);
-        search_releases(&wishes, &self.question.asked, &facts, &self.candidates)
+        let (resources, facts) = self.bearing(chosen, facts);
+        search_releases(&resources, &self.question.asked, &facts, &self.candidates)
     }
 
-    /// Whether some of the wishes cannot all be kept.
+    /// Whether some of the requirements cannot all be kept.
     pub(super) fn excluded(&self, chosen: &[usize], facts: &[&ReleaseConstraint]) -> bool {
-        let (wishes, of) = self.bearing(chosen, facts);
-        let settled = settle_without_search(&wishes, &self.question.asked, &of, &self.candidates);
+        let (resources, of) = self.bearing(chosen, facts);
+        let settled =
+            settle_without_search(&resources, &self.question.asked, &of, &self.candidates);
         match settled {
             Some(kept) => !kept,
             None => self.some(chosen, facts) == SolverOutcome::Nothing,
         }
     }
 
-    /// The wishes, and the facts that bear on them: which DOCA or MLNX_OFED there would have to be
-    /// matters to nobody who wishes for none.
+    /// The requirements, and the facts that bear on them: which DOCA or MLNX_OFED there would have
+    /// to be matters to nobody who requires none.
     fn bearing<'f>(
         &self,
         chosen: &[usize],
         facts: &[&'f ReleaseConstraint],
     ) -> (Vec<&SpecRequirement>, Vec<&'f ReleaseConstraint>) {
-        let wishes: Vec<&SpecRequirement> =
-            chosen.iter().map(|at| &self.question.wishes[*at]).collect();
-        let mut parts = wishes.iter().flat_map(|wish| &wish.parts);
+        let resources: Vec<&SpecRequirement> = chosen
+            .iter()
+            .map(|at| &self.question.resources[*at])
+            .collect();
+        let mut parts = resources.iter().flat_map(|resource| &resource.parts);
         let has_stack = parts.any(|(part, _)| *part == HostComponent::Stack || is_stack(*part));
         let mut facts = facts.to_vec();
         facts.retain(|fact| has_stack || !is_stack(fact.of) && !is_stack(fact.on));
-        (wishes, facts)
+        (resources, facts)
     }
 
     /// With all of them.
     pub(super) fn all(&self, facts: &[&ReleaseConstraint]) -> SolverOutcome {
-        self.some(&(0..self.question.wishes.len()).collect::<Vec<_>>(), facts)
+        self.some(
+            &(0..self.question.resources.len()).collect::<Vec<_>>(),
+            facts,
+        )
     }
 
     /// All conflicts, the certain ones first; and the facts that can all be kept, where that is so
@@ -106,8 +112,8 @@ impl<'a> SolverQuery<'a> {
         (conflicts, certain)
     }
 
-    /// The fewest wishes that cannot all be kept, and all others that are as few or of three at
-    /// most, by growing size. What holds a smaller one is no conflict of its own.
+    /// The fewest requirements that cannot all be kept, and all others that are as few or of three
+    /// at most, by growing size. What holds a smaller one is no conflict of its own.
     fn find<'f>(
         &self,
         facts: &[&'f ReleaseConstraint],
@@ -115,7 +121,7 @@ impl<'a> SolverQuery<'a> {
         conflicts: &mut Vec<SolverConflict>,
         broken: &mut Vec<&'f ReleaseConstraint>,
     ) {
-        let count = self.question.wishes.len();
+        let count = self.question.resources.len();
         if !self.excluded(&(0..count).collect::<Vec<_>>(), facts) {
             return;
         }
@@ -123,19 +129,22 @@ impl<'a> SolverQuery<'a> {
             if size > WISHES_TOLD && !conflicts.is_empty() {
                 return;
             }
-            for wishes in enumerate_subsets(count, size) {
-                let known = conflicts
-                    .iter()
-                    .any(|other| other.wishes.iter().all(|wish| wishes.contains(wish)));
-                if known || !self.excluded(&wishes, facts) {
+            for resources in enumerate_subsets(count, size) {
+                let known = conflicts.iter().any(|other| {
+                    other
+                        .resources
+                        .iter()
+                        .all(|resource| resources.contains(resource))
+                });
+                if known || !self.excluded(&resources, facts) {
                     continue;
                 }
-                let core = self.core(&wishes, facts);
+                let core = self.core(&resources, facts);
                 broken.extend(&core);
                 let facts: Vec<ReleaseConstraint> = core.into_iter().cloned().collect();
-                let is_assumed = self.is_assumed(&wishes, &facts);
+                let is_assumed = self.is_assumed(&resources, &facts);
                 conflicts.push(SolverConflict {
-                    wishes,
+                    resources,
                     facts,
                     certain,
                     is_assumed,
@@ -147,7 +156,7 @@ impl<'a> SolverQuery<'a> {
         }
     }
 
-    fn is_assumed(&self, wishes: &[usize], facts: &[ReleaseConstraint]) -> bool {
+    fn is_assumed(&self, resources: &[usize], facts: &[ReleaseConstraint]) -> bool {
         let kernel = HostComponent::Kernel;
         if !facts
             .iter()
@@ -155,25 +164,28 @@ impl<'a> SolverQuery<'a> {
         {
             return false;
         }
-        let mut wishes = wishes.iter().map(|at| &self.question.wishes[*at]);
-        wishes.any(|wish| matches!(wish.implied, Some((HostComponent::Kernel, _))))
+        let mut resources = resources.iter().map(|at| &self.question.resources[*at]);
+        resources.any(|resource| matches!(resource.implied, Some((HostComponent::Kernel, _))))
     }
 
     /// The facts that make it one: a single one where there is such, else as many as none can be
     /// left out of.
     fn core<'f>(
         &self,
-        wishes: &[usize],
+        resources: &[usize],
         facts: &[&'f ReleaseConstraint],
     ) -> Vec<&'f ReleaseConstraint> {
-        if let Some(fact) = facts.iter().find(|fact| self.excluded(wishes, &[**fact])) {
+        if let Some(fact) = facts
+            .iter()
+            .find(|fact| self.excluded(resources, &[**fact]))
+        {
             return vec![*fact];
         }
         let mut core = facts.to_vec();
         for fact in facts {
             let mut without = core.clone();
             without.retain(|other| !std::ptr::eq(*other, *fact));
-            if self.excluded(wishes, &without) {
+            if self.excluded(resources, &without) {
                 core = without;
             }
         }

@@ -1,5 +1,5 @@
-//! Wishes that exclude each other, told: carets under each, every reason with its row, what would
-//! fix it, the sources.
+//! Requirements that exclude each other, as diagnostics: carets under each, every reason with its
+//! entry, what would fix it, the sources.
 
 use super::answer::SolverAnswers;
 use super::book::ReleaseConstraint;
@@ -10,13 +10,13 @@ use crate::spec::LoadedSpec;
 use railwright_base::{Diagnostic, nodeset};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The code of wishes that exclude each other.
+/// The code of requirements that exclude each other.
 pub const CODE: &str = "RW0132";
 
 /// Which hosts a rule was said of, by its code.
 pub type Hosts = BTreeMap<String, BTreeSet<String>>;
 
-/// Wishes that exclude each other, and on which hosts.
+/// Requirements that exclude each other, and on which hosts.
 #[derive(Debug, Clone)]
 pub struct ConflictFinding {
     /// As it is shown.
@@ -48,8 +48,8 @@ fn by_group(loaded: &LoadedSpec) -> Vec<Vec<&str>> {
     hosts
 }
 
-/// One finding a class of hosts. What a rule `found` of a host already is not told again, what is
-/// `waived` is not told.
+/// One finding a class of hosts. What a rule `found` of a host already is not reported again, what
+/// is `waived` is not reported.
 pub fn collect_conflict_findings(
     loaded: &LoadedSpec,
     answers: &SolverAnswers,
@@ -109,9 +109,13 @@ fn new_conflict_diagnostic(
     question: &SolverQuestion,
     conflict: &SolverConflict,
 ) -> Diagnostic {
-    let places = conflict.wishes.iter();
-    let wishes: Vec<&SpecRequirement> = places.filter_map(|at| question.wishes.get(*at)).collect();
-    let names = wishes.iter().map(|wish| format!("`{}`", wish.said));
+    let places = conflict.resources.iter();
+    let resources: Vec<&SpecRequirement> = places
+        .filter_map(|at| question.resources.get(*at))
+        .collect();
+    let names = resources
+        .iter()
+        .map(|resource| format!("`{}`", resource.said));
     let names: Vec<String> = names.collect();
     let message = match names.split_last() {
         Some((last, rest)) if !rest.is_empty() => {
@@ -129,15 +133,15 @@ fn new_conflict_diagnostic(
     } else {
         Diagnostic::warning(CODE, message).effect(format!("this may fail: {reasons}"))
     };
-    for wish in wishes {
-        let text = format_caret_label(wish, &conflict.facts);
-        if let Some(label) = loaded.label_around(&wish.path, &text) {
+    for resource in resources {
+        let text = format_caret_label(resource, &conflict.facts);
+        if let Some(label) = loaded.label_around(&resource.path, &text) {
             diagnostic = diagnostic.labelled(label);
         }
     }
     let fixes: Vec<&str> =
         collect_unique_texts(conflict.facts.iter().map(|fact| fact.fix.as_str()));
-    let which = if conflict.wishes.len() == 1 {
+    let which = if conflict.resources.len() == 1 {
         "change it"
     } else {
         "change one of them"
@@ -149,16 +153,16 @@ fn new_conflict_diagnostic(
     diagnostic
 }
 
-/// What is said under a wish: itself, or what it stands for besides where that is meant.
-fn format_caret_label(wish: &SpecRequirement, facts: &[ReleaseConstraint]) -> String {
-    if let Some((part, text)) = &wish.implied
+/// What is said under a requirement: itself, or what it stands for besides where that is meant.
+fn format_caret_label(resource: &SpecRequirement, facts: &[ReleaseConstraint]) -> String {
+    if let Some((part, text)) = &resource.implied
         && facts
             .iter()
             .any(|fact| fact.on == *part || fact.of == *part)
     {
         return text.clone();
     }
-    wish.said.clone()
+    resource.said.clone()
 }
 
 fn collect_unique_texts<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<&'a str> {

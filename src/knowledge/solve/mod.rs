@@ -1,11 +1,11 @@
 //! Which releases of GPU driver, CUDA, kernel modules and RDMA stack go together: given what the
-//! spec fixes of a host, the rest is chosen, or it is said which of the wishes exclude each other.
-//! What the rows do not know is not guessed.
+//! spec fixes of a host, the rest is chosen, or it is said which requirements exclude each other.
+//! What the entries do not know is not guessed.
 //!
-//! `value` is a release and ranges of them, `book` what the rows say, `question` what the spec
-//! wishes, `search` asks PubGrub, `settle` answers without it where that is easy, `conflict` finds
-//! the fewest wishes that cannot all be kept, `answer` does it for all groups of a spec, `finding`
-//! tells it as a diagnostic, `cases` tries the combinations that are known.
+//! `value` is a release and ranges of them, `book` what the entries say, `question` what the
+//! spec requires, `search` asks PubGrub, `settle` answers without it where that is easy, `conflict`
+//! finds the fewest requirements that cannot all be kept, `answer` does it for all groups of a
+//! spec, `finding` tells it as a diagnostic, `cases` tries the combinations that are known.
 
 mod answer;
 mod book;

@@ -1,4 +1,4 @@
-//! What the spec wishes of the parts of a group of hosts, and what it leaves to be chosen.
+//! What the spec requires of the parts of a group of hosts, and what it leaves to be chosen.
 
 use super::book::{Book, ReleaseConstraint};
 use super::value::{Value, one_of, parse_release_line};
@@ -27,7 +27,7 @@ pub struct SpecRequirement {
 #[derive(Debug, Clone, Default)]
 pub struct SolverQuestion {
     /// What the spec fixes.
-    pub wishes: Vec<SpecRequirement>,
+    pub resources: Vec<SpecRequirement>,
     /// What is to be chosen.
     pub asked: Vec<HostComponent>,
     /// The package manager of the system, where it is known.
@@ -56,8 +56,8 @@ impl SolverQuestion {
         question
     }
 
-    /// A wish; parts whose release cannot be read are left out, nothing can be said of them.
-    fn wish<const N: usize>(
+    /// A requirement; parts whose release cannot be read are left out, nothing can be said of them.
+    fn resource<const N: usize>(
         &mut self,
         path: String,
         key: &str,
@@ -70,7 +70,7 @@ impl SolverQuestion {
             .collect();
         if !parts.is_empty() {
             let said = format!("{key}: {}", railwright_base::text::one_line(value, 60));
-            self.wishes.push(SpecRequirement {
+            self.resources.push(SpecRequirement {
                 path,
                 said,
                 parts,
@@ -81,18 +81,18 @@ impl SolverQuestion {
 
     /// Fixes a part at a release or a line of releases, such as `535`.
     fn require_release(&mut self, path: String, key: &str, part: HostComponent, text: &str) {
-        self.wish(path, key, text, [(part, parse_release_line(part, text))]);
+        self.resource(path, key, text, [(part, parse_release_line(part, text))]);
     }
 
     /// Fixes a part that has names in place of releases, such as `open` kernel modules.
     fn require_name(&mut self, path: String, key: &str, part: HostComponent, name: &str) {
-        self.wish(path, key, name, [(part, Some(one_of([name])))]);
+        self.resource(path, key, name, [(part, Some(one_of([name])))]);
     }
 
-    /// Notes what the last wish stands for besides.
+    /// Notes what the last requirement stands for besides.
     fn implies(&mut self, so: bool, part: HostComponent, text: impl Fn() -> String) {
-        if let Some(wish) = self.wishes.last_mut().filter(|_| so) {
-            wish.implied = Some((part, text()));
+        if let Some(resource) = self.resources.last_mut().filter(|_| so) {
+            resource.implied = Some((part, text()));
         }
     }
 
@@ -106,7 +106,7 @@ impl SolverQuestion {
                 None => parse_release_line(HostComponent::Kernel, &row.kernel),
             };
             let named = kernel.is_some();
-            self.wish(
+            self.resource(
                 node_path(group, "os"),
                 "os",
                 os,
@@ -130,7 +130,7 @@ impl SolverQuestion {
         if let Some(nics) = &node.nics
             && let Some(row) = catalog.nic.get(&nics.model)
         {
-            self.wish(
+            self.resource(
                 node_path(group, "nics.model"),
                 "nics.model",
                 &nics.model,
@@ -164,7 +164,7 @@ impl SolverQuestion {
                 let key = "rdma_stack.version";
                 self.require_release(node_path(group, key), key, part, version);
             }
-            // which release a system can have is known of those that its row is about alone
+            // which release a system can have is known of those that its entry is about alone
             (Some(part), None) if listed => self.asked.push(part),
             _ => {}
         }
@@ -180,7 +180,7 @@ impl SolverQuestion {
         }
         let architecture = Some(one_of([row.architecture.as_str()]));
         let model = Some(one_of([row.name.as_str()]));
-        self.wish(
+        self.resource(
             node_path(group, "gpu.model"),
             "gpu.model",
             &gpu.model,
@@ -218,7 +218,7 @@ impl SolverQuestion {
             let modules = gpu.modules.is_none().then(|| one_of(["proprietary"]));
             let named = modules.is_some();
             let release = parse_release_line(HostComponent::Driver, driver);
-            self.wish(
+            self.resource(
                 node_path(group, "gpu.driver"),
                 "gpu.driver",
                 driver,
@@ -267,11 +267,11 @@ impl SolverQuestion {
         to_choose
     }
 
-    /// All parts that a wish fixes.
+    /// All parts that a requirement fixes.
     fn parts(&self) -> impl Iterator<Item = HostComponent> + '_ {
-        self.wishes
+        self.resources
             .iter()
-            .flat_map(|wish| wish.parts.iter().map(|(part, _)| *part))
+            .flat_map(|resource| resource.parts.iter().map(|(part, _)| *part))
     }
 
     /// The facts that bear on it, and those that would if more were known: a part that the spec
@@ -303,9 +303,9 @@ impl SolverQuestion {
         {
             return false;
         }
-        // what a row says of another model or system than the one that is required bears on
+        // what an entry says of another model or system than the one that is required bears on
         // nothing here
-        let mut required = self.wishes.iter().flat_map(|wish| &wish.parts);
+        let mut required = self.resources.iter().flat_map(|resource| &resource.parts);
         !required.any(|(part, range)| *part == fact.of && range.is_disjoint(&fact.at))
     }
 
@@ -314,13 +314,13 @@ impl SolverQuestion {
     pub(super) fn key(&self, book: &Book) -> String {
         use std::fmt::Write as _;
         let mut key = format!("{:?} {:?}", self.packages, self.asked);
-        for wish in &self.wishes {
-            let field = match wish.path.rsplit_once("].") {
+        for resource in &self.resources {
+            let field = match resource.path.rsplit_once("].") {
                 Some((_, field)) => field,
-                None => wish.path.as_str(),
+                None => resource.path.as_str(),
             };
             _ = write!(key, " {field}");
-            for (part, range) in &wish.parts {
+            for (part, range) in &resource.parts {
                 let marks: &[Value] = match book.marks.get(part) {
                     Some(marks) => marks.as_slice(),
                     None => &[],

@@ -1,5 +1,5 @@
-//! Is there a release of every part, so that all wishes and all needs are kept? PubGrub answers;
-//! what is taken is decided by the order of the parts and of the rows, so that the same question
+//! Is there a release of every part, so that all requirements and needs are kept? PubGrub answers;
+//! what is taken is decided by the order of the parts and of the entries, so that the same question
 //! has the same answer.
 
 use super::book::{Book, ReleaseConstraint};
@@ -25,7 +25,7 @@ pub(super) enum SolverOutcome {
     All(BTreeMap<HostComponent, Value>),
     /// There is none.
     Nothing,
-    /// Nobody knows: the rows are too many or too entangled.
+    /// Nobody knows: the entries are too many or too entangled.
     GivenUp,
 }
 
@@ -58,14 +58,18 @@ impl fmt::Display for TooLong {
 impl std::error::Error for TooLong {}
 
 /// The releases that can be taken, by part: the best first. Known ones come before others, which
-/// are no choice but keep a search from calling a contradiction what is only not in the rows.
+/// are no choice but keep a search from calling a contradiction what is only not in the entries.
 pub(super) fn collect_candidates(
     book: &Book,
     question: &SolverQuestion,
     facts: &[&ReleaseConstraint],
 ) -> BTreeMap<HostComponent, Vec<Value>> {
     let mut others: BTreeMap<HostComponent, BTreeSet<Value>> = BTreeMap::new();
-    for (part, range) in question.wishes.iter().flat_map(|wish| &wish.parts) {
+    for (part, range) in question
+        .resources
+        .iter()
+        .flat_map(|resource| &resource.parts)
+    {
         let ends = others.entry(*part).or_default();
         ends.extend(list_range_ends(range));
     }
@@ -83,7 +87,7 @@ pub(super) fn collect_candidates(
     candidates
 }
 
-/// The known releases of a part, then `others` and the marks of the rows, the newest first.
+/// The known releases of a part, then `others` and the marks of the entries, the newest first.
 fn list_candidates(book: &Book, part: HostComponent, mut others: BTreeSet<Value>) -> Vec<Value> {
     if let Some(marks) = book.marks.get(&part) {
         others.extend(marks.iter().cloned());
@@ -102,16 +106,16 @@ fn list_candidates(book: &Book, part: HostComponent, mut others: BTreeSet<Value>
     values
 }
 
-/// Searches with these wishes and facts.
+/// Searches with these requirements and facts.
 pub(super) fn search_releases(
-    wishes: &[&SpecRequirement],
+    resources: &[&SpecRequirement],
     asked: &[HostComponent],
     facts: &[&ReleaseConstraint],
     candidates: &BTreeMap<HostComponent, Vec<Value>>,
 ) -> SolverOutcome {
     let mut root: BTreeMap<HostComponent, Ranges<Value>> =
         asked.iter().map(|part| (*part, Ranges::full())).collect();
-    for (part, range) in wishes.iter().flat_map(|wish| &wish.parts) {
+    for (part, range) in resources.iter().flat_map(|resource| &resource.parts) {
         narrow(&mut root, *part, range);
     }
     let provider = ReleaseDependencyProvider {

@@ -1,6 +1,6 @@
 //! An answer without a search, where one is at hand: needs that follow from each other leave
 //! nothing of some part, or the first release of every part keeps them all. Most questions about a
-//! few wishes are settled so, and that is many times faster.
+//! few requirements are settled so, and that is many times faster.
 
 use super::book::ReleaseConstraint;
 use super::question::SpecRequirement;
@@ -13,9 +13,9 @@ use std::collections::BTreeMap;
 /// What is left of each part that matters.
 type Left<'a> = BTreeMap<HostComponent, Cow<'a, Ranges<Value>>>;
 
-/// Whether these wishes and facts can all be kept; nothing where only a search can tell.
+/// Whether these requirements and facts can all be kept; nothing where only a search can tell.
 pub(super) fn settle_without_search(
-    wishes: &[&SpecRequirement],
+    resources: &[&SpecRequirement],
     asked: &[HostComponent],
     facts: &[&ReleaseConstraint],
     candidates: &BTreeMap<HostComponent, Vec<Value>>,
@@ -24,7 +24,7 @@ pub(super) fn settle_without_search(
         .iter()
         .map(|part| (*part, Cow::Owned(Ranges::full())))
         .collect();
-    for (part, range) in wishes.iter().flat_map(|wish| &wish.parts) {
+    for (part, range) in resources.iter().flat_map(|resource| &resource.parts) {
         if narrow_range(&mut left, *part, range) == Some(false) {
             return Some(false);
         }

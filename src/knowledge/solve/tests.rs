@@ -1,4 +1,5 @@
-//! The shipped rows, tried by their combinations, by specs at random and by what they must not say.
+//! The shipped entries, tried by their combinations, by specs at random and by what they must not
+//! say.
 
 use super::book::{Book, ReleaseConstraint};
 use super::cases::explain_failed_combination;
@@ -34,16 +35,16 @@ fn node(node: Value) -> LoadedSpec {
     spec::load_case_spec(&json!({ "fabric": { "kind": "rocev2" }, "nodes": [node] })).unwrap()
 }
 
-/// `wish | wish: fact; fact`, a line a conflict, then what is chosen.
+/// `requirement | requirement: fact; fact`, a line a conflict, then what is chosen.
 fn said(loaded: &LoadedSpec, catalog: &Catalog) -> String {
     let answers = SolverAnswers::new(loaded, catalog);
     let (question, answer) = (&answers.questions[0], answers.group(0).unwrap());
     let mut lines: Vec<String> = Vec::new();
     for conflict in &answer.conflicts {
-        let wishes: Vec<&str> = conflict
-            .wishes
+        let resources: Vec<&str> = conflict
+            .resources
             .iter()
-            .map(|at| question.wishes[*at].said.as_str())
+            .map(|at| question.resources[*at].said.as_str())
             .collect();
         let facts: Vec<&str> = conflict
             .facts
@@ -53,7 +54,7 @@ fn said(loaded: &LoadedSpec, catalog: &Catalog) -> String {
         lines.push(format!(
             "{}{}: {}",
             if conflict.certain { "" } else { "perhaps " },
-            wishes.join(" | "),
+            resources.join(" | "),
             facts.join("; ")
         ));
     }
@@ -151,7 +152,7 @@ fn what_is_left_open_is_chosen_and_what_is_not_known_is_not() {
     "#);
 }
 
-/// A toolkit that has no packages for the system is not chosen; one that is wished for may fail.
+/// A toolkit that has no packages for the system is not chosen; one that is required may fail.
 #[test]
 fn cuda_is_chosen_by_what_the_system_has_packages_of() {
     let host = |os: &str, gpu: Value| {
@@ -224,7 +225,7 @@ fn a_system_without_doca_and_chips_within_an_architecture_are_told_apart() {
 }
 
 #[test]
-fn the_fewest_wishes_are_named_with_the_rows_that_say_why() {
+fn the_fewest_resources_are_named_with_the_rows_that_say_why() {
     let gpu = json!({ "model": "V100-SXM2-32GB", "count": 8, "driver": "535", "cuda": "13.0", "direct": { "path": "dmabuf" } });
     insta::assert_snapshot!(said(&node(json!({ "name": "n1", "os": "ubuntu-20.04", "kernel": "5.4.0-1", "gpu": gpu })), shipped()), @r#"
     kernel: 5.4.0-1 | gpu.direct.path: dmabuf: dmabuf needs the kernel 5.12 or newer: the RDMA core registers GPU memory by DMA-BUF from there on
@@ -245,9 +246,9 @@ fn the_fewest_wishes_are_named_with_the_rows_that_say_why() {
     );
 }
 
-/// Each row is about a driver that the spec does not name.
+/// Each entry is about a driver that the spec does not name.
 #[test]
-fn wishes_can_exclude_each_other_through_a_part_that_nobody_fixes() {
+fn resources_can_exclude_each_other_through_a_part_that_nobody_fixes() {
     let catalog = with(
         "release:
   - { name: nccl-90, part: nccl, release: '90', line: true, needs: [{ part: driver, from: '700' }], source: us }
@@ -273,7 +274,7 @@ fn wishes_can_exclude_each_other_through_a_part_that_nobody_fixes() {
     let conflict = &answers.group(0).unwrap().conflicts[0];
     assert_eq!(
         (
-            conflict.wishes.len(),
+            conflict.resources.len(),
             conflict.facts.len(),
             conflict.certain
         ),
@@ -327,12 +328,12 @@ fn rows_that_cannot_be_are_refused() {
     for (row, said) in [
         (
             "x, part: cuda, release: '9'",
-            "RW0220 the row `x` of `release` cannot be: its name is `cuda-9`",
+            "RW0220 the entry `x` of `release` cannot be: its name is `cuda-9`",
         ),
         ("cuda-x, part: cuda, release: x", "`x` is no release"),
         (
             "gpu-x, part: gpu, release: x",
-            "rows of `gpu` have a sort of their own",
+            "entries of `gpu` have a category of their own",
         ),
         (
             "cuda-9, part: cuda, release: '9', needs: [{ part: driver }]",
@@ -447,28 +448,28 @@ fn without_nulls(value: &mut Value) {
 
 fn kept(
     question: &SolverQuestion,
-    wishes: &[usize],
+    resources: &[usize],
     facts: &[&ReleaseConstraint],
 ) -> SolverOutcome {
-    SolverQuery::new(&Book::of(shipped()), question, facts).some(wishes, facts)
+    SolverQuery::new(&Book::of(shipped()), question, facts).some(resources, facts)
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
-    /// What is found keeps every wish and every need; what excludes each other cannot be kept, and
-    /// each smaller choice can.
+    /// What is found keeps every requirement and every need; what excludes each other cannot be
+    /// kept, and each smaller choice can.
     #[test]
     fn what_is_chosen_keeps_all_and_what_excludes_each_other_is_the_fewest(loaded in any_host()) {
         let book = Book::of(shipped());
         let question = SolverQuestion::of(&loaded, 0, shipped());
         let (facts, _) = question.facts(&book);
         let (conflicts, left) = SolverQuery::new(&book, &question, &facts).conflicts(&facts, false);
-        let all: Vec<usize> = (0..question.wishes.len()).collect();
+        let all: Vec<usize> = (0..question.resources.len()).collect();
         let can = conflicts.iter().all(|conflict| !conflict.certain);
         match kept(&question, &all, &left) {
             SolverOutcome::All(found) => {
-                for (part, range) in question.wishes.iter().flat_map(|wish| &wish.parts) {
+                for (part, range) in question.resources.iter().flat_map(|resource| &resource.parts) {
                     prop_assert!(range.contains(&found[part]), "{part:?}");
                 }
                 for fact in left.iter().filter(|fact| found.get(&fact.of).is_some_and(|value| fact.at.contains(value))) {
@@ -481,20 +482,20 @@ proptest! {
         prop_assert_eq!(kept(&question, &all, &certain) == SolverOutcome::Nothing, !can);
         for conflict in &conflicts {
             let of: Vec<&ReleaseConstraint> = if conflict.certain { certain.clone() } else { facts.clone() };
-            prop_assert_eq!(kept(&question, &conflict.wishes, &of), SolverOutcome::Nothing);
+            prop_assert_eq!(kept(&question, &conflict.resources, &of), SolverOutcome::Nothing);
             let own: Vec<&ReleaseConstraint> = conflict.facts.iter().collect();
-            prop_assert_eq!(kept(&question, &conflict.wishes, &own), SolverOutcome::Nothing);
-            for size in 0..conflict.wishes.len() {
-                for fewer in enumerate_subsets(conflict.wishes.len(), size) {
-                    let fewer: Vec<usize> = fewer.into_iter().map(|at| conflict.wishes[at]).collect();
+            prop_assert_eq!(kept(&question, &conflict.resources, &own), SolverOutcome::Nothing);
+            for size in 0..conflict.resources.len() {
+                for fewer in enumerate_subsets(conflict.resources.len(), size) {
+                    let fewer: Vec<usize> = fewer.into_iter().map(|at| conflict.resources[at]).collect();
                     prop_assert!(matches!(kept(&question, &fewer, &of), SolverOutcome::All(_)), "{fewer:?} of {conflict:?}");
                 }
             }
         }
         let asked = SolverQuery::new(&book, &question, &facts);
-        for wishes in (1..=2).flat_map(|size| enumerate_subsets(question.wishes.len(), size)) {
+        for resources in (1..=2).flat_map(|size| enumerate_subsets(question.resources.len(), size)) {
             // what is settled without a search is what a search finds
-            prop_assert_eq!(asked.excluded(&wishes, &facts), asked.some(&wishes, &facts) == SolverOutcome::Nothing, "{:?}", wishes);
+            prop_assert_eq!(asked.excluded(&resources, &facts), asked.some(&resources, &facts) == SolverOutcome::Nothing, "{:?}", resources);
         }
         // the same question has the same answer, whatever it is called by
         let one = solve_question(&book, &question, &BTreeSet::new());

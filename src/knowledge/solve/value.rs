@@ -1,4 +1,5 @@
-//! A release or a sort of a part, ordered, and ranges of them: what wishes and needs are made of.
+//! A release or a sort of a part, ordered, and ranges of them: what requirements and needs are made
+//! of.
 
 use crate::catalog::release::{HostComponent, ReleaseRequirement};
 use pubgrub::Ranges;

@@ -257,7 +257,7 @@ impl<'a> de::Deserializer<'a> for YamlDecoder<'a, '_> {
     }
 
     fn deserialize_option<V: Visitor<'a>>(self, visitor: V) -> Result<V::Value, DecodeError> {
-        // A key without a value is more often a forgotten value than a wish for the default.
+        // A key without a value is more often a forgotten value than a choice of the default.
         visitor.visit_some(self)
     }
 

@@ -47,7 +47,7 @@ pub struct Rail {
 }
 
 /// How a host is reached; paths are as they stand in the spec. What the spec leaves open stays open
-/// here, so that `~/.ssh/config` can fill it in where that is wished for.
+/// here, so that `~/.ssh/config` can fill it in.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HostSsh {
     /// The remote user.
@@ -88,7 +88,7 @@ pub fn hosts_of(
             None => Vec::new(),
         };
         let ssh = shared.as_ref().map(|shared| shared.for_host(&name, index));
-        // A kubelet that is told no name makes small letters of its host's (kubernetes/kubernetes:
+        // A kubelet that is given no name makes small letters of its host's (kubernetes/kubernetes:
         // pkg/util/node, `GetHostname`).
         let node = match &group.kubernetes_node {
             Some(pattern) => fill_host_template(pattern, &name, index),

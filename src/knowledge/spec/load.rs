@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// A spec that passed every check.
 #[derive(Debug, Clone)]
 pub struct LoadedSpec {
-    /// The cluster as it should be.
+    /// The desired state of the cluster.
     pub spec: Spec,
     /// Its hosts, in the order of the spec.
     pub hosts: Vec<Host>,

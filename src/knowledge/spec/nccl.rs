@@ -1,5 +1,5 @@
-//! NCCL's tests as they can be asked for: sizes, turns, the program, what they have to reach. What
-//! cannot be is found here, before anybody is asked.
+//! NCCL's tests as they can be asked for: sizes, iterations, the program, what they have to reach.
+//! What cannot be is found here, before anybody is asked.
 
 use super::hosts::Host;
 use super::model::{GpuSpec, NcclTests, Spec};
@@ -16,7 +16,7 @@ pub const TURNS: u32 = 20;
 pub const LEAST_PERCENT: u32 = 80;
 /// A run is ended after so many seconds unless it is said.
 pub const LIMIT_S: u32 = 15 * 60;
-/// More turns of one size take hours, and are more than the counter of the program holds well
+/// More iterations of one size take hours, and are more than the counter of the program holds well
 /// before 2^31.
 const TURNS_MAX: u32 = 1_000_000;
 /// No message is larger than the memory of a GPU.
@@ -64,7 +64,7 @@ pub struct NcclProgramOptions<'a> {
     pub turns: u32,
 }
 
-/// What of it cannot be: the program, the sizes, the number of turns.
+/// What of it cannot be: the program, the sizes, the number of iterations.
 pub fn find_nccl_test_faults(words: NcclProgramOptions<'_>) -> Vec<NcclTestFault> {
     let mut faults = Vec::new();
     faults.extend(find_program_fault(words.program));
@@ -74,7 +74,7 @@ pub fn find_nccl_test_faults(words: NcclProgramOptions<'_>) -> Vec<NcclTestFault
     if !(1..=TURNS_MAX).contains(&words.turns) {
         faults.push(NcclTestFault {
             key: "turns",
-            message: format!("{} turns of each size measure nothing", words.turns),
+            message: format!("{} iterations of each size measure nothing", words.turns),
             label: "1 to 1000000",
             fix: "write such as `20`".to_owned(),
         });

@@ -117,13 +117,13 @@ impl Rollout {
         Some(deadline.as_secs().unsigned_abs().max(1))
     }
 
-    /// After how many seconds a guard takes back what was not confirmed; nothing where it is not
+    /// After how many seconds a host rolls back what was not confirmed; nothing where it is not
     /// said, or is no such time.
     pub fn guard_s(&self) -> Option<u32> {
         seconds_within(self.guard.as_deref()?, GUARD_S)
     }
 
-    /// After how many seconds a switch takes back what was not confirmed; nothing where it is not
+    /// After how many seconds a switch rolls back what was not confirmed; nothing where it is not
     /// said, or is no such time.
     pub fn switch_guard_s(&self) -> Option<u32> {
         seconds_within(self.switch_guard.as_deref()?, SWITCH_GUARD_S)
@@ -136,7 +136,7 @@ impl Rollout {
             .then_some(drain)
     }
 
-    /// Changes that disturb more are held.
+    /// Changes that disturb more are blocked.
     pub fn max_disruption(&self) -> Disruption {
         self.max_disruption.unwrap_or(Disruption::Reboot)
     }

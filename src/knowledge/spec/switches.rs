@@ -57,7 +57,7 @@ impl SwitchNode {
     }
 }
 
-/// All switches; names and ports that are no node-sets are told by the rules of the spec.
+/// All switches; names and ports that are no node-sets are reported by the rules of the spec.
 pub fn switches_of(spec: &Spec) -> Vec<SwitchNode> {
     let mut out: Vec<SwitchNode> = Vec::new();
     let common = spec.ssh.ssh().cloned().unwrap_or_default();

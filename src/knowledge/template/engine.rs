@@ -1,4 +1,4 @@
-//! Tera, held in: one instance a module, every template compiled once, typed results, and values
+//! Tera, confined: one instance a module, every template compiled once, typed results, and values
 //! quoted in shell templates.
 
 use super::counted::CountedTemplate;
@@ -212,10 +212,10 @@ mod tests {
             .map(|key| (key.to_string(), json!(1)))
             .collect::<serde_json::Map<_, _>>()
             .into();
-        let wanted = json!(r#"is {"a":1,"b":1,"c":1,"d":1,"e":1,"f":1,"g":1,"h":1} abcdefgh"#);
+        let desired = json!(r#"is {"a":1,"b":1,"c":1,"d":1,"e":1,"f":1,"g":1,"h":1} abcdefgh"#);
         for _ in 0..4 {
             let text = "is {{ x | json }} {% for key, one in x %}{{ key }}{% endfor %}";
-            assert_eq!(render(text, Makes::Text, map.clone()), Ok(wanted.clone()));
+            assert_eq!(render(text, Makes::Text, map.clone()), Ok(desired.clone()));
         }
     }
 

@@ -1,6 +1,6 @@
 //! A text that is made longer of itself doubles with every turn, and sixty turns are more than any
 //! memory: a `set` or the list of a `for` that lengthens a text may not name what was lengthened
-//! before. What one expression makes is held by `output_limit`.
+//! before. What one expression makes is bounded by `output_limit`.
 
 use super::names::{TemplateProblem, is_keyword};
 use super::token::{Placed, TemplatePiece, Token, split_into_pieces};

@@ -1,6 +1,6 @@
 //! Every name that a template uses, checked against the shape of its context. Tera's `if` takes an
 //! unknown name for false without a word (seen with 2.4), so a typing error would silently leave a
-//! wish out: here it is an error with its place. The language of modules is a part of Tera's:
+//! resource out: here it is an error with its place. The language of modules is a part of Tera's:
 //! output, `if`, `for`, `set`, `raw`, and a fixed list of filters.
 
 use super::growth;
@@ -105,7 +105,7 @@ const WORDS: [&str; 14] = [
     "False", "is",
 ];
 
-/// The most problems that are told of one template: with each, names that are near are searched
+/// The most problems that are reported of one template: with each, names that are near are searched
 /// for.
 const PROBLEMS_MAX: usize = 100;
 

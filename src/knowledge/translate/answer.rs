@@ -1,5 +1,5 @@
 //! What each command of a script says: by the first translation that holds, word for word; what no
-//! translation takes is told as not understood.
+//! translation takes is reported as not understood.
 
 use super::load::{
     Covers, Dictionary, TranslationEntry, TranslationFamily, TranslationKind, fill_template_value,
@@ -164,7 +164,7 @@ pub fn translate_script(script: &str, dictionary: &Dictionary) -> Result<Transla
     })
 }
 
-/// Commands that say the same are told once, and all spec lines are put together.
+/// Commands that say the same are listed once, and all spec lines are put together.
 fn merge_equal_answers(answers: impl Iterator<Item = TranslationAnswer>) -> Translation {
     let mut translation = Translation {
         prose: Vec::new(),

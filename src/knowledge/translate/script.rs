@@ -19,7 +19,7 @@ pub struct ScriptCommand {
     pub words: Vec<String>,
 }
 
-/// The most characters of a command's text: it is told with all that the command says, be that a
+/// The most characters of a command's text: it is shown with all that the command says, be that a
 /// thousand settings.
 pub(super) const TEXT_MAX: usize = 1000;
 

@@ -1,4 +1,4 @@
-//! Each translation held to its own example, and to modules, rules, checks and kinds that there
+//! Each translation checked by its own example, and by modules, rules, checks and kinds that there
 //! are; hostile scripts.
 
 use super::answer::{Translation, translate_script};
@@ -358,7 +358,7 @@ fn check(script: &str) {
     }
 }
 
-/// What is told of each setting must not hold the whole command anew, or the script is squared.
+/// What is reported of each setting must not hold the whole command anew, or the script is squared.
 #[test]
 fn a_command_of_many_settings_is_told_in_short() {
     let settings: String = (0..400).map(|n| format!(" net.core.a{n}={n}")).collect();

@@ -1,5 +1,5 @@
 //! The cluster's own certificate authority and what it signs: everybody in the cluster is known by
-//! a certificate, and trusts no other authority. Made anew for each cluster.
+//! a certificate, and trusts no other authority. Recreated for each cluster.
 
 use crate::folder::{LabFolder, fabric_ip, machine_name, new_folder_error};
 use crate::keys::expect_success;

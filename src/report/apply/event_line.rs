@@ -38,7 +38,7 @@ fn render_host_event(event: &RunEvent, in_full: bool) -> Option<String> {
         ),
         RunEvent::HostGuarded { host } => {
             format!(
-                "{}  a guard of an earlier run is still armed on it; waiting until it is over",
+                "{}  an automatic rollback of an earlier run is still armed on it; waiting for its end",
                 sanitize_text(host)
             )
         }
@@ -53,7 +53,7 @@ fn render_host_event(event: &RunEvent, in_full: bool) -> Option<String> {
         }
         RunEvent::PowerCycled { host } => {
             format!(
-                "{}  power cycle proven: another boot id, and what waited for it is in effect",
+                "{}  power cycle confirmed: another boot id, and what waited for it is in effect",
                 sanitize_text(host)
             )
         }
@@ -61,7 +61,7 @@ fn render_host_event(event: &RunEvent, in_full: bool) -> Option<String> {
     })
 }
 
-/// The line of an event about a guard or the hosts behind a switch.
+/// The line of an event about an automatic rollback or the hosts attached to a switch.
 fn render_guard_event(event: &RunEvent, in_full: bool) -> Option<String> {
     Some(match event {
         RunEvent::GuardArmed { node, seconds } if in_full => {
@@ -71,8 +71,8 @@ fn render_guard_event(event: &RunEvent, in_full: bool) -> Option<String> {
                 "host"
             };
             format!(
-                "{}  guard armed: the {whose} takes it back after {seconds} s unless it is \
-                 confirmed",
+                "{}  automatic rollback armed: the {whose} reverts it after {seconds} s unless it \
+                 is confirmed",
                 describe_step(node)
             )
         }
@@ -86,7 +86,7 @@ fn render_guard_event(event: &RunEvent, in_full: bool) -> Option<String> {
         }
         RunEvent::GuardFires { node, seconds } => {
             format!(
-                "{}  NOT CONFIRMED: its guard rolls everything back, within {seconds} s",
+                "{}  NOT CONFIRMED: everything is rolled back, within {seconds} s",
                 describe_step(node)
             )
         }
@@ -96,7 +96,7 @@ fn render_guard_event(event: &RunEvent, in_full: bool) -> Option<String> {
             ..
         } if in_full => {
             format!(
-                "{}  confirmed over a new connection, guard disarmed",
+                "{}  confirmed over a new connection, rollback disarmed",
                 describe_step(node)
             )
         }
@@ -106,12 +106,9 @@ fn render_guard_event(event: &RunEvent, in_full: bool) -> Option<String> {
             failed,
         } => match one_line(failed.trim(), 400) {
             failed if failed.is_empty() => {
-                format!("{}  rolled back by its guard", describe_step(node))
+                format!("{}  rolled back automatically", describe_step(node))
             }
-            failed => format!(
-                "{}  NOT ALL ROLLED BACK by its guard: {failed}",
-                describe_step(node)
-            ),
+            failed => format!("{}  NOT ALL ROLLED BACK: {failed}", describe_step(node)),
         },
         _ => return None,
     })

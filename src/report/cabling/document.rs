@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The version of the document.
-const FORMAT_VERSION: &str = "1.0";
+const FORMAT_VERSION: &str = "2.0";
 
 /// `verify cabling --json`.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -45,12 +45,12 @@ pub struct CablingFindingDocument<'a> {
     code: &'a str,
     /// What is how, in words.
     says: String,
-    /// What was found, in words.
-    found: String,
+    /// What is there, in words.
+    actual: String,
     /// What to do.
     next: Vec<String>,
     /// The cables; of a round in the order in which each is in the port of the next. A device that
-    /// told nothing and has no cable stands here with an empty port.
+    /// reported nothing and has no cable stands here with an empty port.
     cables: &'a [Plug],
 }
 
@@ -88,7 +88,7 @@ fn build_finding_document<'a>(
         verdict: finding.kind.verdict(),
         code: select_finding_code(finding),
         says: one_line(&texts.says, 1000),
-        found: one_line(&texts.found, 1000),
+        actual: one_line(&texts.actual, 1000),
         next: texts.next,
         cables: &finding.plugs,
     }

@@ -1,4 +1,4 @@
-//! Findings that are alike but for names that count up together are one entry: rails that were
+//! Findings that are identical but for names that count up together are one entry: rails that were
 //! crossed on sixty hosts are one sentence.
 
 use indexmap::IndexMap;
@@ -18,9 +18,9 @@ pub struct PlugDescription {
     /// Its NIC, or its NICs.
     pub nic: String,
     /// Where it belongs: a switch and its ports.
-    pub wanted: Option<CableEnd>,
+    pub desired: Option<CableEnd>,
     /// Where it is.
-    pub found: Option<CableEnd>,
+    pub actual: Option<CableEnd>,
     /// Whose port that is.
     pub owner: Option<CableEnd>,
     /// The line of the file, where it is one.
@@ -73,16 +73,16 @@ pub fn build_single_entry(finding: &CablingFinding) -> CablingEntry<'_> {
 fn describe_plug(plug: &Plug) -> PlugDescription {
     let Plug {
         end,
-        wanted,
-        found,
+        desired,
+        actual,
         owner,
         line,
     } = plug.clone();
     PlugDescription {
         host: end.device,
         nic: end.port,
-        wanted,
-        found,
+        desired,
+        actual,
         owner,
         line,
     }
@@ -143,7 +143,7 @@ fn build_shape_key(finding: &CablingFinding) -> String {
 /// plug.
 fn build_plug_key(plug: &Plug, first: Option<&String>) -> String {
     let own = &plug.end;
-    let ports = [&plug.wanted, &plug.found].map(|end| {
+    let ports = [&plug.desired, &plug.actual].map(|end| {
         end.as_ref()
             .map(|end| (&end.device, mask_numbers(&end.port)))
     });
@@ -164,7 +164,7 @@ fn list_varying_names(finding: &CablingFinding) -> Vec<&str> {
     let mut out = Vec::new();
     for plug in &finding.plugs {
         out.push(plug.end.device.as_str());
-        for end in [&plug.wanted, &plug.found].into_iter().flatten() {
+        for end in [&plug.desired, &plug.actual].into_iter().flatten() {
             out.push(end.port.as_str());
         }
         if let Some(owner) = &plug.owner {
@@ -239,11 +239,11 @@ fn fold_plugs(plugs: &[&Plug], first: PlugDescription) -> PlugDescription {
         line: None,
         ..first
     };
-    if let Some(wanted) = &mut words.wanted {
-        wanted.port = fold_end_ports(plugs.iter().filter_map(|plug| plug.wanted.as_ref()));
+    if let Some(desired) = &mut words.desired {
+        desired.port = fold_end_ports(plugs.iter().filter_map(|plug| plug.desired.as_ref()));
     }
-    if let Some(found) = &mut words.found {
-        found.port = fold_end_ports(plugs.iter().filter_map(|plug| plug.found.as_ref()));
+    if let Some(actual) = &mut words.actual {
+        actual.port = fold_end_ports(plugs.iter().filter_map(|plug| plug.actual.as_ref()));
     }
     if let Some(owner) = &mut words.owner {
         let owners = plugs.iter().filter_map(|plug| plug.owner.as_ref());

@@ -40,7 +40,7 @@ pub fn render_cabling_screen(subject: &CablingSubject, comparison: &CablingCompa
     let mut out = wrap::wrap_labelled_text("", &head, wrap::COLUMNS);
     for (verdict, mark, title) in [
         (CheckVerdict::Failed, '!', "WRONG: not as the file has it"),
-        (CheckVerdict::Unknown, '?', "UNKNOWN: not proven"),
+        (CheckVerdict::Unknown, '?', "UNKNOWN: inconclusive"),
     ] {
         let findings: Vec<CablingFinding> = comparison
             .findings
@@ -79,8 +79,8 @@ fn render_cabling_entry(entry: &CablingEntry, mark: char, subject: &CablingSubje
         wrap::COLUMNS,
     );
     for (word, text) in [
-        ("actual", &texts.found),
-        ("desired", &texts.wanted),
+        ("actual", &texts.actual),
+        ("desired", &texts.desired),
         ("means", &texts.means),
     ] {
         if !text.is_empty() {
@@ -92,7 +92,7 @@ fn render_cabling_entry(entry: &CablingEntry, mark: char, subject: &CablingSubje
         }
     }
     for next in &texts.next {
-        // What is told of a host that cannot be reached is there to be copied, and not broken into
+        // What is reported of a host that cannot be reached is to be copied, and not broken into
         // lines.
         if matches!(
             entry.finding.why,
@@ -114,7 +114,7 @@ fn render_cabling_conclusion(comparison: &CablingComparison) -> String {
     let counts = comparison.counts;
     let verdict = match comparison.verdict() {
         CheckVerdict::Failed => "The cables are not as the file has them.",
-        CheckVerdict::Unknown => "The cables are not proven: something could not be found out.",
+        CheckVerdict::Unknown => "Inconclusive: something could not be found out.",
         _ => "The cables are as the file has them.",
     };
     let parts = [

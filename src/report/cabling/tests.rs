@@ -12,14 +12,14 @@ use railwright_verify::cabling::{
 fn plug(
     host: &str,
     nic: &str,
-    wanted: Option<(&str, String)>,
-    found: Option<(&str, String)>,
+    desired: Option<(&str, String)>,
+    actual: Option<(&str, String)>,
 ) -> Plug {
     let end = |end: Option<(&str, String)>| end.map(|(device, port)| CableEnd::new(device, port));
     Plug {
         end: CableEnd::new(host, nic),
-        wanted: end(wanted),
-        found: end(found),
+        desired: end(desired),
+        actual: end(actual),
         owner: None,
         line: Some(7),
     }
@@ -72,14 +72,14 @@ fn shown(hosts: &[String], findings: Vec<CablingFinding>, counts: CablingCounts)
 
 #[test]
 fn one_host_is_told_move_by_move() {
-    let wanted = |port: usize| Some(("leaf1", format!("Ethernet{port}")));
+    let desired = |port: usize| Some(("leaf1", format!("Ethernet{port}")));
     let findings = vec![
         crossed("gpu01", 0),
         finding(
             CablingFindingKind::WrongPort,
             vec![Plug {
                 owner: Some(CableEnd::new("gpu02", "ens0f0np0")),
-                ..plug("gpu01", "ens0f0np0", wanted(0), wanted(4))
+                ..plug("gpu01", "ens0f0np0", desired(0), desired(4))
             }],
             None,
         ),
@@ -171,7 +171,7 @@ fn one_host_is_told_move_by_move() {
            next    write its line in inventories/a/cabling.csv if it belongs there:
                    gpu01,ens7f0np0,leaf8,Ethernet0
 
-    UNKNOWN: not proven -----------------------------------------------------------------------------
+    UNKNOWN: inconclusive ---------------------------------------------------------------------------
      ? gpu01 ens5f0np0   RW0835
            actual  it has a link, and hears nobody
            means   the cable may well be right: an LLDP agent in the firmware of a ConnectX takes the
@@ -258,7 +258,7 @@ fn a_thousand_hosts_are_a_few_entries() {
            next    at the switch: move the plug in leaf1 Ethernet[284,292] to leaf1 Ethernet[280,288],
                    and the one in leaf1 Ethernet[280,288] to leaf1 Ethernet[284,292]
 
-    UNKNOWN: not proven -----------------------------------------------------------------------------
+    UNKNOWN: inconclusive ---------------------------------------------------------------------------
      ? gpu[0101-0900] ens[0-7]f0np0   RW0835
            actual  they have a link, and hear nobody
            means   the cable may well be right: an LLDP agent in the firmware of a ConnectX takes the
@@ -300,7 +300,7 @@ fn as_json_every_cable_stands_by_itself() {
         "gpu02 ens1f0np0 and ens2f0np0 are swapped"
     );
     assert_eq!(
-        json["findings"][1]["cables"][0]["found"],
+        json["findings"][1]["cables"][0]["actual"],
         serde_json::json!({ "device": "leaf3", "port": "Ethernet4" })
     );
 }

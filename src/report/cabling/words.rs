@@ -11,9 +11,9 @@ pub struct CablingEntryText {
     /// What is how.
     pub says: String,
     /// Where it is.
-    pub found: String,
+    pub actual: String,
     /// Where it belongs.
-    pub wanted: String,
+    pub desired: String,
     /// What it means for the fabric.
     pub means: String,
     /// What to do.
@@ -79,14 +79,14 @@ fn format_file_line(words: &PlugDescription, file: &str) -> String {
 fn format_desired_port(words: &PlugDescription, file: &str) -> String {
     format!(
         "{} ({})",
-        format_port(&words.wanted),
+        format_port(&words.desired),
         format_file_line(words, file)
     )
 }
 
 /// Where a plug is, and whose port that is.
 fn format_actual_port(words: &PlugDescription) -> String {
-    let port = format_port(&words.found);
+    let port = format_port(&words.actual);
     match &words.owner {
         Some(owner) => format!("{port}, where {owner} belongs"),
         None => port,
@@ -96,8 +96,8 @@ fn format_actual_port(words: &PlugDescription) -> String {
 /// What a cable in a wrong port means: another leaf, or another port of the same.
 fn describe_wrong_port_effect(words: &[PlugDescription]) -> String {
     let is_other_switch = words.iter().any(|words| {
-        let [wanted, found] = [&words.wanted, &words.found].map(Option::as_ref);
-        wanted.map(|end| &end.device) != found.map(|end| &end.device)
+        let [desired, actual] = [&words.desired, &words.actual].map(Option::as_ref);
+        desired.map(|end| &end.device) != actual.map(|end| &end.device)
     });
     match is_other_switch {
         true => {
@@ -128,7 +128,7 @@ fn describe_swapped_cables(words: &[PlugDescription]) -> CablingEntryText {
             one.nic, other.nic, other.nic, one.nic
         ),
         false => {
-            let (here, there) = (format_port(&one.found), format_port(&other.found));
+            let (here, there) = (format_port(&one.actual), format_port(&other.actual));
             format!(
                 "at the switch: move the plug in {here} to {there}, and the one in {there} to \
                  {here}"
@@ -145,12 +145,12 @@ fn describe_swapped_cables(words: &[PlugDescription]) -> CablingEntryText {
                 ""
             }
         ),
-        found: format!(
+        actual: format!(
             "{first} in {}, {second} in {}",
-            format_port(&one.found),
-            format_port(&other.found)
+            format_port(&one.actual),
+            format_port(&other.actual)
         ),
-        wanted: String::new(),
+        desired: String::new(),
         means: describe_wrong_port_effect(words),
         next: vec![next],
     }
@@ -159,13 +159,13 @@ fn describe_swapped_cables(words: &[PlugDescription]) -> CablingEntryText {
 /// Three or more, each in the port of the next.
 fn describe_cable_round(words: &[PlugDescription]) -> CablingEntryText {
     let names: Vec<String> = words.iter().map(format_nic_name).collect();
-    let found: Vec<String> = words
+    let actual: Vec<String> = words
         .iter()
         .map(|words| {
             format!(
                 "{} in {}",
                 format_nic_name(words),
-                format_port(&words.found)
+                format_port(&words.actual)
             )
         })
         .collect();
@@ -174,15 +174,15 @@ fn describe_cable_round(words: &[PlugDescription]) -> CablingEntryText {
         .map(|words| {
             format!(
                 "{} to {}",
-                format_port(&words.found),
-                format_port(&words.wanted)
+                format_port(&words.actual),
+                format_port(&words.desired)
             )
         })
         .collect();
     CablingEntryText {
         says: format!("{} are in each other's ports", names.join(", ")),
-        found: found.join(", "),
-        wanted: String::new(),
+        actual: actual.join(", "),
+        desired: String::new(),
         means: describe_wrong_port_effect(words),
         next: vec![format!(
             "unplug all of them at the switch, then move the plug in {}",
@@ -194,13 +194,13 @@ fn describe_cable_round(words: &[PlugDescription]) -> CablingEntryText {
 fn describe_wrong_port(words: &PlugDescription, file: &str) -> CablingEntryText {
     CablingEntryText {
         says: format!("{} is in a wrong port", format_nic_name(words)),
-        found: format_actual_port(words),
-        wanted: format_desired_port(words, file),
+        actual: format_actual_port(words),
+        desired: format_desired_port(words, file),
         means: describe_wrong_port_effect(std::slice::from_ref(words)),
         next: vec![format!(
             "move the plug in {} to {}",
-            format_port(&words.found),
-            format_port(&words.wanted)
+            format_port(&words.actual),
+            format_port(&words.desired)
         )],
     }
 }
@@ -210,11 +210,11 @@ fn describe_unknown_device(
     inventory: &str,
     file: &str,
 ) -> CablingEntryText {
-    let device = match &words.found {
+    let device = match &words.actual {
         Some(end) => one_line(&end.device, 120),
         None => String::new(),
     };
-    let wanted = match &words.wanted {
+    let desired = match &words.desired {
         Some(end) => end.device.as_str(),
         None => "",
     };
@@ -223,15 +223,15 @@ fn describe_unknown_device(
             "{} is in a device that the spec does not have",
             format_nic_name(words)
         ),
-        found: format_port(&words.found),
-        wanted: format_desired_port(words, file),
+        actual: format_port(&words.actual),
+        desired: format_desired_port(words, file),
         means: "it is in another network than its rail, or the switch calls itself otherwise than \
                 the spec does"
             .to_owned(),
         next: vec![
-            format!("move the plug to {}", format_port(&words.wanted)),
+            format!("move the plug to {}", format_port(&words.desired)),
             format!(
-                "or, if {device} is {wanted}: give it that name, or write its own in `switches` \
+                "or, if {device} is {desired}: give it that name, or write its own in `switches` \
                  and in {file}"
             ),
             format!(
@@ -243,7 +243,7 @@ fn describe_unknown_device(
 }
 
 fn describe_missing_link(words: &PlugDescription, count: usize, file: &str) -> CablingEntryText {
-    let wanted = match &words.wanted {
+    let desired = match &words.desired {
         Some(_) => format_desired_port(words, file),
         None => String::new(),
     };
@@ -253,10 +253,11 @@ fn describe_missing_link(words: &PlugDescription, count: usize, file: &str) -> C
             format_nic_name(words),
             if count == 1 { "has" } else { "have" }
         ),
-        found: "up, and no signal: the cable is not there, or its other end is in nothing or in a \
+        actual:
+            "up, and no signal: the cable is not there, or its other end is in nothing or in a \
                 port that is off"
-            .to_owned(),
-        wanted,
+                .to_owned(),
+        desired,
         means: "this rail carries nothing".to_owned(),
         next: vec![
             "look at both plugs, then at the port of the switch (is it up, same speed and FEC?)"
@@ -266,7 +267,7 @@ fn describe_missing_link(words: &PlugDescription, count: usize, file: &str) -> C
 }
 
 fn describe_unlisted_cable(words: &PlugDescription, file: &str) -> CablingEntryText {
-    let (device, port) = match &words.found {
+    let (device, port) = match &words.actual {
         Some(end) => (end.device.as_str(), end.port.as_str()),
         None => ("", ""),
     };
@@ -280,8 +281,8 @@ fn describe_unlisted_cable(words: &PlugDescription, file: &str) -> CablingEntryT
             "{} is plugged in, and {file} has no line of it",
             format_nic_name(words)
         ),
-        found: format_actual_port(words),
-        wanted: String::new(),
+        actual: format_actual_port(words),
+        desired: String::new(),
         means: "nobody compares where this NIC is plugged in".to_owned(),
         next: vec![next],
     }
@@ -293,7 +294,7 @@ fn describe_unknown_cable(
     inventory: &str,
     file: &str,
 ) -> CablingEntryText {
-    let (found, means, next) = match &entry.finding.why {
+    let (actual, means, next) = match &entry.finding.why {
         Some(UnknownCableReason::Absent) => (
             "there is no such port".to_owned(),
             "",
@@ -313,11 +314,11 @@ fn describe_unknown_cable(
             ),
         ),
         Some(UnknownCableReason::Taken(other)) => {
-            let place = format_wanted_port(words, "the port that it belongs in");
-            let found =
+            let place = format_expected_port(words, "the port that it belongs in");
+            let actual =
                 format!("not in {place}, where {other} is; whatever it is in tells nothing");
             let next = "fix the other cable, and follow this one by hand";
-            (one_line(&found, 300), "", next.to_owned())
+            (one_line(&actual, 300), "", next.to_owned())
         }
         Some(UnknownCableReason::Nameless(chassis)) => (
             format!("hears somebody who says no name, chassis {chassis}"),
@@ -325,29 +326,29 @@ fn describe_unknown_cable(
             "have the switch send its name (LLDP: system name)".to_owned(),
         ),
         _ => {
-            let found = match entry.count {
+            let actual = match entry.count {
                 2.. => "they have a link, and hear nobody",
                 _ => "it has a link, and hears nobody",
             };
-            let port = format_wanted_port(words, "its port");
+            let port = format_expected_port(words, "its port");
             let next = format!(
                 "look who is on {port} at the switch; railwright explain RW0835 tells the causes"
             );
-            (found.to_owned(), SILENT_LINK, next)
+            (actual.to_owned(), SILENT_LINK, next)
         }
     };
     CablingEntryText {
         says: format_nic_name(words),
-        found,
+        actual,
         means: means.to_owned(),
         next: vec![next],
         ..CablingEntryText::default()
     }
 }
 
-fn format_wanted_port(words: &PlugDescription, otherwise: &str) -> String {
-    let wanted = words.wanted.as_ref();
-    wanted.map_or(otherwise.to_owned(), CableEnd::to_string)
+fn format_expected_port(words: &PlugDescription, otherwise: &str) -> String {
+    let desired = words.desired.as_ref();
+    desired.map_or(otherwise.to_owned(), CableEnd::to_string)
 }
 
 /// What a link over which nobody is heard means.
@@ -359,7 +360,7 @@ fn describe_unclear_port(device: &str, said: &str, file: &str) -> String {
         return format!("hears {device}, which does not say which port it is");
     }
     format!(
-        "hears {device}, which calls the port `{said}`: another sort of name than those of {file}"
+        "hears {device}, which calls the port `{said}`: another kind of name than those of {file}"
     )
 }
 
@@ -394,13 +395,13 @@ fn describe_silent_host(
             )]
         }
     };
-    let found = match silent {
+    let actual = match silent {
         Silent::Unreached(trouble) if entry.count <= 1 => trouble.message.clone(),
         other => other.alike(),
     };
     CablingEntryText {
         says: words.host.clone(),
-        found,
+        actual,
         next,
         ..CablingEntryText::default()
     }

@@ -7,7 +7,7 @@ use railwright_base::nodeset::fold_node_set;
 /// Stands for the host's name while findings are compared; cannot be in a name.
 const HOST: &str = "\u{1}";
 
-/// The findings in their order, alike ones joined at the place of the first.
+/// The findings in their order, identical ones joined at the place of the first.
 pub fn fold_diagnostics(diagnostics: &[Diagnostic]) -> Vec<Diagnostic> {
     let mut groups: IndexMap<String, (Diagnostic, Vec<&str>)> = IndexMap::new();
     for (index, diagnostic) in diagnostics.iter().enumerate() {

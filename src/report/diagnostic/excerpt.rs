@@ -215,8 +215,8 @@ fn cut_around(source: &SourceText, line: usize, offset: usize) -> Range<usize> {
     start..end.max(start)
 }
 
-fn find_character_boundary(source: &SourceText, last: usize, wanted: usize) -> usize {
-    (wanted..=last)
+fn find_character_boundary(source: &SourceText, last: usize, desired: usize) -> usize {
+    (desired..=last)
         .find(|at| source.text().is_char_boundary(*at))
         .unwrap_or(last)
 }

@@ -21,7 +21,7 @@ const VALUE: usize = 200;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum JunitVerdict {
     Passed,
-    /// Other than wished, and accepted.
+    /// Differs from the spec, and accepted.
     Skipped,
     /// Could not be found out.
     Errored,
@@ -152,14 +152,14 @@ fn collect_test_suites(report: &DriftReport) -> BTreeMap<Target, Vec<JunitCase>>
     for target in &report.targets {
         suites.insert(target.clone(), Vec::new());
     }
-    for address in &report.judged {
+    for address in &report.compared {
         let findings = found
             .get(&(&address.target, &address.path[..]))
             .map_or(&[][..], Vec::as_slice);
         let cases = suites.entry(address.target.clone()).or_default();
         cases.push(build_resource_case(address, findings));
     }
-    for address in &report.no_longer_wished {
+    for address in &report.removed_from_spec {
         let cases = suites.entry(address.target.clone()).or_default();
         cases.push(JunitCase {
             name: clean_xml_text(&address.within_target()),
@@ -168,7 +168,7 @@ fn collect_test_suites(report: &DriftReport) -> BTreeMap<Target, Vec<JunitCase>>
             lines: vec!["applied, and no longer in the spec".to_owned()],
         });
     }
-    for unread in &report.not_judged {
+    for unread in &report.not_compared {
         let Some((target, resource)) = unread.about() else {
             continue;
         };
@@ -179,7 +179,7 @@ fn collect_test_suites(report: &DriftReport) -> BTreeMap<Target, Vec<JunitCase>>
         suites.entry(target).or_default().push(JunitCase {
             name,
             verdict: JunitVerdict::Errored,
-            kind: "not_judged",
+            kind: "not_compared",
             lines: vec![clean_xml_text(&unread.reason)],
         });
     }

@@ -68,11 +68,11 @@ pub fn render_markdown_document(report: &DriftReport) -> String {
     };
     add_finding_tables(&mut out, report);
     add_other_tables(&mut out, report);
-    if !report.not_judged.is_empty() {
+    if !report.not_compared.is_empty() {
         out.table(
-            "\n#### Not judged\n",
+            "\n#### Not compared\n",
             std::iter::once(format_code_block(&unread::render_unknown_findings(
-                &report.not_judged,
+                &report.not_compared,
             ))),
         );
     }
@@ -260,7 +260,7 @@ mod tests {
         |---|---|---|---|---|---|
         | `n2` | `sysctl/a.b#value` | running | `actual unknown (the read ran past its time limit), desired 9000 (as applied)` |  |  |
 
-        #### Not judged
+        #### Not compared
 
         ```
          ? n9 the whole target
@@ -297,7 +297,7 @@ mod tests {
         let text = render_markdown_document(&hostile());
         let rows = rows(&text);
         // The header's cells are no rows for this reader; each finding is alone, as their values
-        // were made alike.
+        // were made identical.
         assert!(
             rows.iter().all(|row| [2, 6].contains(&row.len())),
             "{rows:#?}"

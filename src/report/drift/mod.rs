@@ -1,5 +1,5 @@
 //! What `drift` shows: the screen, and documents for other programs. All of them are made of one
-//! report, and name the planes and reasons alike.
+//! report, and name the planes and reasons in the same words.
 
 pub mod junit;
 pub mod markdown;

@@ -95,8 +95,8 @@ fn collect_finding_metrics(report: &DriftReport) -> Vec<Metric> {
 fn collect_coverage_metrics(report: &DriftReport) -> Vec<Metric> {
     vec![
         Metric {
-            name: "resources_judged",
-            help: "Resources that were judged.",
+            name: "resources_compared",
+            help: "Resources that were compared.",
             samples: vec![build_sample(report, Vec::new(), report.resources)],
         },
         Metric {
@@ -105,12 +105,12 @@ fn collect_coverage_metrics(report: &DriftReport) -> Vec<Metric> {
             samples: vec![build_sample(
                 report,
                 Vec::new(),
-                report.no_longer_wished.len(),
+                report.removed_from_spec.len(),
             )],
         },
         Metric {
             name: "host_answered",
-            help: "1 when the host answered, 0 when it is not known how it is.",
+            help: "1 when the host answered, 0 when its state is not known.",
             samples: collect_answered_samples(report),
         },
         Metric {
@@ -141,7 +141,7 @@ fn build_cluster_label(report: &DriftReport) -> Vec<(&'static str, String)> {
 
 fn collect_silent_targets(report: &DriftReport) -> BTreeSet<Target> {
     report
-        .not_judged
+        .not_compared
         .iter()
         .filter_map(|unread| unread.subject.parse().ok())
         .collect()
@@ -365,13 +365,13 @@ mod tests {
         # TYPE railwright_drift_oldest_finding_seconds gauge
         # HELP railwright_drift_outliers Hosts that differ from most of their class in what is not managed.
         # TYPE railwright_drift_outliers gauge
-        # HELP railwright_drift_resources_judged Resources that were judged.
-        # TYPE railwright_drift_resources_judged gauge
-        railwright_drift_resources_judged{cluster="lab"} 41
+        # HELP railwright_drift_resources_compared Resources that were compared.
+        # TYPE railwright_drift_resources_compared gauge
+        railwright_drift_resources_compared{cluster="lab"} 41
         # HELP railwright_drift_resources_no_longer_in_spec Resources that were applied and left the spec.
         # TYPE railwright_drift_resources_no_longer_in_spec gauge
         railwright_drift_resources_no_longer_in_spec{cluster="lab"} 0
-        # HELP railwright_drift_host_answered 1 when the host answered, 0 when it is not known how it is.
+        # HELP railwright_drift_host_answered 1 when the host answered, 0 when its state is not known.
         # TYPE railwright_drift_host_answered gauge
         railwright_drift_host_answered{cluster="lab",host="n1"} 1
         railwright_drift_host_answered{cluster="lab",host="n2"} 1

@@ -7,20 +7,20 @@ use railwright_drift::{DriftAcceptance, DriftFinding, DriftReason, DriftReport};
 use railwright_plan::{InventoryOrigin, UnknownFinding};
 use railwright_resource::{Plane, Reading};
 
-/// A finding; wanted is 9000, and it was applied unless the spec is newer.
-pub fn finding(address: &str, plane: Plane, reason: DriftReason, found: Reading) -> DriftFinding {
+/// A finding; desired is 9000, and it was applied unless the spec is newer.
+pub fn finding(address: &str, plane: Plane, reason: DriftReason, actual: Reading) -> DriftFinding {
     let address: Address = address.parse().unwrap();
     DriftFinding {
         attribute: address.attribute.clone().unwrap(),
         address,
         plane,
-        wanted: Reading::is(9000),
+        desired: Reading::is(9000),
         last_applied: if reason == DriftReason::SpecNewer {
             None
         } else {
             Some(Reading::is(9000))
         },
-        found,
+        actual,
         reason,
         places: vec![],
         seen: None,
@@ -29,7 +29,7 @@ pub fn finding(address: &str, plane: Plane, reason: DriftReason, found: Reading)
     }
 }
 
-/// Three alike, one of another plane, one unknown, one target that is silent.
+/// Three identical, one of another plane, one unknown, one target that is silent.
 pub fn report() -> DriftReport {
     let mut findings: Vec<DriftFinding> = (1..=3)
         .map(|i| {
@@ -67,16 +67,16 @@ pub fn report() -> DriftReport {
         waived: vec![],
         no_ssh: String::new(),
         out_of_service: vec![],
-        no_longer_wished: vec![],
+        removed_from_spec: vec![],
         never_applied: vec![],
-        judged: ["link/ens4", "file/%2Fetc%2Fx", "sysctl/a.b"]
+        compared: ["link/ens4", "file/%2Fetc%2Fx", "sysctl/a.b"]
             .iter()
             .flat_map(|resource| {
                 (1..=3).map(move |i| format!("host/n{i}/{resource}").parse().unwrap())
             })
             .collect(),
         findings,
-        not_judged: vec![UnknownFinding::new(
+        not_compared: vec![UnknownFinding::new(
             "host/n9",
             "n9 is not reachable at 192.0.2.9: connection refused",
         )],
@@ -126,7 +126,7 @@ pub fn hostile() -> DriftReport {
     let mut report = report();
     for finding in &mut report.findings {
         // On a line of its own, as a value of several lines is shown by their number alone.
-        finding.found = Reading::is(NASTY.replace('\n', " "));
+        finding.actual = Reading::is(NASTY.replace('\n', " "));
         std::sync::Arc::make_mut(&mut finding.address.path)[1] = NASTY.to_owned();
         finding.places = vec![SourceLocation {
             file: format!("inv entory/{NASTY}.yaml"),
@@ -135,7 +135,7 @@ pub fn hostile() -> DriftReport {
             path: NASTY.into(),
         }];
     }
-    report.not_judged[0].reason = NASTY.to_owned();
+    report.not_compared[0].reason = NASTY.to_owned();
     report.outliers = vec![Outlier {
         usual: OutlierValue {
             value: Reading::is(NASTY),
@@ -143,6 +143,6 @@ pub fn hostile() -> DriftReport {
         },
         ..outlier()
     }];
-    report.no_longer_wished = vec![Address::host("n1", "file", NASTY)];
+    report.removed_from_spec = vec![Address::host("n1", "file", NASTY)];
     report
 }

@@ -1,7 +1,7 @@
 //! The report as SARIF 2.1.0 (https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html): a
-//! finding points at the line of the spec that wants it otherwise. Types of our own for the small
-//! part that is used here: the crate that has them all brings fourteen others. Alike findings of
-//! many targets are one result, so that a review shows it once.
+//! finding points at the line of the spec that declares it. Types of our own for the small
+//! part that is used here: the crate that has them all brings fourteen others. Identical findings
+//! of many targets are one result, so that a review shows it once.
 
 use super::words::{
     self, FoldedFindings, describe_drift_reason, describe_drift_values, explain_drift_reason,
@@ -154,10 +154,10 @@ struct LogicalLocation {
 /// The whole document.
 pub fn render_sarif_document(report: &DriftReport) -> String {
     let invocation = Invocation {
-        execution_successful: report.not_judged.is_empty(),
+        execution_successful: report.not_compared.is_empty(),
         end_time_utc: report.checked_at.clone(),
         tool_execution_notifications: report
-            .not_judged
+            .not_compared
             .iter()
             .map(|unread| Notification {
                 level: "error",
@@ -267,7 +267,7 @@ fn build_suppression(finding: &DriftFinding) -> Option<Suppression> {
 
 fn build_undeclared_result(report: &DriftReport) -> Option<SarifResult> {
     let addresses: Vec<String> = report
-        .no_longer_wished
+        .removed_from_spec
         .iter()
         .map(Address::to_string)
         .collect();

@@ -1,5 +1,5 @@
 //! The screen of `drift`: grouped by why, folded by node-set; per attribute and plane what is
-//! wanted, what was applied last and what is found. Text without colour.
+//! desired, what was applied last and what is actual. Text without colour.
 
 use super::words::{
     collect_undeclared_resources, describe_acceptance, describe_drift_reason,
@@ -38,13 +38,13 @@ pub fn render_drift_screen(report: &DriftReport) -> String {
     out.push_str(&out_of_service::render_out_of_service_section(
         &report.out_of_service,
     ));
-    if !report.not_judged.is_empty() {
-        out.push_str(&render_heading("NOT JUDGED"));
-        out.push_str(&unread::render_unknown_findings(&report.not_judged));
+    if !report.not_compared.is_empty() {
+        out.push_str(&render_heading("NOT COMPARED"));
+        out.push_str(&unread::render_unknown_findings(&report.not_compared));
     }
     if !report.last_known.is_empty() {
         out.push_str(&render_heading(
-            "LAST KNOWN of what could not be judged now",
+            "LAST KNOWN of what could not be compared now",
         ));
         out.push_str(&render_last_known(report));
     }
@@ -101,7 +101,7 @@ fn is_never_applied(report: &DriftReport, finding: &DriftFinding) -> bool {
 
 /// What was applied and is no longer in the spec.
 fn render_undeclared_section(report: &DriftReport) -> String {
-    if report.no_longer_wished.is_empty() {
+    if report.removed_from_spec.is_empty() {
         return String::new();
     }
     let mut out =
@@ -144,8 +144,8 @@ fn format_reason_title(reason: DriftReason) -> String {
     )
 }
 
-/// How much of which kind is other than wished on targets where nothing was applied: a line a kind,
-/// folded over them.
+/// How much of which kind differs from the spec on targets where nothing was applied: a line a
+/// kind, folded over them.
 fn render_unapplied_counts(findings: &[&DriftFinding]) -> String {
     let mut counts: IndexMap<String, IndexMap<&str, BTreeSet<&str>>> = IndexMap::new();
     for finding in findings {
@@ -293,34 +293,33 @@ fn render_drift_row(finding: &DriftFinding, since: Option<String>) -> String {
     let accepted = describe_acceptance(finding).map_or(String::new(), |words| {
         wrap_labelled_text("         ", &words, 100)
     });
-    let words = format_reading(&finding.found, WIDE);
-    // What is unknown, and what is waited for, is told in words that say what to do: they are not
-    // cut.
+    let words = format_reading(&finding.actual, WIDE);
+    // What is unknown, and what is waited for, has words that say what to do: they are not cut.
     let in_full = matches!(finding.reason, DriftReason::Unknown | DriftReason::NotReady)
-        && words != format_reading(&finding.found, VALUE);
-    if differ_unseen(&finding.found, &finding.wanted)
+        && words != format_reading(&finding.actual, VALUE);
+    if differ_unseen(&finding.actual, &finding.desired)
         || (!in_full && (head.chars().count() + tail.chars().count()) <= 100)
     {
         return format!("{head}{tail}\n{accepted}");
     }
     if in_full {
-        let (found, wanted) = (
+        let (actual, desired) = (
             wrap_labelled_text("         actual  ", &words, COLUMNS),
-            format_reading(&finding.wanted, VALUE),
+            format_reading(&finding.desired, VALUE),
         );
         let last = describe_last_applied(finding, VALUE);
         return format!(
-            "{}\n{found}         desired {wanted} ({last}){place}\n{accepted}",
+            "{}\n{actual}         desired {desired} ({last}){place}\n{accepted}",
             head.trim_end()
         );
     }
-    let (found, wanted) = (
-        format_reading(&finding.found, VALUE),
-        format_reading(&finding.wanted, VALUE),
+    let (actual, desired) = (
+        format_reading(&finding.actual, VALUE),
+        format_reading(&finding.desired, VALUE),
     );
     let last = describe_last_applied(finding, VALUE);
     format!(
-        "{}\n         actual  {found}\n         desired {wanted}\n         ({last}){place}\n\
+        "{}\n         actual  {actual}\n         desired {desired}\n         ({last}){place}\n\
          {accepted}",
         head.trim_end()
     )
@@ -369,7 +368,7 @@ mod tests {
          ? n2             sysctl/a.b
                value, running: actual unknown (the read ran past its time limit), desired 9000 (as applied)
 
-        NOT JUDGED --------------------------------------------------------------------------------------
+        NOT COMPARED ------------------------------------------------------------------------------------
          ? n9 the whole target
                n9 is not reachable at 192.0.2.9: connection refused
 
@@ -381,7 +380,7 @@ mod tests {
     #[test]
     fn what_is_accepted_stands_apart_and_what_was_counts_again() {
         let text = render_drift_screen(&accepted(false));
-        insta::assert_snapshot!(&text[text.find("ACCEPTED").unwrap()..text.find("NOT JUDGED").unwrap()], @r"
+        insta::assert_snapshot!(&text[text.find("ACCEPTED").unwrap()..text.find("NOT COMPARED").unwrap()], @r"
         ACCEPTED: known, and no drift until the day is over ---------------------------------------------
          ~ n[1-3]         link/ens4
                mtu, running: actual 1500, desired 9000 (as applied)
@@ -461,7 +460,7 @@ mod tests {
     fn outliers_are_told_and_are_no_drift() {
         let report = DriftReport {
             findings: vec![],
-            not_judged: vec![],
+            not_compared: vec![],
             outliers: vec![outlier()],
             ..report()
         };
@@ -478,7 +477,7 @@ mod tests {
     fn nothing_found_is_one_line_and_json_says_whether_it_drifted() {
         let none = DriftReport {
             findings: vec![],
-            not_judged: vec![],
+            not_compared: vec![],
             ..report()
         };
         assert!(render_drift_screen(&none).ends_with("\nNo drift.\n"));
@@ -488,6 +487,6 @@ mod tests {
             (value["drift"].as_bool(), value["incomplete"].as_bool()),
             (Some(true), Some(true))
         );
-        assert_eq!(value["findings"][0]["found"]["is"], 1500);
+        assert_eq!(value["findings"][0]["actual"]["is"], 1500);
     }
 }

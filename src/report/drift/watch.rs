@@ -23,7 +23,7 @@ struct DriftWatchLine {
 }
 
 impl DriftWatchHistory {
-    /// Takes in a look at some targets; says what is new, what is other than before, and what is
+    /// Takes in a look at some targets; says what is new, what differs from before, and what is
     /// gone.
     pub fn take(&mut self, report: &DriftReport) -> Vec<String> {
         let mut now: BTreeMap<Target, BTreeMap<String, DriftWatchLine>> = report
@@ -35,7 +35,7 @@ impl DriftWatchHistory {
             now.entry(target).or_default().insert(key, line);
         }
         let unread: BTreeSet<&str> = report
-            .not_judged
+            .not_compared
             .iter()
             .map(|unread| unread.subject.as_str())
             .collect();
@@ -76,7 +76,7 @@ fn collect_report_lines(report: &DriftReport) -> Vec<(Target, String, DriftWatch
     for finding in &report.findings {
         out.push(build_finding_line(finding));
     }
-    for address in &report.no_longer_wished {
+    for address in &report.removed_from_spec {
         let text = clean_line(&format!(
             "{} {}: applied, and no longer in the spec",
             address.target.name,
@@ -91,7 +91,7 @@ fn collect_report_lines(report: &DriftReport) -> Vec<(Target, String, DriftWatch
             },
         ));
     }
-    for unread in &report.not_judged {
+    for unread in &report.not_compared {
         let Some((target, resource)) = unread.about() else {
             continue;
         };
@@ -100,14 +100,14 @@ fn collect_report_lines(report: &DriftReport) -> Vec<(Target, String, DriftWatch
             |address| format!("{} {}", target.name, address.within_target()),
         );
         let text = format!(
-            "{}: not judged: {}",
+            "{}: not compared: {}",
             clean_line(&what),
             one_line(&unread.reason, 200)
         );
-        // Being silent is gone as soon as something is said.
+        // Being silent is gone as soon as something is read.
         out.push((
             target,
-            format!("not judged {}", unread.subject),
+            format!("not compared {}", unread.subject),
             DriftWatchLine {
                 resource: String::new(),
                 text,
@@ -159,14 +159,14 @@ mod tests {
                 Reading::is(*mtu),
             )
         };
-        let not_judged = unread
+        let not_compared = unread
             .map(|subject| UnknownFinding::new(subject, "no answer"))
             .into_iter()
             .collect();
         let findings: Vec<DriftFinding> = mtus.iter().map(mtu).collect();
         DriftReport {
             findings,
-            not_judged,
+            not_compared,
             targets: vec![Target::host("n1")],
             ..report()
         }
@@ -203,13 +203,13 @@ mod tests {
                 vec![mtu("new ", 1500)],
                 vec![],
                 vec![mtu("now ", 4200)],
-                vec!["new  n1: not judged: no answer".to_owned()],
+                vec!["new  n1: not compared: no answer".to_owned()],
                 vec![],
-                vec!["gone n1: not judged: no answer".to_owned()],
-                vec!["new  n1 link/ens4: not judged: no answer".to_owned()],
+                vec!["gone n1: not compared: no answer".to_owned()],
+                vec!["new  n1 link/ens4: not compared: no answer".to_owned()],
                 vec![
                     mtu("gone", 4200),
-                    "gone n1 link/ens4: not judged: no answer".to_owned()
+                    "gone n1 link/ens4: not compared: no answer".to_owned()
                 ],
             ]
         );
@@ -221,7 +221,7 @@ mod tests {
         assert_eq!(lines.take(&look(&[1500], None)).len(), 1);
         let other = DriftReport {
             findings: vec![],
-            not_judged: vec![],
+            not_compared: vec![],
             targets: vec![Target::host("n2")],
             ..report()
         };

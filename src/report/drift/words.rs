@@ -48,8 +48,8 @@ pub fn describe_last_applied(finding: &DriftFinding, width: usize) -> String {
     let applied = match &finding.last_applied {
         None if finding.reason == DriftReason::NotReady => "no run has seen it so".to_owned(),
         None => "never applied".to_owned(),
-        Some(last) if *last == finding.wanted => "as applied".to_owned(),
-        Some(last) if differ_unseen(last, &finding.wanted) => "another was applied".to_owned(),
+        Some(last) if *last == finding.desired => "as applied".to_owned(),
+        Some(last) if differ_unseen(last, &finding.desired) => "another was applied".to_owned(),
         Some(last) => format!("applied {}", format_reading(last, width)),
     };
     match &finding.by {
@@ -62,13 +62,13 @@ pub fn describe_last_applied(finding: &DriftFinding, width: usize) -> String {
 /// shown.
 pub fn describe_drift_values(finding: &DriftFinding, width: usize) -> String {
     let applied = describe_last_applied(finding, width);
-    if differ_unseen(&finding.found, &finding.wanted) {
+    if differ_unseen(&finding.actual, &finding.desired) {
         return format!("differs ({}; {applied})", seal::VEIL);
     }
     format!(
         "actual {}, desired {} ({applied})",
-        format_reading(&finding.found, width),
-        format_reading(&finding.wanted, width)
+        format_reading(&finding.actual, width),
+        format_reading(&finding.desired, width)
     )
 }
 
@@ -147,7 +147,7 @@ pub fn format_finding_target(finding: &DriftFinding) -> String {
     }
 }
 
-/// The findings of many targets that say the same: told once.
+/// The findings of many targets that say the same: shown once.
 pub struct FoldedFindings<'a> {
     /// One of them.
     pub finding: &'a DriftFinding,
@@ -174,8 +174,8 @@ pub fn fold_equal_findings(findings: &[DriftFinding]) -> Vec<FoldedFindings<'_>>
     for finding in findings {
         // Values are compared in full, not as a screen cuts them.
         let values = serde_json::to_string(&(
-            &finding.found,
-            &finding.wanted,
+            &finding.actual,
+            &finding.desired,
             &finding.last_applied,
             &finding.accepted,
         ))
@@ -201,7 +201,7 @@ pub fn fold_equal_findings(findings: &[DriftFinding]) -> Vec<FoldedFindings<'_>>
 /// What left the spec, with the targets that have it.
 pub fn collect_undeclared_resources(report: &DriftReport) -> IndexMap<String, Vec<&str>> {
     let mut folded: IndexMap<String, Vec<&str>> = IndexMap::new();
-    for address in &report.no_longer_wished {
+    for address in &report.removed_from_spec {
         folded
             .entry(address.within_target())
             .or_default()
@@ -217,7 +217,7 @@ pub fn format_drift_summary(report: &DriftReport) -> String {
         .iter()
         .filter(|finding| finding.is_drift())
         .count();
-    let gone = report.no_longer_wished.len();
+    let gone = report.removed_from_spec.len();
     let accepted = match report
         .findings
         .iter()

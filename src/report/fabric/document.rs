@@ -16,7 +16,7 @@ pub struct FabricDocument<'a> {
     format_version: &'static str,
     /// The inventory, as it was named.
     inventory: &'a str,
-    /// When what is judged was recorded, where no host was contacted.
+    /// When what is checked was recorded, where no host was contacted.
     recorded_at: Option<&'a str>,
     /// The worst of all: `failed` where something is known to be wrong, `unknown` where nobody can
     /// tell, else `passed`.
@@ -24,7 +24,7 @@ pub struct FabricDocument<'a> {
     /// The shortest time between two readings of a device, in seconds; nothing where counters were
     /// not looked at.
     seconds: Option<f64>,
-    /// What is wrong or unknown, alike ones folded, worst first.
+    /// What is wrong or unknown, identical ones folded, worst first.
     findings: Vec<FabricFindingDocument<'a>>,
     /// Every link, in the order of the cabling file.
     links: Vec<LinkDocument<'a>>,

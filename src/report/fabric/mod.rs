@@ -22,7 +22,7 @@ pub struct FabricSubject<'a> {
     /// The file of recorded observations and when they were recorded, where no host was contacted.
     pub recorded: Option<(&'a str, &'a str)>,
     /// What the spec wants.
-    pub wanted: &'a DesiredFabricSettings,
+    pub desired: &'a DesiredFabricSettings,
     /// What came out.
     pub report: &'a Report,
 }

@@ -1,17 +1,17 @@
-//! The fabric as a picture: which rows of links there are between which devices, alike ones folded.
-//! Text and SVG draw the same one.
+//! The fabric as a picture: which rows of links there are between which devices, identical ones
+//! folded. Text and SVG draw the same one.
 
 use railwright_base::nodeset::{fold_node_set, natural_order};
 use railwright_knowledge::spec::cabling::write;
 use railwright_resource::Fact;
 use railwright_resource::counters::names::Meter;
-use railwright_verify::fabric::judge::format_priorities;
+use railwright_verify::fabric::evaluation::format_priorities;
 use railwright_verify::fabric::{
     DesiredFabricSettings, EndFacts, LinkProblemKind, LinkReport, Tier,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What makes links alike: what their ends are set to, and what is wrong with them.
+/// What makes links identical: what their ends are set to, and what is wrong with them.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Cells {
     /// `9000 | 9216` where the ends differ, each value once where they do not; so are the others.
@@ -40,9 +40,9 @@ pub struct Sum {
 /// What the counters of several links did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sums {
-    /// Pause frames that came, by where the device stands that was told to wait.
+    /// PFC pause frames that came, by the tier of the device that was paused.
     pub told_to_wait: BTreeMap<Tier, Sum>,
-    /// Packets that were marked.
+    /// ECN-marked packets.
     pub marked: Sum,
     /// Congestion notifications that NICs sent.
     pub notified: Sum,
@@ -50,18 +50,18 @@ pub struct Sums {
     pub lost: Sum,
 }
 
-/// Links that are alike.
+/// Links that are identical.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FabricLinkRow {
     /// The rails; none between switches.
     pub rails: BTreeSet<u32>,
     /// The links, by their place in the report.
     pub links: Vec<usize>,
-    /// What makes them alike.
+    /// What makes them identical.
     pub cells: Cells,
 }
 
-/// Hosts and the leaves that they are on; several such where they are alike.
+/// Hosts and the leaves that they are on; several such where they are identical.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Block {
     /// How many pods.
@@ -79,7 +79,7 @@ pub struct Block {
 pub struct Picture {
     /// Between leaves and spines.
     pub uplinks: Vec<FabricLinkRow>,
-    /// Between switches that stand alike: two leaves, or two spines.
+    /// Between switches of one tier: two leaves, or two spines.
     pub peers: Vec<FabricLinkRow>,
     /// Between hosts and leaves.
     pub blocks: Vec<Block>,
@@ -87,29 +87,30 @@ pub struct Picture {
 
 impl Picture {
     /// Of these links.
-    pub fn of(links: &[LinkReport], wanted: &DesiredFabricSettings) -> Self {
+    pub fn of(links: &[LinkReport], desired: &DesiredFabricSettings) -> Self {
         let (of_hosts, of_switches): (Vec<usize>, Vec<usize>) =
             (0..links.len()).partition(|place| links[*place].link.from.tier == Tier::Host);
-        let blocks = fold_blocks(links, of_hosts, wanted);
+        let blocks = fold_blocks(links, of_hosts, desired);
         // What ends on the same spines stands together.
         let (of_peers, of_uplinks): (Vec<usize>, Vec<usize>) = of_switches
             .into_iter()
             .partition(|place| links[*place].link.from.tier == links[*place].link.to.tier);
-        let mut uplinks = fold_links_into_rows(links, &of_uplinks, wanted);
+        let mut uplinks = fold_links_into_rows(links, &of_uplinks, desired);
         uplinks.sort_by_cached_key(|row| row.side(links, false).0);
         Picture {
             uplinks,
-            peers: fold_links_into_rows(links, &of_peers, wanted),
+            peers: fold_links_into_rows(links, &of_peers, desired),
             blocks,
         }
     }
 }
 
-/// Hosts with the leaves that they are on, alike ones as one block, in the order of their leaves.
+/// Hosts with the leaves that they are on, identical ones as one block, in the order of their
+/// leaves.
 fn fold_blocks(
     links: &[LinkReport],
     of_hosts: Vec<usize>,
-    wanted: &DesiredFabricSettings,
+    desired: &DesiredFabricSettings,
 ) -> Vec<Block> {
     let mut hosts_of: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for link in of_hosts.iter().map(|place| &links[*place].link) {
@@ -130,7 +131,7 @@ fn fold_blocks(
             .iter()
             .map(|place| links[*place].link.to.device.clone())
             .collect();
-        let rows = fold_links_into_rows(links, places, wanted);
+        let rows = fold_links_into_rows(links, places, desired);
         let shape: Vec<_> = rows
             .iter()
             .map(|row| (row.rails.clone(), row.links.len(), row.cells.clone()))
@@ -165,15 +166,15 @@ fn find_first_name(names: &BTreeSet<String>) -> &str {
         .map_or("", String::as_str)
 }
 
-/// Links that are alike are one row, in the order of the first of each.
+/// Links that are identical are one row, in the order of the first of each.
 fn fold_links_into_rows(
     links: &[LinkReport],
     places: &[usize],
-    wanted: &DesiredFabricSettings,
+    desired: &DesiredFabricSettings,
 ) -> Vec<FabricLinkRow> {
     let mut rows: indexmap::IndexMap<Cells, FabricLinkRow> = indexmap::IndexMap::new();
     for place in places {
-        let cells = build_link_cells(&links[*place], wanted);
+        let cells = build_link_cells(&links[*place], desired);
         let row = rows.entry(cells.clone()).or_insert_with(|| FabricLinkRow {
             rails: BTreeSet::new(),
             links: Vec::new(),
@@ -185,7 +186,7 @@ fn fold_links_into_rows(
     rows.into_values().collect()
 }
 
-fn build_link_cells(report: &LinkReport, wanted: &DesiredFabricSettings) -> Cells {
+fn build_link_cells(report: &LinkReport, desired: &DesiredFabricSettings) -> Cells {
     let ends = [&report.from, &report.to];
     let mut marks = Vec::new();
     for facts in ends {
@@ -200,11 +201,11 @@ fn build_link_cells(report: &LinkReport, wanted: &DesiredFabricSettings) -> Cell
             }));
         }
     }
-    let dscp = if wanted.dscp.is_empty() {
+    let dscp = if desired.dscp.is_empty() {
         String::new()
     } else {
         join_both_ends(
-            ends.map(|facts| format_fact(&facts.dscp, |map| format_dscp_map(map, wanted))),
+            ends.map(|facts| format_fact(&facts.dscp, |map| format_dscp_map(map, desired))),
         )
     };
     Cells {
@@ -221,9 +222,9 @@ fn build_link_cells(report: &LinkReport, wanted: &DesiredFabricSettings) -> Cell
 }
 
 /// The priorities of the DSCP values that the spec names: `26>3 48>6`.
-fn format_dscp_map(map: &BTreeMap<u8, u8>, wanted: &DesiredFabricSettings) -> String {
+fn format_dscp_map(map: &BTreeMap<u8, u8>, desired: &DesiredFabricSettings) -> String {
     let mut entries = Vec::new();
-    for dscp in wanted.dscp.keys() {
+    for dscp in desired.dscp.keys() {
         entries.push(match map.get(dscp) {
             Some(priority) => format!("{dscp}>{priority}"),
             None => format!("{dscp}>-"),
@@ -305,14 +306,14 @@ pub fn fold_link_side(places: &[usize], links: &[LinkReport], is_from: bool) -> 
 
 impl FabricLinkRow {
     /// What the counters of its links did.
-    pub fn sums(&self, links: &[LinkReport], wanted: &DesiredFabricSettings) -> Sums {
+    pub fn sums(&self, links: &[LinkReport], desired: &DesiredFabricSettings) -> Sums {
         let mut sums = Sums::default();
         for report in self.links.iter().map(|place| &links[*place]) {
             for (tier, facts) in [
                 (report.link.from.tier, &report.from),
                 (report.link.to.tier, &report.to),
             ] {
-                sums.add(tier, facts, wanted);
+                sums.add(tier, facts, desired);
             }
         }
         sums
@@ -343,7 +344,7 @@ impl Sums {
             .any(|sum| sum.is_unsure && sum.is_counted)
     }
 
-    fn add(&mut self, tier: Tier, facts: &EndFacts, wanted: &DesiredFabricSettings) {
+    fn add(&mut self, tier: Tier, facts: &EndFacts, desired: &DesiredFabricSettings) {
         let waits = self.told_to_wait.entry(tier).or_default();
         let counted = match &facts.counted {
             Fact::Is(counted) => counted,
@@ -363,7 +364,7 @@ impl Sums {
                 (Meter::Lost, None) => self.lost.add(&rise.rose),
                 (Meter::Discarded, _) if rise.rose == Fact::Is(0) => {}
                 (Meter::Discarded, _) => self.lost.is_unsure = true,
-                (Meter::Lost, Some(priority)) if is_lossless(facts, wanted, priority) => {
+                (Meter::Lost, Some(priority)) if is_lossless(facts, desired, priority) => {
                     self.lost.add(&rise.rose)
                 }
                 _ => {}
@@ -372,7 +373,7 @@ impl Sums {
     }
 }
 
-fn is_lossless(facts: &EndFacts, wanted: &DesiredFabricSettings, priority: u8) -> bool {
-    wanted.lossless == Some(priority)
+fn is_lossless(facts: &EndFacts, desired: &DesiredFabricSettings, priority: u8) -> bool {
+    desired.lossless == Some(priority)
         || facts.pfc.value().is_some_and(|pfc| pfc.contains(&priority))
 }

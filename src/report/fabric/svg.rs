@@ -1,5 +1,5 @@
-//! The picture as SVG: spines above, leaves below them, hosts at the bottom; rows of links that are
-//! alike are one line. What a colour says is also written, and what does not fit is in the title of
+//! The picture as SVG: spines above, leaves below them, hosts at the bottom; rows of identical
+//! links are one line. What a colour says is also written, and what does not fit is in the title of
 //! its element, which viewers show.
 
 use super::FabricSubject;
@@ -27,7 +27,7 @@ type Out = Writer<Vec<u8>>;
 
 /// The whole document.
 pub fn render_fabric_svg(subject: &FabricSubject) -> String {
-    let picture = Picture::of(&subject.report.links, subject.wanted);
+    let picture = Picture::of(&subject.report.links, subject.desired);
     let mut out = Writer::new_with_indent(Vec::new(), b' ', 2);
     draw_fabric(&mut out, subject, &picture).expect("memory takes every write");
     let mut text = String::from_utf8(out.into_inner()).expect("it was made of text");
@@ -98,7 +98,7 @@ fn format_svg_summary(subject: &FabricSubject) -> String {
     let report = subject.report;
     let verdict = match report.verdict() {
         CheckVerdict::Failed => "not as it must be",
-        CheckVerdict::Unknown => "not proven",
+        CheckVerdict::Unknown => "inconclusive",
         _ => "the ends of every link agree",
     };
     let time = report.seconds.map_or_else(String::new, |seconds| {
@@ -128,7 +128,7 @@ fn draw_uplink(
     )
 }
 
-/// Two switches that stand alike: a box for each, and the links between them.
+/// Two switches of one tier: a box for each, and the links between them.
 fn draw_peers(
     out: &mut Out,
     subject: &FabricSubject,
@@ -158,7 +158,7 @@ fn draw_pod(
     [x, y, wide]: [usize; 3],
 ) -> io::Result<()> {
     let alike = if block.pods > 1 {
-        format!("   ({} pods alike)", block.pods)
+        format!("   ({} identical pods)", block.pods)
     } else {
         String::new()
     };
@@ -194,7 +194,7 @@ fn draw_device(out: &mut Out, [x, y, wide]: [usize; 3], name: &str) -> io::Resul
     Ok(())
 }
 
-/// Links that are alike: a line with what is said of them.
+/// Links that are identical: a line with their labels.
 fn draw_link_bundle(
     out: &mut Out,
     subject: &FabricSubject,
@@ -209,7 +209,7 @@ fn draw_link_bundle(
         Some(_) => ("#757575", "6 4"),
         None => ("#2e7d32", "none"),
     };
-    let sums = row.sums(&subject.report.links, subject.wanted);
+    let sums = row.sums(&subject.report.links, subject.desired);
     let title = describe_link_bundle(subject, row, &format_counter_sums(&sums));
     let ends = [x, y, x, y + ROW].map(|place| place.to_string());
     out.create_element("g").write_inner_content(|out| {

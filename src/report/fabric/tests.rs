@@ -7,11 +7,11 @@ use railwright_verify::fabric::sample_for_tests::{Fabric, Size};
 use unicode_width::UnicodeWidthStr as _;
 
 fn with<T>(fabric: &Fabric, show: impl Fn(&FabricSubject) -> T) -> T {
-    let (wanted, report) = fabric.judged();
+    let (desired, report) = fabric.evaluated();
     show(&FabricSubject {
         inventory: "inv",
         recorded: None,
-        wanted: &wanted,
+        desired: &desired,
         report: &report,
     })
 }

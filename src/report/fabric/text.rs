@@ -35,7 +35,7 @@ pub fn render_fabric_screen(subject: &FabricSubject) -> String {
             '!',
             "WRONG: the ends do not agree, or something is lost",
         ),
-        (CheckVerdict::Unknown, '?', "UNKNOWN: not proven"),
+        (CheckVerdict::Unknown, '?', "UNKNOWN: inconclusive"),
     ] {
         let findings: Vec<&FabricFinding> = report
             .findings
@@ -92,7 +92,7 @@ fn format_tier_count(count: usize, tier: Tier) -> String {
 
 fn render_fabric_picture(subject: &FabricSubject) -> String {
     let links = &subject.report.links;
-    let picture = Picture::of(links, subject.wanted);
+    let picture = Picture::of(links, subject.desired);
     let mut out = String::new();
     let mut above = String::new();
     for row in &picture.uplinks {
@@ -154,7 +154,7 @@ fn draw_block(block: &Block, subject: &FabricSubject) -> String {
             block.leaves.len() / block.pods,
         );
         head.push_str(&format!(
-            "   {} pods alike, each {}, {}",
+            "   {} identical pods, each {}, {}",
             block.pods,
             format_tier_count(leaves, Tier::Leaf),
             format_count(hosts, "host")
@@ -222,10 +222,10 @@ fn render_link_cells(stem: &str, row: &FabricLinkRow, subject: &FabricSubject) -
         }
     }
     let mut out = wrap::wrap_labelled_text(stem, &settings.join("   "), COLUMNS);
-    if subject.wanted.counts {
+    if subject.desired.counts {
         out.push_str(&wrap::wrap_labelled_text(
             stem,
-            &format_counter_sums(&row.sums(&subject.report.links, subject.wanted)),
+            &format_counter_sums(&row.sums(&subject.report.links, subject.desired)),
             COLUMNS,
         ));
     }
@@ -284,17 +284,17 @@ fn render_fabric_conclusion(subject: &FabricSubject) -> String {
     let verdict = match report.verdict() {
         CheckVerdict::Failed => "The fabric is not as it must be.",
         CheckVerdict::Unknown if report.links.is_empty() => "There is no link to look at.",
-        CheckVerdict::Unknown => "The fabric is not proven: something could not be found out.",
+        CheckVerdict::Unknown => "Inconclusive: something could not be found out.",
         _ => "The ends of every link agree.",
     };
     let counts = format_link_counts(&report.links);
-    let unsure = if subject.wanted.counts && has_partial_sums(subject) {
+    let unsure = if subject.desired.counts && has_partial_sums(subject) {
         " A number with `?` is of the ends that could be asked: of others it is not known, so that \
          it may be more."
     } else {
         ""
     };
-    let looked = if subject.wanted.counts {
+    let looked = if subject.desired.counts {
         ""
     } else {
         " Counters were not looked at."
@@ -332,8 +332,8 @@ fn format_link_counts(links: &[LinkReport]) -> String {
 /// Whether a number on the screen is of some ends alone.
 fn has_partial_sums(subject: &FabricSubject) -> bool {
     let links = &subject.report.links;
-    let picture = Picture::of(links, subject.wanted);
+    let picture = Picture::of(links, subject.desired);
     let of_switches = picture.uplinks.iter().chain(&picture.peers);
     let mut rows = of_switches.chain(picture.blocks.iter().flat_map(|block| &block.rows));
-    rows.any(|row| row.sums(links, subject.wanted).is_in_part())
+    rows.any(|row| row.sums(links, subject.desired).is_in_part())
 }

@@ -42,7 +42,7 @@ pub fn describe_fabric_finding(
              dropped"
         }
         LinkProblemKind::Ecn => {
-            "senders are not told to slow down before the queue is full, so that all is left to \
+            "senders do not slow down before the queue is full, so that all is left to \
              pauses, which spread"
         }
         LinkProblemKind::Lost => {
@@ -108,7 +108,7 @@ fn list_next_steps(finding: &FabricFinding, subject: &FabricSubject) -> Vec<Stri
     }
 }
 
-/// What finds out what is not known.
+/// What finds out what is unknown.
 fn list_steps_for_unknown(finding: &FabricFinding, subject: &FabricSubject) -> Vec<String> {
     let inventory = subject.inventory;
     match (finding.matter, subject.recorded) {
@@ -131,7 +131,7 @@ fn list_steps_for_unknown(finding: &FabricFinding, subject: &FabricSubject) -> V
         )],
         (UnknownMatter::Counters, Some((file, _))) => vec![
             format!(
-                "railwright verify fabric {inventory} --for 0 --observations {} judges the rest",
+                "railwright verify fabric {inventory} --for 0 --observations {} checks the rest",
                 one_line(file, 200)
             ),
             format!(

@@ -40,8 +40,8 @@ pub fn render_comparison_screen(compared: &JobComparisonView<'_>) -> String {
     } = compared;
     let mut out = format!("job compare {} and {}\n", names[0], names[1]);
     out.push_str(&render_heading(&format_comparison_title(comparison)));
-    for (topic, judgement) in &comparison.topics {
-        out.push_str(&render_result_row(topic.word(), judgement));
+    for (topic, evaluation) in &comparison.topics {
+        out.push_str(&render_result_row(topic.word(), evaluation));
     }
     if !comparison.figures.is_empty() {
         out.push_str(&render_heading("SECONDS"));
@@ -177,15 +177,15 @@ impl<'a> ComparisonDocument<'a> {
 }
 
 fn build_comparison_topic_document(
-    (topic, judgement): &(LogComparisonTopic, CheckOutcome),
+    (topic, evaluation): &(LogComparisonTopic, CheckOutcome),
 ) -> ComparisonTopicDocument<'_> {
     ComparisonTopicDocument {
         topic: *topic,
-        verdict: judgement.verdict,
-        measured: clean_line(&judgement.measured),
-        expected: &judgement.expected,
-        code: judgement.code,
-        effect: &judgement.effect,
-        next: &judgement.next,
+        verdict: evaluation.verdict,
+        measured: clean_line(&evaluation.measured),
+        expected: &evaluation.expected,
+        code: evaluation.code,
+        effect: &evaluation.effect,
+        next: &evaluation.next,
     }
 }

@@ -103,9 +103,9 @@ fn list_proof_warnings(
         .proof
         .aspects
         .iter()
-        .filter(|(_, judgement)| judgement.verdict == CheckVerdict::Warning);
-    warned.filter_map(|(aspect, judgement)| {
-        Some((*aspect, judgement.code?, judgement.measured.as_str()))
+        .filter(|(_, evaluation)| evaluation.verdict == CheckVerdict::Warning);
+    warned.filter_map(|(aspect, evaluation)| {
+        Some((*aspect, evaluation.code?, evaluation.measured.as_str()))
     })
 }
 
@@ -185,7 +185,7 @@ pub struct FoundDocument<'a> {
     means: &'a str,
     /// What to run or to edit, in order.
     next: &'a [String],
-    /// Where that is said.
+    /// Where that is stated.
     source: &'a str,
     /// The lines that show it, the first of each of its words.
     seen: Vec<SeenDocument>,

@@ -110,7 +110,7 @@ pub struct NcclRunDocument<'a> {
     program: Option<&'a str>,
     /// `sum`, `none`: what is done with the data.
     operation: Option<&'a str>,
-    /// It said its last word.
+    /// It printed its last line.
     is_over: bool,
     /// Sizes that were measured.
     sizes: u64,
@@ -152,7 +152,7 @@ pub struct FailureDocument<'a> {
 }
 
 impl<'a> ProofDocument<'a> {
-    /// Of a log and its judgement.
+    /// Of a log and its verdict.
     pub fn of(log: &'a NcclLog, proof: &'a NcclProof, expected: &'a NcclExpectations) -> Self {
         let training = &log.training;
         ProofDocument {
@@ -196,16 +196,16 @@ impl<'a> ProofDocument<'a> {
 }
 
 fn build_aspect_document(
-    (aspect, judgement): &(Aspect, railwright_verify::result::CheckOutcome),
+    (aspect, evaluation): &(Aspect, railwright_verify::result::CheckOutcome),
 ) -> AspectDocument<'_> {
     AspectDocument {
         aspect: *aspect,
-        verdict: judgement.verdict,
-        measured: clean_line(&judgement.measured),
-        expected: &judgement.expected,
-        code: judgement.code,
-        effect: &judgement.effect,
-        next: &judgement.next,
+        verdict: evaluation.verdict,
+        measured: clean_line(&evaluation.measured),
+        expected: &evaluation.expected,
+        code: evaluation.code,
+        effect: &evaluation.effect,
+        next: &evaluation.next,
     }
 }
 

@@ -63,32 +63,32 @@ fn describe_log_size(log: &NcclLog) -> String {
     format!("{}{named}{ranks}", format_count(log.lines as usize, "line"))
 }
 
-fn render_aspect((aspect, judgement): &(Aspect, CheckOutcome)) -> String {
-    render_result_row(aspect.word(), judgement)
+fn render_aspect((aspect, evaluation): &(Aspect, CheckOutcome)) -> String {
+    render_result_row(aspect.word(), evaluation)
 }
 
-/// One judgement below its word.
-fn render_result_row(word: &str, judgement: &CheckOutcome) -> String {
-    let mark = match judgement.verdict {
+/// One result below its word.
+fn render_result_row(word: &str, evaluation: &CheckOutcome) -> String {
+    let mark = match evaluation.verdict {
         CheckVerdict::Failed => '!',
         CheckVerdict::Unknown | CheckVerdict::NotRun => '?',
         CheckVerdict::Warning => '~',
         CheckVerdict::NotApplicable => '-',
         CheckVerdict::Passed => ' ',
     };
-    let Some(code) = judgement.code else {
+    let Some(code) = evaluation.code else {
         return wrap_labelled_text(
             &format!(" {mark} {word:<12} "),
-            &judgement.measured,
+            &evaluation.measured,
             COLUMNS,
         );
     };
     let mut out = format!(" {mark} {word:<12} {code}\n");
     let rows = [
-        ("actual", &judgement.measured),
-        ("desired", &judgement.expected),
-        ("means", &judgement.effect),
-        ("next", &judgement.next),
+        ("actual", &evaluation.measured),
+        ("desired", &evaluation.expected),
+        ("means", &evaluation.effect),
+        ("next", &evaluation.next),
     ];
     for (word, text) in rows.into_iter().filter(|(_, text)| !text.is_empty()) {
         out.push_str(&wrap_labelled_text(
@@ -104,8 +104,8 @@ fn render_result_row(word: &str, judgement: &CheckOutcome) -> String {
 fn collect_job_facts(log: &NcclLog) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     if log.is_of_ring() {
-        let ring = "a ring of MPI's ranks, with no GPU and no NCCL: of those nothing is proven, of \
-                    fabric, pods and MPI it is";
+        let ring = "a ring of MPI's ranks, with no GPU and no NCCL: it tests fabric, pods and MPI \
+                    only";
         facts.push(("program", ring.to_owned()));
     }
     if !log.versions.is_empty() {

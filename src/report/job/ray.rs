@@ -25,7 +25,7 @@ pub fn render_ray_proof_screen(namespace: &str, name: &str, proof: &RayProof) ->
     let rows: String = proof
         .topics
         .iter()
-        .map(|(topic, judgement)| render_result_row(&topic.word(), judgement))
+        .map(|(topic, evaluation)| render_result_row(&topic.word(), evaluation))
         .collect();
     format!(
         "job prove RayCluster {namespace}/{name}\n{}{rows}",
@@ -135,16 +135,16 @@ impl<'a> RayProofDocument<'a> {
 }
 
 fn build_ray_topic_document(
-    (topic, judgement): &(RayProofTopic, CheckOutcome),
+    (topic, evaluation): &(RayProofTopic, CheckOutcome),
 ) -> RayTopicDocument<'_> {
     RayTopicDocument {
         topic,
-        verdict: judgement.verdict,
-        measured: clean_line(&judgement.measured),
-        expected: &judgement.expected,
-        code: judgement.code,
-        effect: &judgement.effect,
-        next: &judgement.next,
+        verdict: evaluation.verdict,
+        measured: clean_line(&evaluation.measured),
+        expected: &evaluation.expected,
+        code: evaluation.code,
+        effect: &evaluation.effect,
+        next: &evaluation.next,
     }
 }
 

@@ -1,4 +1,4 @@
-//! How many hosts stand behind the switches that change: what goes wrong with such a switch goes
+//! How many hosts are attached to the switches that change: what goes wrong with such a switch goes
 //! wrong for all of them.
 
 use crate::wrap::{COLUMNS, wrap_labelled_text};

@@ -152,7 +152,7 @@ fn wrap_comma_list(parts: &[String]) -> String {
 }
 
 /// The narrowing of this plan for a command line, so that what is copied from the screen is not
-/// wider than what was seen.
+/// wider than what was shown.
 pub fn format_narrowing(plan: &Plan) -> String {
     match plan.narrowed.len() {
         0 => String::new(),
@@ -161,7 +161,7 @@ pub fn format_narrowing(plan: &Plan) -> String {
     }
 }
 
-/// What goes on with a plan of which nothing may be carried out.
+/// What goes on with a plan of which nothing may be applied.
 const BLOCKED: &str = "fix what blocks it, then plan again";
 
 /// The commands that bring hosts back which an earlier run left out of service, where nothing else
@@ -189,7 +189,7 @@ pub fn render_outage_commands(plan: &Plan, next: &PlanNextSteps) -> String {
 /// The plan's digest and the commands that go on.
 pub fn render_next_commands(plan: &Plan, next: &PlanNextSteps) -> String {
     let digest = plan.digest.chars().take(12).collect::<String>();
-    // Whoever applies it would be told that there is nothing to do.
+    // Whoever applies it would read that there is nothing to do.
     let can_go_on = plan.has_work();
     match &next.file {
         Some(file) => {

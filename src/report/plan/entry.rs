@@ -35,8 +35,8 @@ pub(super) fn list_reboot_causes(node: &PlanNode) -> String {
         .join(", ")
 }
 
-/// Why it is held; a step of the same host that it needs is named as it is called there, alike for
-/// all hosts.
+/// Why it is blocked; a step of the same host that it needs is named without the host, so that all
+/// hosts share the text.
 pub(super) fn format_blocked_reason(node: &PlanNode) -> Option<String> {
     let held = node.held.as_ref()?;
     Some(match &node.target {
@@ -64,7 +64,7 @@ pub(super) fn is_rechecked(member: &Member) -> bool {
 
 /// When a node is given back.
 const GIVEN_BACK: &str =
-    "once a gate has proven the host, and the node is Ready and gives what it gave before";
+    "once the host has passed a gate, and the node is Ready and gives what it gave before";
 
 /// The entry's lines for nodes of one shape, with `WHO` where the node-set goes. Where resources of
 /// several names are one entry, `names` are all of them, folded.
@@ -109,7 +109,7 @@ pub fn render_entry_body(nodes: &[&PlanNode], names: Option<&str>) -> String {
         out.push_str(&wrap_entry_line("waits    ", &called(&wait)));
     }
     if let Some(guard) = describe_automatic_rollback(node) {
-        out.push_str(&wrap_entry_line("guard    ", &called(&guard)));
+        out.push_str(&wrap_entry_line("rollback ", &called(&guard)));
     }
     out
 }
@@ -196,7 +196,7 @@ pub(super) fn describe_automatic_rollback(node: &PlanNode) -> Option<String> {
 }
 
 pub(super) fn is_new_package(member: &Member) -> bool {
-    member.wish.kind == "package" && member.reason == ChangeReason::New && !member.removal
+    member.resource.kind == "package" && member.reason == ChangeReason::New && !member.removal
 }
 
 /// New packages of one run are one entry: their names say it all.
@@ -205,8 +205,8 @@ fn render_new_packages(nodes: &[&PlanNode], which: &[usize]) -> String {
     if members.is_empty() {
         return String::new();
     }
-    let names: Vec<&str> = members.iter().map(|m| m.wish.address.name()).collect();
-    let modules: BTreeSet<String> = members.iter().map(|m| m.wish.whose()).collect();
+    let names: Vec<&str> = members.iter().map(|m| m.resource.address.name()).collect();
+    let modules: BTreeSet<String> = members.iter().map(|m| m.resource.whose()).collect();
     let list = clean_line(&names.join(", "));
     let word = if names.len() == 1 {
         "package"
@@ -233,9 +233,9 @@ fn render_rechecked_members(nodes: &[&PlanNode]) -> String {
     let mut names: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for member in nodes.iter().flat_map(|node| node.members()) {
         names
-            .entry(clean_line(member.wish.address.kind()))
+            .entry(clean_line(member.resource.address.kind()))
             .or_default()
-            .insert(clean_line(member.wish.address.name()));
+            .insert(clean_line(member.resource.address.name()));
     }
     let mut list = Vec::new();
     for (kind, names) in &names {
@@ -260,7 +260,7 @@ fn render_rechecked_members(nodes: &[&PlanNode]) -> String {
 
 /// A resource with its host, as it is named on a command line.
 pub fn format_member_argument(member: &Member) -> String {
-    let (address, shown) = (&member.wish.address, format_member_name(member));
+    let (address, shown) = (&member.resource.address, format_member_name(member));
     let plain = address.target.kind == TargetKind::Host
         && shown
             .chars()
@@ -274,7 +274,7 @@ pub fn format_member_argument(member: &Member) -> String {
 
 /// `kind name` of a resource, as a person would say it.
 pub(super) fn format_member_name(member: &Member) -> String {
-    clean_line(&member.wish.address.words())
+    clean_line(&member.resource.address.words())
 }
 
 pub(super) fn render_member(
@@ -299,7 +299,7 @@ pub(super) fn render_member(
         let found = member
             .differences
             .iter()
-            .map(|difference| value::format_reading(&difference.found, value::WIDE));
+            .map(|difference| value::format_reading(&difference.actual, value::WIDE));
         out.push_str(&wrap_entry_line(
             "now      ",
             &found.collect::<Vec<_>>().join("; "),
@@ -339,8 +339,8 @@ fn render_dropped_changes(members: &[&Member]) -> String {
         let mut changes = BTreeSet::new();
         for since in members.iter().filter_map(|member| member.since.get(place)) {
             changes.insert(value::describe_change(
-                &since.wanted,
-                &since.found,
+                &since.desired,
+                &since.actual,
                 value::NARROW,
             ));
         }
@@ -355,7 +355,7 @@ fn render_dropped_changes(members: &[&Member]) -> String {
     out
 }
 
-/// What a removal does not take back.
+/// What a removal does not undo.
 pub(super) fn render_residue(member: &Member, called: &dyn Fn(&str) -> String) -> String {
     let mut out = String::new();
     if member.removal {
@@ -366,7 +366,7 @@ pub(super) fn render_residue(member: &Member, called: &dyn Fn(&str) -> String) -
     out
 }
 
-/// The reason of members that are alike; where their places in the spec differ, the first stands
+/// The reason of identical members; where their places in the spec differ, the first stands
 /// for all.
 fn describe_shared_reason(members: &[&Member]) -> String {
     let first = describe_reason_with_place(members[0]);
@@ -376,7 +376,7 @@ fn describe_shared_reason(members: &[&Member]) -> String {
     {
         first
     } else {
-        format!("{first}, and alike for the others")
+        format!("{first}, and likewise for the others")
     }
 }
 
@@ -391,14 +391,14 @@ pub(super) fn format_difference_label(difference: &AttributeDifference) -> Strin
     )
 }
 
-/// A difference of alike members, by its place among them; as a whole where it is not the same for
+/// A difference of identical members, by its place; as a whole where it is not the same for
 /// all of them.
 pub fn describe_member_change(members: &[&Member], place: usize) -> ChangeDescription {
     let differences = members
         .iter()
         .filter_map(|member| member.differences.get(place));
     let mut changes: BTreeSet<ChangeDescription> = differences
-        .map(|d| value::describe_change(&d.found, &d.wanted, value::NARROW))
+        .map(|d| value::describe_change(&d.actual, &d.desired, value::NARROW))
         .collect();
     match changes.pop_first() {
         Some(only) if changes.is_empty() => only,
@@ -408,7 +408,7 @@ pub fn describe_member_change(members: &[&Member], place: usize) -> ChangeDescri
     }
 }
 
-/// What alike members say: the first and the last of the texts, as people sort, and how many are
+/// What identical members say: the first and the last text, as people sort, and how many are
 /// between them.
 pub(super) fn summarize_texts<T: Display>(texts: BTreeSet<T>) -> String {
     let mut all: Vec<String> = texts.iter().map(T::to_string).collect();
@@ -422,13 +422,13 @@ pub(super) fn summarize_texts<T: Display>(texts: BTreeSet<T>) -> String {
 }
 
 /// What becomes of a resource, as a sign: `+` new, `-` removed, `~` changed, `?` not known yet, `=`
-/// as wished, `.` waited for.
+/// in sync, `.` waited for.
 pub fn select_change_symbol(member: &Member) -> char {
     match (&member.reason, member.removal) {
         (_, true) => '-',
         (ChangeReason::New, _) => '+',
         (ChangeReason::KnownAfter { .. } | ChangeReason::Unknown, _) => '?',
-        (ChangeReason::AsWished, _) => '=',
+        (ChangeReason::InSync, _) => '=',
         (ChangeReason::NotReady, _) => '.',
         _ => '~',
     }
@@ -438,16 +438,16 @@ pub fn select_change_symbol(member: &Member) -> char {
 pub(super) fn describe_reason_with_place(member: &Member) -> String {
     let places = match &member.reason {
         ChangeReason::SpecChanged { places } => places,
-        _ => &member.wish.places,
+        _ => &member.resource.places,
     };
     describe_member_reason(member, format_spec_places(places))
 }
 
 pub(super) fn describe_member_reason(member: &Member, place: Option<String>) -> String {
-    describe_reason(member, &member.wish.whose_part(), place)
+    describe_reason(member, &member.resource.whose_part(), place)
 }
 
-/// True for a removal that finds nothing to take back.
+/// True for a removal that finds nothing to undo.
 pub(super) fn is_forgotten(member: &Member) -> bool {
     member.removal
         && member.reason == ChangeReason::RemovedFromSpec
@@ -492,7 +492,7 @@ pub fn describe_reason(member: &Member, module: &str, place: Option<String>) -> 
             format!("known after {}", clean_line(&step.path.join(" ")))
         }
         ChangeReason::Unknown => "could not be read, so it is applied again".to_owned(),
-        ChangeReason::AsWished => {
+        ChangeReason::InSync => {
             "in sync already: recorded as it is, and left as it is when it leaves the spec"
                 .to_owned()
         }

@@ -1,5 +1,5 @@
 //! Folds what is the same on many hosts into one entry with a node-set, resources of the same hosts
-//! whose names count on (the rails' netdevs) into one with all names, and what is much alike on the
+//! whose names count on (the rails' netdevs) into one with all names, and what is similar on the
 //! same hosts into a list.
 
 use super::{entry, list, shape};
@@ -14,7 +14,7 @@ use std::collections::HashSet;
 /// Nodes that are one entry, or one line of a list.
 #[derive(Default)]
 struct PlanEntryNodes<'a> {
-    /// One of each sort that is held apart: nodes with the same parts have the same to say.
+    /// One of each kind that is kept apart: nodes with the same parts have the same to say.
     unlike: Vec<&'a PlanNode>,
     names: Vec<Cow<'a, str>>,
 }

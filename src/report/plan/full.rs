@@ -12,14 +12,14 @@ use railwright_base::text::clean_line;
 use railwright_plan::{ChangeReason, Member, NodeKind, PlanNode};
 use railwright_resource::{DesiredResource, Disruption};
 
-/// What a command runs and what its probe asks: who says yes to it has to have seen it.
-fn render_full_command(wish: &DesiredResource) -> String {
-    let probe = wish
+/// What a command runs and what its probe asks: who agrees to it has to have read it.
+fn render_full_command(resource: &DesiredResource) -> String {
+    let probe = resource
         .body
         .pointer("/read/probe")
         .and_then(serde_json::Value::as_str)
         .unwrap_or_default();
-    let script = quote_lines(wish.text("run").unwrap_or_default());
+    let script = quote_lines(resource.text("run").unwrap_or_default());
     format!(
         "       runs, as root\n{script}       when this probe does not say what is expected\n{}",
         quote_lines(probe)
@@ -44,7 +44,7 @@ pub fn render_full_node(node: &PlanNode) -> String {
         out.push_str(&wrap_entry_line("interrupts ", &node.interrupts.join("; ")));
     }
     if let Some(guard) = describe_automatic_rollback(node) {
-        out.push_str(&wrap_entry_line("guard ", &guard));
+        out.push_str(&wrap_entry_line("rollback ", &guard));
     }
     if let Some(held) = &node.held {
         out.push_str(&wrap_entry_line("blocked ", held));
@@ -53,14 +53,14 @@ pub fn render_full_node(node: &PlanNode) -> String {
         out.push_str(&render_full_member(member));
     }
     for member in node.members() {
-        if member.wish.kind == "kubernetes_object" && member.reason == ChangeReason::New {
-            out.push_str(&render_object_fields(&member.wish, usize::MAX));
+        if member.resource.kind == "kubernetes_object" && member.reason == ChangeReason::New {
+            out.push_str(&render_object_fields(&member.resource, usize::MAX));
             out.push_str(&render_preview_note(member));
         }
     }
     for member in node.members() {
-        if member.wish.kind == "command" {
-            out.push_str(&render_full_command(&member.wish));
+        if member.resource.kind == "command" {
+            out.push_str(&render_full_command(&member.resource));
         }
     }
     out.push_str(&render_actions(node));
@@ -76,7 +76,7 @@ fn render_full_member(member: &Member) -> String {
     let mut out = format!(
         "  {} {}\n",
         select_change_symbol(member),
-        clean_line(&member.wish.address.to_string())
+        clean_line(&member.resource.address.to_string())
     );
     out.push_str(&wrap_entry_line(
         "because ",
@@ -84,7 +84,7 @@ fn render_full_member(member: &Member) -> String {
     ));
     out.push_str(&render_residue(member, &str::to_owned));
     for difference in &member.differences {
-        let change = value::describe_change(&difference.found, &difference.wanted, value::WIDE);
+        let change = value::describe_change(&difference.actual, &difference.desired, value::WIDE);
         out.push_str(&wrap::wrap_field_line(
             BELOW,
             &format_difference_label(difference),
@@ -92,18 +92,18 @@ fn render_full_member(member: &Member) -> String {
             99,
         ));
         out.push_str(
-            &render_text_difference(&difference.found, &difference.wanted, "         ")
+            &render_text_difference(&difference.actual, &difference.desired, "         ")
                 .unwrap_or_default(),
         );
     }
     for since in &member.since {
-        let change = value::describe_change(&since.wanted, &since.found, value::WIDE);
+        let change = value::describe_change(&since.desired, &since.actual, value::WIDE);
         out.push_str(&wrap_entry_line(
             "drops what somebody changed since we applied it: ",
             &format!("{}{change}", format_difference_label(since)),
         ));
         out.push_str(
-            &render_text_difference(&since.wanted, &since.found, "         ").unwrap_or_default(),
+            &render_text_difference(&since.desired, &since.actual, "         ").unwrap_or_default(),
         );
     }
     out

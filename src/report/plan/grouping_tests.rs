@@ -5,7 +5,7 @@ use super::tests::{of_hosts, plan};
 use super::*;
 use railwright_base::{Address, SourceLocation};
 use railwright_plan::{AttributeDifference, AutomaticRollback, ChangeReason, PlannedDiff};
-use railwright_resource::{DesiredResource, Plane, Reading, Want};
+use railwright_resource::{DesiredResource, Plane, Reading, ResourceDeclaration};
 use std::sync::Arc;
 
 #[test]
@@ -41,22 +41,22 @@ fn rails_with_the_same_to_say_are_one_entry_and_one_that_differs_stands_apart() 
         let NodeKind::Change { members, .. } = &mut node.kind else {
             panic!()
         };
-        members[0].wish.address = Address::host(host, "link", rail);
-        let found = Arc::make_mut(&mut members[0].found);
-        (found.removal, found.residue) = (false, Vec::new());
-        let of = |attribute: &str, wanted: Reading| AttributeDifference {
+        members[0].resource.address = Address::host(host, "link", rail);
+        let actual = Arc::make_mut(&mut members[0].diff);
+        (actual.removal, actual.residue) = (false, Vec::new());
+        let of = |attribute: &str, desired: Reading| AttributeDifference {
             attribute: attribute.to_owned(),
             plane: Plane::Running,
-            wanted,
-            found: Reading::Absent,
+            desired,
+            actual: Reading::Absent,
             by: None,
         };
-        found.differences = vec![
+        actual.differences = vec![
             of("mtu", Reading::is(9000)),
             of("addresses", Reading::is(format!("{host}.{rail}"))),
         ];
         if rail == "ens2f0np0" {
-            found.differences.push(of("up", Reading::is(true)));
+            actual.differences.push(of("up", Reading::is(true)));
         }
         plan.nodes.push(node);
     }
@@ -77,8 +77,8 @@ fn rails_with_the_same_to_say_are_one_entry_and_one_that_differs_stands_apart() 
     );
 }
 
-/// A node for each of these hosts and sysctls, and what it differs in: (attribute, plane, found,
-/// wanted).
+/// A node for each of these hosts and sysctls, and what it differs in: (attribute, plane, actual,
+/// desired).
 fn sysctls(
     hosts: &[&str],
     names: &[&str],
@@ -103,35 +103,34 @@ fn sysctls(
             column: 1,
             path: "fabric".to_owned(),
         };
-        let want = Want {
+        let declaration = ResourceDeclaration {
             kind: "sysctl".to_owned(),
             body: serde_json::Value::Null,
             module: format!("m/{name}"),
             places: vec![place],
         };
-        members[0].wish = DesiredResource {
+        members[0].resource = DesiredResource {
             address: Address::host(host, "sysctl", name),
             after: Vec::new(),
-            want: want.into(),
+            declaration: declaration.into(),
         };
         members[0].reason = reason.clone();
-        let differences =
-            differences
-                .iter()
-                .map(|(attribute, plane, found, wanted)| AttributeDifference {
-                    attribute: (*attribute).to_owned(),
-                    plane: *plane,
-                    found: found.clone(),
-                    wanted: wanted.clone(),
-                    by: None,
-                });
-        let found = PlannedDiff {
+        let differences = differences
+            .iter()
+            .map(|(attribute, plane, actual, desired)| AttributeDifference {
+                attribute: (*attribute).to_owned(),
+                plane: *plane,
+                actual: actual.clone(),
+                desired: desired.clone(),
+                by: None,
+            });
+        let actual = PlannedDiff {
             removal: false,
             differences: differences.collect(),
             residue: Vec::new(),
-            ..(*members[0].found).clone()
+            ..(*members[0].diff).clone()
         };
-        members[0].found = Arc::new(found);
+        members[0].diff = Arc::new(actual);
         plan.nodes.push(node);
     }
     plan
@@ -232,7 +231,7 @@ fn what_only_some_hosts_are_guarded_against_or_lose_is_told_of_those() {
      ~ n2             sysctl x
            value (running)        1 -> 4
            because  drifted: changed on the target since we applied it
-           guard    reverts by itself after 180 s unless confirmed over a new connection (e1 carries
+           rollback reverts by itself after 180 s unless confirmed over a new connection (e1 carries
                     our own connection)
      ~ n3             sysctl x
            value (running)        1 -> 4

@@ -33,7 +33,7 @@ pub struct PlanListLine<'a> {
     member: &'a Member,
     name: String,
     text: String,
-    /// Where in the spec it is wanted.
+    /// Where in the spec it is declared.
     place: Option<String>,
 }
 
@@ -60,9 +60,9 @@ pub fn build_list_line<'a>(
         return None;
     }
     let reason = entry::describe_reason(member, "", None);
-    let address = &member.wish.address;
+    let address = &member.resource.address;
     let (name, text) = (clean_line(&address.name_words()), format_list_text(nodes));
-    let is_plain = is_plain && member.wish.kind != "kubernetes_object";
+    let is_plain = is_plain && member.resource.kind != "kubernetes_object";
     if !is_plain || INDENT.len() + name.width() + 2 + text.width() >= wrap::COLUMNS {
         return None;
     }
@@ -73,7 +73,7 @@ pub fn build_list_line<'a>(
         hosts,
     };
     let place = member
-        .wish
+        .resource
         .places
         .first()
         .filter(|_| matches!(member.reason, ChangeReason::New | ChangeReason::Takeover));
@@ -88,56 +88,56 @@ pub fn build_list_line<'a>(
     ))
 }
 
-/// An attribute and what is wanted of it.
-type Wanted = (String, Option<String>);
+/// An attribute and what is desired of it.
+type DesiredText = (String, Option<String>);
 
-/// What differs, on one line; planes that differ alike are named together.
+/// What differs, on one line; planes with the same difference are named together.
 fn format_list_text(nodes: &[&PlanNode]) -> String {
     let members: Vec<&Member> = nodes.iter().map(|node| &node.members()[0]).collect();
     if members[0].reason == ChangeReason::New {
         return new_values::list_new_values(&members).join(", ");
     }
-    let mut changes: IndexMap<Wanted, IndexMap<String, Vec<&str>>> = IndexMap::new();
+    let mut changes: IndexMap<DesiredText, IndexMap<String, Vec<&str>>> = IndexMap::new();
     for (d, difference) in members[0].differences.iter().enumerate() {
-        let (found, wanted) = match entry::describe_member_change(&members, d) {
-            ChangeDescription::Sides { found, wanted } => (found, Some(wanted)),
+        let (actual, desired) = match entry::describe_member_change(&members, d) {
+            ChangeDescription::Sides { actual, desired } => (actual, Some(desired)),
             ChangeDescription::Whole(text) => (text, None),
         };
         let planes = changes
-            .entry((clean_line(&difference.attribute), wanted))
+            .entry((clean_line(&difference.attribute), desired))
             .or_default();
         planes
-            .entry(found)
+            .entry(actual)
             .or_default()
             .push(difference.plane.word());
     }
     let mut texts = Vec::new();
-    for ((attribute, wanted), found) in &changes {
-        texts.push(format_list_change(attribute, wanted.as_deref(), found));
+    for ((attribute, desired), actual) in &changes {
+        texts.push(format_list_change(attribute, desired.as_deref(), actual));
     }
     texts.join(", ")
 }
 
-/// The change of one attribute; `found` are its actual values with their planes.
+/// The change of one attribute; `actual` are its actual values with their planes.
 fn format_list_change(
     attribute: &str,
-    wanted: Option<&str>,
-    found: &IndexMap<String, Vec<&str>>,
+    desired: Option<&str>,
+    actual: &IndexMap<String, Vec<&str>>,
 ) -> String {
-    let arrow = match wanted {
-        Some(wanted) => format!(" -> {wanted}"),
+    let arrow = match desired {
+        Some(desired) => format!(" -> {desired}"),
         None => String::new(),
     };
-    match found.first() {
-        Some((only, planes)) if found.len() == 1 => {
+    match actual.first() {
+        Some((only, planes)) if actual.len() == 1 => {
             format!("{attribute} {only}{arrow} ({})", planes.join(", "))
         }
         _ => {
-            let found: Vec<String> = found
+            let actual: Vec<String> = actual
                 .iter()
-                .map(|(found, planes)| format!("{found} ({})", planes.join(", ")))
+                .map(|(actual, planes)| format!("{actual} ({})", planes.join(", ")))
                 .collect();
-            format!("{attribute} {}{arrow}", found.join(", "))
+            format!("{attribute} {}{arrow}", actual.join(", "))
         }
     }
 }
@@ -206,7 +206,10 @@ pub fn render_list_body(heading: &Heading, lines: &[PlanListLine]) -> String {
         out.push_str(text.trim_end());
         out.push('\n');
     }
-    let modules: BTreeSet<String> = lines.iter().map(|line| line.member.wish.whose()).collect();
+    let modules: BTreeSet<String> = lines
+        .iter()
+        .map(|line| line.member.resource.whose())
+        .collect();
     let modules = modules.into_iter().collect::<Vec<_>>().join(", ");
     out + &entry::wrap_entry_line(
         "because  ",

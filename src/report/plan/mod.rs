@@ -129,7 +129,7 @@ fn render_left_alone(plan: &Plan) -> String {
     .concat()
 }
 
-/// What is said of a plan that changes nothing.
+/// The screen of a plan that changes nothing.
 fn render_idle_plan(plan: &Plan, next: &PlanNextSteps) -> String {
     let mut out = describe_idle_plan(plan);
     out.push_str(&describe_unrecorded(plan, next));
@@ -153,7 +153,7 @@ fn render_idle_plan(plan: &Plan, next: &PlanNextSteps) -> String {
     out
 }
 
-/// What the steps of hosts that wait for one of a Kubernetes cluster are held with, and its id.
+/// What blocks the steps of hosts that wait for one of a Kubernetes cluster, and its id.
 fn find_cluster_causes(plan: &Plan) -> BTreeMap<String, &str> {
     let mut causes = BTreeMap::new();
     for node in &plan.nodes {
@@ -164,7 +164,7 @@ fn find_cluster_causes(plan: &Plan) -> BTreeMap<String, &str> {
     causes
 }
 
-/// What the hosts are held with: the reason once, then the steps as if they were carried out.
+/// What blocks the hosts: the reason once, then the steps as if they were applied.
 fn render_later_host_steps(later: &[&PlanNode], causes: &BTreeMap<String, &str>) -> String {
     let Some(cause) = later
         .first()
@@ -210,7 +210,7 @@ pub fn render_plan_details(plan: &Plan, subjects: &[String]) -> Option<String> {
 fn is_within(node: &PlanNode, subjects: &[String]) -> bool {
     let mut addresses = vec![node.id.clone()];
     for member in node.members() {
-        addresses.push(member.wish.address.to_string());
+        addresses.push(member.resource.address.to_string());
     }
     addresses
         .iter()
@@ -311,7 +311,7 @@ fn describe_idle_plan(plan: &Plan) -> String {
     }
 }
 
-/// How many resources are as wished and not remembered so.
+/// How many resources are in sync and not recorded so.
 fn count_adopted_resources(plan: &Plan) -> usize {
     plan.nodes
         .iter()
@@ -363,13 +363,13 @@ fn name_target_kind(kind: &TargetKind) -> &'static str {
     }
 }
 
-/// What is held and only waited for says above that nobody knows it, and why.
+/// What is blocked and only waited for says above that nobody knows it, and why.
 fn render_unknown_section(plan: &Plan) -> String {
     let mut waited = BTreeSet::new();
     for node in plan.nodes.iter().filter(|node| node.held.is_some()) {
         for member in node.members() {
             if member.reason == ChangeReason::NotReady {
-                waited.insert(member.wish.address.to_string());
+                waited.insert(member.resource.address.to_string());
             }
         }
     }

@@ -14,10 +14,10 @@ const FIELDS_OF_OBJECT: usize = 8;
 /// How the part of an object that a release makes ends.
 const MADE: &str = " made";
 
-/// The fields of an object that is made anew, a line each.
-pub fn render_object_fields(wish: &DesiredResource, most: usize) -> String {
-    let called = quote::quote_for_shell(&clean_line(&wish.address.words()));
-    let fields = kubernetes_object::list_manifest_fields(wish);
+/// The fields of an object that is recreated, a line each.
+pub fn render_object_fields(resource: &DesiredResource, most: usize) -> String {
+    let called = quote::quote_for_shell(&clean_line(&resource.address.words()));
+    let fields = kubernetes_object::list_manifest_fields(resource);
     let mut out = String::new();
     for (path, field) in fields.iter().take(most) {
         out.push_str(&wrap::wrap_field_line(
@@ -37,14 +37,15 @@ pub fn render_object_fields(wish: &DesiredResource, most: usize) -> String {
     out
 }
 
-/// What nobody could ask the server before is said of a new object, too.
+/// What the server could not be asked before is shown of a new object, too.
 pub fn render_preview_note(member: &Member) -> String {
     for by in member
         .differences
         .iter()
         .filter_map(|difference| difference.by.as_ref())
     {
-        if member.wish.kind == "kubernetes_object" || matches!(by, Provenance::NotPreviewed(_)) {
+        if member.resource.kind == "kubernetes_object" || matches!(by, Provenance::NotPreviewed(_))
+        {
             return wrap_entry_line("preview  ", by.words());
         }
     }
@@ -53,8 +54,8 @@ pub fn render_preview_note(member: &Member) -> String {
 
 /// What is new needs no arrows: the values alone, in one wrapped line.
 pub fn render_new_values(members: &[&Member]) -> String {
-    if members[0].wish.kind == "kubernetes_object" {
-        return render_object_fields(&members[0].wish, FIELDS_OF_OBJECT);
+    if members[0].resource.kind == "kubernetes_object" {
+        return render_object_fields(&members[0].resource, FIELDS_OF_OBJECT);
     }
     let (made, parts) = fold_release_objects(members[0], list_new_values(members));
     let values = if parts.is_empty() {
@@ -68,14 +69,14 @@ pub fn render_new_values(members: &[&Member]) -> String {
     }
 }
 
-/// Objects that a release makes are told by their kinds, where they are many; `show` names them
+/// Objects that a release makes are listed by their kinds, where they are many; `show` names them
 /// all. The rest of the parts with it, and hooks by their names: they are run.
 fn fold_release_objects(member: &Member, parts: Vec<String>) -> (Option<String>, Vec<String>) {
     let (made, rest): (Vec<String>, Vec<String>) = parts
         .iter()
         .cloned()
         .partition(|part| part.ends_with(MADE) && !part.starts_with("hook "));
-    if member.wish.kind != "helm_release" || made.len() <= FIELDS_OF_OBJECT {
+    if member.resource.kind != "helm_release" || made.len() <= FIELDS_OF_OBJECT {
         return (None, parts);
     }
     let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
@@ -105,11 +106,11 @@ pub fn list_new_values(members: &[&Member]) -> Vec<String> {
         let texts: BTreeSet<String> = members
             .iter()
             .filter_map(|m| m.differences.get(d))
-            .map(|d| value::format_reading(&d.wanted, value::NARROW))
+            .map(|d| value::format_reading(&d.desired, value::NARROW))
             .collect();
         let text = summarize_texts(texts);
         let plain =
-            value::is_presence(&text, &members[0].wish.body) || difference.attribute == "owner";
+            value::is_presence(&text, &members[0].resource.body) || difference.attribute == "owner";
         let part = format!("{} {text}", difference.attribute);
         if !plain && !parts.contains(&part) {
             parts.push(part);

@@ -9,7 +9,7 @@ use railwright_base::{TargetKind, nodeset};
 use railwright_plan::{NodeKind, PlanNode};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Hosts in so many different orders are told; of more their number is.
+/// So many different orders of hosts are shown; of more their number is.
 const SHOWN: usize = 3;
 
 /// The kinds of steps of a host one after the other, folded over hosts that have the same; nothing
@@ -91,7 +91,7 @@ pub fn render_host_prerequisites(open: &[&PlanNode]) -> String {
     out
 }
 
-/// Kinds that follow each other over and over (each rail's in turn) are said once.
+/// Kinds that follow each other over and over (each rail's in turn) are shown once.
 fn append_step_word(steps: &mut Vec<String>, word: String) {
     match steps.as_slice() {
         [.., last] if *last == word => {}
@@ -104,7 +104,7 @@ fn append_step_word(steps: &mut Vec<String>, word: String) {
 fn format_step_kind(node: &PlanNode) -> Option<String> {
     match &node.kind {
         NodeKind::Change { members, .. } if members.iter().all(is_rechecked) => None,
-        NodeKind::Change { members, .. } => Some(clean_line(&members.first()?.wish.kind)),
+        NodeKind::Change { members, .. } => Some(clean_line(&members.first()?.resource.kind)),
         NodeKind::Reboot | NodeKind::Drain { .. } => {
             Some(super::entry::name_node_kind(node).to_owned())
         }

@@ -40,16 +40,20 @@ pub fn build_shape_parts(node: &PlanNode) -> Option<Parts<'_>> {
 }
 
 fn build_member_parts(member: &Member) -> Option<([usize; 3], Discriminant<ChangeReason>)> {
-    let DesiredResource { address, want, .. } = &member.wish;
+    let DesiredResource {
+        address,
+        declaration,
+        ..
+    } = &member.resource;
     let places = [
         place_of(&address.path),
-        place_of(want),
-        place_of(&member.found),
+        place_of(declaration),
+        place_of(&member.diff),
     ];
     is_plain(&member.reason).then(|| (places, std::mem::discriminant(&member.reason)))
 }
 
-/// A reason that holds nothing of the host that it is about, so that it is alike on all of them.
+/// A reason without anything of the host that it is about, so that it is identical on all of them.
 pub fn is_plain(reason: &ChangeReason) -> bool {
     use ChangeReason::{
         Drifted, LetGo, New, NotReady, PendingRestart, RemovedFromSpec, Takeover,
@@ -79,7 +83,7 @@ fn build_member_shape(member: &Member) -> String {
     let since: Vec<&str> = member.since.iter().map(|d| d.attribute.as_str()).collect();
     format!(
         "{}|{}|{}|{}|{}",
-        member.wish.address.within_target(),
+        member.resource.address.within_target(),
         describe_member_reason(member, None),
         attributes.join(","),
         since.join(","),
@@ -117,9 +121,9 @@ const NAME: &str = "\u{2}";
 
 /// What a resource is called by: the netdev that it is about, or its name.
 pub(super) fn own_name(member: &Member) -> &str {
-    let name = member.wish.address.name();
+    let name = member.resource.address.name();
     member
-        .wish
+        .resource
         .text("netdev")
         .filter(|netdev| !netdev.is_empty() && name.contains(netdev))
         .unwrap_or(name)

@@ -1,5 +1,5 @@
 //! A step of a switch on the plan's screen: ports with the same to say are one entry, and below
-//! them stands what the switch itself is told, in its own words.
+//! them stands what is sent to the switch, in its own words.
 
 use super::entry::{render_member, wrap_entry_line};
 use indexmap::IndexMap;
@@ -29,12 +29,12 @@ pub fn render_switch_members(nodes: &[&PlanNode], called: &dyn Fn(&str) -> Strin
     out
 }
 
-/// All that is said of a resource but its name.
+/// All that is shown of a resource but its name.
 fn build_port_shape(member: &Member) -> String {
     let differences = serde_json::to_string(&member.differences).unwrap_or_default();
     format!(
         "{}|{:?}|{}|{differences}|{:?}",
-        member.wish.kind, member.reason, member.removal, member.since
+        member.resource.kind, member.reason, member.removal, member.since
     )
 }
 
@@ -47,7 +47,7 @@ fn render_alike_members(
     let members = nodes[0].members();
     let names: Vec<&str> = places
         .iter()
-        .map(|n| members[*n].wish.address.name())
+        .map(|n| members[*n].resource.address.name())
         .collect();
     let folded = fold_port_names(&names);
     render_member(nodes, places[0], &|text: &str| match names[..] {
@@ -70,7 +70,7 @@ fn fold_port_names(names: &[&str]) -> String {
     }
 }
 
-/// What interrupts each port is said once, with all ports.
+/// What interrupts each port is shown once, with all ports.
 pub fn format_port_interrupts(interrupts: &[String]) -> String {
     let mut alike: IndexMap<(String, String), Vec<&str>> = IndexMap::new();
     for text in interrupts {
@@ -82,7 +82,7 @@ pub fn format_port_interrupts(interrupts: &[String]) -> String {
     }
     let mut texts = Vec::new();
     for ((_, rest), ports) in &alike {
-        // What is said of the same ports twice is said once, in the longer words.
+        // What is shown of the same ports twice is shown once, in the longer words.
         let is_said_longer = alike.iter().any(|((_, longer), others)| {
             longer.len() > rest.len() && ports.iter().all(|port| others.contains(port))
         });
@@ -102,7 +102,7 @@ pub fn format_port_interrupts(interrupts: &[String]) -> String {
     texts.join("; ")
 }
 
-/// What the switch is told, line by line, equal ports as one.
+/// What is sent to the switch, line by line, equal ports as one.
 pub fn render_switch_edits(actions: &[Action]) -> String {
     let mut label = "";
     let mut lines = Vec::new();

@@ -6,17 +6,17 @@ use railwright_plan::{
     AttributeDifference, ChangeReason, DrainPolicy, GateCoverage, Member, NotEmptied, PlannedDiff,
     RolloutPolicy,
 };
-use railwright_resource::{DesiredResource, Plane, Reading, Want};
+use railwright_resource::{DesiredResource, Plane, Reading, ResourceDeclaration};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A removal, every text of it as a host's own record may have it.
 pub(super) fn plan(text: &str) -> Plan {
     let address = Address::host("a", "file", text);
-    let wish = DesiredResource {
+    let resource = DesiredResource {
         address: address.clone(),
         after: Vec::new(),
-        want: Want {
+        declaration: ResourceDeclaration {
             kind: "file".to_owned(),
             body: serde_json::Value::Null,
             module: text.to_owned(),
@@ -25,9 +25,9 @@ pub(super) fn plan(text: &str) -> Plan {
         .into(),
     };
     let member = Member {
-        wish,
+        resource,
         reason: ChangeReason::Takeover,
-        found: Arc::new(PlannedDiff {
+        diff: Arc::new(PlannedDiff {
             removal: true,
             differences: Vec::new(),
             fingerprint: Digest::of(&0),
@@ -141,17 +141,17 @@ fn a_removal_that_takes_nothing_back_says_so_and_show_has_what_stays() {
                 return;
             };
             members[0].reason = ChangeReason::RemovedFromSpec;
-            let found = Arc::make_mut(&mut members[0].found);
-            found.residue = vec!["the firmware stays".to_owned()];
-            let (wanted, there) = (Reading::Absent, Reading::is("y"));
+            let actual = Arc::make_mut(&mut members[0].diff);
+            actual.residue = vec!["the firmware stays".to_owned()];
+            let (desired, there) = (Reading::Absent, Reading::is("y"));
             let difference = AttributeDifference {
                 attribute: "content".to_owned(),
                 plane: Plane::Persisted,
-                wanted,
-                found: there,
+                desired,
+                actual: there,
                 by: None,
             };
-            found
+            actual
                 .differences
                 .extend(Some(difference).filter(|_| differs));
         })
@@ -183,12 +183,12 @@ fn what_a_release_makes_is_told_by_its_kinds_where_it_is_much() {
             };
             members[0].reason = ChangeReason::New;
             let body = serde_json::json!({ "name": "rails", "namespace": "rdma" });
-            members[0].wish = DesiredResource::of(
+            members[0].resource = DesiredResource::of(
                 "kube/prod/helm_release/rdma/rails".parse().unwrap(),
                 "helm_release",
                 body,
             );
-            let found = Arc::make_mut(&mut members[0].found);
+            let actual = Arc::make_mut(&mut members[0].diff);
             let made = (0..count).map(|n| {
                 format!(
                     "{} rdma/a{n}",
@@ -200,16 +200,16 @@ fn what_a_release_makes_is_told_by_its_kinds_where_it_is_much() {
                 )
             });
             let hook = "hook Job.batch rdma/h (pre-install)".to_owned();
-            let of = |attribute: String, wanted: &str| AttributeDifference {
+            let of = |attribute: String, desired: &str| AttributeDifference {
                 attribute,
                 plane: Plane::Persisted,
-                wanted: Reading::is(wanted),
-                found: Reading::Absent,
+                desired: Reading::is(desired),
+                actual: Reading::Absent,
                 by: None,
             };
-            (found.removal, found.residue) = (false, Vec::new());
+            (actual.removal, actual.residue) = (false, Vec::new());
             let named = [of("chart".to_owned(), "rails"), of(hook, "made")];
-            found.differences = named
+            actual.differences = named
                 .into_iter()
                 .chain(made.map(|name| of(name, "made")))
                 .collect();
@@ -233,21 +233,21 @@ fn what_a_release_makes_is_told_by_its_kinds_where_it_is_much() {
 
 #[test]
 fn a_removal_says_what_it_drops_and_planes_are_explained_where_they_stand() {
-    let since = |found: &str| AttributeDifference {
+    let since = |actual: &str| AttributeDifference {
         attribute: "content".to_owned(),
         plane: Plane::Persisted,
-        wanted: Reading::is("ours"),
-        found: Reading::is(found),
+        desired: Reading::is("ours"),
+        actual: Reading::is(actual),
         by: None,
     };
     let plan = of_hosts(&["n1", "n2"], |name, node| {
         let NodeKind::Change { members, .. } = &mut node.kind else {
             return;
         };
-        let found = Arc::make_mut(&mut members[0].found);
-        found.since = vec![since(&format!("theirs on {name}"))];
-        found.differences = vec![AttributeDifference {
-            wanted: Reading::Absent,
+        let actual = Arc::make_mut(&mut members[0].diff);
+        actual.since = vec![since(&format!("theirs on {name}"))];
+        actual.differences = vec![AttributeDifference {
+            desired: Reading::Absent,
             ..since("x")
         }];
     });

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 /// More waves than this are not put on one line.
 const ON_ONE_LINE: usize = 6;
-/// So many waves alike, one after the other, are one line.
+/// So many identical waves, one after the other, are one line.
 const FOLDED_FROM: usize = 3;
 /// More lines than this are cut; the JSON has them all.
 const LINES: usize = 16;

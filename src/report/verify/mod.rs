@@ -10,7 +10,7 @@ use crate::wrap::{self, render_heading};
 use indexmap::IndexMap;
 use railwright_base::nodeset;
 use railwright_base::text::{format_count, one_line};
-use railwright_verify::nccl::judge::format_bytes;
+use railwright_verify::nccl::evaluation::format_bytes;
 use railwright_verify::{CheckResult, CheckVerdict, NcclFigure, VerifyCheck, VerifyReport};
 
 /// The whole screen.
@@ -86,7 +86,7 @@ fn render_verify_header(report: &VerifyReport) -> String {
 fn select_verdict_title(verdict: CheckVerdict) -> &'static str {
     match verdict {
         CheckVerdict::Failed => "FAILED: not as it must be",
-        CheckVerdict::Unknown => "UNKNOWN: not proven",
+        CheckVerdict::Unknown => "UNKNOWN: inconclusive",
         CheckVerdict::NotRun => "NOT RUN: something else has to be there first",
         CheckVerdict::Warning => "WARNING: as it must be, but somebody should know",
         CheckVerdict::NotApplicable => "NOT APPLICABLE",
@@ -184,8 +184,8 @@ fn wrap_check_line(word: &str, text: &str) -> String {
     wrap::wrap_labelled_text(&format!("       {word:<8}"), text, 100)
 }
 
-/// One line a check; what does not apply says why, and a number that passed what it was judged
-/// against.
+/// One line a check; what does not apply says why, and a number that passed what it was
+/// checked against.
 fn render_one_liners(report: &VerifyReport, verdict: CheckVerdict) -> String {
     let mut by_check: IndexMap<(VerifyCheck, &str), Vec<&CheckResult>> = IndexMap::new();
     for result in report.with(verdict) {
@@ -243,12 +243,12 @@ fn render_verify_conclusion(report: &VerifyReport) -> String {
     }
     let verdict = match report.conclusion() {
         CheckVerdict::Failed => "The fabric is not as the spec wants it.",
-        CheckVerdict::Unknown => "The fabric is not proven: something could not be found out.",
-        CheckVerdict::NotRun => "Nothing is proven: nothing was there to be checked.",
+        CheckVerdict::Unknown => "Inconclusive: something could not be found out.",
+        CheckVerdict::NotRun => "Inconclusive: there was nothing to check.",
         _ if report.with(CheckVerdict::NotRun).next().is_some() => {
-            "Proven, but for what was not run."
+            "Passed, except for what was not run."
         }
-        _ => "Proven.",
+        _ => "Passed.",
     };
     let mut checks = format_count(report.results.len(), "check");
     if !parts.is_empty() {
@@ -294,7 +294,7 @@ mod tests {
             );
             for (j, other) in names.iter().enumerate().filter(|(j, _)| *j != i) {
                 let gbps = 97.0 - (i + j) as f64 * 3.0 / (hosts as f64 / 10.0);
-                let judged = if gbps < 80.0 {
+                let evaluated = if gbps < 80.0 {
                     CheckOutcome::failed("RW0809", format!("{gbps:.2} Gb/s"))
                         .expected("at least 80 Gb/s")
                         .effect("slow")
@@ -302,7 +302,7 @@ mod tests {
                 } else {
                     CheckOutcome::passed(format!("{gbps:.2} Gb/s"))
                 };
-                results.push(judged.on("", &[name, other], Some(0), VerifyCheck::Bandwidth));
+                results.push(evaluated.on("", &[name, other], Some(0), VerifyCheck::Bandwidth));
                 let latency_us = Some(2.5 + j as f64 / 10.0);
                 matrix.push(Measurement {
                     rail: 0,
@@ -376,7 +376,7 @@ mod tests {
                     --use_cuda_bus_id), then railwright verify {inventory}";
         for pair in [["gpu01", "gpu02"], ["gpu02", "gpu01"]] {
             let passed = CheckOutcome::passed("196.10 Gb/s")
-                .expected("at least 190 Gb/s, as row `HDR` of the catalogue has it");
+                .expected("at least 190 Gb/s, as entry `HDR` of the catalogue has it");
             told.results
                 .push(passed.on("", &pair, Some(0), VerifyCheck::Bandwidth));
             let not_run = CheckOutcome::not_run("RW0820", "ib_write_bw is built without CUDA")
@@ -411,13 +411,13 @@ mod tests {
             "{matrix}"
         );
         let passed: Vec<&str> = tail.lines().skip(1).collect();
-        let wanted = [
+        let desired = [
             "   bandwidth    all pairs of gpu[01-02] rail 0   2 passed",
-            "                at least 190 Gb/s, as row `HDR` of the catalogue has it",
+            "                at least 190 Gb/s, as entry `HDR` of the catalogue has it",
             "",
-            "Proven, but for what was not run. 4 checks: 2 not run, 2 passed.",
+            "Passed, except for what was not run. 4 checks: 2 not run, 2 passed.",
         ];
-        assert_eq!(passed, wanted);
+        assert_eq!(passed, desired);
     }
 
     #[test]
@@ -426,7 +426,7 @@ mod tests {
         nothing.results.clear();
         let text = render_verify_screen(&nothing);
         assert!(
-            text.ends_with("\nNothing is proven: nothing was there to be checked. 0 checks.\n"),
+            text.ends_with("\nInconclusive: there was nothing to check. 0 checks.\n"),
             "{text}"
         );
         let json = render_verify_json(&nothing);

@@ -95,7 +95,7 @@ fn render_netplan_lines(body: &BondBody) -> String {
     )
 }
 
-/// systemd.netdev(5); the primary is told in the file of that member.
+/// systemd.netdev(5); the primary is set in the file of that member.
 fn render_networkd_lines(body: &BondBody) -> String {
     let words = [
         "Mode",

@@ -10,7 +10,7 @@ mod by_hand;
 
 use super::link::layers::{self, MODES, OnDisk, RunningLinkLayers, Settings};
 use super::names::is_netdev;
-use super::{Assessment, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind};
+use super::{DesiredResource, Plane, Read, ReadResults, Reading, ResourceDiff, ResourceKind};
 use crate::body::{Body, BodyErrors, BodyType, read_body};
 use crate::json_fields::read_text_field;
 use railwright_base::units::Milliseconds;
@@ -32,7 +32,7 @@ pub const HASH_POLICIES: [&str; 6] = [
     "vlan+srcmac",
 ];
 
-/// What is wished of a bond.
+/// The desired state of a bond.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct BondBody {
@@ -97,13 +97,13 @@ fn check_word(errors: &mut BodyErrors, field: &str, word: Option<&String>, all: 
 }
 
 impl BondBody {
-    fn of(wish: &DesiredResource) -> Self {
-        let mut body: BondBody = read_body(&wish.body);
+    fn of(resource: &DesiredResource) -> Self {
+        let mut body: BondBody = read_body(&resource.body);
         body.members.sort();
         body
     }
 
-    fn wanted(&self) -> Settings {
+    fn desired(&self) -> Settings {
         let mut all = Settings::new();
         all.insert("mode".to_owned(), json!(self.mode));
         all.insert("members".to_owned(), json!(self.members));
@@ -138,35 +138,35 @@ impl ResourceKind for Bond {
         BodyType::of::<BondBody>()
     }
 
-    fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
-        let body = BondBody::of(wish);
+    fn reads(&self, resource: &DesiredResource) -> Vec<Read> {
+        let body = BondBody::of(resource);
         layers::build_layer_reads(&body.netdev, &body.members)
     }
 
-    fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
-        let body = BondBody::of(wish);
-        let found = layers::decode_running_layers(answers, &body.netdev).and_then(|running| {
+    fn diff(&self, resource: &DesiredResource, answers: &ReadResults) -> ResourceDiff {
+        let body = BondBody::of(resource);
+        let actual = layers::decode_running_layers(answers, &body.netdev).and_then(|running| {
             Ok((
                 running,
                 layers::on_disk(answers, &body.netdev, "bond", &body.members)?,
             ))
         });
-        let mut assessment = match found {
+        let mut diff = match actual {
             Ok((running, on_disk)) => diff_bond(&body, running.as_ref(), &on_disk),
-            Err(reason) => {
-                layers::diff_layer_settings(&body.wanted(), |_, _| Reading::Unknown(reason.clone()))
-            }
+            Err(reason) => layers::diff_layer_settings(&body.desired(), |_, _| {
+                Reading::Unknown(reason.clone())
+            }),
         };
-        if assessment.refusal.is_some() && body.known_after.is_some() && assessment.is_absent() {
-            assessment.refusal = None;
-            assessment.wait_or_refuse(wish, &[], String::new);
+        if diff.refusal.is_some() && body.known_after.is_some() && diff.is_absent() {
+            diff.refusal = None;
+            diff.wait_or_refuse(resource, &[], String::new);
         }
-        assessment
+        diff
     }
 
     /// We never made it, so there is nothing to take back.
-    fn undo(&self, _: &DesiredResource, _: &Value, _: &ReadResults) -> Assessment {
-        Assessment::default()
+    fn undo(&self, _: &DesiredResource, _: &Value, _: &ReadResults) -> ResourceDiff {
+        ResourceDiff::default()
     }
 
     fn open_fields(&self) -> &'static [&'static str] {
@@ -178,9 +178,13 @@ impl ResourceKind for Bond {
     }
 }
 
-fn diff_bond(body: &BondBody, running: Option<&RunningLinkLayers>, on_disk: &OnDisk) -> Assessment {
+fn diff_bond(
+    body: &BondBody,
+    running: Option<&RunningLinkLayers>,
+    on_disk: &OnDisk,
+) -> ResourceDiff {
     let is_bond = running.is_none_or(|running| running.kind.as_deref() == Some("bond"));
-    let mut assessment = layers::diff_layer_settings(&body.wanted(), |word, plane| {
+    let mut diff = layers::diff_layer_settings(&body.desired(), |word, plane| {
         let settings = match plane {
             Plane::Persisted => Some(&on_disk.settings),
             _ => running.map(|running| &running.settings),
@@ -190,17 +194,17 @@ fn diff_bond(body: &BondBody, running: Option<&RunningLinkLayers>, on_disk: &OnD
             .cloned()
             .map_or(Reading::Absent, Reading::Is)
     });
-    if assessment.is_met() || assessment.has_unknown() {
-        return assessment;
+    if diff.is_met() || diff.has_unknown() {
+        return diff;
     }
-    assessment.refusal = Some(match is_bond {
+    diff.refusal = Some(match is_bond {
         true => by_hand::render_manual_bond_steps(body, running.is_some(), on_disk.manager),
         false => format!(
             "{} is there and is no bond; give the bond another name, or that netdev",
             body.netdev
         ),
     });
-    assessment
+    diff
 }
 
 #[cfg(test)]

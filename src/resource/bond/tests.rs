@@ -1,4 +1,4 @@
-//! `bond` by tables: answers in, assessment out.
+//! `bond` by tables: read results in, diff out.
 
 use super::*;
 use crate::{AnswerStatus, ReadResult};
@@ -41,15 +41,15 @@ fn body() -> Value {
     json!({ "netdev": "bond0", "members": ["eno1", "eno2"], "mode": "802.3ad", "miimon": 100, "lacp_rate": "fast", "xmit_hash_policy": "layer3+4" })
 }
 
-fn wish(body: Value) -> DesiredResource {
+fn resource(body: Value) -> DesiredResource {
     assert_eq!(Bond.check(&body), [], "{body}");
     DesiredResource::of(Address::host("n1", "bond", "bond0"), "bond", body)
 }
 
-fn assess(body: Value, layers: &str, managers: &str) -> Assessment {
-    let wish = wish(body);
+fn diff(body: Value, layers: &str, managers: &str) -> ResourceDiff {
+    let resource = resource(body);
     let mut answers = ReadResults::default();
-    for read in Bond.reads(&wish) {
+    for read in Bond.reads(&resource) {
         let out = match &read {
             Read::LinkManager { netdev } => managers.replace("NAME", netdev),
             _ => layers.to_owned(),
@@ -62,11 +62,11 @@ fn assess(body: Value, layers: &str, managers: &str) -> Assessment {
             },
         );
     }
-    Bond.assess(&wish, &answers)
+    Bond.diff(&resource, &answers)
 }
 
-fn differences(assessment: &Assessment) -> Vec<String> {
-    let each = assessment
+fn differences(diff: &ResourceDiff) -> Vec<String> {
+    let each = diff
         .attributes
         .iter()
         .flat_map(|(name, attribute)| attribute.differences().into_iter().map(move |d| (name, d)));
@@ -77,14 +77,14 @@ fn differences(assessment: &Assessment) -> Vec<String> {
 }
 
 #[test]
-fn a_bond_of_netplan_that_is_as_wished_is_met_in_both_planes() {
-    let found = assess(body(), RUNNING, NETPLAN);
+fn a_bond_of_netplan_that_is_in_sync_is_met_in_both_planes() {
+    let found = diff(body(), RUNNING, NETPLAN);
     assert!(
         found.is_met() && found.refusal.is_none(),
         "{:?}",
         differences(&found)
     );
-    let found = assess(
+    let found = diff(
         body(),
         RUNNING,
         &NETPLAN.replace("interval: 100", "interval: 100ms"),
@@ -98,7 +98,7 @@ fn a_bond_of_netplan_that_is_as_wished_is_met_in_both_planes() {
 
 #[test]
 fn mode_members_and_rate_that_differ_are_told_by_plane_with_the_lines_to_write() {
-    let found = assess(
+    let found = diff(
         body(),
         &RUNNING
             .replace("802.3ad 4", "balance-rr 0")
@@ -124,7 +124,7 @@ fn mode_members_and_rate_that_differ_are_told_by_plane_with_the_lines_to_write()
         ),
         "{said}"
     );
-    let found = assess(
+    let found = diff(
         body(),
         RUNNING,
         &NETPLAN
@@ -159,9 +159,9 @@ fn a_bond_of_networkd_is_read_from_the_netdev_file_and_those_of_its_members() {
          |LACPTransmitRate=fast\n\
          |TransmitHashPolicy=layer3+4\n"
     );
-    let found = assess(body(), &layers, &networkd);
+    let found = diff(body(), &layers, &networkd);
     assert!(found.is_met(), "{:?}", differences(&found));
-    let found = assess(
+    let found = diff(
         body(),
         &layers.replace("=0.1s", "=1"),
         &networkd.replace("Bond=bond0", "Bond=bond1"),
@@ -195,9 +195,9 @@ fn a_bond_of_network_manager_and_one_of_ifupdown() {
                    |bond.options:mode=802.3ad,miimon=100,lacp_rate=1,xmit_hash_policy=layer3+4\n\
                    \n\
                    == nm-file /etc/NetworkManager/system-connections/x.nmconnection\n";
-    let found = assess(body(), RUNNING, manager);
+    let found = diff(body(), RUNNING, manager);
     assert!(found.is_met(), "{:?}", differences(&found));
-    let found = assess(
+    let found = diff(
         body(),
         RUNNING,
         &manager.replace("master:u-bond0", "master:"),
@@ -214,13 +214,13 @@ fn a_bond_of_network_manager_and_one_of_ifupdown() {
                       |bond_miimon: 100\n\
                       |bond-lacp-rate: fast\n\
                       |bond-xmit-hash-policy: layer3+4\n";
-    let found = assess(body(), RUNNING, interfaces);
+    let found = diff(body(), RUNNING, interfaces);
     assert!(found.is_met(), "{:?}", differences(&found));
 }
 
 #[test]
 fn one_that_is_not_there_is_made_by_hand_and_a_name_in_use_is_told() {
-    let found = assess(body(), "", "");
+    let found = diff(body(), "", "");
     assert!(
         found.is_absent()
             && found
@@ -228,7 +228,7 @@ fn one_that_is_not_there_is_made_by_hand_and_a_name_in_use_is_told() {
                 .unwrap()
                 .contains("lose their addresses when they join")
     );
-    let found = assess(
+    let found = diff(
         body(),
         "\n== netdev 0\n|kind=vlan\n|lower=eno1\n|id=5\n",
         "",

@@ -9,8 +9,8 @@ pub mod script;
 use super::json_fields::read_text_field;
 use super::names::{is_clean_path, is_word};
 use super::{
-    Action, Assessment, Attribute, DesiredResource, Disruption, Plane, Read, ReadResults, Reading,
-    ResourceKind,
+    Action, Attribute, DesiredResource, Disruption, Plane, Read, ReadResults, Reading,
+    ResourceDiff, ResourceKind,
 };
 use crate::body::{Body, BodyErrors, BodyType, Scalar, read_body};
 use railwright_base::secret;
@@ -38,7 +38,7 @@ const LONGEST_S: u32 = 7200;
 /// script has to lie on the host's disk while it runs.
 const LONGEST_WITH_SECRET_S: u32 = 600;
 
-/// What is wished of a command.
+/// The desired state of a command.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct CommandBody {
@@ -186,7 +186,7 @@ impl Body for CommandBody {
 /// The path that the command creates; none where it names none.
 fn diff_created_path(body: &CommandBody, answers: &ReadResults) -> Option<Attribute> {
     let path = body.creates.as_deref()?;
-    let found = match answers.output(&body.build_created_path_read()?) {
+    let actual = match answers.output(&body.build_created_path_read()?) {
         Err(reason) => Reading::Unknown(reason),
         Ok((_, out)) => {
             let mut paths = out.lines().filter_map(|line| line.split_once(' '));
@@ -196,19 +196,19 @@ fn diff_created_path(body: &CommandBody, answers: &ReadResults) -> Option<Attrib
             }
         }
     };
-    let wanted = Reading::is(path);
-    Some(Attribute::in_plane(Plane::Persisted, wanted, found))
+    let desired = Reading::is(path);
+    Some(Attribute::in_plane(Plane::Persisted, desired, actual))
 }
 
 /// What the probe says: its output without white space around it; without `expect`, whether it
 /// ended with 0.
 fn probe_reading(body: &CommandBody, answers: &ReadResults) -> (Reading, Reading) {
     let expect = body.read.expect.as_ref();
-    let wanted = expect.map_or(Reading::is("exit 0"), |text| Reading::is(text.0.trim()));
-    let found = match answers.output(&body.build_probe_read()) {
+    let desired = expect.map_or(Reading::is("exit 0"), |text| Reading::is(text.0.trim()));
+    let actual = match answers.output(&body.build_probe_read()) {
         Err(reason) => Reading::Unknown(reason),
         Ok((code, _)) if expect.is_none() => Reading::is(format!("exit {code}")),
-        Ok((0, out)) if out.trim().is_empty() && wanted != Reading::is("") => Reading::Absent,
+        Ok((0, out)) if out.trim().is_empty() && desired != Reading::is("") => Reading::Absent,
         Ok((0, out)) => Reading::is(out.trim()),
         // a probe that fails says that what it looks for is not there, with a status of its own
         // kept visible
@@ -218,13 +218,14 @@ fn probe_reading(body: &CommandBody, answers: &ReadResults) -> (Reading, Reading
             railwright_base::text::one_line(out, 200)
         )),
     };
-    (wanted, found)
+    (desired, actual)
 }
 
 impl ResourceKind for CommandResource {
-    fn asks_alike(&self, applied: &DesiredResource, wish: &DesiredResource) -> bool {
-        let [applied, wish] = [applied, wish].map(|wish| read_body::<CommandBody>(&wish.body));
-        applied.read.probe == wish.read.probe
+    fn asks_alike(&self, applied: &DesiredResource, resource: &DesiredResource) -> bool {
+        let [applied, resource] =
+            [applied, resource].map(|resource| read_body::<CommandBody>(&resource.body));
+        applied.read.probe == resource.read.probe
     }
 
     fn name(&self) -> &'static str {
@@ -243,39 +244,36 @@ impl ResourceKind for CommandResource {
         pointer == "/input" || pointer.starts_with("/environment/")
     }
 
-    fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
-        let body: CommandBody = read_body(&wish.body);
+    fn reads(&self, resource: &DesiredResource) -> Vec<Read> {
+        let body: CommandBody = read_body(&resource.body);
         std::iter::once(body.build_probe_read())
             .chain(body.build_created_path_read())
             .collect()
     }
 
-    fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
-        let mut assessment = Assessment::default();
-        let body: CommandBody = read_body(&wish.body);
-        let (wanted, found) = probe_reading(&body, answers);
-        assessment.attributes.insert(
+    fn diff(&self, resource: &DesiredResource, answers: &ReadResults) -> ResourceDiff {
+        let mut diff = ResourceDiff::default();
+        let body: CommandBody = read_body(&resource.body);
+        let (desired, actual) = probe_reading(&body, answers);
+        diff.attributes.insert(
             "probe".to_owned(),
-            Attribute::in_plane(Plane::Running, wanted, found),
+            Attribute::in_plane(Plane::Running, desired, actual),
         );
         if let Some(attribute) = diff_created_path(&body, answers) {
-            assessment
-                .attributes
-                .insert("creates".to_owned(), attribute);
+            diff.attributes.insert("creates".to_owned(), attribute);
         }
         if body.reboot == Some(true) {
-            assessment.needs_reboot = !assessment.is_met() && !assessment.has_unknown();
-            return assessment;
+            diff.needs_reboot = !diff.is_met() && !diff.has_unknown();
+            return diff;
         }
         if let Some(what) = body.by_hand {
-            let open = !assessment.is_met() && !assessment.has_unknown();
-            assessment.refusal =
-                open.then(|| format!("by hand: {what}; a plan after that proves it"));
-            return assessment;
+            let open = !diff.is_met() && !diff.has_unknown();
+            diff.refusal = open.then(|| format!("by hand: {what}; a plan after that proves it"));
+            return diff;
         }
-        if !assessment.is_met() {
-            assessment.disruption = body.disruption.unwrap_or_default();
-            assessment.actions.push(Action::RunCommand {
+        if !diff.is_met() {
+            diff.disruption = body.disruption.unwrap_or_default();
+            diff.actions.push(Action::RunCommand {
                 script: body.run.unwrap_or_default(),
                 limit_s: body.limit_s.unwrap_or(120),
                 environment: body
@@ -286,10 +284,9 @@ impl ResourceKind for CommandResource {
                 input: body.input,
             });
         }
-        assessment.residue.push(
-            "what the command did stays: railwright cannot know how to take it back".to_owned(),
-        );
-        assessment
+        diff.residue
+            .push("what the command did stays: railwright cannot know how to undo it".to_owned());
+        diff
     }
 
     fn undo(
@@ -297,17 +294,17 @@ impl ResourceKind for CommandResource {
         last_applied: &DesiredResource,
         _before: &Value,
         _answers: &ReadResults,
-    ) -> Assessment {
+    ) -> ResourceDiff {
         let body: CommandBody = read_body(&last_applied.body);
         if body.runs_nothing() {
-            return Assessment::default();
+            return ResourceDiff::default();
         }
-        Assessment {
+        ResourceDiff {
             residue: vec![format!(
-                "what the command `{}` did stays; take it back by hand",
+                "what the command `{}` did stays; undo it by hand",
                 body.name
             )],
-            ..Assessment::default()
+            ..ResourceDiff::default()
         }
     }
 
@@ -315,8 +312,8 @@ impl ResourceKind for CommandResource {
         false
     }
 
-    fn is_convergent(&self, wish: &DesiredResource) -> bool {
-        let body: CommandBody = read_body(&wish.body);
+    fn is_convergent(&self, resource: &DesiredResource) -> bool {
+        let body: CommandBody = read_body(&resource.body);
         body.convergent == Some(true) || body.runs_nothing()
     }
 }
@@ -324,7 +321,7 @@ impl ResourceKind for CommandResource {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_support::{answered, wish};
+    use crate::test_support::{answered, resource};
     use serde_json::json;
 
     #[test]
@@ -360,11 +357,11 @@ mod tests {
 
     #[test]
     fn it_runs_only_while_the_probe_says_so() {
-        let wish = wish(
+        let resource = resource(
             &CommandResource,
             json!({ "name": "a", "run": "do", "read": { "probe": "cat /x", "expect": 9000 }, "limit_s": 5 }),
         );
-        let read = &CommandResource.reads(&wish)[0];
+        let read = &CommandResource.reads(&resource)[0];
         for (code, out, found) in [
             (0, "9000\n", Reading::is("9000")),
             (0, "1500\n", Reading::is("1500")),
@@ -375,25 +372,22 @@ mod tests {
                 Reading::is("exit 127: sh: cat: not found"),
             ),
         ] {
-            let assessment = CommandResource.assess(&wish, &answered(&[(read, code, out)]));
-            assert_eq!(
-                assessment.attributes["probe"].found.running,
-                Some(found.clone())
-            );
-            assert_eq!(assessment.actions.is_empty(), found == Reading::is("9000"));
+            let diff = CommandResource.diff(&resource, &answered(&[(read, code, out)]));
+            assert_eq!(diff.attributes["probe"].actual.running, Some(found.clone()));
+            assert_eq!(diff.actions.is_empty(), found == Reading::is("9000"));
         }
-        assert!(!CommandResource.is_convergent(&wish));
-        let mut loud = wish.clone();
-        std::sync::Arc::make_mut(&mut loud.want).body["disruption"] = "drain".into();
+        assert!(!CommandResource.is_convergent(&resource));
+        let mut loud = resource.clone();
+        std::sync::Arc::make_mut(&mut loud.declaration).body["disruption"] = "drain".into();
         assert_eq!(
             CommandResource
-                .assess(&loud, &answered(&[(read, 1, "")]))
+                .diff(&loud, &answered(&[(read, 1, "")]))
                 .disruption,
             Disruption::Drain
         );
         assert_eq!(
             CommandResource
-                .assess(&loud, &answered(&[(read, 0, "9000")]))
+                .diff(&loud, &answered(&[(read, 0, "9000")]))
                 .disruption,
             Disruption::None
         );
@@ -401,27 +395,23 @@ mod tests {
 
     #[test]
     fn what_a_reboot_mends_runs_nothing_and_asks_for_one() {
-        let wish = wish(
+        let resource = resource(
             &CommandResource,
             json!({ "name": "a", "read": { "probe": "x" }, "reboot": true }),
         );
-        let read = &CommandResource.reads(&wish)[0];
+        let read = &CommandResource.reads(&resource)[0];
         for (code, reboot) in [(1, true), (0, false)] {
-            let assessment = CommandResource.assess(&wish, &answered(&[(read, code, "")]));
+            let diff = CommandResource.diff(&resource, &answered(&[(read, code, "")]));
             assert_eq!(
-                (
-                    assessment.needs_reboot,
-                    assessment.is_met(),
-                    assessment.actions.len()
-                ),
+                (diff.needs_reboot, diff.is_met(), diff.actions.len()),
                 (reboot, !reboot, 0)
             );
         }
-        let unread = CommandResource.assess(&wish, &ReadResults::default());
+        let unread = CommandResource.diff(&resource, &ReadResults::default());
         assert!(!unread.needs_reboot && unread.has_unknown());
         assert!(
             CommandResource
-                .undo(&wish, &Value::Null, &ReadResults::default())
+                .undo(&resource, &Value::Null, &ReadResults::default())
                 .residue
                 .is_empty()
         );
@@ -429,12 +419,12 @@ mod tests {
 
     #[test]
     fn what_somebody_does_by_hand_runs_nothing_and_says_what_it_is() {
-        let wish = wish(
+        let resource = resource(
             &CommandResource,
             json!({ "name": "a", "read": { "probe": "x", "expect": "static" }, "by_hand": "set the policy" }),
         );
-        let read = &CommandResource.reads(&wish)[0];
-        let open = CommandResource.assess(&wish, &answered(&[(read, 0, "none")]));
+        let read = &CommandResource.reads(&resource)[0];
+        let open = CommandResource.diff(&resource, &answered(&[(read, 0, "none")]));
         assert_eq!(
             open.refusal.as_deref(),
             Some("by hand: set the policy; a plan after that proves it")
@@ -442,13 +432,13 @@ mod tests {
         assert!(open.actions.is_empty() && !open.is_met());
         assert_eq!(
             CommandResource
-                .assess(&wish, &answered(&[(read, 0, "static")]))
+                .diff(&resource, &answered(&[(read, 0, "static")]))
                 .refusal,
             None
         );
         assert_eq!(
             CommandResource
-                .assess(&wish, &ReadResults::default())
+                .diff(&resource, &ReadResults::default())
                 .refusal,
             None,
             "nobody knows yet whether there is anything to do"

@@ -8,8 +8,8 @@
 use super::keeper::{PersistenceUnit, PersistenceUnitFiles, Trigger};
 use super::rdma_link::{device_on, rdma_devices};
 use super::{
-    Action, Assessment, Attribute, DesiredResource, Disruption, Plane, Read, ReadResults, Reading,
-    ResourceKind,
+    Action, Attribute, DesiredResource, Disruption, Plane, Read, ReadResults, Reading,
+    ResourceDiff, ResourceKind,
 };
 use crate::body::{Body, BodyErrors, BodyType, Scalar, read_body};
 use crate::json_fields::read_text_field;
@@ -27,7 +27,7 @@ pub struct ConfigfsValue;
 const ROOT: &str = "/sys/kernel/config";
 const MODES: [&str; 2] = ["IB/RoCE v1", "RoCE v2"];
 
-/// What is wished of a default of rdma_cm.
+/// The desired state of a default of rdma_cm.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ConfigfsValueBody {
@@ -115,48 +115,46 @@ impl ResourceKind for ConfigfsValue {
         BodyType::of::<ConfigfsValueBody>()
     }
 
-    fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
+    fn reads(&self, resource: &DesiredResource) -> Vec<Read> {
         let mut reads = vec![Read::RdmaLinks, build_rdma_cm_read()];
-        reads.extend(build_configfs_unit(&read_body(&wish.body)).reads());
+        reads.extend(build_configfs_unit(&read_body(&resource.body)).reads());
         reads
     }
 
-    fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
-        let body = &read_body::<ConfigfsValueBody>(&wish.body);
+    fn diff(&self, resource: &DesiredResource, answers: &ReadResults) -> ResourceDiff {
+        let body = &read_body::<ConfigfsValueBody>(&resource.body);
         let keeper = build_configfs_unit(body);
         let kept = keeper.kept(answers);
         let device = device_name(body, answers);
         let found = read_running_value(body, &device, answers);
-        let mut assessment = Assessment::default();
+        let mut diff = ResourceDiff::default();
         let on_disk = read_persisted_value(body, &keeper, &kept);
         let value = Attribute::in_plane(Plane::Persisted, body.desired_reading(), on_disk).and(
             Plane::Running,
             body.desired_reading(),
             found.clone(),
         );
-        assessment.attributes.insert("value".to_owned(), value);
-        assessment
-            .attributes
+        diff.attributes.insert("value".to_owned(), value);
+        diff.attributes
             .insert("unit".to_owned(), keeper.attribute(&kept));
         let before = PriorConfigfsValue {
             running: found.value().cloned(),
         };
-        assessment.before = serde_json::to_value(before).unwrap_or_default();
+        diff.before = serde_json::to_value(before).unwrap_or_default();
         match (device, kept) {
-            (Ok(Some(device)), Ok(kept)) if !assessment.has_unknown() => {
-                plan_write_actions(body, &keeper, &kept, &device, &mut assessment)
+            (Ok(Some(device)), Ok(kept)) if !diff.has_unknown() => {
+                plan_write_actions(body, &keeper, &kept, &device, &mut diff)
             }
             (Ok(None), _) => {
                 let step = body.known_after.clone();
-                assessment.known_after =
-                    step.or_else(|| Some(format!("rdma_link/{}", body.netdev)));
-                assessment.announced = ["reload_systemd", "set_configfs", "write_file"]
+                diff.known_after = step.or_else(|| Some(format!("rdma_link/{}", body.netdev)));
+                diff.announced = ["reload_systemd", "set_configfs", "write_file"]
                     .map(str::to_owned)
                     .to_vec();
             }
             _ => {}
         }
-        assessment
+        diff
     }
 
     fn undo(
@@ -164,7 +162,7 @@ impl ResourceKind for ConfigfsValue {
         last_applied: &DesiredResource,
         before: &Value,
         answers: &ReadResults,
-    ) -> Assessment {
+    ) -> ResourceDiff {
         plan_configfs_undo(&read_body(&last_applied.body), before, answers)
     }
 
@@ -272,16 +270,16 @@ fn plan_write_actions(
     keeper: &PersistenceUnit,
     kept: &PersistenceUnitFiles,
     device: &str,
-    assessment: &mut Assessment,
+    diff: &mut ResourceDiff,
 ) {
-    assessment.actions = keeper.write(kept);
-    if assessment.differs_in(Plane::Running) {
-        assessment.actions.push(Action::SetConfigfs {
+    diff.actions = keeper.write(kept);
+    if diff.differs_in(Plane::Running) {
+        diff.actions.push(Action::SetConfigfs {
             path: build_attribute_path(device, body.attribute.word()),
             value: body.value_text(),
         });
-        assessment.disruption = Disruption::Reload;
-        assessment.interrupts = vec![format!(
+        diff.disruption = Disruption::Reload;
+        diff.interrupts = vec![format!(
             "new RDMA connections over {} use it; those that exist keep theirs",
             body.netdev
         )];
@@ -294,21 +292,21 @@ fn plan_configfs_undo(
     body: &ConfigfsValueBody,
     before: &Value,
     answers: &ReadResults,
-) -> Assessment {
+) -> ResourceDiff {
     let device = device_name(body, answers);
     let found = read_running_value(body, &device, answers);
     if let Reading::Unknown(reason) = found {
-        return Assessment::unknown_undo(Plane::Running, before, reason);
+        return ResourceDiff::unknown_undo(Plane::Running, before, reason);
     }
-    let mut assessment = Assessment {
+    let mut diff = ResourceDiff {
         before: before.clone(),
-        ..Assessment::default()
+        ..ResourceDiff::default()
     };
-    build_configfs_unit(body).take_back(&mut assessment, answers);
+    build_configfs_unit(body).take_back(&mut diff, answers);
     let prior = PriorConfigfsValue::deserialize(before).unwrap_or_default();
     let Some(old) = prior.running else {
         if found.value().is_some() {
-            assessment.residue = vec![format!(
+            diff.residue = vec![format!(
                 "{} stays at {} on {} until its driver is reloaded: nobody had made its directory \
                  before",
                 body.attribute.word(),
@@ -316,25 +314,25 @@ fn plan_configfs_undo(
                 body.netdev
             )];
         }
-        return assessment;
+        return diff;
     };
     // What is gone has no value to be put back.
     let Ok(Some(device)) = device else {
-        return assessment;
+        return diff;
     };
-    assessment.attributes.insert(
+    diff.attributes.insert(
         "value".to_owned(),
         Attribute::in_plane(Plane::Running, Reading::Is(old.clone()), found.clone()),
     );
     if found != Reading::Is(old.clone()) {
         let value = old.as_str().map_or_else(|| old.to_string(), str::to_owned);
-        assessment.actions.push(Action::SetConfigfs {
+        diff.actions.push(Action::SetConfigfs {
             path: build_attribute_path(&device, body.attribute.word()),
             value,
         });
-        assessment.disruption = Disruption::Reload;
+        diff.disruption = Disruption::Reload;
     }
-    assessment
+    diff
 }
 
 /// configfs is the world's to read, unless it was mounted otherwise.

@@ -1,4 +1,4 @@
-//! `configfs_value` by tables: answers in, assessment out.
+//! `configfs_value` by tables: read results in, diff out.
 
 use super::*;
 use crate::{AnswerStatus, ReadResult};
@@ -7,7 +7,7 @@ use serde_json::json;
 
 const DEVICE: &str = "== device rocep193s0\n|parent=ens1\n\n== port 1\n|state:4: ACTIVE\n";
 
-fn wish(body: Value) -> DesiredResource {
+fn resource(body: Value) -> DesiredResource {
     assert_eq!(ConfigfsValue.check(&body), [], "{body}");
     let name = ConfigfsValue.address_name(&body).unwrap();
     assert_eq!(name, "ens1.default_roce_tos");
@@ -20,10 +20,11 @@ fn wish(body: Value) -> DesiredResource {
 
 /// Answers with this device, this tree of configfs, and our files as an earlier run left them, or
 /// none.
-fn answers(wish: &DesiredResource, device: &str, tree: &str, kept: bool) -> ReadResults {
+fn answers(resource: &DesiredResource, device: &str, tree: &str, kept: bool) -> ReadResults {
     let mut answers = ReadResults::default();
-    let ours = build_configfs_unit(&read_body(&wish.body)).write(&PersistenceUnitFiles::default());
-    for read in ConfigfsValue.reads(wish) {
+    let ours =
+        build_configfs_unit(&read_body(&resource.body)).write(&PersistenceUnitFiles::default());
+    for read in ConfigfsValue.reads(resource) {
         let file = |path: &str| {
             ours.iter().find_map(|action| match action {
                 Action::WriteFile {
@@ -54,15 +55,15 @@ fn answers(wish: &DesiredResource, device: &str, tree: &str, kept: bool) -> Read
 }
 
 fn tos() -> DesiredResource {
-    wish(json!({ "netdev": "ens1", "attribute": "default_roce_tos", "value": 104 }))
+    resource(json!({ "netdev": "ens1", "attribute": "default_roce_tos", "value": 104 }))
 }
 
 #[test]
 fn a_directory_that_nobody_made_is_a_difference() {
-    let wish = tos();
-    let found = ConfigfsValue.assess(&wish, &answers(&wish, DEVICE, "", true));
+    let resource = tos();
+    let found = ConfigfsValue.diff(&resource, &answers(&resource, DEVICE, "", true));
     assert_eq!(
-        found.attributes["value"].found.get(Plane::Running),
+        found.attributes["value"].actual.get(Plane::Running),
         Some(&Reading::Absent)
     );
     let path = "/sys/kernel/config/rdma_cm/rocep193s0/ports/1/default_roce_tos".to_owned();
@@ -73,26 +74,26 @@ fn a_directory_that_nobody_made_is_a_difference() {
             value: "104".to_owned()
         }]
     );
-    let met = ConfigfsValue.assess(
-        &wish,
+    let met = ConfigfsValue.diff(
+        &resource,
         &answers(
-            &wish,
+            &resource,
             DEVICE,
             "/sys/kernel/config/rdma_cm/rocep193s0/ports/1/default_roce_tos:104\n",
             true,
         ),
     );
     assert!(met.is_met() && met.actions.is_empty());
-    for (assessment, running) in [(found, json!(null)), (met, json!(104))] {
-        assert_eq!(assessment.before, json!({ "running": running }));
-        assert!(ConfigfsValue.can_read_before(&assessment.before));
+    for (diff, running) in [(found, json!(null)), (met, json!(104))] {
+        assert_eq!(diff.before, json!({ "running": running }));
+        assert!(ConfigfsValue.can_read_before(&diff.before));
     }
 }
 
 #[test]
 fn without_a_device_it_is_known_after_the_rdma_link() {
-    let wish = tos();
-    let found = ConfigfsValue.assess(&wish, &answers(&wish, "", "", false));
+    let resource = tos();
+    let found = ConfigfsValue.diff(&resource, &answers(&resource, "", "", false));
     assert_eq!(
         (found.known_after.as_deref(), found.actions.len()),
         (Some("rdma_link/ens1"), 0)
@@ -105,39 +106,39 @@ fn without_a_device_it_is_known_after_the_rdma_link() {
 
 #[test]
 fn undo_sets_what_was_there_or_names_what_stays() {
-    let wish = tos();
+    let resource = tos();
     let now = answers(
-        &wish,
+        &resource,
         DEVICE,
         "/sys/kernel/config/rdma_cm/rocep193s0/ports/1/default_roce_tos:104\n",
         true,
     );
-    let back = ConfigfsValue.undo(&wish, &json!({ "running": 0 }), &now);
+    let back = ConfigfsValue.undo(&resource, &json!({ "running": 0 }), &now);
     assert!(
         matches!(back.actions.last(), Some(Action::SetConfigfs { value, .. }) if value == "0"),
         "{back:?}"
     );
-    let stays = ConfigfsValue.undo(&wish, &json!({ "running": null }), &now);
+    let stays = ConfigfsValue.undo(&resource, &json!({ "running": null }), &now);
     assert!(stays.residue[0].contains("until its driver is reloaded") && stays.actions.len() == 4);
 }
 
 #[test]
 fn of_a_device_that_is_gone_the_files_alone_are_taken_back() {
-    let wish = tos();
+    let resource = tos();
     let prior = json!({ "running": 0 });
-    let gone = ConfigfsValue.undo(&wish, &prior, &answers(&wish, "", "", true));
+    let gone = ConfigfsValue.undo(&resource, &prior, &answers(&resource, "", "", true));
     assert!(
         !gone.actions.is_empty() && !gone.attributes.contains_key("value"),
         "{gone:?}"
     );
-    let over = ConfigfsValue.undo(&wish, &prior, &answers(&wish, "", "", false));
+    let over = ConfigfsValue.undo(&resource, &prior, &answers(&resource, "", "", false));
     assert!(over.is_met() && over.actions.is_empty(), "{over:?}");
 }
 
 #[test]
 fn a_value_that_cannot_be_read_is_not_taken_back() {
-    let wish = tos();
-    let mut answers = answers(&wish, DEVICE, "", true);
+    let resource = tos();
+    let mut answers = answers(&resource, DEVICE, "", true);
     answers.insert(
         Read::RdmaLinks.key(),
         ReadResult {
@@ -145,7 +146,7 @@ fn a_value_that_cannot_be_read_is_not_taken_back() {
             out: String::new(),
         },
     );
-    let undo = ConfigfsValue.undo(&wish, &json!({ "running": 0 }), &answers);
+    let undo = ConfigfsValue.undo(&resource, &json!({ "running": 0 }), &answers);
     assert!(undo.only_unknown() && undo.actions.is_empty(), "{undo:?}");
 }
 

@@ -1,7 +1,7 @@
 //! Counters of the ports of a fabric, read twice: only how much they rose in between says anything.
 //! One text form for hosts and for switches of every system: `uptime SECONDS`, then for each port
 //! `port NAME` and lines `counter value` in the vendor's own names, which `names` tells apart. What
-//! a vendor does not count is absent, and never zero; what it counts and did not tell is
+//! a vendor does not count is absent, and never zero; what it counts and did not report is
 //! `untold/COUNTER WHY`.
 
 mod host;
@@ -46,7 +46,7 @@ const PORTS_MAX: usize = 4096;
 /// Counters beyond so many of one port are not taken in.
 const COUNTERS_MAX: usize = 4096;
 
-/// The section that asks a host for the counters of these netdevs.
+/// The section that reads the counters of these netdevs.
 pub fn host_script(netdevs: &[String]) -> String {
     host::render_host_counters_script(netdevs)
 }
@@ -62,7 +62,7 @@ pub(crate) struct PortCounterSample {
     pub untold: BTreeMap<String, String>,
     /// It is not there.
     pub is_absent: bool,
-    /// The program that tells could not: why.
+    /// Why the program that reads them failed.
     pub unread: Option<String>,
 }
 
@@ -141,7 +141,7 @@ pub fn diff_counter_samples(
 fn read_counter_sample(answers: &ReadResults, read: &Read) -> Result<TargetCounterSample, Reason> {
     match answers.output(read)? {
         (0, out) => Ok(parse_counter_sample(out)),
-        (69, _) => Err("the program that tells its counters is not there".into()),
+        (69, _) => Err("the program that reads its counters is not there".into()),
         (code, _) => Err(format!("the read of its counters ended with status {code}").into()),
     }
 }

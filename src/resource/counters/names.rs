@@ -9,9 +9,9 @@ use serde::Serialize;
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Meter {
-    /// Pause frames that came: the other end told this one to wait.
+    /// Pause frames received: the other end asked this one to pause.
     PauseReceived,
-    /// Pause frames that were sent: this end told the other to wait.
+    /// Pause frames sent: this end asked the other to pause.
     PauseSent,
     /// Packets that were dropped for want of a buffer.
     Lost,
@@ -23,8 +23,8 @@ pub enum Meter {
     CnpHandled,
     /// Pauses without end that a watchdog cut off.
     Storms,
-    /// Packets that were dropped as they came, for want of a buffer or because a rule or nobody
-    /// wanted them: it is not told which.
+    /// Packets dropped on receipt, for want of a buffer or by a rule or for want of a receiver: the
+    /// counter does not show which.
     Discarded,
 }
 

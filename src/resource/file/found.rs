@@ -203,8 +203,8 @@ fn restore_regular(path: &str, file: &Regular) -> (Vec<Action>, Option<String>) 
         file.group.clone(),
     );
     match &file.content {
-        // What stood on a host is given back as it was: a mark in it is no wish of ours, and no
-        // secret is filled in there.
+        // What stood on a host is given back as it was: a mark in it is not ours, and no secret is
+        // filled in there.
         FileContent::Text(content) if secret::find_mark_character(content).is_some() => (
             vec![Action::WriteBinaryFile {
                 path,

@@ -13,7 +13,8 @@ use super::body::{Body, BodyErrors, BodyType, Presence, read_body};
 use super::json_fields::read_text_field;
 use super::names::{is_clean_path, is_word};
 use super::{
-    Action, Assessment, Attribute, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind,
+    Action, Attribute, DesiredResource, Plane, Read, ReadResults, Reading, ResourceDiff,
+    ResourceKind,
 };
 use found::{FileContent, FileState, Regular, normal_mode, shown_content};
 use railwright_base::{Reason, seal, secret};
@@ -24,11 +25,11 @@ use serde_json::Value;
 /// The kind.
 pub struct File;
 
-/// Where railwright keeps its record, lock and running steps on a host: a wish that changed those
-/// would undo what it is held by.
+/// Where railwright keeps its record, lock and running steps on a host: a resource that changed
+/// those would break the run that applies it.
 pub const OWN_FOLDER: &str = "/var/lib/railwright";
 
-/// What is wished of a file.
+/// The desired state of a file.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct FileBody {
@@ -141,7 +142,7 @@ impl FileBody {
     }
 }
 
-/// The file of a wish, ready to be judged.
+/// The file of a resource, ready to be compared.
 struct DesiredFile<'a> {
     body: FileBody,
     /// The seal of the content, or why it is not known, where the content holds a secret.
@@ -149,10 +150,10 @@ struct DesiredFile<'a> {
 }
 
 impl<'a> DesiredFile<'a> {
-    fn of(wish: &'a DesiredResource) -> Self {
+    fn of(resource: &'a DesiredResource) -> Self {
         DesiredFile {
-            body: read_body(&wish.body),
-            sealed: sealed::find_desired_seal(wish),
+            body: read_body(&resource.body),
+            sealed: sealed::find_desired_seal(resource),
         }
     }
 
@@ -181,28 +182,28 @@ impl<'a> DesiredFile<'a> {
         }
     }
 
-    fn attributes(&self, found: &FileState) -> Vec<(String, Attribute)> {
-        let of = |name: &str, wanted: String, found: Reading| {
+    fn attributes(&self, actual: &FileState) -> Vec<(String, Attribute)> {
+        let of = |name: &str, desired: String, actual: Reading| {
             (
                 name.to_owned(),
-                Attribute::in_plane(Plane::Persisted, self.reading(wanted), found),
+                Attribute::in_plane(Plane::Persisted, self.reading(desired), actual),
             )
         };
-        let content = found.content_reading();
-        let content = self.sealed.iter().fold(content, |content, wanted| {
-            sealed::check_seal_comparability(wanted, content)
+        let content = actual.content_reading();
+        let content = self.sealed.iter().fold(content, |content, desired| {
+            sealed::check_seal_comparability(desired, content)
         });
         vec![
             of("content", self.shown(), content),
             of(
                 "mode",
                 self.body.mode(),
-                found.reading(|file| file.mode.clone()),
+                actual.reading(|file| file.mode.clone()),
             ),
             of(
                 "owner",
                 format!("{}:{}", self.body.owner(), self.body.group()),
-                found.reading(|file| format!("{}:{}", file.owner, file.group)),
+                actual.reading(|file| format!("{}:{}", file.owner, file.group)),
             ),
         ]
     }
@@ -238,53 +239,53 @@ impl ResourceKind for File {
         BodyType::of::<FileBody>()
     }
 
-    fn is_guarded(&self, wish: &DesiredResource) -> bool {
-        read_body::<FileBody>(&wish.body).guard == Some(true)
+    fn is_guarded(&self, resource: &DesiredResource) -> bool {
+        read_body::<FileBody>(&resource.body).guard == Some(true)
     }
 
-    fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
-        vec![sealed::build_file_read(wish)]
+    fn reads(&self, resource: &DesiredResource) -> Vec<Read> {
+        vec![sealed::build_file_read(resource)]
     }
 
     fn may_hold_secret(&self, pointer: &str) -> bool {
         pointer == "/content"
     }
 
-    fn is_same_wish(&self, applied: &DesiredResource, wish: &DesiredResource) -> bool {
-        applied.digest() == wish.digest() || sealed::differ_in_being_sealed(applied, wish)
+    fn is_same_resource(&self, applied: &DesiredResource, resource: &DesiredResource) -> bool {
+        applied.digest() == resource.digest() || sealed::differ_in_being_sealed(applied, resource)
     }
 
-    fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
-        let wanted = DesiredFile::of(wish);
-        let found = FileState::by(&sealed::build_file_read(wish), answers);
-        let mut assessment = Assessment {
-            before: found.remember(),
-            ..Assessment::default()
+    fn diff(&self, resource: &DesiredResource, answers: &ReadResults) -> ResourceDiff {
+        let desired = DesiredFile::of(resource);
+        let actual = FileState::by(&sealed::build_file_read(resource), answers);
+        let mut diff = ResourceDiff {
+            before: actual.remember(),
+            ..ResourceDiff::default()
         };
-        assessment.attributes.extend(wanted.attributes(&found));
-        if let FileState::Other { what } = &found {
-            assessment.refusal = Some(format!(
+        diff.attributes.extend(desired.attributes(&actual));
+        if let FileState::Other { what } = &actual {
+            diff.refusal = Some(format!(
                 "there is a {what} at {}; railwright replaces only regular files",
-                wanted.body.path
+                desired.body.path
             ));
-        } else if let (Some(Err(why)), true) = (&wanted.sealed, wanted.is_present()) {
-            assessment.refusal = Some(format!(
+        } else if let (Some(Err(why)), true) = (&desired.sealed, desired.is_present()) {
+            diff.refusal = Some(format!(
                 "its content holds a secret that cannot be had now: {why}"
             ));
-        } else if !assessment.is_met() {
-            assessment.actions = wanted.actions(&found);
+        } else if !diff.is_met() {
+            diff.actions = desired.actions(&actual);
         }
         if let FileState::Regular(Regular {
             content: FileContent::TooLarge { bytes, .. },
             ..
-        }) = &found
+        }) = &actual
         {
-            assessment.residue.push(format!(
+            diff.residue.push(format!(
                 "the earlier content of {} ({bytes} bytes) is too large to be kept",
-                wanted.body.path
+                desired.body.path
             ));
         }
-        assessment
+        diff
     }
 
     fn undo(
@@ -292,21 +293,21 @@ impl ResourceKind for File {
         last_applied: &DesiredResource,
         before: &Value,
         answers: &ReadResults,
-    ) -> Assessment {
+    ) -> ResourceDiff {
         let path = read_body::<FileBody>(&last_applied.body).path;
         let (now, earlier) = (
             FileState::by(&sealed::build_file_read(last_applied), answers),
             FileState::remembered(Some(before)),
         );
         let (actions, residue) = earlier.restore(&path, &now);
-        let mut assessment = Assessment {
+        let mut diff = ResourceDiff {
             actions,
             residue: residue.into_iter().collect(),
-            ..Assessment::default()
+            ..ResourceDiff::default()
         };
-        let wanted = sealed::find_earlier_content_seal(last_applied, &earlier)
+        let desired = sealed::find_earlier_content_seal(last_applied, &earlier)
             .unwrap_or_else(|| earlier.restored_reading(&now));
-        let mut readings = vec![("content", wanted, now.content_reading())];
+        let mut readings = vec![("content", desired, now.content_reading())];
         if let (FileState::Regular(file), FileState::Regular(_)) = (&earlier, &now)
             && !matches!(
                 file.content,
@@ -324,11 +325,11 @@ impl ResourceKind for File {
                 now.reading(|f| format!("{}:{}", f.owner, f.group)),
             ));
         }
-        for (name, wanted, found) in readings {
-            let attribute = Attribute::in_plane(Plane::Persisted, wanted, found);
-            assessment.attributes.insert(name.to_owned(), attribute);
+        for (name, desired, actual) in readings {
+            let attribute = Attribute::in_plane(Plane::Persisted, desired, actual);
+            diff.attributes.insert(name.to_owned(), attribute);
         }
-        assessment
+        diff
     }
 
     fn can_read_before(&self, before: &Value) -> bool {
@@ -339,23 +340,23 @@ impl ResourceKind for File {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_support::{answered, wish};
+    use crate::test_support::{answered, resource};
     use serde_json::json;
 
     #[test]
     fn a_directory_is_refused_and_another_file_is_taken_over() {
-        let wish = wish(&File, json!({ "path": "/etc/a", "content": "new\n" }));
-        let read = &File.reads(&wish)[0];
-        let refused = File.assess(
-            &wish,
+        let resource = resource(&File, json!({ "path": "/etc/a", "content": "new\n" }));
+        let read = &File.reads(&resource)[0];
+        let refused = File.diff(
+            &resource,
             &answered(&[(read, 0, "755 root root 4096 directory\n")]),
         );
         assert!(
             refused.refusal.unwrap().contains("a directory at /etc/a")
                 && refused.actions.is_empty()
         );
-        let taken = File.assess(
-            &wish,
+        let taken = File.diff(
+            &resource,
             &answered(&[(read, 0, "600 bob bob 4 regular file\nold\n")]),
         );
         assert_eq!(
@@ -368,13 +369,13 @@ mod tests {
 
     #[test]
     fn the_mode_alone_needs_no_new_content() {
-        let wish = wish(
+        let resource = resource(
             &File,
             json!({ "path": "/etc/a", "content": "x\n", "mode": "0600" }),
         );
-        let read = &File.reads(&wish)[0];
-        let found = File.assess(
-            &wish,
+        let read = &File.reads(&resource)[0];
+        let found = File.diff(
+            &resource,
             &answered(&[(read, 0, "644 root root 2 regular file\nx\n")]),
         );
         assert_eq!(
@@ -382,8 +383,8 @@ mod tests {
             ["write_file"]
         );
         assert!(
-            File.assess(
-                &wish,
+            File.diff(
+                &resource,
                 &answered(&[(read, 0, "600 root root 2 regular file\nx\n")])
             )
             .is_met()
@@ -392,13 +393,13 @@ mod tests {
 
     #[test]
     fn what_was_not_answered_is_unknown_and_not_absent() {
-        let wish = wish(&File, json!({ "path": "/etc/a", "content": "x\n" }));
-        let assessment = File.assess(&wish, &ReadResults::default());
-        assert!(assessment.has_unknown() && !assessment.is_absent() && !assessment.is_met());
+        let resource = resource(&File, json!({ "path": "/etc/a", "content": "x\n" }));
+        let diff = File.diff(&resource, &ReadResults::default());
+        assert!(diff.has_unknown() && !diff.is_absent() && !diff.is_met());
     }
 
     #[test]
-    fn our_own_record_is_nobodys_wish() {
+    fn our_own_record_is_declared_by_nobody() {
         let said = |path: &str| {
             File.check(&json!({ "path": path, "content": "x" }))
                 .into_iter()

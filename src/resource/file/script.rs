@@ -7,8 +7,8 @@ use crate::rights::STAT_FORMAT;
 use crate::shared::HERE;
 use railwright_base::quote::quote_for_shell;
 
-/// What `stat` said with `STAT_FORMAT`, as the words `$1` to `$7` and as the first line of an
-/// answer. An owner without a name is told by number.
+/// What `stat` printed with `STAT_FORMAT`, as the words `$1` to `$7` and as the first line of an
+/// answer. An owner without a name is shown by number.
 const TAKE_APART: &str = "set -f; IFS=/; set -- $s; unset IFS; set +f\n\
                           [ \"$#\" = 7 ] || exit 2\n\
                           u=$2; g=$3; [ \"$u\" != UNKNOWN ] || u=$4; [ \"$g\" != UNKNOWN ] || \

@@ -1,7 +1,7 @@
 //! Files that hold a secret. Nobody above the transport sees what is in them: the host's answer
-//! carries a keyed digest in the place of the content (`seal_answer`), and the wish carries that of
-//! the wanted content (`seal_wish`), so that the two can be compared, planned, recorded and
-//! journalled without the secret.
+//! carries a keyed digest in the place of the content (`seal_answer`), and the resource carries
+//! that of the desired content (`seal_resource`), so that the two can be compared, planned,
+//! recorded and journalled without the secret.
 
 use super::base64;
 use super::found::{CONTENT_LIMIT_BYTES, FileContent, FileState, Regular};
@@ -10,37 +10,37 @@ use railwright_base::{Reason, SealKey, seal, secret};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// The field of a wish's body that says that the file is sealed. No module can write it: it is put
-/// in when a spec is turned into a plan.
+/// The field of a resource's body that says that the file is sealed. No module can write it: it is
+/// put in when a spec is turned into a plan.
 const FIELD: &str = "sealed";
 /// The field with the seal of what was there before, where that is known in plain.
 const BEFORE: &str = "sealed_before";
 
-/// True when this wish's file is read by its seal alone.
-pub fn is_sealed(wish: &DesiredResource) -> bool {
-    wish.body.get(FIELD).is_some()
-        || !secret::list_secret_names(wish.text("content").unwrap_or_default()).is_empty()
+/// True when this resource's file is read by its seal alone.
+pub fn is_sealed(resource: &DesiredResource) -> bool {
+    resource.body.get(FIELD).is_some()
+        || !secret::list_secret_names(resource.text("content").unwrap_or_default()).is_empty()
 }
 
 /// What reads the file.
-pub fn build_file_read(wish: &DesiredResource) -> Read {
-    let path = wish.text("path").unwrap_or_default().to_owned();
-    if is_sealed(wish) {
+pub fn build_file_read(resource: &DesiredResource) -> Read {
+    let path = resource.text("path").unwrap_or_default().to_owned();
+    if is_sealed(resource) {
         Read::SealedFile { path }
     } else {
         Read::File { path }
     }
 }
 
-/// Puts the seal of the wanted content into a wish, or why it is not known. `before` is what was
-/// there before our first change, as the state has it.
-pub fn seal_wish(
-    wish: &mut DesiredResource,
+/// Puts the seal of the desired content into a resource, or why it is not known. `before` is what
+/// was there before our first change, as the state has it.
+pub fn seal_resource(
+    resource: &mut DesiredResource,
     key: Option<&SealKey>,
     filled: Result<&str, Reason>,
     before: Option<&Value>,
 ) {
-    let path = wish.text("path").unwrap_or_default().to_owned();
+    let path = resource.text("path").unwrap_or_default().to_owned();
     let sealed = match (filled, key) {
         (Err(why), _) => json!({ "unknown": why }),
         (Ok(text), _) if text.len() > CONTENT_LIMIT_BYTES => {
@@ -56,7 +56,10 @@ pub fn seal_wish(
     {
         sealed_before = Some(key.seal(&path, &bytes));
     }
-    if let Some(body) = Arc::make_mut(&mut wish.want).body.as_object_mut() {
+    if let Some(body) = Arc::make_mut(&mut resource.declaration)
+        .body
+        .as_object_mut()
+    {
         body.insert(FIELD.to_owned(), sealed);
         if let Some(seal) = sealed_before {
             body.insert(BEFORE.to_owned(), Value::from(seal));
@@ -64,11 +67,11 @@ pub fn seal_wish(
     }
 }
 
-/// True when the two are one wish, of which one has a seal and the other has none: a file is sealed
-/// for one more run after its secret left the template.
-pub fn differ_in_being_sealed(wish: &DesiredResource, other: &DesiredResource) -> bool {
-    wish.body.get(FIELD).is_some() != other.body.get(FIELD).is_some()
-        && without_seals(&wish.body) == without_seals(&other.body)
+/// True when the two differ only in one having a seal: a file is sealed for one more run after its
+/// secret left the template.
+pub fn differ_in_being_sealed(resource: &DesiredResource, other: &DesiredResource) -> bool {
+    resource.body.get(FIELD).is_some() != other.body.get(FIELD).is_some()
+        && without_seals(&resource.body) == without_seals(&other.body)
 }
 
 /// A body without its seals: as a module wrote it.
@@ -88,25 +91,28 @@ fn plain_bytes(content: &FileContent) -> Option<Vec<u8>> {
     }
 }
 
-/// What is wanted of a sealed file's content: its seal, or why that is not known. None for a file
-/// that is not sealed.
-pub fn find_desired_seal(wish: &DesiredResource) -> Option<Result<&str, Reason>> {
-    let said = match wish.body.get(FIELD) {
+/// The desired content of a sealed file: its seal, or why that is not known. None for a file that
+/// is not sealed.
+pub fn find_desired_seal(resource: &DesiredResource) -> Option<Result<&str, Reason>> {
+    let said = match resource.body.get(FIELD) {
         Some(Value::String(seal)) => Ok(seal.as_str()),
         Some(other) => Err(other
             .get("unknown")
             .and_then(Value::as_str)
             .unwrap_or_default()
             .into()),
-        None if is_sealed(wish) => Err("its secret was not asked for".into()),
+        None if is_sealed(resource) => Err("its secret was not asked for".into()),
         None => return None,
     };
     Some(said)
 }
 
 /// The seal of the content that a file had before us, where the body has it.
-pub fn find_earlier_content_seal(wish: &DesiredResource, earlier: &FileState) -> Option<Reading> {
-    let seal = wish.text(BEFORE)?;
+pub fn find_earlier_content_seal(
+    resource: &DesiredResource,
+    earlier: &FileState,
+) -> Option<Reading> {
+    let seal = resource.text(BEFORE)?;
     matches!(
         earlier,
         FileState::Regular(Regular {
@@ -117,17 +123,17 @@ pub fn find_earlier_content_seal(wish: &DesiredResource, earlier: &FileState) ->
     .then(|| Reading::is(seal))
 }
 
-/// A reading of a sealed content beside what is wanted: seals of two keys say nothing about each
+/// A reading of a sealed content beside the desired one: seals of two keys say nothing about each
 /// other.
-pub fn check_seal_comparability(wanted: &Result<&str, Reason>, found: Reading) -> Reading {
-    match (wanted, &found) {
+pub fn check_seal_comparability(desired: &Result<&str, Reason>, actual: Reading) -> Reading {
+    match (desired, &actual) {
         (Err(why), Reading::Is(_)) => Reading::Unknown(why.clone()),
         (Ok(seal), Reading::Is(Value::String(text)))
             if seal::is_seal(text) && !seal::has_same_seal_key(seal, text) =>
         {
             Reading::Unknown("it was read with the key of another state folder".into())
         }
-        _ => found,
+        _ => actual,
     }
 }
 
@@ -229,7 +235,7 @@ pub fn seal_plain(path: &str, answers: &mut ReadResults, key: Option<&SealKey>) 
 mod tests {
     use super::*;
     use crate::file::File;
-    use crate::test_support::{answered, wish};
+    use crate::test_support::{answered, resource};
     use crate::{Action, ResourceKind as _};
     use proptest::prelude::*;
 
@@ -244,12 +250,12 @@ mod tests {
         filled: Result<&str, Reason>,
         before: Option<&Value>,
     ) -> DesiredResource {
-        let mut wish = wish(
+        let mut resource = resource(
             &File,
             json!({ "path": "/etc/a", "content": content, "mode": "0600" }),
         );
-        seal_wish(&mut wish, Some(&key()), filled, before);
-        wish
+        seal_resource(&mut resource, Some(&key()), filled, before);
+        resource
     }
 
     fn with_secret() -> DesiredResource {
@@ -275,17 +281,17 @@ mod tests {
 
     #[test]
     fn it_is_compared_without_being_seen() {
-        let wish = with_secret();
+        let resource = with_secret();
         // the same bytes, once as the host sends what is not ASCII
         for out in [
             format!("600 root root 14 regular file\nt={POISON}\n"),
             "600 root root 14 regular file, base64\ndD1wMGlzMG4tw5xuZAo=\n".into(),
         ] {
-            let met = File.assess(&wish, &said(&out));
+            let met = File.diff(&resource, &said(&out));
             assert!(met.is_met(), "{met:?}");
-            assert!(!format!("{met:?}{wish:?}").contains("p0is0n"));
+            assert!(!format!("{met:?}{resource:?}").contains("p0is0n"));
         }
-        let differs = File.assess(&wish, &said("600 root root 14 regular file\nt=old\n"));
+        let differs = File.diff(&resource, &said("600 root root 14 regular file\nt=old\n"));
         assert_eq!(
             differs.actions.iter().map(Action::word).collect::<Vec<_>>(),
             ["write_file"]
@@ -332,12 +338,12 @@ mod tests {
 
     #[test]
     fn without_the_secret_what_is_there_is_unknown_and_nothing_is_done() {
-        let wish = sealed(
+        let resource = sealed(
             &secret::new_secret_mark("token"),
             Err("TOKEN is not set".into()),
             None,
         );
-        let there = File.assess(&wish, &said("600 root root 4 regular file\nt=x\n"));
+        let there = File.diff(&resource, &said("600 root root 4 regular file\nt=x\n"));
         assert!(
             there.has_unknown()
                 && there.refusal.unwrap().contains("TOKEN is not set")
@@ -349,17 +355,17 @@ mod tests {
         };
         let mut answers = ReadResults::default();
         answers.insert("sealed_file:/etc/a", absent);
-        let absent = File.assess(&wish, &answers);
+        let absent = File.diff(&resource, &answers);
         assert!(absent.is_absent() && absent.refusal.is_some() && absent.actions.is_empty());
-        let mut foreign = wish.clone();
-        seal_wish(
+        let mut foreign = resource.clone();
+        seal_resource(
             &mut foreign,
             Some(&SealKey::new(b"other")),
             Ok("t=x\n"),
             None,
         );
         assert!(
-            File.assess(&foreign, &said("600 root root 4 regular file\nt=x\n"))
+            File.diff(&foreign, &said("600 root root 4 regular file\nt=x\n"))
                 .only_unknown()
         );
     }
@@ -390,25 +396,25 @@ mod tests {
                 "644 root root 4 regular file\nold\n",
             )]),
         );
-        let wish = sealed(
+        let resource = sealed(
             &secret::new_secret_mark("token"),
             Ok(POISON),
             Some(&plain.remember()),
         );
-        let undo = File.undo(&wish, &plain.remember(), &now);
+        let undo = File.undo(&resource, &plain.remember(), &now);
         assert_eq!(
             undo.actions.iter().map(Action::word).collect::<Vec<_>>(),
             ["write_file"]
         );
         assert!(
             File.undo(
-                &wish,
+                &resource,
                 &plain.remember(),
                 &said("644 root root 4 regular file\nold\n")
             )
             .is_met()
         );
-        // It held something that was never kept: it stays, and that is said.
+        // Its earlier content was never kept: the file stays, and that is reported.
         let unknown =
             FileState::at_sealed("/etc/a", &said("600 root root 4 regular file\nold\n")).remember();
         let undo = File.undo(&with_secret(), &unknown, &now);

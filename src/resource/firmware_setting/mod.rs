@@ -2,8 +2,8 @@
 //! for the card's next boot; in effect when the card boots, which is with the host or, for some,
 //! only when its power was off. Its name is the netdev's.
 //!
-//! A card with two ports has one set of settings for both (`..._P1`, `..._P2`): wish for them on
-//! one of its netdevs.
+//! A card with two ports has one set of settings for both (`..._P1`, `..._P2`): declare them on one
+//! of its netdevs.
 
 pub mod script;
 pub mod table;
@@ -11,7 +11,8 @@ pub mod table;
 use super::link::other_netdevs;
 use super::merged_before::merge_before_values;
 use super::{
-    Action, Assessment, Attribute, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind,
+    Action, Attribute, DesiredResource, Plane, Read, ReadResults, Reading, ResourceDiff,
+    ResourceKind,
 };
 use crate::body::{Body, BodyErrors, BodyType, Scalar, read_body};
 use crate::json_fields::read_text_field;
@@ -33,7 +34,7 @@ const GATE: &str = "ADVANCED_PCI_SETTINGS";
 
 const NO_PROGRAM: &str = "neither mlxconfig nor mstconfig (package mstflint) is installed";
 
-/// What is wished of the firmware of a NIC.
+/// The desired state of the firmware of a NIC.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct FirmwareSettingBody {
@@ -143,18 +144,18 @@ impl ResourceKind for FirmwareSetting {
         BodyType::of::<FirmwareSettingBody>()
     }
 
-    fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
-        let body = read_body::<FirmwareSettingBody>(&wish.body);
+    fn reads(&self, resource: &DesiredResource) -> Vec<Read> {
+        let body = read_body::<FirmwareSettingBody>(&resource.body);
         let netdev = body.netdev.clone();
         vec![build_firmware_read(&body), Read::Link { netdev }]
     }
 
-    fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
-        let body = &read_body::<FirmwareSettingBody>(&wish.body);
+    fn diff(&self, resource: &DesiredResource, answers: &ReadResults) -> ResourceDiff {
+        let body = &read_body::<FirmwareSettingBody>(&resource.body);
         match decode_firmware_settings(body, answers) {
-            Err(reason) => Assessment {
+            Err(reason) => ResourceDiff {
                 attributes: build_uniform_attributes(body, &Reading::Unknown(reason)),
-                ..Assessment::default()
+                ..ResourceDiff::default()
             },
             Ok(FirmwareQueryResult::NoNetdev) => {
                 let others = other_netdevs(answers, &body.netdev);
@@ -164,24 +165,24 @@ impl ResourceKind for FirmwareSetting {
                     format!("; there are {}", others.join(", "))
                 };
                 let why = format!("there is no netdev {}{others}", body.netdev);
-                diff_missing_card(wish, body, why)
+                diff_missing_card(resource, body, why)
             }
-            Ok(FirmwareQueryResult::NotACard(why)) => Assessment {
+            Ok(FirmwareQueryResult::NotACard(why)) => ResourceDiff {
                 attributes: build_uniform_attributes(body, &Reading::Absent),
                 refusal: Some(format!("{}: {why}", body.netdev)),
-                ..Assessment::default()
+                ..ResourceDiff::default()
             },
             Ok(FirmwareQueryResult::NoProgram) => {
-                diff_missing_card(wish, body, NO_PROGRAM.to_owned())
+                diff_missing_card(resource, body, NO_PROGRAM.to_owned())
             }
             Ok(FirmwareQueryResult::Settings { device, rows }) => {
-                let mut assessment = Assessment::default();
+                let mut diff = ResourceDiff::default();
                 for (name, value) in body.desired_settings() {
-                    diff_firmware_setting(&name, &value, &rows, body, &mut assessment);
+                    diff_firmware_setting(&name, &value, &rows, body, &mut diff);
                 }
-                assessment.before = record_before_values(&rows);
-                plan_firmware_actions(body, &device, &mut assessment);
-                assessment
+                diff.before = record_before_values(&rows);
+                plan_firmware_actions(body, &device, &mut diff);
+                diff
             }
         }
     }
@@ -195,7 +196,7 @@ impl ResourceKind for FirmwareSetting {
         last_applied: &DesiredResource,
         before: &Value,
         answers: &ReadResults,
-    ) -> Assessment {
+    ) -> ResourceDiff {
         plan_firmware_undo(&read_body(&last_applied.body), before, answers)
     }
 
@@ -220,7 +221,7 @@ fn is_name(name: &str) -> bool {
             .all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
 }
 
-/// The gate tells a setting that is hidden from one that does not exist.
+/// The gate distinguishes a hidden setting from one that does not exist.
 fn build_firmware_read(body: &FirmwareSettingBody) -> Read {
     let names: BTreeSet<&str> = body
         .settings
@@ -249,10 +250,10 @@ fn build_two_plane_attribute(
     running: Option<Reading>,
 ) -> Attribute {
     let running = running.unwrap_or_else(|| next_boot.clone());
-    let wanted = Reading::is(value);
-    Attribute::in_plane(Plane::NextBoot, wanted.clone(), next_boot.clone()).and(
+    let desired = Reading::is(value);
+    Attribute::in_plane(Plane::NextBoot, desired.clone(), next_boot.clone()).and(
         Plane::Running,
-        wanted,
+        desired,
         running,
     )
 }
@@ -270,34 +271,34 @@ fn build_uniform_attributes(
     attributes
 }
 
-/// Nothing of it is there: it comes with the step that the wish names, or something is wrong.
+/// Nothing of it is there: it comes with the step that the resource names, or something is wrong.
 fn diff_missing_card(
-    wish: &DesiredResource,
+    resource: &DesiredResource,
     body: &FirmwareSettingBody,
     why: String,
-) -> Assessment {
-    let mut assessment = Assessment {
+) -> ResourceDiff {
+    let mut diff = ResourceDiff {
         attributes: build_uniform_attributes(body, &Reading::Absent),
-        ..Assessment::default()
+        ..ResourceDiff::default()
     };
-    assessment.wait_or_refuse(wish, &["set_firmware"], || why);
+    diff.wait_or_refuse(resource, &["set_firmware"], || why);
     // What it comes to will want the boot that others wait for too.
-    assessment.needs_reboot = assessment.known_after.is_some();
-    assessment.needs_power_cycle = assessment.needs_reboot && body.needs_power_cycle();
-    assessment
+    diff.needs_reboot = diff.known_after.is_some();
+    diff.needs_power_cycle = diff.needs_reboot && body.needs_power_cycle();
+    diff
 }
 
 fn diff_firmware_setting(
     name: &str,
-    wanted: &str,
+    desired: &str,
     rows: &BTreeMap<String, FirmwareSettingRow>,
     body: &FirmwareSettingBody,
-    assessment: &mut Assessment,
+    diff: &mut ResourceDiff,
 ) {
     let attribute = match rows.get(name) {
         None => {
-            let reading = build_missing_setting_reading(name, rows, body, assessment);
-            build_two_plane_attribute(wanted, &reading, None)
+            let reading = build_missing_setting_reading(name, rows, body, diff);
+            build_two_plane_attribute(desired, &reading, None)
         }
         Some(row) => {
             let refused = match row {
@@ -311,18 +312,18 @@ fn diff_firmware_setting(
                     next_boot: Some(cell),
                     is_read_only: true,
                     ..
-                } if !cell.is(wanted) => {
+                } if !cell.is(desired) => {
                     Some(format!("the firmware does not let {name} be written"))
                 }
                 _ => None,
             };
-            assessment.refusal = assessment.refusal.take().or(refused);
-            let next_boot = read_cell(&row.next_boot, wanted, wanted);
-            let running = read_cell(&row.current, wanted, wanted);
-            build_two_plane_attribute(wanted, &next_boot, Some(running))
+            diff.refusal = diff.refusal.take().or(refused);
+            let next_boot = read_cell(&row.next_boot, desired, desired);
+            let running = read_cell(&row.current, desired, desired);
+            build_two_plane_attribute(desired, &next_boot, Some(running))
         }
     };
-    assessment.attributes.insert(name.to_owned(), attribute);
+    diff.attributes.insert(name.to_owned(), attribute);
 }
 
 /// `shown`: how a cell that has the value is shown.
@@ -330,7 +331,7 @@ fn read_cell(cell: &Option<Cell>, value: &str, shown: &str) -> Reading {
     match cell {
         Some(cell) if cell.is(value) => Reading::is(shown),
         Some(cell) => Reading::is(cell.0.as_str()),
-        None => Reading::NotApplicable("this firmware does not tell it".into()),
+        None => Reading::NotApplicable("this firmware does not show it".into()),
     }
 }
 
@@ -340,7 +341,7 @@ fn build_missing_setting_reading(
     name: &str,
     rows: &BTreeMap<String, FirmwareSettingRow>,
     body: &FirmwareSettingBody,
-    assessment: &mut Assessment,
+    diff: &mut ResourceDiff,
 ) -> Reading {
     if body.may_lack.iter().any(|lacked| lacked == name) {
         return Reading::NotApplicable("this card has no such setting".into());
@@ -356,7 +357,7 @@ fn build_missing_setting_reading(
     } else {
         String::new()
     };
-    assessment.refusal = assessment.refusal.take().or(Some(format!(
+    diff.refusal = diff.refusal.take().or(Some(format!(
         "the firmware of this card has no setting {name}{hint}"
     )));
     Reading::Absent
@@ -383,29 +384,29 @@ fn record_before_values(rows: &BTreeMap<String, FirmwareSettingRow>) -> Value {
     serde_json::to_value(before).unwrap_or_default()
 }
 
-fn plan_firmware_actions(body: &FirmwareSettingBody, device: &str, assessment: &mut Assessment) {
-    if assessment.refusal.is_some() || assessment.has_unknown() {
+fn plan_firmware_actions(body: &FirmwareSettingBody, device: &str, diff: &mut ResourceDiff) {
+    if diff.refusal.is_some() || diff.has_unknown() {
         return;
     }
     let mut to_set = BTreeMap::new();
     let mut waits = false;
-    for (name, attribute) in &assessment.attributes {
-        for (plane, wanted, _) in attribute.differences() {
+    for (name, attribute) in &diff.attributes {
+        for (plane, desired, _) in attribute.differences() {
             match plane {
-                Plane::NextBoot => drop(to_set.insert(name.clone(), value_of(wanted))),
+                Plane::NextBoot => drop(to_set.insert(name.clone(), value_of(desired))),
                 _ => waits = true,
             }
         }
     }
-    assessment.owed = to_set.is_empty() && waits;
+    diff.owed = to_set.is_empty() && waits;
     if !to_set.is_empty() {
-        assessment.actions = vec![Action::SetFirmware {
+        diff.actions = vec![Action::SetFirmware {
             device: device.to_owned(),
             settings: to_set,
         }];
     }
-    assessment.needs_reboot = waits;
-    assessment.needs_power_cycle = waits && body.needs_power_cycle();
+    diff.needs_reboot = waits;
+    diff.needs_power_cycle = waits && body.needs_power_cycle();
 }
 
 /// As the program takes it.
@@ -422,8 +423,8 @@ fn plan_firmware_undo(
     body: &FirmwareSettingBody,
     before: &Value,
     answers: &ReadResults,
-) -> Assessment {
-    let unknown = |reason| Assessment::unknown_undo(Plane::NextBoot, before, reason);
+) -> ResourceDiff {
+    let unknown = |reason| ResourceDiff::unknown_undo(Plane::NextBoot, before, reason);
     let (device, rows) = match decode_firmware_settings(body, answers) {
         Ok(FirmwareQueryResult::Settings { device, rows }) => (device, rows),
         Ok(FirmwareQueryResult::NoNetdev) => {
@@ -433,32 +434,32 @@ fn plan_firmware_undo(
         Ok(FirmwareQueryResult::NoProgram) => return unknown(NO_PROGRAM.into()),
         Err(reason) => return unknown(reason),
     };
-    let mut assessment = Assessment {
+    let mut diff = ResourceDiff {
         before: before.clone(),
-        ..Assessment::default()
+        ..ResourceDiff::default()
     };
     let prior = PriorFirmwareSettings::deserialize(before).unwrap_or_default();
     for name in body.settings.keys() {
         match (prior.next_boot.get(name), rows.get(name)) {
             (Some(old), Some(row)) => {
                 let attribute = build_restored_attribute(old, prior.running.get(name), row);
-                assessment.attributes.insert(name.clone(), attribute);
+                diff.attributes.insert(name.clone(), attribute);
             }
             (Some(old), None) => {
-                let found = read_hidden_setting(name, &rows, body, &mut assessment);
+                let found = read_hidden_setting(name, &rows, body, &mut diff);
                 let attribute =
                     Attribute::in_plane(Plane::NextBoot, Reading::is(old.as_str()), found);
-                assessment.attributes.insert(name.clone(), attribute);
+                diff.attributes.insert(name.clone(), attribute);
             }
-            (None, Some(_)) => assessment.residue.push(format!(
+            (None, Some(_)) => diff.residue.push(format!(
                 "{name} stays as it is: what was there before was not recorded"
             )),
             (None, None) => {}
         }
     }
-    plan_firmware_actions(body, &device, &mut assessment);
-    assessment.owed = false;
-    assessment
+    plan_firmware_actions(body, &device, &mut diff);
+    diff.owed = false;
+    diff
 }
 
 fn build_restored_attribute(
@@ -476,15 +477,15 @@ fn build_restored_attribute(
 }
 
 /// A setting that was there and that the firmware does not show now. Where the gate of ours that
-/// showed it is closed, it was taken back with it, or somebody closed the gate since.
+/// showed it is closed, it was undone with it, or somebody closed the gate since.
 fn read_hidden_setting(
     name: &str,
     rows: &BTreeMap<String, FirmwareSettingRow>,
     body: &FirmwareSettingBody,
-    assessment: &mut Assessment,
+    diff: &mut ResourceDiff,
 ) -> Reading {
     if is_gate_closed(rows) && body.settings.contains_key(GATE) {
-        assessment.residue.push(format!(
+        diff.residue.push(format!(
             "{name} stays as it is: it is hidden until {GATE} is in effect"
         ));
         return Reading::NotApplicable(format!("hidden until {GATE} is in effect").into());

@@ -1,6 +1,6 @@
 //! `mlxconfig` of NVIDIA's firmware tools, or `mstconfig` of the package mstflint, which is the
-//! same program: asked and told. Both take the PCI address; the name of an RDMA device is refused
-//! by many versions (Mellanox/mstflint#1930).
+//! same program: queries and settings. Both take the PCI address; the name of an RDMA device is
+//! refused by many versions (Mellanox/mstflint#1930).
 
 use crate::rights::RootAccessNeed;
 use crate::sections::SHELL;

@@ -1,6 +1,6 @@
 //! The table that `mlxconfig -e query` prints: a row a setting, with what it is by default, what
-//! runs and what the next boot will bring. Columns are told apart by the header, since firmware
-//! that cannot tell the first two leaves them out.
+//! runs and what the next boot will bring. Columns are identified by the header, since firmware
+//! that does not know the first two leaves them out.
 //!
 //! Sources: output quoted in k8snetworkplumbingwg/sriov-network-operator#358, and in the tests of
 //! Mellanox/nic-configuration-operator; `mlxcfg_ui.cpp` of Mellanox/mstflint for the marks before a
@@ -14,9 +14,9 @@ use std::collections::BTreeMap;
 /// One setting.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FirmwareSettingRow {
-    /// What the factory set, where the firmware tells it.
+    /// What the factory set, where the firmware shows it.
     pub default: Option<Cell>,
-    /// What runs, where the firmware tells it.
+    /// What runs, where the firmware shows it.
     pub current: Option<Cell>,
     /// What the next boot of the card will bring.
     pub next_boot: Option<Cell>,
@@ -29,11 +29,11 @@ pub struct FirmwareSettingRow {
 pub struct Cell(pub String);
 
 impl Cell {
-    /// True where this is the wanted value, given by its word, its number or both.
-    pub fn is(&self, wanted: &str) -> bool {
-        is_same_setting(&self.0, wanted)
+    /// True where this is the desired value, given by its word, its number or both.
+    pub fn is(&self, desired: &str) -> bool {
+        is_same_setting(&self.0, desired)
             || self.parts().is_some_and(|(word, number)| {
-                is_same_setting(word, wanted) || is_same_setting(number, wanted)
+                is_same_setting(word, desired) || is_same_setting(number, desired)
             })
     }
 
@@ -63,7 +63,7 @@ fn parse_firmware_number(text: &str) -> Option<u64> {
     }
 }
 
-/// What a host says of the settings of a card.
+/// What a host reports of the settings of a card.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FirmwareQueryResult {
     /// There is no such netdev.
@@ -125,10 +125,10 @@ fn is_pci_address(text: &str) -> bool {
         && text.contains(':')
 }
 
-fn is_same_setting(text: &str, wanted: &str) -> bool {
+fn is_same_setting(text: &str, desired: &str) -> bool {
     let number = parse_firmware_number(text);
-    text.eq_ignore_ascii_case(wanted)
-        || (number.is_some() && number == parse_firmware_number(wanted))
+    text.eq_ignore_ascii_case(desired)
+        || (number.is_some() && number == parse_firmware_number(desired))
 }
 
 fn parse_setting_rows(query: &Section<'_>) -> Result<BTreeMap<String, FirmwareSettingRow>, Reason> {

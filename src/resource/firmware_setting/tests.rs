@@ -1,8 +1,8 @@
-//! `firmware_setting` by tables: answers in, assessment out; and answers that no card would give.
+//! `firmware_setting` by tables: read results in, diff out; and answers that no card would give.
 
 use super::*;
 use crate::Disruption;
-use crate::test_support::{answered, wish};
+use crate::test_support::{answered, resource};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -19,20 +19,20 @@ const TABLE: &str = "\
 |         HOST_CHAINING_DESCRIPTORS           Array[0..7]     Array[0..7]     Array[0..7]
 ";
 
-fn assess(settings: Value, further: &[(&str, Value)], out: &str) -> Assessment {
+fn diff(settings: Value, further: &[(&str, Value)], out: &str) -> ResourceDiff {
     let mut body = json!({ "netdev": "ens1", "settings": settings });
     further
         .iter()
         .for_each(|(name, value)| body[*name] = value.clone());
-    let wish = wish(&FirmwareSetting, body);
-    let read = &FirmwareSetting.reads(&wish)[0];
-    FirmwareSetting.assess(&wish, &answered(&[(read, 0, out)]))
+    let resource = resource(&FirmwareSetting, body);
+    let read = &FirmwareSetting.reads(&resource)[0];
+    FirmwareSetting.diff(&resource, &answered(&[(read, 0, out)]))
 }
 
 #[test]
 fn three_planes_ask_for_their_own_step() {
     let words = |settings: Value| {
-        let found = assess(settings, &[], TABLE);
+        let found = diff(settings, &[], TABLE);
         let set = match found.actions.first() {
             Some(Action::SetFirmware { settings, .. }) => settings
                 .iter()
@@ -46,7 +46,7 @@ fn three_planes_ask_for_their_own_step() {
     assert_eq!(
         words(json!({ "NUM_OF_VFS": 8 })),
         (none(), false, false),
-        "as wished"
+        "in sync"
     );
     assert_eq!(
         words(json!({ "SRIOV_EN": 1 })),
@@ -73,23 +73,23 @@ fn three_planes_ask_for_their_own_step() {
 #[test]
 fn a_power_cycle_is_named_and_only_where_something_waits_for_it() {
     let by_hand = [("takes_effect", json!("power_cycle"))];
-    let waits = assess(json!({ "NUM_OF_VFS": 16 }), &by_hand, TABLE);
+    let waits = diff(json!({ "NUM_OF_VFS": 16 }), &by_hand, TABLE);
     assert!(FirmwareSetting.can_read_before(&waits.before));
     assert!(
         waits.needs_reboot && waits.needs_power_cycle && waits.disruption == Disruption::None,
         "writing it disturbs nobody"
     );
-    assert!(!assess(json!({ "NUM_OF_VFS": 8 }), &by_hand, TABLE).needs_power_cycle);
+    assert!(!diff(json!({ "NUM_OF_VFS": 8 }), &by_hand, TABLE).needs_power_cycle);
 }
 
 #[test]
-fn firmware_that_tells_only_the_next_boot_is_judged_by_that() {
+fn firmware_that_tells_only_the_next_boot_goes_by_that() {
     let out = "== device 0000:c1:00.0\n\
                == query 0 mstconfig\n\
                |Configurations:   Next Boot\n\
                |   SRIOV_EN   True(1)\n";
-    assert!(assess(json!({ "SRIOV_EN": 1 }), &[], out).is_met());
-    assert_eq!(assess(json!({ "SRIOV_EN": 0 }), &[], out).actions.len(), 1);
+    assert!(diff(json!({ "SRIOV_EN": 1 }), &[], out).is_met());
+    assert_eq!(diff(json!({ "SRIOV_EN": 0 }), &[], out).actions.len(), 1);
 }
 
 #[test]
@@ -138,13 +138,13 @@ fn an_answer_that_makes_no_sense_is_unknown_and_sets_nothing() {
          |Configurations: Default Current Next Boot\n\
          |  SRIOV_EN True(1) True(1)\n",
     ] {
-        let found = assess(json!({ "SRIOV_EN": 1 }), &[], out);
+        let found = diff(json!({ "SRIOV_EN": 1 }), &[], out);
         assert!(
             found.has_unknown() && found.actions.is_empty(),
             "{out}: {found:?}"
         );
     }
-    let hostile = assess(
+    let hostile = diff(
         json!({ "SRIOV_EN": 0 }),
         &[],
         &TABLE.replace("0000:c1:00.0", "x; reboot"),
@@ -152,14 +152,14 @@ fn an_answer_that_makes_no_sense_is_unknown_and_sets_nothing() {
     assert!(hostile.actions.is_empty() && hostile.refusal.is_some());
 }
 
-fn undone(settings: &[&str], before: &Value, answer: (i32, &str)) -> Assessment {
+fn undone(settings: &[&str], before: &Value, answer: (i32, &str)) -> ResourceDiff {
     let settings: BTreeMap<_, _> = settings.iter().map(|name| (*name, 1)).collect();
-    let wish = wish(
+    let resource = resource(
         &FirmwareSetting,
         json!({ "netdev": "ens1", "settings": settings }),
     );
-    let read = &FirmwareSetting.reads(&wish)[0];
-    FirmwareSetting.undo(&wish, before, &answered(&[(read, answer.0, answer.1)]))
+    let read = &FirmwareSetting.reads(&resource)[0];
+    FirmwareSetting.undo(&resource, before, &answered(&[(read, answer.0, answer.1)]))
 }
 
 #[test]
@@ -192,8 +192,8 @@ fn a_setting_that_came_later_is_taken_back_too() {
         "|         NUM_OF_VFS                          0",
         "|         SPARE 0",
     );
-    let first = assess(json!({ "SRIOV_EN": 1 }), &[], &without).before;
-    let now = assess(json!({ "NUM_OF_VFS": 8 }), &[], TABLE).before;
+    let first = diff(json!({ "SRIOV_EN": 1 }), &[], &without).before;
+    let now = diff(json!({ "NUM_OF_VFS": 8 }), &[], TABLE).before;
     let both = ["SRIOV_EN", "NUM_OF_VFS"];
     let table = TABLE.replace(
         "0               8               8",
@@ -237,14 +237,14 @@ fn what_is_hidden_with_its_gate_is_told() {
 
 proptest! {
     #[test]
-    fn no_answer_panics_or_sets_what_was_not_wished(out in "(== (device|query|virtual-function)?[ \
+    fn no_answer_panics_or_sets_what_was_not_desired(out in "(== (device|query|virtual-function)?[ \
                                                             0-9a-f:.]{0,14}\n\
                                                             |\\|[*RO \
                                                             ]{0,4}(SRIOV_EN|Configurations:| )[ \
                                                             A-Za-z0-9()\\[\\].]{0,30}\n\
                                                             |\\PC{0,20}\n\
                                                             ){0,8}") {
-        let found = assess(json!({ "SRIOV_EN": 1 }), &[], &out);
+        let found = diff(json!({ "SRIOV_EN": 1 }), &[], &out);
         for action in found.actions {
             let Action::SetFirmware { device, settings } = action else { panic!("another action") };
             prop_assert!(device.chars().all(|c| c.is_ascii_hexdigit() || ":.".contains(c)));

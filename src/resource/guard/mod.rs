@@ -1,11 +1,11 @@
-//! The dead-man guard of a change on the path of our own connection: what of the host it keeps
+//! The automatic rollback of a change on the path of our own connection: what of the host it keeps
 //! beforehand, so that the host itself puts it back unless the change is confirmed over a new
 //! connection.
 //!
-//! The guard does not undo actions one by one: it keeps what they touch as it is right before them,
-//! and puts that back as a whole, however far they came. So it needs no inverse of what it does not
-//! know, and can be done twice. What others put there meanwhile stays: of what came on, only what
-//! the change itself brings is taken away.
+//! It does not undo actions one by one: it keeps what they touch as it is right before them, and
+//! puts that back as a whole, however far they came. So it needs no inverse of what it does not
+//! know, and can run twice. What others put there meanwhile stays: of what was added, only what the
+//! change itself brings is taken away.
 
 pub mod path;
 mod routes;
@@ -26,15 +26,15 @@ use railwright_base::{Digest, secret};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Seconds after which the guard of a host reverts by itself, unless the spec says otherwise. A
-/// lost connection is only noticed after 45 s, and a link may take as long again to come up.
+/// Seconds after which a host rolls back by itself, unless the spec says otherwise. A lost
+/// connection is only noticed after 45 s, and a link may take as long again to come up.
 pub const DEFAULT_S: u32 = 180;
 
-/// Seconds after which the guard of a switch reverts by itself: a patch of all its ports takes
-/// minutes (sonic-net/sonic-buildimage#22370), and has to be over by then.
+/// Seconds after which a switch rolls back by itself: a patch of all its ports takes minutes
+/// (sonic-net/sonic-buildimage#22370), and has to be over by then.
 pub const SWITCH_S: u32 = 900;
 
-/// One thing that a guard keeps as it is.
+/// One thing that an automatic rollback keeps as it is.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Keep {
     /// A file with mode and owner, or that there is none.
@@ -85,15 +85,15 @@ impl Keep {
                 Keep::Switch { system, ports },
                 Keep::Switch {
                     system: of,
-                    ports: wanted,
+                    ports: desired,
                 },
-            ) => system == of && ports.is_superset(wanted),
+            ) => system == of && ports.is_superset(desired),
             _ => self == other,
         }
     }
 }
 
-/// What a guard keeps, and what has to be read again once it is put back.
+/// What an automatic rollback keeps, and what has to be read again once it is put back.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Guard {
     /// In the order in which it is put back: files first, units last.
@@ -103,44 +103,45 @@ pub struct Guard {
     /// Netdevs whose manager has to read its files again.
     pub reloads: Vec<(String, NetworkManagerKind)>,
     /// What the change puts there, by path, key and netdev: digests of a file, values of a setting,
-    /// addresses. Of a path that is not among them it is not known.
+    /// addresses. A path that is missing here is one whose new content is not known.
     pub ours: BTreeMap<String, BTreeSet<String>>,
 }
 
-/// What no guard can put back: the word of an action or the name of a kind.
+/// What no automatic rollback can put back: the word of an action or the name of a kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotRolledBack(pub String);
 
 impl Guard {
-    /// The guard of these actions, and of all that the same wishes may need after them.
+    /// The automatic rollback of these actions, and of all that these resources may need after
+    /// them.
     pub fn over<'a>(
         actions: &[Action],
-        wishes: impl IntoIterator<Item = &'a DesiredResource>,
+        resources: impl IntoIterator<Item = &'a DesiredResource>,
     ) -> Result<Guard, NotRolledBack> {
         let mut guard = Guard::default();
         for action in actions {
             guard.take(action)?;
         }
-        for wish in wishes {
-            match wish.kind.as_str() {
+        for resource in resources {
+            match resource.kind.as_str() {
                 "file" => guard.keep_file(
-                    wish.text("path").unwrap_or_default(),
-                    wish.text("content").unwrap_or_default().as_bytes(),
+                    resource.text("path").unwrap_or_default(),
+                    resource.text("content").unwrap_or_default().as_bytes(),
                 ),
                 "sysctl" => {
-                    let SysctlBody { key, value, .. } = read_body(&wish.body);
+                    let SysctlBody { key, value, .. } = read_body(&resource.body);
                     guard.keep_sysctl(&key, &value.0);
                 }
                 "link" => {
-                    let netdev = wish.text("netdev").unwrap_or_default();
-                    guard.keep_link(netdev, &addresses(wish));
+                    let netdev = resource.text("netdev").unwrap_or_default();
+                    guard.keep_link(netdev, &addresses(resource));
                 }
                 "systemd_unit" => guard.keeps.push(Keep::Unit {
-                    name: wish.text("name").unwrap_or_default().to_owned(),
+                    name: resource.text("name").unwrap_or_default().to_owned(),
                 }),
                 kind if kind.starts_with("switch_") => guard.keep_switch(
-                    super::switch::body::extract_switch_system(wish),
-                    [wish.text("port").unwrap_or_default().to_owned()],
+                    super::switch::body::extract_switch_system(resource),
+                    [resource.text("port").unwrap_or_default().to_owned()],
                 ),
                 other => return Err(NotRolledBack(other.to_owned())),
             }
@@ -286,8 +287,8 @@ impl Guard {
     }
 }
 
-fn addresses(wish: &DesiredResource) -> Vec<String> {
-    let addresses: Vec<IpNet> = wish
+fn addresses(resource: &DesiredResource) -> Vec<String> {
+    let addresses: Vec<IpNet> = resource
         .body
         .get("addresses")
         .and_then(|list| serde_json::from_value(list.clone()).ok())

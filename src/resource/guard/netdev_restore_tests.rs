@@ -225,7 +225,7 @@ fn what_others_put_on_a_link_meanwhile_stays() {
     10.52.0.0/16 scope link
     10.9.0.7 lladdr 02:00:00:00:00:08 PERMANENT
     ");
-    let wish = of(
+    let resource = of(
         "sysctl",
         json!({ "key": "net.ipv4.conf.all.rp_filter", "value": 2 }),
     );
@@ -236,7 +236,7 @@ fn what_others_put_on_a_link_meanwhile_stays() {
     // After a boot it is what the host boots with.
     for (boot, not_back) in [("", "net.ipv4.conf.all.rp_filter"), ("1", "")] {
         let [before, after, failed] = put_back(
-            &Guard::over(&[], [&wish]).unwrap(),
+            &Guard::over(&[], [&resource]).unwrap(),
             &format!("{NETDEV}\n{prefix}"),
             between,
             look,
@@ -317,8 +317,8 @@ fn addresses_and_routes_of_ipv6_come_back_with_the_setting_that_took_them() {
         ("ipv4.conf.all.forwarding", "1"),
     ] {
         let key = format!("net.{key}");
-        let wish = of("sysctl", json!({ "key": key, "value": value }));
-        let guard = Guard::over(&[], [&wish]).unwrap();
+        let resource = of("sysctl", json!({ "key": key, "value": value }));
+        let guard = Guard::over(&[], [&resource]).unwrap();
         let between = format!("sysctl -qw {key}={value}");
         assert_comes_back(&guard, prefix, &between, look);
     }

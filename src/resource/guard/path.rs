@@ -2,7 +2,7 @@
 //! reaches any more.
 
 use crate::sysctl::settings::key_path;
-use crate::{Action, Assessment, DesiredResource, kind_named};
+use crate::{Action, DesiredResource, ResourceDiff, kind_named};
 use std::collections::BTreeSet;
 
 const SERVER: &str = "the SSH server lets us in by it";
@@ -10,7 +10,7 @@ const FILTER: &str = "a packet filter can shut us out";
 const NETWORK: &str = "the host's network is configured by it";
 const LOGIN: &str = "our login becomes root by it";
 
-/// The configuration that the SSH server reads when it is told to.
+/// The configuration that the SSH server reads on a reload.
 pub const SERVER_FOLDER: &str = "/etc/ssh/";
 
 /// Files, by how their paths begin: those of OpenSSH, of the four network managers that `link`
@@ -62,7 +62,7 @@ const UNITS: &[(&str, &str)] = &[
 /// drop-ins (systemd.unit(5)).
 const UNIT_FOLDERS: [&str; 2] = ["/etc/systemd/system/", "/usr/local/lib/systemd/system/"];
 
-/// Packages whose absence nobody can log in to fix. There is no guard for a package, so that is
+/// Packages whose absence nobody can log in to fix. No package is rolled back by itself, so that is
 /// refused.
 const PACKAGES: &[(&str, &str)] = &[
     ("openssh-server", SERVER),
@@ -73,55 +73,55 @@ const PACKAGES: &[(&str, &str)] = &[
     ("ifupdown", NETWORK),
 ];
 
-/// Why a change of this resource needs a guard; nothing where it needs none. `ours` are the netdevs
-/// that carry our own connection.
+/// Why a change of this resource needs an automatic rollback; nothing where it needs none. `ours`
+/// are the netdevs that carry our own connection.
 pub fn find_rollback_reason(
-    wish: &DesiredResource,
-    assessment: &Assessment,
+    resource: &DesiredResource,
+    diff: &ResourceDiff,
     ours: &BTreeSet<String>,
 ) -> Option<String> {
-    let interrupted = assessment
+    let interrupted = diff
         .interrupts_netdevs
         .iter()
         .map(String::as_str)
         .find(|netdev| ours.contains(*netdev));
-    let own = wish
+    let own = resource
         .text("netdev")
-        .filter(|netdev| wish.kind == "link" && ours.contains(*netdev));
+        .filter(|netdev| resource.kind == "link" && ours.contains(*netdev));
     if let Some(netdev) = interrupted.or(own) {
         return Some(format!("{netdev} carries our own connection"));
     }
-    if kind_named(&wish.kind).is_some_and(|kind| kind.is_guarded(wish)) {
-        return Some("its module asks for a guard".to_owned());
+    if kind_named(&resource.kind).is_some_and(|kind| kind.is_guarded(resource)) {
+        return Some("its module asks for an automatic rollback".to_owned());
     }
-    let of_switch = assessment.actions.iter().find_map(|action| match action {
+    let of_switch = diff.actions.iter().find_map(|action| match action {
         Action::EditSwitch { system, .. } | Action::SaveSwitch { system } => Some(*system),
         _ => None,
     });
     if let Some(system) = of_switch {
         return Some(system.guarded_because().to_owned());
     }
-    let (name, reason) = find_reason_by_kind(wish, ours)?;
+    let (name, reason) = find_reason_by_kind(resource, ours)?;
     Some(format!("{name}: {reason}"))
 }
 
 /// The file, unit, setting or package by which we reach the host, and how.
 fn find_reason_by_kind<'w>(
-    wish: &'w DesiredResource,
+    resource: &'w DesiredResource,
     ours: &BTreeSet<String>,
 ) -> Option<(&'w str, &'static str)> {
-    match wish.kind.as_str() {
+    match resource.kind.as_str() {
         "file" => {
-            let path = wish.text("path")?;
+            let path = resource.text("path")?;
             Some((path, find_file_reason(path)?))
         }
         "systemd_unit" => {
-            let name = wish.text("name")?;
+            let name = resource.text("name")?;
             let bare = name.rsplit_once('.').map_or(name, |(bare, _)| bare);
             Some((name, find_unit_reason(bare)?))
         }
         "sysctl" => {
-            let key = wish.text("key")?;
+            let key = resource.text("key")?;
             let path = key_path(key);
             let (netdev, _) = ["net/ipv4/conf/", "net/ipv6/conf/"]
                 .iter()
@@ -130,8 +130,8 @@ fn find_reason_by_kind<'w>(
             let reason = "it holds for the netdev that carries our own connection";
             (netdev == "all" || ours.contains(netdev)).then_some((key, reason))
         }
-        "package" if wish.text("state") == Some("absent") => {
-            let name = wish.text("name")?;
+        "package" if resource.text("state") == Some("absent") => {
+            let name = resource.text("name")?;
             let bare = name.split(':').next()?;
             let (_, reason) = PACKAGES.iter().find(|(package, _)| *package == bare)?;
             Some((name, *reason))

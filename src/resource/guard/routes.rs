@@ -1,4 +1,4 @@
-//! Next hops, routes and neighbours that a guard keeps and puts back, as POSIX sh.
+//! Next hops, routes and neighbours that an automatic rollback keeps and puts back, as POSIX sh.
 
 /// They are kept as `ip` prints them, and what is missing of them is given back, each by itself,
 /// again and again until no more comes back: one goes by another, whoever made them. What is there

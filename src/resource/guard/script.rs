@@ -1,6 +1,6 @@
-//! What a guard keeps and how it puts that back, as POSIX sh. `$k` is the folder of what is kept;
-//! `$boot` is set when the host has booted since: what only ran is gone with the boot then, and
-//! what a lease gave is not ours to bring back.
+//! What an automatic rollback keeps and how it puts that back, as POSIX sh. `$k` is the folder of
+//! what is kept; `$boot` is set when the host has booted since: what only ran is gone with the boot
+//! then, and what a lease gave is not ours to bring back.
 
 use super::routes::ROUTES;
 use super::{Guard, Keep};
@@ -218,7 +218,7 @@ for v in $e; do echo "$v $(cat "$v")" || exit 74; done >"$k/$n.each" || exit 74"
 
 /// What holds neither its earlier value nor one of the change (`$ours`) is somebody else's, or after
 /// a boot what the host boots with. All is read before anything is written, since the kernel writes
-/// to others with it; and it is held in the arguments, since the disk may be full.
+/// to others with it; and it is kept in the arguments, since the disk may be full.
 const RESTORE_SYSCTL: &str = r#"[ -e "$k/$n" ] || exit 0
 s=0
 plain() { set -f; set -- $1; set +f; echo "$*"; }
@@ -249,8 +249,8 @@ done
 keep_said "$n.routes" paths
 fi"#;
 
-/// Of what `ip -o addr show` tells: each address by itself, and the addresses of the kept file that
-/// are gone, added again. One that a lease gave (`dynamic`) is left alone after a boot. `drop
+/// Of what `ip -o addr show` prints: each address by itself, and the addresses of the kept file
+/// that are gone, added again. One that a lease gave (`dynamic`) is left alone after a boot. `drop
 /// NETDEV ADDRESSES` takes away those that were not there before.
 const ADDRESSES: &str = r#"names() { while read -r _ _ w a r; do case "$w $a $r" in *' dynamic '*) [ -z "$boot" ] || continue ;; esac; echo "$a"; done; }
 has() { names | grep -qxF -e "$a"; }

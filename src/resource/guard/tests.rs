@@ -1,9 +1,9 @@
-//! What a guard keeps by tables, what lies on the path, and both scripts with a real shell on files
-//! and units.
+//! What an automatic rollback keeps by tables, what lies on the path, and both scripts with a real
+//! shell on files and units.
 
 use super::*;
-use crate::test_support::wish;
-use crate::{Assessment, kind_named};
+use crate::test_support::resource;
+use crate::{ResourceDiff, kind_named};
 use railwright_base::{Digest, secret};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 pub(super) fn of(kind: &str, body: Value) -> DesiredResource {
-    wish(kind_named(kind).unwrap(), body)
+    resource(kind_named(kind).unwrap(), body)
 }
 
 pub(super) fn set_link(netdev: &str) -> Action {
@@ -131,7 +131,7 @@ fn each_action_is_kept_by_what_it_touches_or_refused_by_its_word() {
 }
 
 #[test]
-fn what_the_wishes_may_come_to_need_is_kept_as_well() {
+fn what_the_resources_may_come_to_need_is_kept_as_well() {
     let unit = of(
         "systemd_unit",
         json!({ "name": "nftables.service", "active": true }),
@@ -159,7 +159,7 @@ fn what_the_wishes_may_come_to_need_is_kept_as_well() {
 fn what_lies_on_the_path_is_recognised_with_its_reason() {
     let ours: BTreeSet<String> = ["bond0".to_owned(), "ens1".to_owned()].into();
     let why = |kind: &str, body: Value| {
-        find_rollback_reason(&of(kind, body), &Assessment::default(), &ours)
+        find_rollback_reason(&of(kind, body), &ResourceDiff::default(), &ours)
     };
     let file = |path: &str| why("file", json!({ "path": path, "content": "x" }));
     for path in [
@@ -217,9 +217,9 @@ fn what_lies_on_the_path_is_recognised_with_its_reason() {
         (link("ens1").as_deref(), link("ens2")),
         (Some("ens1 carries our own connection"), None)
     );
-    let interrupts = Assessment {
+    let interrupts = ResourceDiff {
         interrupts_netdevs: vec!["ens9".into(), "bond0".into()],
-        ..Assessment::default()
+        ..ResourceDiff::default()
     };
     assert!(
         find_rollback_reason(
@@ -239,7 +239,12 @@ fn what_lies_on_the_path_is_recognised_with_its_reason() {
             json!({ "key": "net.a", "value": "1", "guard": guard }),
         )
     };
-    assert!(asked(true).unwrap().contains("asks for a guard") && asked(false).is_none());
+    assert!(
+        asked(true)
+            .unwrap()
+            .contains("asks for an automatic rollback")
+            && asked(false).is_none()
+    );
 }
 
 #[test]
@@ -250,14 +255,14 @@ fn what_the_change_puts_there_is_known_but_for_secrets() {
         write("/etc/c", &secret::new_secret_mark("password")),
         adds("e0", &["10.0.0.3/24"]),
     ];
-    let wishes = [
+    let resources = [
         of("sysctl", json!({ "key": "net.a", "value": 2 })),
         of(
             "link",
             json!({ "netdev": "e0", "addresses": ["10.0.0.2/24", "FD00:0::2/64"] }),
         ),
     ];
-    let guard = Guard::over(&actions, &wishes).unwrap();
+    let guard = Guard::over(&actions, &resources).unwrap();
     let known = |name: &str| {
         guard.ours.get(name).map(|ours| {
             ours.iter()

@@ -1,4 +1,4 @@
-//! `Read::Hardware`: what a host is made of. Nobody wishes for any of it; hosts of one class are
+//! `Read::Hardware`: what a host is made of. No resource declares any of it; hosts of one class are
 //! compared by it, and what only the machine's setup program can change is known from it.
 
 pub mod platform;
@@ -34,7 +34,7 @@ pub struct HardwareFacts {
     pub functions: Vec<PciFunctionFacts>,
     /// RDMA devices with their ports.
     pub rdma: Vec<RdmaHardware>,
-    /// GPUs as NVIDIA's driver tells them.
+    /// GPUs as NVIDIA's driver reports them.
     pub gpus: Vec<GpuHardware>,
 }
 
@@ -103,7 +103,7 @@ pub struct RdmaPortFacts {
     pub ipv4_gids: Vec<String>,
 }
 
-/// A GPU as its driver tells it.
+/// A GPU as its driver reports it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GpuHardware {
     /// The model's name.
@@ -114,7 +114,7 @@ pub struct GpuHardware {
     pub firmware: String,
 }
 
-/// What the module in the cage of a NIC says of itself.
+/// What the module in the cage of a NIC reports of itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CageModule {
     /// The netdev.

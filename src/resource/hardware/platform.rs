@@ -5,7 +5,7 @@ use crate::sections::Section;
 use crate::{Read, ReadResults};
 use railwright_base::Reason;
 
-/// A machine as it tells of itself.
+/// A machine as it reports itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PlatformFacts {
     /// Vendor and product of the machine, as its DMI tables say them.
@@ -24,7 +24,7 @@ pub struct PlatformFacts {
 /// Documentation/arch/x86/iommu.rst and drivers/acpi/arm64/iort.c).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum IommuState {
-    /// Nothing tells it.
+    /// Nothing reports it.
     #[default]
     Unknown,
     /// No ACPI table for one: the setup program has it switched off, or the machine has none.

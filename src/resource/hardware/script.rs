@@ -25,7 +25,7 @@ pub fn platform_script() -> String {
 }
 
 /// One section for the platform, one for each PCI function of a class that a fabric rests on, each
-/// RDMA port, and for the GPUs as their driver tells them.
+/// RDMA port, and for the GPUs as their driver reports them.
 pub fn read_script() -> String {
     format!(
         r#"{PLATFORM}sed -n '/^$/q; s/^model name[[:space:]]*: */|processor=/p; s/^microcode[[:space:]]*: */|microcode=/p' "$R/proc/cpuinfo" 2>/dev/null

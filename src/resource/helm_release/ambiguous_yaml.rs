@@ -1,5 +1,5 @@
-//! What two readers of YAML take otherwise, in the text that a chart renders: what Helm makes of it
-//! would stand in no plan.
+//! What two readers of YAML read differently, in the text that a chart renders: what Helm makes of
+//! it would stand in no plan.
 
 use railwright_base::Reason;
 use serde_yaml::granit_parser::{Event, Options, Parser, ScalarStyle};
@@ -27,7 +27,7 @@ pub(super) fn refuse_ambiguous_yaml(text: &str) -> Result<(), Reason> {
         };
         if let Some(found) = found {
             return Err(format!(
-                "the chart renders {found}, which not every reader of YAML takes alike, and what \
+                "the chart renders {found}, which readers of YAML do not agree on, and what \
                  Helm makes of it is not known: write out what is meant, with texts in quotes"
             )
             .into());
@@ -85,7 +85,7 @@ mod tests {
         ] {
             let refused = refuse_ambiguous_yaml(text);
             assert!(
-                refused.is_err_and(|why| why.as_words().contains("reader of YAML")),
+                refused.is_err_and(|why| why.as_words().contains("readers of YAML")),
                 "{text}"
             );
         }

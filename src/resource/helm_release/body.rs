@@ -1,4 +1,4 @@
-//! The body of a wish for a release, as the module's manifest has it.
+//! The body of a desired release, as the module's manifest has it.
 
 use super::request::Release;
 use crate::Disruption;
@@ -141,7 +141,7 @@ fn is_sha256(text: &str) -> bool {
 
 /// Whole numbers that a floating point number of 64 bits does not hold, as which Helm reads them
 /// (sigs.k8s.io/yaml, `Unmarshal` by way of JSON): another number would come to the chart, and
-/// differ from the wish for ever.
+/// differ from the declared one for ever.
 fn collect_inexact_numbers(value: &Value, at: &str) -> Vec<(String, String)> {
     match value {
         Value::Number(number) => {

@@ -1,5 +1,5 @@
-//! What differs between a release as it is wished for, as Helm has it, and as its objects are on
-//! the cluster. Nothing of a Secret, and nothing that the values bring as a secret, is part of what
+//! What differs between a release as it is declared, as Helm has it, and as its objects are on the
+//! cluster. Nothing of a Secret, and nothing that the values bring as a secret, is part of what
 //! comes out.
 
 use super::release_object::{
@@ -30,10 +30,10 @@ use std::collections::BTreeSet;
 pub struct HelmReleaseChange {
     /// `values.agent.driver`, `DaemonSet.apps kube-system/agent`, or a field of one behind a colon.
     pub name: String,
-    /// What is wanted; nothing where it is to go.
-    pub wanted: Option<Value>,
+    /// What is desired; nothing where it is to go.
+    pub desired: Option<Value>,
     /// What is there.
-    pub found: Option<Value>,
+    pub actual: Option<Value>,
     /// Who made it so, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Provenance>,
@@ -82,17 +82,17 @@ const HELM: &str = "helm";
 const RELEASE_NAME: &str = "meta.helm.sh/release-name";
 
 /// Objects that a release renders to, hooks among them, against those that it was installed with.
-pub fn diff_rendered_objects(wanted: &[Value], installed: &[Value]) -> Vec<HelmReleaseChange> {
-    let (wanted, installed) = (
-        index_objects_by_name(wanted),
+pub fn diff_rendered_objects(desired: &[Value], installed: &[Value]) -> Vec<HelmReleaseChange> {
+    let (desired, installed) = (
+        index_objects_by_name(desired),
         index_objects_by_name(installed),
     );
     let mut out = Vec::new();
-    for (name, object) in &wanted {
+    for (name, object) in &desired {
         match installed.get(name) {
             None => out.push(HelmReleaseChange {
                 name: name.clone(),
-                wanted: Some("made".into()),
+                desired: Some("made".into()),
                 rendered: true,
                 ..HelmReleaseChange::default()
             }),
@@ -106,13 +106,13 @@ pub fn diff_rendered_objects(wanted: &[Value], installed: &[Value]) -> Vec<HelmR
         }
     }
     for (name, object) in &installed {
-        if wanted.contains_key(name) {
+        if desired.contains_key(name) {
             continue;
         }
         let interrupts = has_pods(object).then(|| format!("pods of {name} end"));
         out.push(HelmReleaseChange {
             name: name.clone(),
-            found: Some("present".into()),
+            actual: Some("present".into()),
             interrupts,
             rendered: true,
             ..HelmReleaseChange::default()
@@ -134,16 +134,16 @@ pub fn diff_live_objects(all: &[HelmReleaseObject]) -> Vec<HelmReleaseChange> {
             let by = Some(Provenance::Note("somebody deleted it".to_owned()));
             out.push(HelmReleaseChange {
                 name,
-                wanted: Some("present".into()),
+                desired: Some("present".into()),
                 by,
                 ..HelmReleaseChange::default()
             });
             continue;
         };
-        let found = without_servers_part(live);
+        let actual = without_servers_part(live);
         let fields = match &one.preview {
-            Some(preview) => paths::diff_fields(&without_servers_part(preview), &found, false),
-            None => paths::diff_fields(&strip_unstored_fields(&one.manifest), &found, true),
+            Some(preview) => paths::diff_fields(&without_servers_part(preview), &actual, false),
+            None => paths::diff_fields(&strip_unstored_fields(&one.manifest), &actual, true),
         };
         for field in split_list_differences(fields) {
             let others = find_field_managers(live, &field.path)
@@ -180,7 +180,7 @@ pub fn add_present_objects(changes: &mut Vec<HelmReleaseChange>, new: &[HelmRele
         };
         let shown = object.to_string();
         if let Some(change) = changes.iter_mut().find(|change| change.name == shown) {
-            change.found = Some("present".into());
+            change.actual = Some("present".into());
         }
         changes.extend(diff_live_objects(std::slice::from_ref(one)));
     }
@@ -206,7 +206,7 @@ pub fn list_run_hooks(objects: &[Value], events: &[&str]) -> Vec<Value> {
 
 /// Whether what has the name of a hook is deleted before the hook is made. Of definitions Helm does
 /// so only where they are items of a list (helm/helm: pkg/action/hooks.go, `deleteHookByPolicy`),
-/// which is not told apart here.
+/// which is not distinguished here.
 pub(super) fn deletes_first(hook: &Value) -> bool {
     list_hook_words(hook, HOOK_DELETION).any(|policy| policy == DELETED_FIRST)
 }
@@ -223,7 +223,7 @@ pub fn describe_hook_collision(
     let shown = called(hook, object);
     let mut change = HelmReleaseChange {
         name: shown.clone(),
-        wanted: Some("made".into()),
+        desired: Some("made".into()),
         ..HelmReleaseChange::default()
     };
     match live {
@@ -249,7 +249,7 @@ pub fn describe_hook_collision(
             return Some(change);
         }
     }
-    change.found = Some("present".into());
+    change.actual = Some("present".into());
     Some(change)
 }
 
@@ -275,8 +275,8 @@ pub fn add_hook_collisions(
             .find(|change| change.name == collision.name);
         match known {
             Some(change) => {
-                change.wanted = collision.wanted;
-                change.found = collision.found;
+                change.desired = collision.desired;
+                change.actual = collision.actual;
                 change.by = collision.by;
                 change.interrupts = collision.interrupts;
                 change.hindrance = collision.hindrance;
@@ -294,7 +294,7 @@ fn is_other_than_helm(manager: &str) -> bool {
 fn build_addition(name: &str, object: &Value, field: ForeignField) -> HelmReleaseChange {
     let mut change = HelmReleaseChange {
         name: format!("{name}: {}", field.shown),
-        found: Some(field.value),
+        actual: Some(field.value),
         by: Some(field.manager.provenance()),
         since: Some(field.manager.time),
         added: true,
@@ -311,22 +311,22 @@ fn build_addition(name: &str, object: &Value, field: ForeignField) -> HelmReleas
 fn split_list_differences(fields: Vec<FieldDifference>) -> Vec<FieldDifference> {
     let mut out = Vec::new();
     for field in fields {
-        let lists = (plain_items(&field.wanted), plain_items(&field.found));
-        let (Some(wanted), Some(found)) = lists else {
+        let lists = (plain_items(&field.desired), plain_items(&field.actual));
+        let (Some(desired), Some(actual)) = lists else {
             out.push(field);
             continue;
         };
-        if wanted.len() != found.len() {
+        if desired.len() != actual.len() {
             out.push(field);
             continue;
         }
-        for (index, (wanted, found)) in wanted.iter().zip(found).enumerate() {
-            if wanted != found {
+        for (index, (desired, actual)) in desired.iter().zip(actual).enumerate() {
+            if desired != actual {
                 out.push(FieldDifference {
                     path: field.path.clone(),
                     shown: format!("{}[{index}]", field.shown),
-                    wanted: Some(wanted.clone()),
-                    found: Some(found.clone()),
+                    desired: Some(desired.clone()),
+                    actual: Some(actual.clone()),
                 });
             }
         }
@@ -341,26 +341,26 @@ fn plain_items(value: &Option<Value>) -> Option<&[Value]> {
     (!is_nested).then_some(items.as_slice())
 }
 
-/// Values that the wish gives, against those that the release was installed with.
+/// Values that the resource gives, against those that the release was installed with.
 pub fn diff_release_values(
-    wanted: &Value,
+    desired: &Value,
     installed: &Value,
     hidden: &[String],
 ) -> Vec<HelmReleaseChange> {
-    let (wanted, installed) = (normalize_values(wanted), normalize_values(installed));
+    let (desired, installed) = (normalize_values(desired), normalize_values(installed));
     let mut changes = Vec::new();
-    for field in paths::diff_fields(&wanted, &installed, false) {
+    for field in paths::diff_fields(&desired, &installed, false) {
         let is_secret = is_secret_field(&field, hidden);
         let place = HiddenPlace::new("values.", &field);
-        let (wanted, found) = if is_secret {
+        let (desired, actual) = if is_secret {
             hide_field_values(&field)
         } else {
-            (field.wanted, field.found)
+            (field.desired, field.actual)
         };
         changes.push(HelmReleaseChange {
             name: format!("values.{}", field.shown),
-            wanted,
-            found,
+            desired,
+            actual,
             rendered: true,
             hidden: is_secret,
             place: Some(place),
@@ -392,11 +392,11 @@ pub fn conceal_secret_changes(
     let mut shown: Vec<HelmReleaseChange> = Vec::new();
     for (n, mut change) in std::mem::take(changes).into_iter().enumerate() {
         let is_rendered = is_rendered_field(&change);
-        if contains_secret(&change.wanted, &secrets)
-            || contains_secret(&change.found, &secrets)
+        if contains_secret(&change.desired, &secrets)
+            || contains_secret(&change.actual, &secrets)
             || (has_secrets && is_rendered)
         {
-            change.wanted = change.wanted.as_ref().map(|_| HIDDEN.into());
+            change.desired = change.desired.as_ref().map(|_| HIDDEN.into());
             hide_found(&mut change);
         }
         hide_name(&mut change);
@@ -534,10 +534,10 @@ pub fn list_deleted_objects(goes: &[Value]) -> Vec<ObjectName> {
 }
 
 fn build_field_change(name: &str, object: &Value, field: &FieldDifference) -> HelmReleaseChange {
-    let (wanted, found) = if is_secret(object) {
+    let (desired, actual) = if is_secret(object) {
         hide_field_values(field)
     } else {
-        (field.wanted.clone(), field.found.clone())
+        (field.desired.clone(), field.actual.clone())
     };
     let restarts = has_pods(object) && field.shown.starts_with("spec.template.");
     let restart = restarts.then(|| match read_text_at(object, "/spec/updateStrategy/type") {
@@ -552,8 +552,8 @@ fn build_field_change(name: &str, object: &Value, field: &FieldDifference) -> He
     });
     HelmReleaseChange {
         name: format!("{name}: {}", field.shown),
-        wanted,
-        found,
+        desired,
+        actual,
         interrupts,
         hidden: is_secret(object),
         place: Some(HiddenPlace::new(&format!("{name}: "), field)),

@@ -3,7 +3,7 @@
 
 use super::compare::{self, HelmReleaseChange, HelmReleaseObject};
 use super::request::{HelmReleaseState, InstalledRelease, secret_label};
-use super::tests::{installed, is, judged, said, undone, wish};
+use super::tests::{compared, installed, is, resource, said, undone};
 use super::{rendered_objects, rights};
 use crate::kubernetes_object::manifest;
 use railwright_base::Reason;
@@ -41,22 +41,22 @@ fn rendered_objects_are_compared_by_their_fields() {
     );
     let gone = compare::diff_rendered_objects(&after[..1], &before);
     assert_eq!(
-        (gone[1].wanted.clone(), gone[1].found.clone()),
+        (gone[1].desired.clone(), gone[1].actual.clone()),
         (None, Some(json!("present")))
     );
 }
 
 #[test]
 fn values_are_compared_and_what_may_be_secret_is_not_shown() {
-    let wanted = json!({ "a": { "b": 1 }, "token": "new-secret" });
-    let found = json!({ "a": { "b": 2, "c": { "dbPassword": "hunter22" } }, "token": "old-secret", "plain": "old-secret" });
-    let mut changes = compare::diff_release_values(&wanted, &found, &["/token".to_owned()]);
+    let desired = json!({ "a": { "b": 1 }, "token": "new-secret" });
+    let actual = json!({ "a": { "b": 2, "c": { "dbPassword": "hunter22" } }, "token": "old-secret", "plain": "old-secret" });
+    let mut changes = compare::diff_release_values(&desired, &actual, &["/token".to_owned()]);
     let names: Vec<&str> = changes.iter().map(|change| change.name.as_str()).collect();
     assert_eq!(
         names,
         ["values.a.b", "values.a.c", "values.plain", "values.token"]
     );
-    compare::conceal_secret_changes(&mut changes, &found, &["/token".to_owned()]);
+    compare::conceal_secret_changes(&mut changes, &actual, &["/token".to_owned()]);
     let shown = serde_json::to_string(&changes).unwrap();
     assert!(
         !["hunter22", "old-secret", "new-secret"]
@@ -87,11 +87,11 @@ fn values_are_compared_and_what_may_be_secret_is_not_shown() {
     ]
     .map(|name| HelmReleaseChange {
         name: name.to_owned(),
-        wanted: Some(json!(1)),
+        desired: Some(json!(1)),
         ..HelmReleaseChange::default()
     })
     .to_vec();
-    compare::conceal_secret_changes(&mut named, &found, &["/token".to_owned()]);
+    compare::conceal_secret_changes(&mut named, &actual, &["/token".to_owned()]);
     let names: Vec<&str> = named.iter().map(|change| change.name.as_str()).collect();
     assert_eq!(
         names,
@@ -112,7 +112,7 @@ fn values_are_compared_and_what_may_be_secret_is_not_shown() {
     let hides = |name: &str| {
         let changes =
             compare::diff_release_values(&json!({}), &json!({ "db": { name: "x" } }), &[]);
-        changes[0].found == Some(json!("(not shown, and another)"))
+        changes[0].actual == Some(json!("(not shown, and another)"))
     };
     for name in [
         "pw",
@@ -173,7 +173,7 @@ fn what_is_not_shown_is_named_by_its_place() {
     );
     for change in [&changes[0], &changes[1], &changes[4]] {
         assert!(
-            change.wanted.is_some() && change.found.is_some(),
+            change.desired.is_some() && change.actual.is_some(),
             "{change:?}"
         );
     }
@@ -186,7 +186,7 @@ fn what_is_not_shown_is_named_by_its_place() {
     let part = |role: &str| json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "s" }, "stringData": { "c.json": role } });
     let mut less = compare::diff_rendered_objects(&[part("{}")], &[part("{\"live-key\":1}")]);
     names_of(&mut less, &[]);
-    assert!(less[0].wanted.is_some(), "the text stays: {less:?}");
+    assert!(less[0].desired.is_some(), "the text stays: {less:?}");
 }
 
 #[test]
@@ -224,18 +224,18 @@ fn hooks_are_compared_like_objects_and_told_from_them() {
 
 #[test]
 fn fields_that_are_shown_alike_do_not_hide_each_other() {
-    let (wanted, found) = (
+    let (desired, actual) = (
         json!({ "a": { "b": "evil" }, "a.b": "good" }),
         json!({ "a": { "b": "good" } }),
     );
-    let changes = compare::diff_release_values(&wanted, &found, &[]);
+    let changes = compare::diff_release_values(&desired, &actual, &[]);
     let state = HelmReleaseState {
         installed: Some(installed("deployed", true)),
         preview: is("0.1.0", changes),
     };
-    let judged = judged(&wish(json!({})), 0, &said(&state));
+    let compared = compared(&resource(json!({})), 0, &said(&state));
     for name in ["values.a.b", r#"values."a.b""#] {
-        assert!(judged.attributes.contains_key(name), "{judged:?}");
+        assert!(compared.attributes.contains_key(name), "{compared:?}");
     }
 }
 
@@ -254,10 +254,10 @@ fn what_a_revision_brings_and_is_there_already_is_told() {
         compare::add_present_objects(&mut changes, &[new]);
         changes
     };
-    assert_eq!(told(None)[0].found, None);
+    assert_eq!(told(None)[0].actual, None);
     let there = told(Some(object("USERDATA")));
     assert_eq!(
-        (there[0].found.clone(), there[1].found.clone()),
+        (there[0].actual.clone(), there[1].actual.clone()),
         (Some(json!("present")), Some(json!("USERDATA")))
     );
 }
@@ -298,10 +298,10 @@ fn what_is_deleted_to_make_a_hook_is_told() {
     ] {
         let change = told(live, is_left).unwrap();
         assert_eq!(change.interrupts.as_deref(), Some(said));
-        assert_eq!(change.found, Some(json!("present")));
+        assert_eq!(change.actual, Some(json!("present")));
     }
     let unknown = told(Err("forbidden".into()), true).unwrap();
-    assert_eq!((unknown.found, unknown.by.is_some()), (None, true));
+    assert_eq!((unknown.actual, unknown.by.is_some()), (None, true));
 
     let deletion = || told(made_by("kubectl-create", json!({})), false).unwrap();
     let mut varying = compare::diff_rendered_objects(std::slice::from_ref(&hook), &[]);
@@ -328,7 +328,7 @@ fn what_a_hook_does_not_delete_first_is_in_its_way() {
         );
         assert_eq!(change.hindrance.as_ref(), Some(&words));
         assert_eq!(
-            (change.found.clone(), change.interrupts.clone()),
+            (change.actual.clone(), change.interrupts.clone()),
             (Some(json!("present")), None)
         );
 
@@ -341,8 +341,8 @@ fn what_a_hook_does_not_delete_first_is_in_its_way() {
             preview: is("0.1.0", vec![change]),
         };
         for held in [
-            judged(&wish(json!({})), 0, &said(&state)),
-            undone(&wish(json!({})), &json!({ "existed": false }), &state),
+            compared(&resource(json!({})), 0, &said(&state)),
+            undone(&resource(json!({})), &json!({ "existed": false }), &state),
         ] {
             assert_eq!(
                 (held.refusal.as_ref(), held.actions.len()),
@@ -364,7 +364,7 @@ fn what_an_upgrade_keeps_is_what_its_object_says() {
     assert_eq!(kept, BTreeSet::from(["ConfigMap.core a".to_owned()]));
 }
 
-/// Two edits of a Secret are told apart, though neither is shown.
+/// Two edits of a Secret are distinguished, though neither is shown.
 #[test]
 fn an_edit_of_a_secret_counts_and_is_not_shown() {
     let secret = |word: &str, time: &str| {
@@ -380,14 +380,14 @@ fn an_edit_of_a_secret_counts_and_is_not_shown() {
             preview: Some(manifest.clone()),
         };
         let mut changes = compare::diff_live_objects(&[live]);
-        let found = changes[0].found.clone();
+        let found = changes[0].actual.clone();
         compare::conceal_secret_changes(
             &mut changes,
             &json!({ "token": "hunter22" }),
             &["/token".to_owned()],
         );
         assert_eq!(
-            changes[0].found, found,
+            changes[0].actual, found,
             "concealed once more it is the same"
         );
         found.unwrap()
@@ -415,14 +415,14 @@ fn an_object_of_another_kind_stays_as_somebody_set_it() {
     assert!(!stays("DaemonSet", "apps") && !stays("Ingress", "networking.k8s.io"));
     let change = HelmReleaseChange {
         name: "Rail.example.org a: spec.mtu".to_owned(),
-        wanted: Some(json!(1)),
+        desired: Some(json!(1)),
         stays: true,
         ..HelmReleaseChange::default()
     };
-    let found = HelmReleaseState {
+    let actual = HelmReleaseState {
         installed: Some(installed("deployed", true)),
         preview: is("0.1.0", vec![change]),
     };
-    let held = judged(&wish(json!({})), 0, &said(&found));
+    let held = compared(&resource(json!({})), 0, &said(&actual));
     assert!(held.actions.is_empty() && held.refusal.unwrap().contains("does not set back"));
 }

@@ -1,5 +1,5 @@
-//! What differs between a wish and what Helm says of its release, attribute by attribute, and what
-//! a new revision disturbs.
+//! What differs between a resource and what Helm says of its release, attribute by attribute, and
+//! what a new revision disturbs.
 
 use super::body::HelmReleaseBody;
 use super::compare::HelmReleaseChange;
@@ -8,44 +8,44 @@ use super::{insert_attribute, insert_presence_attribute};
 use crate::Provenance;
 use crate::kubernetes_object::ownership::PriorObject;
 use crate::kubernetes_object::paths;
-use crate::{Action, Assessment, Attribute, Disruption, Plane, Reading};
+use crate::{Action, Attribute, Disruption, Plane, Reading, ResourceDiff};
 use railwright_base::secret;
 use railwright_base::text::one_line;
 
-/// Compares a wish with what Helm said of its release, and plans the revision that fixes it.
+/// Compares a resource with what Helm said of its release, and plans the revision that fixes it.
 pub(super) fn diff_helm_release(
     body: &HelmReleaseBody,
     found: HelmReleaseState,
-    assessment: &mut Assessment,
+    diff: &mut ResourceDiff,
 ) {
     let installed = found.installed.as_ref();
     let is_foreign = installed.is_some_and(|installed| !installed.ours);
     let there = installed.map_or(Reading::Absent, |_| Reading::is("present"));
-    insert_presence_attribute(assessment, Reading::is("present"), there);
+    insert_presence_attribute(diff, Reading::is("present"), there);
     let existed = body.adopt || is_foreign;
-    assessment.before = serde_json::to_value(PriorObject { existed }).unwrap_or_default();
+    diff.before = serde_json::to_value(PriorObject { existed }).unwrap_or_default();
     if let Some(installed) = installed
         && let Some(refusal) = find_unfinished_operation(body, installed)
     {
-        insert_status_attribute(installed, assessment);
-        assessment.refusal = Some(refusal);
+        insert_status_attribute(installed, diff);
+        diff.refusal = Some(refusal);
         return;
     }
-    let Some(content) = diff_release_preview(body, installed, found.preview, assessment) else {
+    let Some(content) = diff_release_preview(body, installed, found.preview, diff) else {
         return;
     };
-    if assessment.is_met() {
+    if diff.is_met() {
         return;
     }
-    if is_foreign && !body.adopt && assessment.refusal.is_none() {
-        assessment.refusal = Some(
+    if is_foreign && !body.adopt && diff.refusal.is_none() {
+        diff.refusal = Some(
             "somebody else installed this release; `adopt: true` beside its name takes it over"
                 .to_owned(),
         );
     }
-    if assessment.refusal.is_none() {
+    if diff.refusal.is_none() {
         let looked_at = installed.map(|installed| installed.record.clone());
-        assessment.actions = vec![Action::UpgradeRelease {
+        diff.actions = vec![Action::UpgradeRelease {
             release: Box::new(body.to_release()),
             looked_at,
             content,
@@ -53,41 +53,41 @@ pub(super) fn diff_helm_release(
     }
 }
 
-fn insert_status_attribute(installed: &InstalledRelease, assessment: &mut Assessment) {
+fn insert_status_attribute(installed: &InstalledRelease, diff: &mut ResourceDiff) {
     insert_attribute(
-        assessment,
+        diff,
         "status",
         Reading::is("deployed"),
         Reading::is(installed.status.as_str()),
     );
 }
 
-/// Notes what the wish would come to. Returns the digest of the chart; nothing where Helm did not
-/// render it, so that nothing can be done.
+/// Notes what the desired release would come to. Returns the digest of the chart; nothing where
+/// Helm did not render it, so that nothing can be done.
 fn diff_release_preview(
     body: &HelmReleaseBody,
     installed: Option<&InstalledRelease>,
     preview: HelmReleasePreview,
-    assessment: &mut Assessment,
+    diff: &mut ResourceDiff,
 ) -> Option<String> {
     match preview {
         HelmReleasePreview::Unknown(reason) => {
             // A step of which nobody knows what it would do is none, whether the release is there
             // or not.
-            assessment.attributes.clear();
-            let found = Reading::Unknown(reason);
-            insert_attribute(assessment, "chart", Reading::is("known"), found);
+            diff.attributes.clear();
+            let actual = Reading::Unknown(reason);
+            insert_attribute(diff, "chart", Reading::is("known"), actual);
             None
         }
         HelmReleasePreview::Refused(reason) => {
             // What is installed is not wrong because a chart cannot be used here: whether it
-            // differs is not known.
+            // differs is unknown.
             let seen = installed.map_or(Reading::Absent, |_| {
                 Reading::Unknown(one_line(&reason, 200).into())
             });
-            let wanted = Reading::is(body.chart.as_str());
-            insert_attribute(assessment, "chart", wanted, seen);
-            assessment.refusal = Some(reason);
+            let desired = Reading::is(body.chart.as_str());
+            insert_attribute(diff, "chart", desired, seen);
+            diff.refusal = Some(reason);
             None
         }
         HelmReleasePreview::Is {
@@ -103,19 +103,19 @@ fn diff_release_preview(
                 chart: (&chart, &version),
                 changes: &changes,
             };
-            rendered.insert_attributes(assessment);
+            rendered.insert_attributes(diff);
             // No attributes of the release: a plan that was made with another chart, or of other
             // objects of the cluster that the chart looks up, is not taken for one of this.
             let rendering = rendering.map(|digest| format!("rendering {digest}"));
             for name in std::iter::once(format!("content {content}")).chain(rendering) {
-                insert_attribute(assessment, &name, Reading::Absent, Reading::Absent);
+                insert_attribute(diff, &name, Reading::Absent, Reading::Absent);
             }
             Some(content)
         }
     }
 }
 
-/// What Helm rendered of a wish, beside what is installed.
+/// What Helm rendered of a resource, beside what is installed.
 struct RenderedRelease<'a> {
     body: &'a HelmReleaseBody,
     installed: Option<&'a InstalledRelease>,
@@ -126,34 +126,34 @@ struct RenderedRelease<'a> {
 
 impl RenderedRelease<'_> {
     /// What differs, attribute by attribute, and what fixing it disturbs.
-    fn insert_attributes(&self, assessment: &mut Assessment) {
-        self.insert_chart_attributes(assessment);
+    fn insert_attributes(&self, diff: &mut ResourceDiff) {
+        self.insert_chart_attributes(diff);
         match self.installed {
-            Some(installed) => insert_status_attribute(installed, assessment),
-            None => self.insert_desired_values(assessment),
+            Some(installed) => insert_status_attribute(installed, diff),
+            None => self.insert_desired_values(diff),
         }
-        self.insert_changes(assessment);
+        self.insert_changes(diff);
     }
 
-    fn insert_chart_attributes(&self, assessment: &mut Assessment) {
+    fn insert_chart_attributes(&self, diff: &mut ResourceDiff) {
         let (chart, version) = self.chart;
         let found_chart = self.installed.map(|installed| installed.chart.as_str());
         let found_version = self.installed.map(|installed| installed.version.as_str());
-        for (name, wanted, found) in [
+        for (name, desired, actual) in [
             ("chart", chart, found_chart),
             ("version", version, found_version),
         ] {
-            let found = found.map_or(Reading::Absent, Reading::is);
+            let actual = actual.map_or(Reading::Absent, Reading::is);
             let attribute = Attribute {
                 input: self.is_as_we_left_it().then(|| self.body.describe_chart()),
-                ..Attribute::in_plane(Plane::Persisted, Reading::is(wanted), found)
+                ..Attribute::in_plane(Plane::Persisted, Reading::is(desired), actual)
             };
-            assessment.attributes.insert(name.to_owned(), attribute);
+            diff.attributes.insert(name.to_owned(), attribute);
         }
     }
 
     /// Shows the values of a release that is not there, its secrets as marks.
-    fn insert_desired_values(&self, assessment: &mut Assessment) {
+    fn insert_desired_values(&self, diff: &mut ResourceDiff) {
         let values = self.body.values.clone().into();
         for (path, value) in paths::collect_leaf_fields(&values) {
             if value.as_object().is_some_and(serde_json::Map::is_empty) {
@@ -164,11 +164,11 @@ impl RenderedRelease<'_> {
                 |text| secret::render_secret_marks(text).into(),
             );
             let name = secret::render_secret_marks(&format!("values.{path}"));
-            insert_attribute(assessment, &name, Reading::Is(shown), Reading::Absent);
+            insert_attribute(diff, &name, Reading::Is(shown), Reading::Absent);
         }
     }
 
-    fn insert_changes(&self, assessment: &mut Assessment) {
+    fn insert_changes(&self, diff: &mut ResourceDiff) {
         let maker = self.describe_foreign_revision();
         // Where a value is another one and the chart is not, what it renders to is the value's
         // doing.
@@ -182,22 +182,22 @@ impl RenderedRelease<'_> {
                 true => "a value of the release".to_owned(),
                 false => self.body.describe_chart(),
             });
-            let [wanted, found] =
-                [&change.wanted, &change.found].map(|value| Reading::from(value.clone()));
+            let [desired, actual] =
+                [&change.desired, &change.actual].map(|value| Reading::from(value.clone()));
             let attribute = Attribute {
                 by: change.by.clone().or_else(|| maker.clone()),
                 input,
-                ..Attribute::in_plane(Plane::Persisted, wanted, found)
+                ..Attribute::in_plane(Plane::Persisted, desired, actual)
             };
-            assessment.insert_beside(change.name.clone(), attribute);
-            record_change_effects(change, assessment);
+            diff.insert_beside(change.name.clone(), attribute);
+            record_change_effects(change, diff);
             if self.installed.is_some() {
-                add_declared_disruption(self.body, change, assessment);
+                add_declared_disruption(self.body, change, diff);
             }
         }
     }
 
-    /// True where the newest revision is ours: what differs then is of the wish's own input.
+    /// True where the newest revision is ours: what differs then is of the resource's own input.
     fn is_as_we_left_it(&self) -> bool {
         self.installed
             .is_some_and(|installed| installed.ours && installed.description == DESCRIPTION)
@@ -224,45 +224,45 @@ impl RenderedRelease<'_> {
 }
 
 /// Notes what fixing a change does to pods that run, and whether Helm can fix it at all.
-fn record_change_effects(change: &HelmReleaseChange, assessment: &mut Assessment) {
+fn record_change_effects(change: &HelmReleaseChange, diff: &mut ResourceDiff) {
     if let Some(interrupts) = &change.interrupts {
-        assessment.disruption = assessment.disruption.max(Disruption::Restart);
-        push_if_absent(&mut assessment.interrupts, interrupts.clone());
+        diff.disruption = diff.disruption.max(Disruption::Restart);
+        push_if_absent(&mut diff.interrupts, interrupts.clone());
     }
     if let Some(hindrance) = &change.hindrance {
-        assessment.refusal = Some(hindrance.clone());
+        diff.refusal = Some(hindrance.clone());
     }
     if change.stays {
         let said = "Helm does not set back what somebody changed on an object of this kind: \
                     delete the object, or set the field as the chart has it";
-        assessment.refusal = Some(format!("{}: {said}", change.name));
+        diff.refusal = Some(format!("{}: {said}", change.name));
     }
 }
 
 fn add_declared_disruption(
     body: &HelmReleaseBody,
     change: &HelmReleaseChange,
-    assessment: &mut Assessment,
+    diff: &mut ResourceDiff,
 ) {
     let Some((path, word)) = find_declared_disruption(body, change) else {
         return;
     };
-    assessment.disruption = assessment.disruption.max(word);
+    diff.disruption = diff.disruption.max(word);
     let line = format!(
         "a change of {path} is no plain edit ({}): {}",
         word.word(),
         describe_followup_action(word)
     );
-    push_if_absent(&mut assessment.interrupts, line);
+    push_if_absent(&mut diff.interrupts, line);
 }
 
-/// A value that the wish gives, and no object that comes of it.
+/// A value that the resource gives, and no object that comes of it.
 fn is_value(change: &HelmReleaseChange) -> bool {
     change.name.starts_with("values.")
 }
 
 impl HelmReleaseBody {
-    /// The chart, by its name in the wish.
+    /// The chart, by its name in the resource.
     fn describe_chart(&self) -> String {
         format!("the chart {}", one_line(&self.chart, 200))
     }
@@ -283,13 +283,14 @@ fn describe_followup_action(word: Disruption) -> &'static str {
     }
 }
 
-/// The highest class that the wish gives to a value, or to one around it or within it.
+/// The highest disruption class that the resource gives to a value, or to one around it or within
+/// it.
 fn find_declared_disruption(
     body: &HelmReleaseBody,
     change: &HelmReleaseChange,
 ) -> Option<(String, Disruption)> {
     // A path of the spec has no quotes around a key that holds a dot, and where nothing is shown it
-    // is not known which item of a list it names.
+    // is unknown which item of a list it names.
     let plain = |path: &str| match change.hidden {
         true => without_items(&path.replace('"', "")),
         false => path.replace('"', ""),

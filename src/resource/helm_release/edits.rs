@@ -13,10 +13,10 @@ pub fn settled(
     changes: Vec<HelmReleaseChange>,
     varying: Vec<HelmReleaseChange>,
     edits: &[HelmReleaseChange],
-    wanted: &[Value],
+    desired: &[Value],
     is_due: bool,
 ) -> Vec<HelmReleaseChange> {
-    let stay: BTreeSet<String> = wanted
+    let stay: BTreeSet<String> = desired
         .iter()
         .filter_map(manifest::parse_object_name)
         .map(|object| object.to_string())
@@ -28,14 +28,14 @@ pub fn settled(
     }
     let go: BTreeSet<String> = all
         .iter()
-        .filter(|change| change.wanted.is_none())
+        .filter(|change| change.desired.is_none())
         .map(|change| change.name.clone())
         .collect();
     for edit in edits {
         if let Some(change) = all.iter_mut().find(|change| change.name == edit.name) {
-            let (found, by, since) = (edit.found.clone(), edit.by.clone(), edit.since.clone());
+            let (actual, by, since) = (edit.actual.clone(), edit.by.clone(), edit.since.clone());
             *change = HelmReleaseChange {
-                found,
+                actual,
                 by,
                 since,
                 rendered: false,
@@ -45,7 +45,7 @@ pub fn settled(
             all.push(edit.clone());
         } else if go.contains(object_of(edit)) {
             all.push(HelmReleaseChange {
-                wanted: None,
+                desired: None,
                 stays: false,
                 interrupts: None,
                 ..edit.clone()
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn what_others_set_is_what_a_revision_overwrites_and_deletes() {
-        let (wanted, installed) = (
+        let (desired, installed) = (
             [config("a", "new")],
             [config("a", "old"), config("gone", "old")],
         );
@@ -89,17 +89,17 @@ mod tests {
         ));
         let edit = |name: &str| HelmReleaseChange {
             name: format!("ConfigMap.core {name}: data.k"),
-            wanted: Some(json!("old")),
-            found: Some(json!("theirs")),
+            desired: Some(json!("old")),
+            actual: Some(json!("theirs")),
             by: by.clone(),
             ..HelmReleaseChange::default()
         };
         let edits = ["a", "gone", "nobodys"].map(edit);
         let all = settled(
-            diff_rendered_objects(&wanted, &installed),
+            diff_rendered_objects(&desired, &installed),
             Vec::new(),
             &edits,
-            &wanted,
+            &desired,
             false,
         );
         let shown: Vec<_> = all
@@ -107,8 +107,8 @@ mod tests {
             .map(|c| {
                 (
                     c.name.as_str(),
-                    c.wanted.as_ref(),
-                    c.found.as_ref(),
+                    c.desired.as_ref(),
+                    c.actual.as_ref(),
                     c.by.is_some(),
                     c.rendered,
                 )
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn what_varies_is_told_where_a_revision_is_due() {
-        let wanted = [config("a", "x1")];
+        let desired = [config("a", "x1")];
         let varying = || {
             vec![HelmReleaseChange {
                 name: "ConfigMap.core a: data.k".to_owned(),
@@ -147,7 +147,7 @@ mod tests {
             }]
         };
         let count = |edits: &[HelmReleaseChange], is_due: bool| {
-            settled(Vec::new(), varying(), edits, &wanted, is_due).len()
+            settled(Vec::new(), varying(), edits, &desired, is_due).len()
         };
         let edit = HelmReleaseChange {
             name: "ConfigMap.core a: data.other".to_owned(),

@@ -1,10 +1,10 @@
 //! `helm_release`: a release of a Helm chart, owned through Helm: its objects are Helm's, and ours
 //! is the release.
 //!
-//! A plan compares three things: the values that the wish gives with those of the newest revision,
-//! what the chart renders to with what that revision was installed with, and what that revision was
-//! installed with with the objects on the cluster. Hooks are compared like objects, though Helm
-//! counts them as none of the release.
+//! A plan compares three things: the values that the resource gives with those of the newest
+//! revision, what the chart renders to with what that revision was installed with, and what that
+//! revision was installed with with the objects on the cluster. Hooks are compared like objects,
+//! though Helm counts them as none of the release.
 //!
 //! A release that was never ours is left alone until `adopt: true` takes it over; then it is never
 //! uninstalled.
@@ -26,7 +26,7 @@ pub mod varying;
 use self::body::HelmReleaseBody;
 use self::request::{HelmReleaseState, NO_HELM, Release};
 use super::{
-    Assessment, Attribute, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind,
+    Attribute, DesiredResource, Plane, Read, ReadResults, Reading, ResourceDiff, ResourceKind,
 };
 use crate::body::{BodyType, read_body};
 use crate::json_fields::read_text_field;
@@ -72,8 +72,8 @@ impl ResourceKind for HelmRelease {
         BodyType::of::<HelmReleaseBody>()
     }
 
-    fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
-        vec![build_release_read(parse_helm_release(wish))]
+    fn reads(&self, resource: &DesiredResource) -> Vec<Read> {
+        vec![build_release_read(parse_helm_release(resource))]
     }
 
     /// What is installed, and no chart: a release that was applied says of any what it is.
@@ -82,7 +82,7 @@ impl ResourceKind for HelmRelease {
     }
 
     /// A chart may define kinds beside its objects, and make namespaces.
-    fn may_bring(&self, _wish: &DesiredResource, _needed: &str) -> bool {
+    fn may_bring(&self, _resource: &DesiredResource, _needed: &str) -> bool {
         true
     }
 
@@ -90,17 +90,17 @@ impl ResourceKind for HelmRelease {
         true
     }
 
-    fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
-        let mut assessment = Assessment::default();
-        match decode_release_state(&build_release_read(parse_helm_release(wish)), answers) {
+    fn diff(&self, resource: &DesiredResource, answers: &ReadResults) -> ResourceDiff {
+        let mut diff = ResourceDiff::default();
+        match decode_release_state(&build_release_read(parse_helm_release(resource)), answers) {
             Err(reason) => insert_presence_attribute(
-                &mut assessment,
+                &mut diff,
                 Reading::is("present"),
                 Reading::Unknown(reason),
             ),
-            Ok(found) => diff::diff_helm_release(&read_body(&wish.body), found, &mut assessment),
+            Ok(found) => diff::diff_helm_release(&read_body(&resource.body), found, &mut diff),
         }
-        assessment
+        diff
     }
 
     fn undo(
@@ -108,7 +108,7 @@ impl ResourceKind for HelmRelease {
         last_applied: &DesiredResource,
         before: &Value,
         answers: &ReadResults,
-    ) -> Assessment {
+    ) -> ResourceDiff {
         undo::plan_helm_release_undo(last_applied, before, answers)
     }
 
@@ -121,9 +121,9 @@ impl ResourceKind for HelmRelease {
     }
 }
 
-/// The release that a wish is about.
-pub fn parse_helm_release(wish: &DesiredResource) -> Release {
-    read_body::<HelmReleaseBody>(&wish.body).to_release()
+/// The release that a resource is about.
+pub fn parse_helm_release(resource: &DesiredResource) -> Release {
+    read_body::<HelmReleaseBody>(&resource.body).to_release()
 }
 
 fn build_release_read(release: Release) -> Read {
@@ -143,14 +143,14 @@ fn decode_release_state(read: &Read, answers: &ReadResults) -> Result<HelmReleas
     }
 }
 
-fn insert_presence_attribute(assessment: &mut Assessment, wanted: Reading, found: Reading) {
-    insert_attribute(assessment, RELEASE, wanted, found);
+fn insert_presence_attribute(diff: &mut ResourceDiff, desired: Reading, actual: Reading) {
+    insert_attribute(diff, RELEASE, desired, actual);
 }
 
-fn insert_attribute(assessment: &mut Assessment, name: &str, wanted: Reading, found: Reading) {
-    assessment.attributes.insert(
+fn insert_attribute(diff: &mut ResourceDiff, name: &str, desired: Reading, actual: Reading) {
+    diff.attributes.insert(
         name.to_owned(),
-        Attribute::in_plane(Plane::Persisted, wanted, found),
+        Attribute::in_plane(Plane::Persisted, desired, actual),
     );
 }
 

@@ -256,8 +256,8 @@ pub fn is_hook(object: &Value) -> bool {
     find_annotation(object, HOOK).is_some()
 }
 
-/// Why these objects cannot be shown one by one: two of them are called alike, and Helm takes
-/// both, or one has no name at all.
+/// Why these objects cannot be shown one by one: two of them have one name, and Helm takes both, or
+/// one has no name at all.
 pub fn find_ambiguous_object(objects: &[Value]) -> Option<String> {
     let mut seen = BTreeSet::new();
     for object in objects {
@@ -266,7 +266,7 @@ pub fn find_ambiguous_object(objects: &[Value]) -> Option<String> {
         };
         if !seen.insert(name.clone()) {
             return Some(format!(
-                "the chart renders {name} twice, and which of the two comes to be is not known: \
+                "the chart renders {name} twice, and which of the two Helm installs is not known: \
                  render it once"
             ));
         }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// A release as it is wished for.
+/// A release as it is declared.
 #[derive(
     Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -68,7 +68,7 @@ pub const DESCRIPTION: &str = "by railwright";
 pub struct HelmReleaseState {
     /// What is installed; nothing where there is no such release.
     pub installed: Option<InstalledRelease>,
-    /// What the wish would come to.
+    /// What the desired release would come to.
     pub preview: HelmReleasePreview,
 }
 
@@ -176,7 +176,7 @@ pub struct InstalledRelease {
     /// What others changed on its objects.
     #[serde(default)]
     pub edits: Vec<HelmReleaseChange>,
-    /// Why that is not known.
+    /// Why that is unknown.
     #[serde(default)]
     pub unseen: Option<Reason>,
 }
@@ -198,7 +198,7 @@ impl InstalledRelease {
     }
 }
 
-/// What the wish would come to.
+/// What the desired release would come to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HelmReleasePreview {
@@ -218,7 +218,7 @@ pub enum HelmReleasePreview {
         /// the cluster.
         changes: Vec<HelmReleaseChange>,
     },
-    /// The wish cannot be carried out: the chart is another one, or does not render, or the server
+    /// The resource cannot be applied: the chart is another one, or does not render, or the server
     /// does not take its objects.
     Refused(String),
     /// It could not be found out.
@@ -255,8 +255,8 @@ impl Release {
         })
     }
 
-    /// Without values, where a secret of theirs is not to be had or the release is only to be taken
-    /// back: what is installed can still be asked, and no chart is fetched or rendered.
+    /// Without values, where a secret of theirs is not to be had or the release is only to be
+    /// undone: what is installed can still be asked, and no chart is fetched or rendered.
     pub fn without_values(&self) -> Self {
         Release {
             values: String::new(),

@@ -10,10 +10,10 @@ use crate::kubernetes_object::request::ObjectName;
 
 /// The records of the release. Their names have the number of the revision, and a list has no name,
 /// so that no rule can hold them to one release.
-pub fn of_records(wish: &DesiredResource, level: AccessLevel) -> Vec<(Right, String)> {
+pub fn of_records(resource: &DesiredResource, level: AccessLevel) -> Vec<(Right, String)> {
     let HelmReleaseBody {
         name, namespace, ..
-    } = read_body(&wish.body);
+    } = read_body(&resource.body);
     let reason = format!("the revisions that Helm keeps of the release {namespace}/{name}");
     let verbs: &[ApiVerb] = match level {
         AccessLevel::Observe | AccessLevel::Preview => &[ApiVerb::Get, ApiVerb::List],
@@ -40,7 +40,8 @@ pub fn of_records(wish: &DesiredResource, level: AccessLevel) -> Vec<(Right, Str
 }
 
 /// The object that a change of the release is about, and its field where it is not about all of it,
-/// by the change's name: `DaemonSet.apps default/rails-agent: spec.x`. Its version is not told.
+/// by the change's name: `DaemonSet.apps default/rails-agent: spec.x`. Its version is not part of
+/// it.
 pub fn parse_changed_object(change: &str) -> Option<(ObjectName, Option<&str>)> {
     let (object, field) = match change.split_once(": ") {
         Some((object, field)) => (object, Some(field)),

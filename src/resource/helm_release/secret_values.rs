@@ -31,7 +31,7 @@ const SECRET_WORDS: [&str; 9] = [
 const SECRET_WORD_ALONE: &str = "pw";
 
 /// Whether a field of the values may hold a secret: it stands beside one, or is named like one.
-/// `hidden`: where the wish has secrets, as JSON pointers.
+/// `hidden`: where the resource has secrets, as JSON pointers.
 pub(super) fn is_secret_field(field: &FieldDifference, hidden: &[String]) -> bool {
     let pointer = format_path_pointer(&field.path);
     for secret in hidden {
@@ -39,19 +39,19 @@ pub(super) fn is_secret_field(field: &FieldDifference, hidden: &[String]) -> boo
             return true;
         }
     }
-    field.wanted.as_ref().is_some_and(names_secret)
-        || field.found.as_ref().is_some_and(names_secret)
+    field.desired.as_ref().is_some_and(names_secret)
+        || field.actual.as_ref().is_some_and(names_secret)
         || says_secret(&pointer)
 }
 
-/// What is not shown is told from what stood there before by when somebody set it, so that a plan
-/// of before is not taken for one of now.
+/// What is not shown is distinguished from what stood there before by when somebody set it, so that
+/// an earlier plan is not taken for a present one.
 pub(super) fn hide_found(change: &mut HelmReleaseChange) {
     let hidden = match &change.since {
         Some(time) => format!("(not shown, and another since {time})"),
         None => HIDDEN_OTHER.to_owned(),
     };
-    change.found = change.found.as_ref().map(|_| hidden.into());
+    change.actual = change.actual.as_ref().map(|_| hidden.into());
     change.hidden = true;
 }
 
@@ -91,8 +91,8 @@ pub(super) fn visit_values(value: &Value, at: &str, visit: &mut impl FnMut(&str,
 /// What is shown of a field whose value is not: that it differs.
 pub(super) fn hide_field_values(field: &FieldDifference) -> (Option<Value>, Option<Value>) {
     (
-        field.wanted.as_ref().map(|_| HIDDEN.into()),
-        field.found.as_ref().map(|_| HIDDEN_OTHER.into()),
+        field.desired.as_ref().map(|_| HIDDEN.into()),
+        field.actual.as_ref().map(|_| HIDDEN_OTHER.into()),
     )
 }
 
@@ -120,20 +120,20 @@ pub(super) fn hide_name(change: &mut HelmReleaseChange) {
     };
     change.name = place.name;
     if place.is_within_text {
-        change.wanted.get_or_insert_with(|| HIDDEN.into());
-        change.found.get_or_insert_with(|| HIDDEN_OTHER.into());
+        change.desired.get_or_insert_with(|| HIDDEN.into());
+        change.actual.get_or_insert_with(|| HIDDEN_OTHER.into());
     }
 }
 
 /// Adds another change of the same place, of which nothing is shown either: an item that comes
 /// where another one goes, or another part of the same text.
 pub(super) fn merge_hidden_change(first: &mut HelmReleaseChange, other: HelmReleaseChange) {
-    let before = first.found.take();
-    first.found = match other.by {
-        Some(_) => other.found.or(before),
-        None => before.or(other.found),
+    let before = first.actual.take();
+    first.actual = match other.by {
+        Some(_) => other.actual.or(before),
+        None => before.or(other.actual),
     };
-    first.wanted = first.wanted.take().or(other.wanted);
+    first.desired = first.desired.take().or(other.desired);
     first.by = other.by.or(first.by.take());
     first.since = other.since.or(first.since.take());
     first.interrupts = first.interrupts.take().or(other.interrupts);

@@ -9,7 +9,7 @@ use crate::{Action, AnswerStatus, Disruption, ReadResult};
 use railwright_base::secret::{self, UnknownSecret};
 use serde_json::json;
 
-pub(super) fn wish(more: Value) -> DesiredResource {
+pub(super) fn resource(more: Value) -> DesiredResource {
     let mut body = json!({ "cluster": "lab", "name": "rails", "namespace": "kube-system", "chart": "charts/rails",
         "values": { "agent": { "driver": "ofed" } }, "disruptions": { "agent.driver": "drain" }, "keeps": ["drivers on the hosts"] });
     body.as_object_mut()
@@ -22,16 +22,16 @@ pub(super) fn wish(more: Value) -> DesiredResource {
     )
 }
 
-pub(super) fn judged(wish: &DesiredResource, code: i32, out: &str) -> Assessment {
-    HelmRelease.assess(wish, &answered(HelmRelease.reads(wish), code, out))
+pub(super) fn compared(resource: &DesiredResource, code: i32, out: &str) -> ResourceDiff {
+    HelmRelease.diff(resource, &answered(HelmRelease.reads(resource), code, out))
 }
 
-/// What takes a release back that was brought for this wish.
+/// What undoes a release that was installed for this resource.
 pub(super) fn undone(
     last: &DesiredResource,
     before: &Value,
     found: &HelmReleaseState,
-) -> Assessment {
+) -> ResourceDiff {
     let reads = HelmRelease.reads_to_undo(last);
     HelmRelease.undo(last, before, &answered(reads, 0, &said(found)))
 }
@@ -103,22 +103,22 @@ pub(super) fn said(found: &HelmReleaseState) -> String {
 
 #[test]
 fn what_is_not_known_is_never_taken_for_no_drift() {
-    let wish = wish(json!({}));
+    let resource = resource(json!({}));
     for (code, out) in [
         (NO_HELM, "there is no helm on this machine"),
         (request::NOT_SAID, "secrets is forbidden"),
         (0, "{"),
         (0, "{}"),
     ] {
-        let judged = judged(&wish, code, out);
+        let compared = compared(&resource, code, out);
         assert!(
-            judged.only_unknown() && judged.actions.is_empty(),
-            "{code} {out}: {judged:?}"
+            compared.only_unknown() && compared.actions.is_empty(),
+            "{code} {out}: {compared:?}"
         );
     }
     for installed in [Some(installed("deployed", true)), None] {
-        let unknown = judged(
-            &wish,
+        let unknown = compared(
+            &resource,
             0,
             &said(&HelmReleaseState {
                 installed,
@@ -134,19 +134,23 @@ fn what_is_not_known_is_never_taken_for_no_drift() {
         installed,
         preview: HelmReleasePreview::Refused("it does not render".to_owned()),
     };
-    let there = judged(&wish, 0, &said(&refused(Some(installed("deployed", true)))));
+    let there = compared(
+        &resource,
+        0,
+        &said(&refused(Some(installed("deployed", true)))),
+    );
     assert!(
         there.only_unknown() && there.actions.is_empty() && there.refusal.is_some(),
         "a chart that cannot be used is no drift: {there:?}"
     );
-    assert!(judged(&wish, 0, &said(&refused(None))).is_absent());
+    assert!(compared(&resource, 0, &said(&refused(None))).is_absent());
 }
 
 #[test]
 fn a_release_is_new_met_changed_or_somebody_elses() {
-    let wish = wish(json!({}));
-    let new = judged(
-        &wish,
+    let resource = resource(json!({}));
+    let new = compared(
+        &resource,
         0,
         &said(&HelmReleaseState {
             installed: None,
@@ -163,13 +167,13 @@ fn a_release_is_new_met_changed_or_somebody_elses() {
         installed: Some(installed("deployed", true)),
         preview: is("0.1.0", Vec::new()),
     };
-    assert!(judged(&wish, 0, &said(&met)).is_met());
+    assert!(compared(&resource, 0, &said(&met)).is_met());
     let theirs = HelmReleaseState {
         installed: Some(installed("deployed", false)),
         ..met.clone()
     };
     assert!(
-        judged(&wish, 0, &said(&theirs)).is_met(),
+        compared(&resource, 0, &said(&theirs)).is_met(),
         "what is in sync needs nobody's leave"
     );
     let bumped = |installed| HelmReleaseState {
@@ -177,20 +181,20 @@ fn a_release_is_new_met_changed_or_somebody_elses() {
         preview: is("0.2.0", Vec::new()),
     };
     assert!(
-        judged(&wish, 0, &said(&bumped(installed("deployed", false))))
+        compared(&resource, 0, &said(&bumped(installed("deployed", false))))
             .refusal
             .unwrap()
             .contains("adopt: true")
     );
-    let judged_bump = judged(&wish, 0, &said(&bumped(installed("failed", true))));
-    let differs: Vec<&str> = judged_bump
+    let of_bump = compared(&resource, 0, &said(&bumped(installed("failed", true))));
+    let differs: Vec<&str> = of_bump
         .attributes
         .iter()
         .filter(|(_, a)| !a.differences().is_empty())
         .map(|(name, _)| name.as_str())
         .collect();
     assert_eq!(
-        (differs, judged_bump.actions.len()),
+        (differs, of_bump.actions.len()),
         (vec!["status", "version"], 1)
     );
     for (status, unlock) in [
@@ -198,7 +202,7 @@ fn a_release_is_new_met_changed_or_somebody_elses() {
         ("pending-install", "uninstall"),
         ("uninstalling", "uninstall"),
     ] {
-        let busy = judged(&wish, 0, &said(&bumped(installed(status, true))));
+        let busy = compared(&resource, 0, &said(&bumped(installed(status, true))));
         assert!(
             busy.actions.is_empty()
                 && busy
@@ -213,18 +217,18 @@ fn a_release_is_new_met_changed_or_somebody_elses() {
 
 #[test]
 fn a_value_may_disturb_more_than_its_objects_do() {
-    let wish = wish(json!({}));
+    let resource = resource(json!({}));
     let of = |name: &str| {
         let change = HelmReleaseChange {
             name: name.to_owned(),
-            wanted: Some(json!(1)),
+            desired: Some(json!(1)),
             ..HelmReleaseChange::default()
         };
-        let found = HelmReleaseState {
+        let actual = HelmReleaseState {
             installed: Some(installed("deployed", true)),
             preview: is("0.1.0", vec![change]),
         };
-        judged(&wish, 0, &said(&found)).disruption
+        compared(&resource, 0, &said(&actual)).disruption
     };
     let names = [
         "values.agent.driver",
@@ -252,19 +256,19 @@ fn a_value_may_disturb_more_than_its_objects_do() {
 fn a_hidden_value_disturbs_as_each_of_its_items_does() {
     let words =
         json!({ "pools[0].mtu": "restart", "pools[a].mtu": "drain", "pools[c].mtu": "none" });
-    let wish = wish(json!({ "disruptions": words }));
+    let resource = resource(json!({ "disruptions": words }));
     let of = |name: &str, hidden: bool| {
         let change = HelmReleaseChange {
             name: name.to_owned(),
-            wanted: Some(json!("(not shown)")),
+            desired: Some(json!("(not shown)")),
             hidden,
             ..HelmReleaseChange::default()
         };
-        let found = HelmReleaseState {
+        let actual = HelmReleaseState {
             installed: Some(installed("deployed", true)),
             preview: is("0.1.0", vec![change]),
         };
-        judged(&wish, 0, &said(&found)).disruption
+        compared(&resource, 0, &said(&actual)).disruption
     };
     assert_eq!(
         ["values.pools[0]", "values.pools[0].mtu"].map(|name| of(name, true)),
@@ -276,7 +280,7 @@ fn a_hidden_value_disturbs_as_each_of_its_items_does() {
 
 #[test]
 fn a_removal_says_what_goes_along_and_what_stays() {
-    let last = wish(json!({}));
+    let last = resource(json!({}));
     let undone = |installed: InstalledRelease, existed: bool| {
         let found = HelmReleaseState {
             installed: Some(installed),
@@ -314,7 +318,7 @@ fn a_removal_says_what_goes_along_and_what_stays() {
     );
     let edit = |name: &str| HelmReleaseChange {
         name: format!("{name}: data.v"),
-        found: Some(json!("USERDATA")),
+        actual: Some(json!("USERDATA")),
         ..HelmReleaseChange::default()
     };
     let edits = vec![
@@ -378,7 +382,7 @@ fn a_removal_says_what_goes_along_and_what_stays() {
         hooks_stay: vec!["hook b".to_owned()],
         hook_collisions: vec![HelmReleaseChange {
             name: "hook a".to_owned(),
-            found: Some(json!("present")),
+            actual: Some(json!("present")),
             interrupts: Some("a is deleted".to_owned()),
             ..HelmReleaseChange::default()
         }],
@@ -433,7 +437,7 @@ fn a_removal_says_what_goes_along_and_what_stays() {
 fn bodies_are_checked() {
     let errors = |more: Value| {
         HelmRelease
-            .check(&wish(more).body)
+            .check(&resource(more).body)
             .into_iter()
             .map(|error| error.pointer)
             .collect::<Vec<_>>()
@@ -486,10 +490,10 @@ fn bodies_are_checked() {
 
 #[test]
 fn secrets_are_filled_in_for_the_process_alone() {
-    let wish = wish(
+    let resource = resource(
         json!({ "values": { "a": { "b": secret::new_secret_mark("token") }, "list": [secret::new_secret_mark("token")] } }),
     );
-    let release = parse_helm_release(&wish);
+    let release = parse_helm_release(&resource);
     assert_eq!(release.hidden, ["/a/b", "/list/0"]);
     let filled = release
         .filled(|name| (name == "token").then(|| "say \"x\"".to_owned()))
@@ -505,10 +509,10 @@ fn secrets_are_filled_in_for_the_process_alone() {
     );
 }
 
-/// A saved plan is refused where the chart is another one, and is carried out with no other.
+/// A saved plan is refused where the chart is another one, and is applied with no other.
 #[test]
 fn a_plan_is_made_with_one_chart() {
-    let wish = wish(json!({}));
+    let resource = resource(json!({}));
     let with = |installed: &Option<InstalledRelease>, content: &str| {
         let preview = HelmReleasePreview::Is {
             rendering: None,
@@ -517,8 +521,8 @@ fn a_plan_is_made_with_one_chart() {
             content: content.to_owned(),
             changes: vec![],
         };
-        judged(
-            &wish,
+        compared(
+            &resource,
             0,
             &said(&HelmReleaseState {
                 installed: installed.clone(),
@@ -566,17 +570,17 @@ fn a_plan_is_made_with_one_chart() {
 fn what_a_value_changes_is_its_doing_and_no_other_chart() {
     let change = |name: &str| HelmReleaseChange {
         name: name.to_owned(),
-        wanted: Some(json!(1)),
+        desired: Some(json!(1)),
         rendered: true,
         ..HelmReleaseChange::default()
     };
     let object = "DaemonSet.apps rdma/agent: spec.template";
     let input = |version: &str, changes: Vec<HelmReleaseChange>| {
-        let found = HelmReleaseState {
+        let actual = HelmReleaseState {
             installed: Some(installed("deployed", true)),
             preview: is(version, changes),
         };
-        judged(&wish(json!({})), 0, &said(&found)).attributes[object]
+        compared(&resource(json!({})), 0, &said(&actual)).attributes[object]
             .input
             .clone()
             .unwrap()

@@ -11,7 +11,7 @@ use super::{
 use crate::body::read_body;
 use crate::kubernetes_object::ownership::PriorObject;
 use crate::{
-    Action, Assessment, Attribute, DesiredResource, Disruption, Plane, ReadResults, Reading,
+    Action, Attribute, DesiredResource, Disruption, Plane, ReadResults, Reading, ResourceDiff,
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -23,55 +23,55 @@ pub(super) fn plan_helm_release_undo(
     last_applied: &DesiredResource,
     before: &Value,
     answers: &ReadResults,
-) -> Assessment {
-    let mut assessment = Assessment {
+) -> ResourceDiff {
+    let mut diff = ResourceDiff {
         before: before.clone(),
-        ..Assessment::default()
+        ..ResourceDiff::default()
     };
     let installed = match decode_release_state(&build_undo_read(last_applied), answers) {
         Err(reason) => {
-            insert_presence_attribute(&mut assessment, Reading::Absent, Reading::Unknown(reason));
-            return assessment;
+            insert_presence_attribute(&mut diff, Reading::Absent, Reading::Unknown(reason));
+            return diff;
         }
         Ok(found) => found.installed,
     };
     let Some(installed) = installed else {
-        insert_presence_attribute(&mut assessment, Reading::Absent, Reading::Absent);
-        return assessment;
+        insert_presence_attribute(&mut diff, Reading::Absent, Reading::Absent);
+        return diff;
     };
     let body = read_body::<HelmReleaseBody>(&last_applied.body);
     if !is_to_be_uninstalled(&body, before, &installed) {
-        assessment.residue.push(format!(
+        diff.residue.push(format!(
             "release {}/{} stays: it was there before us",
             body.namespace, body.name
         ));
-        return assessment;
+        return diff;
     }
-    insert_presence_attribute(&mut assessment, Reading::Absent, Reading::is("present"));
-    diff_release_status(&body, &installed, &mut assessment);
-    assessment.disruption = Disruption::Restart;
-    assessment.interrupts = list_interruptions(&installed);
-    note_edits(&mut assessment, &installed);
+    insert_presence_attribute(&mut diff, Reading::Absent, Reading::is("present"));
+    diff_release_status(&body, &installed, &mut diff);
+    diff.disruption = Disruption::Restart;
+    diff.interrupts = list_interruptions(&installed);
+    note_edits(&mut diff, &installed);
     for collision in &installed.hook_collisions {
-        let found = Reading::from(collision.found.clone());
-        insert_attribute(&mut assessment, &collision.name, Reading::Absent, found);
+        let actual = Reading::from(collision.actual.clone());
+        insert_attribute(&mut diff, &collision.name, Reading::Absent, actual);
         if let Some(hindrance) = &collision.hindrance {
-            assessment.refusal = Some(hindrance.clone());
+            diff.refusal = Some(hindrance.clone());
         }
     }
-    if assessment.refusal.is_none() {
-        assessment.refusal = refuse_data_loss(&installed);
+    if diff.refusal.is_none() {
+        diff.refusal = refuse_data_loss(&installed);
     }
-    assessment.residue = list_residue(body.keeps, &installed);
-    if assessment.refusal.is_none() {
-        assessment.actions = vec![Action::UninstallRelease {
+    diff.residue = list_residue(body.keeps, &installed);
+    if diff.refusal.is_none() {
+        diff.actions = vec![Action::UninstallRelease {
             name: body.name,
             namespace: body.namespace,
             deletes: installed.deletes,
             looked_at: installed.record,
         }];
     }
-    assessment
+    diff
 }
 
 /// True for a release that we brought and that is still ours alone.
@@ -87,17 +87,17 @@ fn is_to_be_uninstalled(
 fn diff_release_status(
     body: &HelmReleaseBody,
     installed: &InstalledRelease,
-    assessment: &mut Assessment,
+    diff: &mut ResourceDiff,
 ) {
     let status = installed.status.as_str();
     if status == "deployed" {
         return;
     }
-    insert_attribute(assessment, "status", Reading::Absent, Reading::is(status));
+    insert_attribute(diff, "status", Reading::Absent, Reading::is(status));
     // Half gone: Helm goes on with it where it is asked again (helm/helm: pkg/action/uninstall.go,
     // `Uninstall.Run`).
     if status != "uninstalling" {
-        assessment.refusal = find_unfinished_operation(body, installed);
+        diff.refusal = find_unfinished_operation(body, installed);
     }
 }
 
@@ -129,7 +129,8 @@ fn list_interruptions(installed: &InstalledRelease) -> Vec<String> {
     out
 }
 
-/// What Helm leaves on the cluster, and what the wish itself says that the chart leaves elsewhere.
+/// What Helm leaves on the cluster, and what the resource itself says that the chart leaves
+/// elsewhere.
 fn list_residue(keeps: Vec<String>, installed: &InstalledRelease) -> Vec<String> {
     let mut out = Vec::new();
     for object in &installed.kept {
@@ -143,23 +144,23 @@ fn list_residue(keeps: Vec<String>, installed: &InstalledRelease) -> Vec<String>
 }
 
 /// What others changed on objects that go along is lost with them.
-fn note_edits(assessment: &mut Assessment, installed: &InstalledRelease) {
+fn note_edits(diff: &mut ResourceDiff, installed: &InstalledRelease) {
     let goes: BTreeSet<String> = installed.deletes.iter().map(ToString::to_string).collect();
     for edit in installed
         .edits
         .iter()
         .filter(|edit| goes.contains(edits::object_of(edit)))
     {
-        let found = Reading::from(edit.found.clone());
+        let actual = Reading::from(edit.actual.clone());
         let attribute = Attribute {
             by: edit.by.clone(),
-            ..Attribute::in_plane(Plane::Persisted, Reading::Absent, found)
+            ..Attribute::in_plane(Plane::Persisted, Reading::Absent, actual)
         };
-        assessment.attributes.insert(edit.name.clone(), attribute);
+        diff.attributes.insert(edit.name.clone(), attribute);
     }
     if let Some(reason) = &installed.unseen {
         insert_attribute(
-            assessment,
+            diff,
             "objects",
             Reading::Absent,
             Reading::Unknown(reason.clone()),

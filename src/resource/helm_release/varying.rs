@@ -1,6 +1,6 @@
 //! What a chart renders to another word with every rendering (a random word, the time), or with
-//! every revision (its number, or whether it is the first). Nobody wishes for one of these words:
-//! by itself it is no reason for a revision, or there would be one for ever. A revision that is due
+//! every revision (its number, or whether it is the first). Nobody declares one of these words: by
+//! itself it is no reason for a revision, or there would be one for ever. A revision that is due
 //! anyway changes all of it, and a chart that was changed may have put it where something else was.
 
 use super::compare::{HelmReleaseChange, deletes_first, diff_rendered_objects};
@@ -20,22 +20,22 @@ const ANOTHER_NAME: &str = "(another name with every revision)";
 /// What differs between this rendering and what is installed: first what would differ for every
 /// other rendering too, then what varies.
 pub fn told_apart(
-    wanted: &[Value],
+    desired: &[Value],
     again: &[Value],
     installed: &[Value],
 ) -> (Vec<HelmReleaseChange>, Vec<HelmReleaseChange>) {
-    let unsteady: BTreeSet<String> = diff_rendered_objects(wanted, again)
+    let unsteady: BTreeSet<String> = diff_rendered_objects(desired, again)
         .into_iter()
         .map(|change| change.name)
         .collect();
     let (new, other, old) = (
-        only_in(wanted, again),
-        only_in(again, wanted),
-        only_in(installed, wanted),
+        only_in(desired, again),
+        only_in(again, desired),
+        only_in(installed, desired),
     );
     let objects: BTreeMap<String, &Value> = index_objects_by_name(installed)
         .into_iter()
-        .chain(index_objects_by_name(wanted))
+        .chain(index_objects_by_name(desired))
         .collect();
     let varies = |change: &mut HelmReleaseChange| {
         // An object goes by its name, and one with another name is known by all but the name.
@@ -43,11 +43,11 @@ pub fn told_apart(
         let is_varied = |class: &String| new.contains_key(class) && other.contains_key(class);
         match class
             .filter(is_varied)
-            .filter(|_| change.found.is_some() || unsteady.contains(&change.name))
+            .filter(|_| change.actual.is_some() || unsteady.contains(&change.name))
         {
             Some(class) => {
                 let is_there = new.get(&class) == old.get(&class);
-                if change.found.is_none() {
+                if change.actual.is_none() {
                     change.name = class;
                 }
                 is_there
@@ -55,14 +55,14 @@ pub fn told_apart(
             None if !unsteady.contains(&change.name) => false,
             None => {
                 if !objects.contains_key(&change.name) {
-                    change.wanted = change.wanted.as_ref().map(|_| ANOTHER.into());
+                    change.desired = change.desired.as_ref().map(|_| ANOTHER.into());
                 }
                 true
             }
         }
     };
     let (mut steady, mut varying) = (Vec::new(), Vec::new());
-    for mut change in diff_rendered_objects(wanted, installed) {
+    for mut change in diff_rendered_objects(desired, installed) {
         if varies(&mut change) {
             varying.push(change)
         } else {
@@ -76,43 +76,43 @@ pub fn told_apart(
 /// revision rendered once more, has too.
 pub fn show_words_of_this_revision(
     varying: &mut [HelmReleaseChange],
-    wanted: &[Value],
+    desired: &[Value],
     next: &[Value],
     installed: &[Value],
 ) {
-    let unknown: BTreeSet<String> = diff_rendered_objects(wanted, next)
+    let unknown: BTreeSet<String> = diff_rendered_objects(desired, next)
         .into_iter()
         .map(|change| change.name)
         .collect();
-    let words: BTreeMap<String, Option<Value>> = diff_rendered_objects(wanted, installed)
+    let words: BTreeMap<String, Option<Value>> = diff_rendered_objects(desired, installed)
         .into_iter()
-        .map(|change| (change.name, change.wanted))
+        .map(|change| (change.name, change.desired))
         .collect();
     for change in varying
         .iter_mut()
         .filter(|change| !unknown.contains(&change.name))
     {
         if let Some(word) = words.get(&change.name) {
-            change.wanted = word.clone();
+            change.desired = word.clone();
         }
     }
 }
 
 /// The objects of a revision whose names `next`, the same revision rendered once more, does not
 /// have, and the others: nobody knows the names of the former before.
-pub fn split_unknown_names(wanted: &[Value], next: &[Value]) -> (Vec<Value>, Vec<Value>) {
+pub fn split_unknown_names(desired: &[Value], next: &[Value]) -> (Vec<Value>, Vec<Value>) {
     let known = index_objects_by_name(next);
-    wanted.iter().cloned().partition(|object| {
+    desired.iter().cloned().partition(|object| {
         describe_rendered_object(object).is_some_and(|name| !known.contains_key(&name))
     })
 }
 
-/// What is told of a hook whose name nobody knows before, where it deletes what has the name.
+/// What is shown of a hook whose name nobody knows before, where it deletes what has the name.
 pub fn describe_unknown_deletion(hook: &Value) -> Option<HelmReleaseChange> {
     deletes_first(hook).then_some(())?;
     Some(HelmReleaseChange {
         name: class(hook)?,
-        wanted: Some("made; deletes any of its name".into()),
+        desired: Some("made; deletes any of its name".into()),
         ..HelmReleaseChange::default()
     })
 }
@@ -206,8 +206,8 @@ mod tests {
                 format!(
                     "{} {} {}",
                     change.name,
-                    text(&change.found),
-                    text(&change.wanted)
+                    text(&change.actual),
+                    text(&change.desired)
                 )
             })
             .collect()
@@ -215,11 +215,11 @@ mod tests {
 
     #[test]
     fn a_word_by_the_revision_is_shown_and_one_by_chance_is_not() {
-        let (wanted, before) = ([config("a", "x1")], [config("a", "x0")]);
+        let (desired, before) = ([config("a", "x1")], [config("a", "x0")]);
         let word = |next: &str| {
-            let (_, mut varying) = told_apart(&wanted, &[config("a", "x2")], &before);
-            show_words_of_this_revision(&mut varying, &wanted, &[config("a", next)], &before);
-            varying[0].wanted.clone()
+            let (_, mut varying) = told_apart(&desired, &[config("a", "x2")], &before);
+            show_words_of_this_revision(&mut varying, &desired, &[config("a", next)], &before);
+            varying[0].desired.clone()
         };
         assert_eq!(word("x1"), Some(json!("x1")));
         assert_eq!(word("x3"), Some(json!(ANOTHER)));
@@ -232,11 +232,11 @@ mod tests {
             hook["metadata"]["annotations"] = json!({ "helm.sh/hook": "pre-install", "helm.sh/hook-delete-policy": "before-hook-creation" });
             hook
         };
-        let wanted = [hook("m-1"), hook("steady")];
-        let (unknown, known) = split_unknown_names(&wanted, &[hook("steady"), hook("m-2")]);
+        let desired = [hook("m-1"), hook("steady")];
+        let (unknown, known) = split_unknown_names(&desired, &[hook("steady"), hook("m-2")]);
         assert_eq!(
             (&unknown, &known),
-            (&wanted[..1].to_vec(), &wanted[1..].to_vec())
+            (&desired[..1].to_vec(), &desired[1..].to_vec())
         );
         let (mut changes, _) = told_apart(&unknown, &[hook("m-2")], &[]);
         let mut varying = Vec::new();

@@ -29,7 +29,7 @@ pub struct Interrupts {
     pub online: BTreeSet<u32>,
 }
 
-/// What the host says about a netdev's interrupts.
+/// What the host reports about a netdev's interrupts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InterruptFacts {
     /// No such netdev.

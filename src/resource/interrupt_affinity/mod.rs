@@ -3,8 +3,8 @@
 //! (Mellanox/mlnx-tools: ofed_scripts/set_irq_affinity_bynode.sh). Its name is the netdev's.
 //!
 //! The kernel forgets it at a reboot, and with every queue that comes anew; a unit of ours binds
-//! them again. irqbalance moves interrupts while it runs: with it, the wish is refused. Interrupts
-//! that the kernel manages by itself cannot be bound.
+//! them again. irqbalance moves interrupts while it runs: with it, the resource is refused.
+//! Interrupts that the kernel manages by itself cannot be bound.
 
 pub mod found;
 pub mod script;
@@ -12,7 +12,8 @@ pub mod script;
 use super::keeper::{PersistenceUnit, PersistenceUnitFiles, Trigger};
 use super::systemd_unit::found::FoundUnit;
 use super::{
-    Action, Assessment, Attribute, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind,
+    Action, Attribute, DesiredResource, Plane, Read, ReadResults, Reading, ResourceDiff,
+    ResourceKind,
 };
 use crate::body::{Body, BodyErrors, BodyType, read_body};
 use crate::json_fields::read_text_field;
@@ -31,7 +32,7 @@ pub struct InterruptAffinity;
 const BALANCER: &str = "irqbalance.service";
 const LOCAL: &str = "numa-local";
 
-/// What is wished of the interrupts of a NIC.
+/// The desired state of the interrupts of a NIC.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct InterruptAffinityBody {
@@ -86,8 +87,8 @@ impl ResourceKind for InterruptAffinity {
         BodyType::of::<InterruptAffinityBody>()
     }
 
-    fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
-        let body = read_body::<InterruptAffinityBody>(&wish.body);
+    fn reads(&self, resource: &DesiredResource) -> Vec<Read> {
+        let body = read_body::<InterruptAffinityBody>(&resource.body);
         let mut reads = vec![
             Read::Interrupts {
                 netdev: body.netdev.clone(),
@@ -100,8 +101,8 @@ impl ResourceKind for InterruptAffinity {
         reads
     }
 
-    fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
-        let body = &read_body::<InterruptAffinityBody>(&wish.body);
+    fn diff(&self, resource: &DesiredResource, answers: &ReadResults) -> ResourceDiff {
+        let body = &read_body::<InterruptAffinityBody>(&resource.body);
         let netdev = &body.netdev;
         match read_interrupts(answers, netdev) {
             Err(reason) => build_uniform_diff(body, &Reading::Unknown(reason)),
@@ -110,13 +111,13 @@ impl ResourceKind for InterruptAffinity {
                 build_uniform_diff(body, &Reading::NotApplicable(reason.into()))
             }
             Ok(InterruptFacts::Missing) => {
-                let mut assessment = build_uniform_diff(body, &Reading::Absent);
+                let mut diff = build_uniform_diff(body, &Reading::Absent);
                 let reason = format!("there is no netdev {netdev}");
-                wait_or_refuse(wish, reason.into(), &mut assessment);
-                assessment
+                wait_or_refuse(resource, reason.into(), &mut diff);
+                diff
             }
             Ok(InterruptFacts::There(interrupts)) => {
-                diff_interrupts(wish, body, answers, &interrupts)
+                diff_interrupts(resource, body, answers, &interrupts)
             }
         }
     }
@@ -126,7 +127,7 @@ impl ResourceKind for InterruptAffinity {
         last_applied: &DesiredResource,
         before: &Value,
         answers: &ReadResults,
-    ) -> Assessment {
+    ) -> ResourceDiff {
         plan_affinity_undo(&read_body(&last_applied.body), before, answers)
     }
 
@@ -151,42 +152,42 @@ fn build_affinity_unit(body: &InterruptAffinityBody) -> PersistenceUnit {
     PersistenceUnit::new("interrupt-affinity", &body.netdev, trigger, &commands)
 }
 
-/// One that cannot be judged, or has no meaning here, in both planes.
-fn build_uniform_diff(body: &InterruptAffinityBody, found: &Reading) -> Assessment {
-    let wanted = Reading::is(body.cpus.as_str());
-    let attribute = Attribute::in_plane(Plane::Persisted, wanted.clone(), found.clone()).and(
+/// One that cannot be compared, or has no meaning here, in both planes.
+fn build_uniform_diff(body: &InterruptAffinityBody, actual: &Reading) -> ResourceDiff {
+    let desired = Reading::is(body.cpus.as_str());
+    let attribute = Attribute::in_plane(Plane::Persisted, desired.clone(), actual.clone()).and(
         Plane::Running,
-        wanted,
-        found.clone(),
+        desired,
+        actual.clone(),
     );
-    Assessment {
+    ResourceDiff {
         attributes: [("cpus".to_owned(), attribute)].into(),
-        ..Assessment::default()
+        ..ResourceDiff::default()
     }
 }
 
-/// What is not there yet, or not gone yet, waits for the step that the wish names, or something is
-/// wrong.
-fn wait_or_refuse(wish: &DesiredResource, reason: Reason, assessment: &mut Assessment) {
-    assessment.wait_or_refuse(
-        wish,
+/// What is not there yet, or not gone yet, waits for the step that the resource names, or something
+/// is wrong.
+fn wait_or_refuse(resource: &DesiredResource, reason: Reason, diff: &mut ResourceDiff) {
+    diff.wait_or_refuse(
+        resource,
         &["reload_systemd", "set_interrupts", "write_file"],
         || reason.to_string(),
     );
 }
 
 fn diff_interrupts(
-    wish: &DesiredResource,
+    resource: &DesiredResource,
     body: &InterruptAffinityBody,
     answers: &ReadResults,
     interrupts: &Interrupts,
-) -> Assessment {
-    let wanted = Reading::is(body.cpus.as_str());
+) -> ResourceDiff {
+    let desired = Reading::is(body.cpus.as_str());
     let listed = body.cpu_list().and_then(parse_cpu_list);
     let targets = listed.unwrap_or_else(|| interrupts.local.clone());
     if let Some(offline) = targets.iter().find(|cpu| !interrupts.online.contains(cpu)) {
         let refusal = Some(format!("CPU {offline} is not online on this host"));
-        return Assessment {
+        return ResourceDiff {
             refusal,
             ..build_uniform_diff(body, &Reading::Absent)
         };
@@ -200,60 +201,60 @@ fn diff_interrupts(
         return build_uniform_diff(body, &Reading::NotApplicable(reason.into()));
     }
     let astray = find_misplaced_interrupts(interrupts, &targets);
-    let found = if astray.is_empty() {
-        wanted.clone()
+    let actual = if astray.is_empty() {
+        desired.clone()
     } else {
         Reading::is(describe_misplaced_interrupts(interrupts, &astray))
     };
     let keeper = build_affinity_unit(body);
     let kept = keeper.kept(answers);
-    let persisted = read_persisted_cpus(&wanted, &keeper, &kept);
-    let cpus = Attribute::in_plane(Plane::Persisted, wanted.clone(), persisted).and(
+    let persisted = read_persisted_cpus(&desired, &keeper, &kept);
+    let cpus = Attribute::in_plane(Plane::Persisted, desired.clone(), persisted).and(
         Plane::Running,
-        wanted,
-        found,
+        desired,
+        actual,
     );
     let unit = keeper.attribute(&kept);
-    let mut assessment = Assessment {
+    let mut diff = ResourceDiff {
         attributes: [("cpus".to_owned(), cpus), ("unit".to_owned(), unit)].into(),
         before: serde_json::to_value(collect_current_affinity(interrupts)).unwrap_or_default(),
-        ..Assessment::default()
+        ..ResourceDiff::default()
     };
-    if diff_irqbalance(wish, answers, &mut assessment) {
-        return assessment;
+    if diff_irqbalance(resource, answers, &mut diff) {
+        return diff;
     }
-    let Ok(kept) = kept else { return assessment };
-    if assessment.is_met() || assessment.has_unknown() {
-        return assessment;
+    let Ok(kept) = kept else { return diff };
+    if diff.is_met() || diff.has_unknown() {
+        return diff;
     }
-    assessment.actions = keeper.write(&kept);
+    diff.actions = keeper.write(&kept);
     if !astray.is_empty() {
-        assessment.actions.push(Action::SetInterrupts {
+        diff.actions.push(Action::SetInterrupts {
             interrupts: build_interrupt_bindings(astray),
         });
     }
-    assessment
+    diff
 }
 
 /// Notes irqbalance unless it is stopped: nothing is bound beside it. Returns whether it was noted.
 fn diff_irqbalance(
-    wish: &DesiredResource,
+    resource: &DesiredResource,
     answers: &ReadResults,
-    assessment: &mut Assessment,
+    diff: &mut ResourceDiff,
 ) -> bool {
     let balancer = read_irqbalance_state(answers);
     if balancer == Reading::is("stopped") {
         return false;
     }
     let runs = balancer == Reading::is("runs");
-    assessment.attributes.insert(
+    diff.attributes.insert(
         "irqbalance".to_owned(),
         Attribute::in_plane(Plane::Running, Reading::is("stopped"), balancer),
     );
     if runs {
         let reason = "irqbalance runs and would move the interrupts again: say `tuning: \
                       { irqbalance: false }`, or leave them to it";
-        wait_or_refuse(wish, reason.to_owned().into(), assessment);
+        wait_or_refuse(resource, reason.to_owned().into(), diff);
     }
     true
 }
@@ -274,7 +275,7 @@ fn read_irqbalance_state(answers: &ReadResults) -> Reading {
     }
 }
 
-/// The interrupts that are handled elsewhere than wished, with where they belong.
+/// The interrupts that are handled on other CPUs than desired, with where they belong.
 fn find_misplaced_interrupts(interrupts: &Interrupts, targets: &[u32]) -> BTreeMap<u32, String> {
     let mut misplaced = BTreeMap::new();
     for (number, cpu) in interrupts.spread(targets) {
@@ -321,11 +322,11 @@ fn describe_misplaced_interrupts(
 }
 
 fn read_persisted_cpus(
-    wanted: &Reading,
+    desired: &Reading,
     keeper: &PersistenceUnit,
     kept: &Result<PersistenceUnitFiles, Reason>,
 ) -> Reading {
-    keeper.persisted(kept, wanted.clone(), |text| {
+    keeper.persisted(kept, desired.clone(), |text| {
         let value = text
             .lines()
             .find_map(|line| line.strip_prefix("cpus='")?.strip_suffix('\''));
@@ -354,19 +355,19 @@ fn plan_affinity_undo(
     body: &InterruptAffinityBody,
     before: &Value,
     answers: &ReadResults,
-) -> Assessment {
+) -> ResourceDiff {
     let interrupts = match read_interrupts(answers, &body.netdev) {
-        Err(reason) => return Assessment::unknown_undo(Plane::Running, before, reason),
+        Err(reason) => return ResourceDiff::unknown_undo(Plane::Running, before, reason),
         Ok(interrupts) => interrupts,
     };
-    let mut assessment = Assessment {
+    let mut diff = ResourceDiff {
         before: before.clone(),
-        ..Assessment::default()
+        ..ResourceDiff::default()
     };
-    build_affinity_unit(body).take_back(&mut assessment, answers);
+    build_affinity_unit(body).take_back(&mut diff, answers);
     let prior = PriorInterruptAffinity::deserialize(before).unwrap_or_default();
     let InterruptFacts::There(now) = interrupts else {
-        return assessment;
+        return diff;
     };
     let mut back = BTreeMap::new();
     for (number, interrupt) in now
@@ -391,16 +392,16 @@ fn plan_affinity_undo(
     } else {
         Reading::is(describe_misplaced_interrupts(&now, &back))
     };
-    assessment.attributes.insert(
+    diff.attributes.insert(
         "cpus".to_owned(),
         Attribute::in_plane(Plane::Running, Reading::is("as before"), found),
     );
     if !back.is_empty() {
-        assessment.actions.push(Action::SetInterrupts {
+        diff.actions.push(Action::SetInterrupts {
             interrupts: build_interrupt_bindings(back),
         });
     }
-    assessment
+    diff
 }
 
 #[cfg(test)]

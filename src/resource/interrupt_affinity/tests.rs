@@ -1,7 +1,7 @@
-//! `interrupt_affinity` by tables: answers in, assessment out.
+//! `interrupt_affinity` by tables: read results in, diff out.
 
 use super::*;
-use crate::test_support::{answered, wish};
+use crate::test_support::{answered, resource};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -20,16 +20,16 @@ const QUEUES: &str = "local_cpulist 0-1,8\n\
                       mode 444 /proc/irq/43/smp_affinity_list\n\
                       mode 644 /proc/irq/44/smp_affinity_list\n";
 
-fn wished(cpus: &str) -> DesiredResource {
-    wish(
+fn desired(cpus: &str) -> DesiredResource {
+    resource(
         &InterruptAffinity,
         json!({ "netdev": "ens1", "cpus": cpus }),
     )
 }
 
-fn answers(wish: &DesiredResource, code: i32, out: &str, balancer: &str) -> ReadResults {
+fn answers(resource: &DesiredResource, code: i32, out: &str, balancer: &str) -> ReadResults {
     let mut all = ReadResults::default();
-    for read in InterruptAffinity.reads(wish) {
+    for read in InterruptAffinity.reads(resource) {
         let (code, out) = match read {
             Read::Interrupts { .. } => (code, out),
             Read::Unit { .. } => (0, balancer),
@@ -42,8 +42,8 @@ fn answers(wish: &DesiredResource, code: i32, out: &str, balancer: &str) -> Read
 
 const STOPPED: &str = "LoadState=not-found\nActiveState=inactive\n";
 
-fn bound(assessment: &Assessment) -> Vec<String> {
-    let all = assessment.actions.iter().filter_map(|action| match action {
+fn bound(diff: &ResourceDiff) -> Vec<String> {
+    let all = diff.actions.iter().filter_map(|action| match action {
         Action::SetInterrupts { interrupts } => Some(interrupts),
         _ => None,
     });
@@ -54,14 +54,14 @@ fn bound(assessment: &Assessment) -> Vec<String> {
 
 #[test]
 fn interrupts_go_round_the_cpus_of_the_node_and_managed_ones_stay() {
-    let wish = wished("numa-local");
-    let found = InterruptAffinity.assess(&wish, &answers(&wish, 0, QUEUES, STOPPED));
+    let resource = desired("numa-local");
+    let found = InterruptAffinity.diff(&resource, &answers(&resource, 0, QUEUES, STOPPED));
     assert_eq!(
         bound(&found),
         ["40:0", "42:8"],
         "41 and 44 are where they belong, 43 is the kernel's"
     );
-    let told = found.attributes["cpus"].found.running.clone();
+    let told = found.attributes["cpus"].actual.running.clone();
     assert_eq!(
         told,
         Some(Reading::is(
@@ -69,35 +69,35 @@ fn interrupts_go_round_the_cpus_of_the_node_and_managed_ones_stay() {
              on 0-15"
         ))
     );
-    let listed = wished("2,4-5");
+    let listed = desired("2,4-5");
     assert_eq!(
-        bound(&InterruptAffinity.assess(&listed, &answers(&listed, 0, QUEUES, STOPPED))),
+        bound(&InterruptAffinity.diff(&listed, &answers(&listed, 0, QUEUES, STOPPED))),
         ["40:2", "41:4", "42:5", "44:2"]
     );
 }
 
 #[test]
 fn undo_binds_what_is_still_the_same_interrupt_as_before() {
-    let wish = wished("numa-local");
+    let resource = desired("numa-local");
     let before = InterruptAffinity
-        .assess(&wish, &answers(&wish, 0, QUEUES, STOPPED))
+        .diff(&resource, &answers(&resource, 0, QUEUES, STOPPED))
         .before;
     assert!(InterruptAffinity.can_read_before(&before));
     let now = QUEUES
         .replace("40\t0-15", "40\t0")
         .replace("42\t0-15\tmlx5_comp1", "42\t8\tanother");
-    let undo = InterruptAffinity.undo(&wish, &before, &answers(&wish, 0, &now, STOPPED));
+    let undo = InterruptAffinity.undo(&resource, &before, &answers(&resource, 0, &now, STOPPED));
     assert_eq!(bound(&undo), ["40:0-15"]);
-    let done = InterruptAffinity.undo(&wish, &before, &answers(&wish, 0, QUEUES, STOPPED));
+    let done = InterruptAffinity.undo(&resource, &before, &answers(&resource, 0, QUEUES, STOPPED));
     assert!(done.is_met() && done.actions.is_empty(), "{done:?}");
 }
 
 #[test]
 fn interrupts_that_cannot_be_read_are_not_bound_as_before() {
-    let wish = wished("numa-local");
+    let resource = desired("numa-local");
     let undo = |code| {
         let before = json!({ "interrupts": {} });
-        InterruptAffinity.undo(&wish, &before, &answers(&wish, code, "", STOPPED))
+        InterruptAffinity.undo(&resource, &before, &answers(&resource, code, "", STOPPED))
     };
     let unknown = undo(2);
     assert!(
@@ -110,8 +110,8 @@ fn interrupts_that_cannot_be_read_are_not_bound_as_before() {
 #[test]
 fn irqbalance_is_refused_or_waited_for() {
     let runs = "LoadState=loaded\nActiveState=active\n";
-    let wish = wished("numa-local");
-    let found = InterruptAffinity.assess(&wish, &answers(&wish, 0, QUEUES, runs));
+    let resource = desired("numa-local");
+    let found = InterruptAffinity.diff(&resource, &answers(&resource, 0, QUEUES, runs));
     assert!(
         found
             .refusal
@@ -120,40 +120,41 @@ fn irqbalance_is_refused_or_waited_for() {
             && found.actions.is_empty()
     );
     let body = json!({ "netdev": "ens1", "cpus": "numa-local", "known_after": "systemd_unit/irqbalance.service" });
-    let waits = super::super::test_support::wish(&InterruptAffinity, body);
-    let found = InterruptAffinity.assess(&waits, &answers(&waits, 0, QUEUES, runs));
+    let waits = super::super::test_support::resource(&InterruptAffinity, body);
+    let found = InterruptAffinity.diff(&waits, &answers(&waits, 0, QUEUES, runs));
     assert_eq!(
         (found.known_after.as_deref(), found.refusal),
         (Some("systemd_unit/irqbalance.service"), None)
     );
     assert!(
         InterruptAffinity
-            .assess(&wish, &answers(&wish, 0, QUEUES, "nonsense"))
+            .diff(&resource, &answers(&resource, 0, QUEUES, "nonsense"))
             .has_unknown()
     );
 }
 
 #[test]
 fn absent_not_applicable_and_unknown_are_three_things() {
-    let wish = wished("numa-local");
-    let look =
-        |code, out: &str| InterruptAffinity.assess(&wish, &answers(&wish, code, out, STOPPED));
+    let resource = desired("numa-local");
+    let look = |code, out: &str| {
+        InterruptAffinity.diff(&resource, &answers(&resource, code, out, STOPPED))
+    };
     assert_eq!(
         look(1, "").refusal.as_deref(),
         Some("there is no netdev ens1")
     );
     assert!(look(0, "none\n").is_met());
     let managed = look(0, &QUEUES.replace("mode 644", "mode 444"));
-    let reading = managed.attributes["cpus"].found.running.clone();
+    let reading = managed.attributes["cpus"].actual.running.clone();
     assert!(
         matches!(reading, Some(Reading::NotApplicable(why)) if why.as_words().contains("manages"))
             && managed.is_met()
     );
     assert!(look(0, "irq\t40\t0\tx\n").has_unknown());
-    let offline = wished("0,16");
+    let offline = desired("0,16");
     assert_eq!(
         InterruptAffinity
-            .assess(&offline, &answers(&offline, 0, QUEUES, STOPPED))
+            .diff(&offline, &answers(&offline, 0, QUEUES, STOPPED))
             .refusal
             .as_deref(),
         Some("CPU 16 is not online on this host")
@@ -180,8 +181,8 @@ proptest! {
     fn no_answer_panics(out in "(local_cpulist |online |0-3|,|irq\t|41|\t|mode 444 \
                                 /proc/irq/41/smp_affinity_list|none|\n\
                                 ){0,40}", code in 0i32..3) {
-        let wish = wished("numa-local");
-        let found = InterruptAffinity.assess(&wish, &answers(&wish, code, &out, STOPPED));
-        InterruptAffinity.undo(&wish, &found.before, &answers(&wish, code, &out, STOPPED));
+        let resource = desired("numa-local");
+        let found = InterruptAffinity.diff(&resource, &answers(&resource, code, &out, STOPPED));
+        InterruptAffinity.undo(&resource, &found.before, &answers(&resource, code, &out, STOPPED));
     }
 }

@@ -1,4 +1,4 @@
-//! The wish for parts of a JSON text in a ConfigMap, as the module's manifest has it.
+//! The desired parts of a JSON text in a ConfigMap, as the module's manifest has it.
 
 use super::edit::is_below;
 use crate::body::{Body, BodyErrors};
@@ -11,7 +11,7 @@ use serde_json::Value;
 /// Workloads of `apps/v1` with a template of pods.
 const WORKLOADS: [&str; 3] = ["DaemonSet", "Deployment", "StatefulSet"];
 
-/// Parts of a text in a ConfigMap: what is wanted there, and what must not stand there.
+/// Parts of a text in a ConfigMap: what is desired there, and what must not stand there.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct JsonInConfigMapBody {
@@ -75,7 +75,7 @@ struct ReaderWorkload {
     namespace: Option<String>,
 }
 
-/// What is wanted at one pointer.
+/// What is desired at one pointer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum DesiredJsonValue {
     /// This value.
@@ -86,11 +86,11 @@ pub enum DesiredJsonValue {
     Elements(Vec<Value>),
 }
 
-/// One pointer with what is wanted there.
+/// One pointer with what is desired there.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DesiredJsonEdit {
     pub pointer: String,
-    pub wanted: DesiredJsonValue,
+    pub desired: DesiredJsonValue,
 }
 
 impl Body for JsonInConfigMapBody {
@@ -122,7 +122,7 @@ impl JsonInConfigMapBody {
     pub fn list_desired_edits(&self) -> Vec<DesiredJsonEdit> {
         let mut out: Vec<DesiredJsonEdit> = Vec::new();
         for edit in &self.edits {
-            let wanted = match (&edit.value, &edit.contains) {
+            let desired = match (&edit.value, &edit.contains) {
                 (Some(value), _) => DesiredJsonValue::Value(value.clone()),
                 (None, Some(element)) => {
                     if let Some(elements) = find_edited_elements(&mut out, &edit.pointer) {
@@ -137,7 +137,7 @@ impl JsonInConfigMapBody {
             };
             out.push(DesiredJsonEdit {
                 pointer: edit.pointer.clone(),
-                wanted,
+                desired,
             });
         }
         out
@@ -223,7 +223,7 @@ impl JsonInConfigMapBody {
                 edit.absent != Some(false),
                 &format!("{at}/absent"),
                 "`absent` is true or left out",
-                "`value` says what is wanted",
+                "`value` says what is desired",
             );
             errors.require(
                 !self.edits[..n].iter().any(|other| edit.clashes_with(other)),
@@ -259,7 +259,7 @@ fn find_edited_elements<'e>(
     pointer: &str,
 ) -> Option<&'e mut Vec<Value>> {
     let edit = edits.iter_mut().find(|edit| edit.pointer == pointer)?;
-    match &mut edit.wanted {
+    match &mut edit.desired {
         DesiredJsonValue::Elements(elements) => Some(elements),
         _ => None,
     }
@@ -378,7 +378,7 @@ mod tests {
         );
         let asked = read_body::<JsonInConfigMapBody>(&body).list_desired_edits();
         assert_eq!(
-            (asked.len(), &asked[0].wanted),
+            (asked.len(), &asked[0].desired),
             (2, &DesiredJsonValue::Elements(vec![json!(1), json!(2)]))
         );
     }

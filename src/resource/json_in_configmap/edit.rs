@@ -116,11 +116,11 @@ impl JsonEdit {
                 },
                 JsonTextPart::Value(list),
             ) => {
-                let wanted = Ok(JsonPointerValue::Is(element.clone()));
+                let desired = Ok(JsonPointerValue::Is(element.clone()));
                 let items = document.items(list, b'[').unwrap_or_default();
                 items
                     .iter()
-                    .any(|item| JsonPointerValue::of(document.bytes(&item.value)) == wanted)
+                    .any(|item| JsonPointerValue::of(document.bytes(&item.value)) == desired)
                     == *present
             }
             (JsonEdit::Element { present, .. }, JsonTextPart::Missing { .. }) => !present,
@@ -171,10 +171,10 @@ impl JsonEdit {
                 let items = document
                     .items(&list, b'[')
                     .ok_or_else(|| describe_changed_value(pointer, &now))?;
-                let wanted = Ok(JsonPointerValue::Is(element.clone()));
+                let desired = Ok(JsonPointerValue::Is(element.clone()));
                 let at = items
                     .iter()
-                    .position(|item| JsonPointerValue::of(document.bytes(&item.value)) == wanted);
+                    .position(|item| JsonPointerValue::of(document.bytes(&item.value)) == desired);
                 match (at, present) {
                     (None, true) => Ok(document.with_element(&list, element)),
                     (Some(at), false) => Ok(document.without_item(&list, &items, at)),

@@ -33,7 +33,7 @@ pub struct ConfigMapText {
     pub object: ObjectName,
     key: String,
     live: Value,
-    /// The workload, where the wish names one.
+    /// The workload, where the resource names one.
     pub reader: Option<ConfigMapTextReader>,
 }
 
@@ -118,7 +118,7 @@ impl ConfigMapText {
     }
 
     /// A part of the text, with who wrote the text last.
-    pub fn attribute(&self, wanted: Reading, found: Reading) -> Attribute {
+    pub fn attribute(&self, desired: Reading, actual: Reading) -> Attribute {
         let path = ["data", &self.key].map(|name| FieldPathStep::Field(name.to_owned()));
         let holder = find_field_managers(&self.live, &path)
             .into_iter()
@@ -130,7 +130,7 @@ impl ConfigMapText {
         });
         Attribute {
             by,
-            ..Attribute::in_plane(Plane::Persisted, wanted, found)
+            ..Attribute::in_plane(Plane::Persisted, desired, actual)
         }
     }
 

@@ -1,4 +1,4 @@
-//! The mark by which a restart that is owed can be seen: an annotation on the ConfigMap, written
+//! The mark by which a pending restart can be seen: an annotation on the ConfigMap, written
 //! together with the edit, and the same on the template of the pods that read it. A template
 //! without it runs pods that have not read the edit.
 //!
@@ -48,13 +48,13 @@ pub fn build_mark_name(config_map: &ObjectName, key: &str) -> String {
 
 /// The mark of an edit: another one each time, so that pods which read what somebody wrote in
 /// between start anew too.
-pub fn of_edit(wanted: &Value, found: &Value, template: Option<&str>) -> String {
-    Digest::of(&(wanted, found, template)).short().to_owned()
+pub fn of_edit(desired: &Value, actual: &Value, template: Option<&str>) -> String {
+    Digest::of(&(desired, actual, template)).short().to_owned()
 }
 
 /// The mark of values that stood there without us.
-pub fn of_values(wanted: &Value) -> String {
-    Digest::of(wanted).short().to_owned()
+pub fn of_values(desired: &Value) -> String {
+    Digest::of(desired).short().to_owned()
 }
 
 /// The mark that an object bears, by the pointer of its annotations.

@@ -2,12 +2,12 @@
 //! apply knows the text as one field and could only take all of it; here each part is compared and
 //! changed by its JSON pointer, and the rest keeps its bytes.
 //!
-//! What reads the text at its start only owes a restart after an edit. The edit leaves a mark on
+//! What reads the text only at its start needs a restart after an edit. The edit leaves a mark on
 //! the ConfigMap in the same request, and the template of the pods has to bear the same one: a
-//! restart that is owed is a difference, whatever became of the run.
+//! pending restart is a difference, whatever became of the run.
 //!
-//! One wish for one text: two modules that want parts of it are told so, even where the parts are
-//! not the same.
+//! One resource for one text: two modules that declare parts of it are an error, even where the
+//! parts differ.
 
 mod body;
 pub mod edit;
@@ -25,8 +25,8 @@ use super::kubernetes_object::access::ApiVerb;
 use super::kubernetes_object::manifest;
 use super::kubernetes_object::request::{KubernetesRead, ObjectName};
 use super::{
-    Action, Assessment, Attribute, DesiredResource, Disruption, Plane, Read, ReadResults, Reading,
-    ResourceKind,
+    Action, Attribute, DesiredResource, Disruption, Plane, Read, ReadResults, Reading,
+    ResourceDiff, ResourceKind,
 };
 use crate::body::{BodyType, read_body};
 use crate::json_fields::read_text_field;
@@ -74,21 +74,21 @@ impl ResourceKind for JsonInConfigMap {
         &["edits"]
     }
 
-    fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
-        let objects = read_body::<JsonInConfigMapBody>(&wish.body).list_objects();
+    fn reads(&self, resource: &DesiredResource) -> Vec<Read> {
+        let objects = read_body::<JsonInConfigMapBody>(&resource.body).list_objects();
         let objects = objects.into_iter().map(KubernetesRead::Object);
         objects.map(Read::Kubernetes).collect()
     }
 
     /// Both are of others: neither is made nor deleted.
-    fn changes(&self, wish: &DesiredResource, _removal: bool) -> Vec<(ObjectName, ApiVerb)> {
-        let objects = read_body::<JsonInConfigMapBody>(&wish.body).list_objects();
+    fn changes(&self, resource: &DesiredResource, _removal: bool) -> Vec<(ObjectName, ApiVerb)> {
+        let objects = read_body::<JsonInConfigMapBody>(&resource.body).list_objects();
         let objects = objects.into_iter();
         objects.map(|object| (object, ApiVerb::Patch)).collect()
     }
 
-    fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
-        let body = read_body::<JsonInConfigMapBody>(&wish.body);
+    fn diff(&self, resource: &DesiredResource, answers: &ReadResults) -> ResourceDiff {
+        let body = read_body::<JsonInConfigMapBody>(&resource.body);
         match ConfigMapText::at(&body, answers) {
             Ok(look) => diff_configmap_text(&body, &look)
                 .unwrap_or_else(|reason| build_refused_diff(&look, reason)),
@@ -96,16 +96,16 @@ impl ResourceKind for JsonInConfigMap {
                 of_one(TEXT, Reading::is("a JSON map"), Reading::Unknown(reason))
             }
             Err(ConfigMapTextError::Absent { what, reason }) => {
-                let mut assessment = of_one(&what, Reading::is("present"), Reading::Absent);
-                assessment.wait_or_refuse(wish, &["edit_config_map", "mark_pod_template"], || {
+                let mut diff = of_one(&what, Reading::is("present"), Reading::Absent);
+                diff.wait_or_refuse(resource, &["edit_config_map", "mark_pod_template"], || {
                     reason.to_string()
                 });
-                assessment
+                diff
             }
         }
     }
 
-    /// What stood in an object that was made anew since is what stood in that one.
+    /// What stood in an object that was recreated since is what stood in that one.
     fn remembered(&self, first: &Value, now: &Value) -> Value {
         let [was, is] =
             [first, now].map(|before| PriorConfigMapText::deserialize(before).ok()?.uid);
@@ -121,7 +121,7 @@ impl ResourceKind for JsonInConfigMap {
         last_applied: &DesiredResource,
         before: &Value,
         answers: &ReadResults,
-    ) -> Assessment {
+    ) -> ResourceDiff {
         undo::plan_configmap_undo(last_applied, before, answers)
     }
 
@@ -130,9 +130,9 @@ impl ResourceKind for JsonInConfigMap {
     }
 }
 
-/// The key of a ConfigMap that a `kubernetes_object` wishes for as a whole, where it is the text of
-/// this wish.
-pub fn is_wished_whole(edited: &DesiredResource, object: &DesiredResource) -> bool {
+/// The key of a ConfigMap that a `kubernetes_object` declares as a whole, where it is the text of
+/// this resource.
+pub fn is_declared_whole(edited: &DesiredResource, object: &DesiredResource) -> bool {
     let Ok(manifest) = manifest::parse_manifest(&object.body) else {
         return false;
     };
@@ -144,68 +144,66 @@ pub fn is_wished_whole(edited: &DesiredResource, object: &DesiredResource) -> bo
 }
 
 /// Of one attribute alone.
-fn of_one(name: &str, wanted: Reading, found: Reading) -> Assessment {
-    let mut assessment = Assessment::default();
-    assessment.attributes.insert(
+fn of_one(name: &str, desired: Reading, actual: Reading) -> ResourceDiff {
+    let mut diff = ResourceDiff::default();
+    diff.attributes.insert(
         name.to_owned(),
-        Attribute::in_plane(Plane::Persisted, wanted, found),
+        Attribute::in_plane(Plane::Persisted, desired, actual),
     );
-    assessment
+    diff
 }
 
 /// A text that nothing can be done with is left alone.
-fn build_refused_diff(look: &ConfigMapText, reason: Reason) -> Assessment {
-    let mut assessment = Assessment {
+fn build_refused_diff(look: &ConfigMapText, reason: Reason) -> ResourceDiff {
+    let mut diff = ResourceDiff {
         refusal: Some(reason.into()),
-        ..Assessment::default()
+        ..ResourceDiff::default()
     };
     let attribute = look.attribute(
         Reading::is("a JSON map that can be edited"),
         Reading::is("something else"),
     );
-    assessment.attributes.insert(TEXT.to_owned(), attribute);
-    assessment
+    diff.attributes.insert(TEXT.to_owned(), attribute);
+    diff
 }
 
 fn diff_configmap_text(
     body: &JsonInConfigMapBody,
     look: &ConfigMapText,
-) -> Result<Assessment, Reason> {
-    let mut assessment = Assessment::default();
+) -> Result<ResourceDiff, Reason> {
+    let mut diff = ResourceDiff::default();
     let (document, mut walk) = (look.document()?, JsonPartsDiff::default());
     for asked in body.list_desired_edits() {
-        let (name, wanted, found) = walk
-            .judge(&document, &asked)
+        let (name, desired, actual) = walk
+            .diff(&document, &asked)
             .map_err(|reason| look.says(&reason))?;
-        assessment
-            .attributes
-            .insert(name, look.attribute(wanted, found));
+        diff.attributes
+            .insert(name, look.attribute(desired, actual));
     }
     let before = PriorConfigMapText {
         parts: walk.before.clone(),
         uid: look.uid().map(str::to_owned),
     };
-    assessment.before = serde_json::to_value(before).unwrap_or_default();
-    plan_edit_and_restart(body, look, &mut walk, &mut assessment);
+    diff.before = serde_json::to_value(before).unwrap_or_default();
+    plan_edit_and_restart(body, look, &mut walk, &mut diff);
     for conflict in &body.conflicts {
         if parts::has_value_at_pointer(&document, &conflict.pointer, &conflict.value) {
             let attribute = look.attribute(Reading::Absent, Reading::Is(conflict.value.clone()));
-            assessment
-                .attributes
+            diff.attributes
                 .insert(text::format_json_pointer(&conflict.pointer), attribute);
-            assessment.refusal = Some(conflict.says.clone());
+            diff.refusal = Some(conflict.says.clone());
         }
     }
     if look.is_immutable() && !walk.edits.is_empty() {
-        assessment.refusal = Some(format!(
+        diff.refusal = Some(format!(
             "{} is immutable: only its owner can make it anew",
             look.object
         ));
     }
-    if assessment.refusal.is_some() {
-        assessment.actions.clear();
+    if diff.refusal.is_some() {
+        diff.actions.clear();
     }
-    Ok(assessment)
+    Ok(diff)
 }
 
 /// What edits the text, and what starts its readers anew.
@@ -213,38 +211,35 @@ fn plan_edit_and_restart(
     body: &JsonInConfigMapBody,
     look: &ConfigMapText,
     walk: &mut JsonPartsDiff,
-    assessment: &mut Assessment,
+    diff: &mut ResourceDiff,
 ) {
-    let wanted = &json!(body.edits);
+    let desired = &json!(body.edits);
     let next = match (&look.reader, walk.edits.is_empty()) {
         (None, _) => None,
         (Some(_), true) => Some(
             look.mark_of_text()
-                .map_or_else(|| mark::of_values(wanted), str::to_owned),
+                .map_or_else(|| mark::of_values(desired), str::to_owned),
         ),
         (Some(_), false) => Some(mark::of_edit(
-            wanted,
+            desired,
             &json!(walk.before),
             look.mark_of_template(),
         )),
     };
     if !walk.edits.is_empty() {
-        assessment
-            .actions
+        diff.actions
             .push(look.edit(walk.edits.clone(), next.clone()));
     }
     let (Some(reader), Some(next)) = (&look.reader, next.filter(|_| !body.edits.is_empty())) else {
         return;
     };
-    let found = look.mark_of_template();
-    let attribute = Attribute::in_plane(Plane::Running, of_mark(Some(&next)), of_mark(found));
-    assessment.attributes.insert(reader.attribute(), attribute);
-    if found != Some(next.as_str()) {
-        assessment.owed = walk.edits.is_empty();
-        record_reader_disruption(reader, assessment);
-        assessment
-            .actions
-            .push(look.mark_template(reader, Some(next)));
+    let actual = look.mark_of_template();
+    let attribute = Attribute::in_plane(Plane::Running, of_mark(Some(&next)), of_mark(actual));
+    diff.attributes.insert(reader.attribute(), attribute);
+    if actual != Some(next.as_str()) {
+        diff.owed = walk.edits.is_empty();
+        record_reader_disruption(reader, diff);
+        diff.actions.push(look.mark_template(reader, Some(next)));
     }
 }
 
@@ -254,9 +249,9 @@ fn of_mark(mark: Option<&str>) -> Reading {
     })
 }
 
-fn record_reader_disruption(reader: &look::ConfigMapTextReader, assessment: &mut Assessment) {
-    assessment.disruption = Disruption::Restart;
-    assessment.interrupts = vec![match reader.waits_for_deletion() {
+fn record_reader_disruption(reader: &look::ConfigMapTextReader, diff: &mut ResourceDiff) {
+    diff.disruption = Disruption::Restart;
+    diff.interrupts = vec![match reader.waits_for_deletion() {
         true => format!(
             "pods of {} go on with what they have read until somebody deletes them (OnDelete)",
             reader.object

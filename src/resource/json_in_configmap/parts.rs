@@ -1,5 +1,5 @@
-//! Each part of the text against its wish: what differs, the edit that fixes it, and what was there
-//! before.
+//! Each part of the text against what is desired: what differs, the edit that fixes it, and what
+//! was there before.
 
 use super::Reading;
 use super::body::{DesiredJsonEdit, DesiredJsonValue};
@@ -58,8 +58,8 @@ pub struct JsonPartsDiff {
 }
 
 impl JsonPartsDiff {
-    /// One part: its name, what is wanted, and what is there.
-    pub fn judge(
+    /// One part: its name, what is desired, and what is there.
+    pub fn diff(
         &mut self,
         document: &JsonTextDocument<'_>,
         asked: &DesiredJsonEdit,
@@ -70,15 +70,15 @@ impl JsonPartsDiff {
             read_pointer_value(document, &part)?,
             part.outermost(&pointer),
         );
-        let new = match &asked.wanted {
+        let new = match &asked.desired {
             DesiredJsonValue::Value(value) => JsonPointerValue::Is(value.clone()),
             DesiredJsonValue::Absent => JsonPointerValue::Absent,
             DesiredJsonValue::Elements(elements) => {
                 return self.elements(pointer, elements, &now, up_to);
             }
         };
-        let (wanted, found) = build_reading_pair(&new, &now);
-        let out = (format_json_pointer(&pointer), wanted, found);
+        let (desired, actual) = build_reading_pair(&new, &now);
+        let out = (format_json_pointer(&pointer), desired, actual);
         self.before.push(Was::Value {
             pointer: pointer.clone(),
             held: now.clone(),
@@ -98,12 +98,12 @@ impl JsonPartsDiff {
     fn elements(
         &mut self,
         pointer: String,
-        wanted: &[Value],
+        desired: &[Value],
         now: &JsonPointerValue,
         up_to: Option<String>,
     ) -> Result<(String, Reading, Reading), Reason> {
         let list = parse_list_value(&pointer, now)?;
-        let (there, added): (Vec<Value>, Vec<Value>) = wanted
+        let (there, added): (Vec<Value>, Vec<Value>) = desired
             .iter()
             .cloned()
             .partition(|element| has_element(&list, element));
@@ -130,12 +130,12 @@ impl JsonPartsDiff {
         });
         Ok((
             name,
-            Reading::is(wanted.to_vec()),
+            Reading::is(desired.to_vec()),
             reading_from_elements(there),
         ))
     }
 
-    /// A part as it was: its name, what is wanted again, and what is there.
+    /// A part as it was: its name, what is desired again, and what is there.
     pub fn back(
         &mut self,
         document: &JsonTextDocument<'_>,
@@ -158,11 +158,11 @@ impl JsonPartsDiff {
                 up_to,
             } => {
                 let now = read_pointer_value(document, &part?)?;
-                let (wanted, found) = build_reading_pair(was, &now);
+                let (desired, actual) = build_reading_pair(was, &now);
                 if now != *was {
                     self.restore_value(pointer, now, was, up_to);
                 }
-                Ok((format_json_pointer(pointer), wanted, found))
+                Ok((format_json_pointer(pointer), desired, actual))
             }
             Was::Elements {
                 pointer,
@@ -241,24 +241,24 @@ fn parse_list_value(pointer: &str, now: &JsonPointerValue) -> Result<Vec<Value>,
 
 /// Whether a list has this element, however it is written there.
 fn has_element(list: &[Value], element: &Value) -> bool {
-    let wanted = JsonPointerValue::Is(element.clone());
+    let desired = JsonPointerValue::Is(element.clone());
     list.iter()
-        .any(|one| JsonPointerValue::Is(one.clone()) == wanted)
+        .any(|one| JsonPointerValue::Is(one.clone()) == desired)
 }
 
-/// What is wanted and what is there, which read alike where they are the same, and differ where
-/// they are not: numbers that differ behind the digits that fit are told as they are written.
-fn build_reading_pair(wanted: &JsonPointerValue, found: &JsonPointerValue) -> (Reading, Reading) {
-    let [desired, actual] = [wanted, found].map(|held| Reading::from(held.value()));
-    if wanted == found {
-        return (desired.clone(), desired);
+/// What is desired and what is there, whose readings are equal exactly where the values are:
+/// numbers that differ behind the digits that fit are shown as they are written.
+fn build_reading_pair(desired: &JsonPointerValue, actual: &JsonPointerValue) -> (Reading, Reading) {
+    let [first, second] = [desired, actual].map(|held| Reading::from(held.value()));
+    if desired == actual {
+        return (first.clone(), first);
     }
-    if desired != actual {
-        return (desired, actual);
+    if first != second {
+        return (first, second);
     }
-    let [desired, actual] =
-        [wanted, found].map(|held| held.json().map_or(Reading::Absent, Reading::is));
-    (desired, actual)
+    let [first, second] =
+        [desired, actual].map(|held| held.json().map_or(Reading::Absent, Reading::is));
+    (first, second)
 }
 
 fn reading_from_elements(elements: Vec<Value>) -> Reading {

@@ -1,4 +1,4 @@
-//! What the kind makes of an API server's answers.
+//! Diffs of ConfigMap texts by an API server's answers.
 
 use super::edit::{JsonEdit, JsonPointerValue, apply_json_edits};
 use super::*;
@@ -11,7 +11,7 @@ use railwright_base::{Address, Target};
 const CONF: &str = "{\n  \"version\": \"1\",\n  \"vswitches\": {\"cn-a\":[\"vsw-1\"]},\n  \"enable_eni_trunking\": true\n\
                     }\n";
 
-fn wish(more: Value) -> DesiredResource {
+fn resource(more: Value) -> DesiredResource {
     let mut body = json!({ "name": "eni-config", "namespace": "kube-system", "key": "eni_conf" });
     body.as_object_mut()
         .unwrap()
@@ -35,7 +35,7 @@ fn filter(more: Value) -> DesiredResource {
     body.as_object_mut()
         .unwrap()
         .extend(more.as_object().unwrap().clone());
-    wish(body)
+    resource(body)
 }
 
 /// A cluster of one ConfigMap and one DaemonSet, on which actions are done as the transport does
@@ -58,10 +58,10 @@ impl World {
         self.map["data"]["eni_conf"].as_str().unwrap()
     }
 
-    fn answers(&self, wish: &DesiredResource) -> ReadResults {
+    fn answers(&self, resource: &DesiredResource) -> ReadResults {
         let mut answers = ReadResults::default();
         for (read, value) in JsonInConfigMap
-            .reads(wish)
+            .reads(resource)
             .into_iter()
             .zip([&self.map, &self.set])
         {
@@ -77,12 +77,12 @@ impl World {
         answers
     }
 
-    fn assess(&self, wish: &DesiredResource) -> Assessment {
-        JsonInConfigMap.assess(wish, &self.answers(wish))
+    fn diff(&self, resource: &DesiredResource) -> ResourceDiff {
+        JsonInConfigMap.diff(resource, &self.answers(resource))
     }
 
-    fn undo(&self, wish: &DesiredResource, before: &Value) -> Assessment {
-        JsonInConfigMap.undo(wish, before, &self.answers(wish))
+    fn undo(&self, resource: &DesiredResource, before: &Value) -> ResourceDiff {
+        JsonInConfigMap.undo(resource, before, &self.answers(resource))
     }
 
     fn perform(&mut self, action: &Action) {
@@ -102,28 +102,25 @@ impl World {
         }
     }
 
-    fn perform_all(&mut self, assessment: &Assessment) {
-        assessment
-            .actions
-            .iter()
-            .for_each(|action| self.perform(action));
+    fn perform_all(&mut self, diff: &ResourceDiff) {
+        diff.actions.iter().for_each(|action| self.perform(action));
     }
 }
 
-fn words(assessment: &Assessment) -> Vec<String> {
-    assessment.actions.iter().map(Action::word).collect()
+fn words(diff: &ResourceDiff) -> Vec<String> {
+    diff.actions.iter().map(Action::word).collect()
 }
 
 const RESTART: &str = "restart of DaemonSet.apps kube-system/terway-eniip";
 
 #[test]
 fn parts_are_edited_and_their_readers_restarted() {
-    let (mut world, wish) = (World::of(CONF), filter(json!({})));
+    let (mut world, resource) = (World::of(CONF), filter(json!({})));
     assert_eq!(
-        wish.address.to_string(),
+        resource.address.to_string(),
         "kube/prod/json_in_configmap/kube-system/eni-config/eni_conf"
     );
-    let first = world.assess(&wish);
+    let first = world.diff(&resource);
     assert!(first.is_absent() && first.refusal.is_none(), "{first:?}");
     assert_eq!(
         first.attributes.keys().collect::<Vec<_>>(),
@@ -142,64 +139,64 @@ fn parts_are_edited_and_their_readers_restarted() {
         )
     );
     assert_eq!(
-        world.assess(&wish),
+        world.diff(&resource),
         first,
         "the same answers give the same marks"
     );
 
-    // A run that ends between the two leaves the restart owed.
+    // A run that ends between the two leaves the restart pending.
     world.perform(&first.actions[0]);
     assert!(world.text().starts_with(
         "{\n  \"version\": \"1\",\n  \"vswitches\": {\"cn-a\":[\"vsw-1\"]},\n  \"enable_eni_trunking\": true,\n  \"eni_tag_filter\": "
     ));
-    let owed = world.assess(&wish);
+    let owed = world.diff(&resource);
     assert_eq!(
         (owed.owed, words(&owed), &owed.actions[0]),
         (true, vec!["mark_pod_template".into()], &first.actions[1])
     );
     world.perform_all(&owed);
-    let met = world.assess(&wish);
+    let met = world.diff(&resource);
     assert!(met.is_met() && met.actions.is_empty(), "{met:?}");
 
     // Pods may have read what somebody wrote in between.
     world.map["data"]["eni_conf"] = Value::from(world.text().replace("terway\"", "nobody\""));
-    let drifted = world.assess(&wish);
+    let drifted = world.diff(&resource);
     assert_eq!(words(&drifted), ["edit_config_map", "mark_pod_template"]);
     world.perform_all(&drifted);
-    assert!(world.assess(&wish).is_met() && world.text().contains("terway"));
+    assert!(world.diff(&resource).is_met() && world.text().contains("terway"));
 
     assert!(JsonInConfigMap.can_read_before(&first.before));
-    let undo = world.undo(&wish, &first.before);
+    let undo = world.undo(&resource, &first.before);
     assert_eq!(
         (undo.disruption, undo.residue.len()),
         (Disruption::Restart, 0)
     );
     world.perform(&undo.actions[0]);
     assert_eq!(world.text(), CONF);
-    let rest = world.undo(&wish, &first.before);
+    let rest = world.undo(&resource, &first.before);
     assert_eq!(words(&rest), ["mark_pod_template"]);
     world.perform_all(&rest);
-    let done = world.undo(&wish, &first.before);
+    let done = world.undo(&resource, &first.before);
     assert!(done.is_met() && done.actions.is_empty(), "{done:?}");
 }
 
 #[test]
 fn what_stood_there_already_is_not_taken_back() {
     let text = r#"{"eni_tag_filter":{"creator":"terway"},"list":[0,1]}"#;
-    let (mut world, wish) = (World::of(text), filter(json!({})));
-    let first = world.assess(&wish);
+    let (mut world, resource) = (World::of(text), filter(json!({})));
+    let first = world.diff(&resource);
     assert_eq!(
         (words(&first), first.owed),
         (vec!["mark_pod_template".into()], true)
     );
     world.perform_all(&first);
-    assert!(world.assess(&wish).is_met());
-    let undo = world.undo(&wish, &first.before);
+    assert!(world.diff(&resource).is_met());
+    let undo = world.undo(&resource, &first.before);
     assert!(
         undo.actions.is_empty() && undo.is_met() && undo.residue[0].contains("nothing reads it"),
         "{undo:?}"
     );
-    let blind = world.undo(&wish, &Value::Null);
+    let blind = world.undo(&resource, &Value::Null);
     assert!(
         blind.residue.len() == 2 && blind.residue[0].contains("is not known"),
         "{blind:?}"
@@ -209,62 +206,59 @@ fn what_stood_there_already_is_not_taken_back() {
 #[test]
 fn what_stood_in_an_object_that_is_gone_is_not_put_back() {
     let mut world = World::of(r#"{"a":{"b":1},"l":["x"]}"#);
-    let wish = wish(
+    let resource = resource(
         json!({ "edits": [{ "pointer": "/a/b", "value": 5 }, { "pointer": "/l", "contains": "x" }] }),
     );
     world.map["metadata"]["uid"] = json!("u1");
-    let first = world.assess(&wish);
+    let first = world.diff(&resource);
     world.perform_all(&first);
     world.map["metadata"]["uid"] = json!("u2");
     world.map["data"]["eni_conf"] = json!(r#"{"l":["y"]}"#);
-    let left = world.undo(&wish, &first.before);
+    let left = world.undo(&resource, &first.before);
     assert!(
-        left.is_met() && left.actions.is_empty() && left.residue[0].contains("was made anew since"),
+        left.is_met() && left.actions.is_empty() && left.residue[0].contains("was recreated since"),
         "{left:?}"
     );
     // Edited once more, it is known.
-    let second = world.assess(&wish);
+    let second = world.diff(&resource);
     world.perform_all(&second);
     let before = JsonInConfigMap.remembered(&first.before, &second.before);
-    let undo = world.undo(&wish, &before);
+    let undo = world.undo(&resource, &before);
     world.perform_all(&undo);
     assert_eq!(world.text(), r#"{"l":["y"]}"#);
     assert_eq!(
-        JsonInConfigMap.remembered(&first.before, &world.assess(&wish).before["parts"]),
+        JsonInConfigMap.remembered(&first.before, &world.diff(&resource).before["parts"]),
         first.before
     );
 }
 
 #[test]
 fn only_our_element_is_taken_back() {
-    let (mut world, wish) = (
+    let (mut world, resource) = (
         World::of(r#"{"list":[0]}"#),
-        wish(json!({ "edits": [{ "pointer": "/list", "contains": { "k": 1 } }] })),
+        resource(json!({ "edits": [{ "pointer": "/list", "contains": { "k": 1 } }] })),
     );
-    let first = world.assess(&wish);
+    let first = world.diff(&resource);
     assert_eq!(
         (words(&first), first.disruption),
         (vec!["edit_config_map".into()], Disruption::None)
     );
     world.perform_all(&first);
     world.map["data"]["eni_conf"] = Value::from(world.text().replace("]", ",2]"));
-    assert!(world.assess(&wish).is_met());
-    let undo = world.undo(&wish, &first.before);
+    assert!(world.diff(&resource).is_met());
+    let undo = world.undo(&resource, &first.before);
     world.perform_all(&undo);
     assert_eq!(world.text(), r#"{"list":[0,2]}"#);
 }
 
 #[test]
 fn what_is_not_there_or_no_json_is_never_written_over() {
-    let refusal = |world: &World, wish: &DesiredResource| {
-        let assessment = world.assess(wish);
-        assert!(
-            assessment.actions.is_empty() && !assessment.is_met(),
-            "{assessment:?}"
-        );
-        assessment.refusal.unwrap_or_default()
+    let refusal = |world: &World, resource: &DesiredResource| {
+        let diff = world.diff(resource);
+        assert!(diff.actions.is_empty() && !diff.is_met(), "{diff:?}");
+        diff.refusal.unwrap_or_default()
     };
-    let wish = filter(json!({}));
+    let resource = filter(json!({}));
     for (text, why) in [
         ("# a comment\n{}", "it is no JSON"),
         ("[]", "no map"),
@@ -272,26 +266,28 @@ fn what_is_not_there_or_no_json_is_never_written_over() {
         (r#"{"list":{}}"#, "`list` is no list"),
         (r#"{"list":[],"list":[1]}"#, "stands there twice"),
     ] {
-        let said = refusal(&World::of(text), &wish);
+        let said = refusal(&World::of(text), &resource);
         assert!(
             said.contains(why) && said.contains("nothing of it is touched"),
             "{said}"
         );
         let before = json!({ "parts": [{ "part": "value", "pointer": "/eni_tag_filter/creator", "held": { "is": 1 } }] });
         assert!(
-            text.contains("list") || World::of(text).undo(&wish, &before).actions.is_empty(),
+            text.contains("list") || World::of(text).undo(&resource, &before).actions.is_empty(),
             "{text}"
         );
     }
     let mut world = World::of(CONF);
     world.map["immutable"] = json!(true);
-    assert!(refusal(&world, &wish).contains("immutable"));
+    assert!(refusal(&world, &resource).contains("immutable"));
     world.map["data"] = json!({ "other": "{}" });
-    assert!(refusal(&world, &wish).contains("has no text `eni_conf`"));
+    assert!(refusal(&world, &resource).contains("has no text `eni_conf`"));
     world.map = Value::Null;
-    assert!(refusal(&world, &wish).contains("ConfigMap.core kube-system/eni-config is not there"));
-    assert!(world.undo(&wish, &Value::Null).is_met());
-    let waiting = world.assess(&filter(
+    assert!(
+        refusal(&world, &resource).contains("ConfigMap.core kube-system/eni-config is not there")
+    );
+    assert!(world.undo(&resource, &Value::Null).is_met());
+    let waiting = world.diff(&filter(
         json!({ "known_after": "ConfigMap.core/kube-system/other" }),
     ));
     assert!(
@@ -300,13 +296,13 @@ fn what_is_not_there_or_no_json_is_never_written_over() {
     );
     let mut world = World::of(CONF);
     world.set = Value::Null;
-    assert!(refusal(&world, &wish).contains("nothing would read the edit"));
+    assert!(refusal(&world, &resource).contains("nothing would read the edit"));
 }
 
 #[test]
 fn beside_a_conflict_nothing_is_edited() {
     let conflict = json!({ "conflicts": [{ "pointer": "/enable_erdma", "value": true, "says": "two of them" }] });
-    let refused = World::of(r#"{"enable_erdma":true}"#).assess(&filter(conflict.clone()));
+    let refused = World::of(r#"{"enable_erdma":true}"#).diff(&filter(conflict.clone()));
     assert_eq!(
         (
             refused.refusal.as_deref(),
@@ -317,14 +313,14 @@ fn beside_a_conflict_nothing_is_edited() {
     );
     assert!(
         World::of(r#"{"enable_erdma":false}"#)
-            .assess(&wish(conflict))
+            .diff(&resource(conflict))
             .is_met(),
         "nothing is edited, and nothing stands in the way"
     );
 }
 
 #[test]
-fn an_object_wished_for_as_a_whole_is_known() {
+fn an_object_declared_as_a_whole_is_known() {
     let whole = |name: &str, key: &str| {
         let manifest = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name, "namespace": "kube-system" }, "data": { key: "{}" } });
         DesiredResource::of(
@@ -334,10 +330,10 @@ fn an_object_wished_for_as_a_whole_is_known() {
         )
     };
     let edited = filter(json!({}));
-    assert!(is_wished_whole(&edited, &whole("eni-config", "eni_conf")));
+    assert!(is_declared_whole(&edited, &whole("eni-config", "eni_conf")));
     assert!(
-        !is_wished_whole(&edited, &whole("eni-config", "other"))
-            && !is_wished_whole(&edited, &whole("other", "eni_conf"))
+        !is_declared_whole(&edited, &whole("eni-config", "other"))
+            && !is_declared_whole(&edited, &whole("other", "eni_conf"))
     );
 }
 
@@ -348,9 +344,9 @@ fn a_role_for_edits_makes_and_deletes_nothing() {
         plural: "configmaps".to_owned(),
         namespaced: true,
     };
-    for wished in [true, false] {
+    for desired in [true, false] {
         let verbs = |level: AccessLevel| -> Vec<ApiVerb> {
-            let uses = list_object_uses(&filter(json!({})), wished);
+            let uses = list_object_uses(&filter(json!({})), desired);
             assert_eq!(uses.len(), 2);
             uses[0]
                 .rights(level, &called)
@@ -368,15 +364,11 @@ fn a_role_for_edits_makes_and_deletes_nothing() {
         );
     }
     let world = World::of(CONF);
-    assert!(
-        world
-            .assess(&filter(json!({})))
-            .actions
+    assert!(world.diff(&filter(json!({}))).actions.iter().all(|action| {
+        of_action(action)
             .iter()
-            .all(|action| of_action(action)
-                .iter()
-                .any(|(_, verb)| *verb == ApiVerb::Patch))
-    );
+            .any(|(_, verb)| *verb == ApiVerb::Patch)
+    }));
 }
 
 proptest! {
@@ -385,15 +377,15 @@ proptest! {
     #[test]
     fn no_answer_panics(text in r#"[\[\]{}",:a-c0-9 \n]{0,40}"#, before in r#"[\[\]{}",:a-c0-9]{0,20}"#, part in any::<bool>()) {
         let inner = if part { format!(r#"{{"list":{text}}}"#) } else { text };
-        let (mut world, wish) = (World::of(&inner), filter(json!({})));
+        let (mut world, resource) = (World::of(&inner), filter(json!({})));
         let before: Value = serde_json::from_str(&before).unwrap_or_default();
         for before in [before.clone(), json!({ "parts": [{ "part": "elements", "pointer": "/list", "added": [before], "listed": false }] })] {
-            let undo = world.undo(&wish, &before);
+            let undo = world.undo(&resource, &before);
             undo.actions.iter().for_each(|action| world.perform(action));
         }
-        let assessment = world.assess(&wish);
-        world.perform_all(&assessment);
-        prop_assert!(assessment.actions.is_empty() || world.assess(&wish).is_met());
+        let diff = world.diff(&resource);
+        world.perform_all(&diff);
+        prop_assert!(diff.actions.is_empty() || world.diff(&resource).is_met());
     }
 }
 
@@ -403,28 +395,28 @@ fn numbers_of_others_keep_their_digits() {
     let text = r#"{"same":1.0,"long":12345678901234567890123,"small":0.10000000000000000555,"power":1e2,"list":[1.0]}"#;
     let edits = json!([{ "pointer": "/same", "value": 1 }, { "pointer": "/long", "value": 7 }, { "pointer": "/small", "value": 7 },
         { "pointer": "/power", "value": 7 }, { "pointer": "/list", "contains": 1 }]);
-    let (mut world, wish) = (World::of(text), wish(json!({ "edits": edits })));
-    let assessment = world.assess(&wish);
-    let differs: Vec<&str> = assessment
+    let (mut world, resource) = (World::of(text), resource(json!({ "edits": edits })));
+    let diff = world.diff(&resource);
+    let differs: Vec<&str> = diff
         .attributes
         .iter()
         .filter(|(_, a)| !a.differences().is_empty())
         .map(|(name, _)| name.as_str())
         .collect();
     assert_eq!(differs, ["long", "power", "small"]);
-    world.perform_all(&assessment);
+    world.perform_all(&diff);
     assert_eq!(
         world.text(),
         r#"{"same":1.0,"long":7,"small":7,"power":7,"list":[1.0]}"#
     );
-    assert!(world.assess(&wish).is_met());
+    assert!(world.diff(&resource).is_met());
     // As the state keeps it.
-    let before: Value = serde_json::from_str(&assessment.before.to_string()).unwrap();
-    let undo = world.undo(&wish, &before);
+    let before: Value = serde_json::from_str(&diff.before.to_string()).unwrap();
+    let undo = world.undo(&resource, &before);
     world.perform_all(&undo);
     assert_eq!(world.text(), text);
-    assert!(world.undo(&wish, &before).is_met());
-    let near = World::of(&text.replace("890123", "890124")).undo(&wish, &before);
+    assert!(world.undo(&resource, &before).is_met());
+    let near = World::of(&text.replace("890123", "890124")).undo(&resource, &before);
     assert!(
         !near.attributes["long"].differences().is_empty(),
         "they differ in digits that no float has: {near:?}"

@@ -1,5 +1,5 @@
-//! The wish was taken out: the parts are as they were before our first change, and what reads the
-//! text reads it again.
+//! The resource was taken out of the spec: the parts are as they were before our first change, and
+//! what reads the text reads it again.
 
 use super::body::{DesiredJsonEdit, DesiredJsonValue, JsonInConfigMapBody};
 use super::edit::JsonPointerValue;
@@ -7,8 +7,8 @@ use super::look::{ConfigMapText, ConfigMapTextError};
 use super::parts::{JsonPartsDiff, PriorConfigMapText, Was};
 use super::text::format_json_pointer;
 use super::{
-    Assessment, Attribute, DesiredResource, Plane, ReadResults, Reading, TEXT, build_refused_diff,
-    of_mark, of_one, record_reader_disruption,
+    Attribute, DesiredResource, Plane, ReadResults, Reading, ResourceDiff, TEXT,
+    build_refused_diff, of_mark, of_one, record_reader_disruption,
 };
 use crate::body::read_body;
 use railwright_base::Reason;
@@ -18,14 +18,14 @@ use serde_json::Value;
 /// The attribute of the mark on the ConfigMap.
 const MARK: &str = "mark";
 
-/// Takes back what we changed, and only that.
+/// Undoes what we changed, and only that.
 pub fn plan_configmap_undo(
     last_applied: &DesiredResource,
     before: &Value,
     answers: &ReadResults,
-) -> Assessment {
+) -> ResourceDiff {
     let body = read_body::<JsonInConfigMapBody>(&last_applied.body);
-    let assessment = match ConfigMapText::at_text(&body, answers) {
+    let diff = match ConfigMapText::at_text(&body, answers) {
         Ok(look) => diff_restored_parts(&body, before, &look)
             .unwrap_or_else(|reason| build_refused_diff(&look, reason)),
         Err(ConfigMapTextError::Unknown(reason)) => {
@@ -34,9 +34,9 @@ pub fn plan_configmap_undo(
         // With the text went what we changed in it.
         Err(ConfigMapTextError::Absent { .. }) => of_one(TEXT, Reading::Absent, Reading::Absent),
     };
-    Assessment {
+    ResourceDiff {
         before: before.clone(),
-        ..assessment
+        ..diff
     }
 }
 
@@ -49,29 +49,29 @@ fn diff_restored_parts(
     body: &JsonInConfigMapBody,
     before: &Value,
     look: &ConfigMapText,
-) -> Result<Assessment, Reason> {
-    let mut assessment = Assessment::default();
+) -> Result<ResourceDiff, Reason> {
+    let mut diff = ResourceDiff::default();
     let PriorConfigMapText { parts: was, uid } =
         PriorConfigMapText::deserialize(before).unwrap_or_default();
     if is_of_another(uid.as_deref(), look.uid()) {
-        assessment.residue.push(format!(
-            "{} was made anew since, and stays as it is: what stood in it before us is not known",
+        diff.residue.push(format!(
+            "{} was recreated since, and stays as it is: what stood in it before us is not known",
             look.object
         ));
-        return Ok(assessment);
+        return Ok(diff);
     }
     let (document, mut walk) = (look.document()?, JsonPartsDiff::default());
     for was in &was {
-        let (name, wanted, found) = walk
+        let (name, desired, actual) = walk
             .back(&document, was)
             .map_err(|reason| look.says(&reason))?;
-        let attribute = look.attribute(wanted, found);
-        assessment.attributes.insert(name, attribute);
+        let attribute = look.attribute(desired, actual);
+        diff.attributes.insert(name, attribute);
     }
     let asked = body.list_desired_edits();
     for asked in &asked {
         if !was.iter().any(|was| was.pointer() == asked.pointer) {
-            assessment.residue.push(format!(
+            diff.residue.push(format!(
                 "{} stays as it is: what was there before us is not known",
                 format_json_pointer(&asked.pointer)
             ));
@@ -79,33 +79,33 @@ fn diff_restored_parts(
     }
     if let Some(mark) = look.mark_of_text() {
         let attribute = Attribute::in_plane(Plane::Persisted, Reading::Absent, Reading::is(mark));
-        assessment.insert_beside(MARK.to_owned(), attribute);
+        diff.insert_beside(MARK.to_owned(), attribute);
     }
     if !walk.edits.is_empty() || look.mark_of_text().is_some() {
-        assessment.actions.push(look.edit(walk.edits, None));
+        diff.actions.push(look.edit(walk.edits, None));
     }
-    plan_template_undo(look, is_changed(&asked, &was), &mut assessment);
-    Ok(assessment)
+    plan_template_undo(look, is_changed(&asked, &was), &mut diff);
+    Ok(diff)
 }
 
 /// Takes our mark from the template of the pods that read the text, where we changed the text:
 /// without the mark they start anew.
-fn plan_template_undo(look: &ConfigMapText, is_changed: bool, assessment: &mut Assessment) {
+fn plan_template_undo(look: &ConfigMapText, is_changed: bool, diff: &mut ResourceDiff) {
     let (Some(reader), Some(mark)) = (&look.reader, look.mark_of_template()) else {
         return;
     };
     if !is_changed {
         // To take it would start pods anew for nothing.
-        assessment.residue.push(format!(
+        diff.residue.push(format!(
             "an annotation in the template of {} stays; nothing reads it",
             reader.object
         ));
         return;
     }
     let attribute = Attribute::in_plane(Plane::Running, Reading::Absent, of_mark(Some(mark)));
-    assessment.attributes.insert(reader.attribute(), attribute);
-    record_reader_disruption(reader, assessment);
-    assessment.actions.push(look.mark_template(reader, None));
+    diff.attributes.insert(reader.attribute(), attribute);
+    record_reader_disruption(reader, diff);
+    diff.actions.push(look.mark_template(reader, None));
 }
 
 /// True where we changed anything: what stood there already was never ours.
@@ -114,7 +114,7 @@ fn is_changed(asked: &[DesiredJsonEdit], was: &[Was]) -> bool {
         |asked| match was.iter().find(|was| was.pointer() == asked.pointer) {
             None => true,
             Some(Was::Elements { added, .. }) => !added.is_empty(),
-            Some(Was::Value { held, .. }) => match &asked.wanted {
+            Some(Was::Value { held, .. }) => match &asked.desired {
                 DesiredJsonValue::Value(value) => *held != JsonPointerValue::Is(value.clone()),
                 DesiredJsonValue::Absent => *held != JsonPointerValue::Absent,
                 DesiredJsonValue::Elements(_) => true,

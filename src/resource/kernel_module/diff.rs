@@ -1,11 +1,11 @@
-//! What differs between a wish for a module and the host, and what fixes it.
+//! What differs between a declared module and the host, and what fixes it.
 
 use super::found::{FoundModule, normal_name, same_value};
 use super::{HEAD, KernelModuleBody, boot_file, modprobe_file};
 use crate::body::read_body;
 use crate::file::found::{FileState, build_config_file_action};
 use crate::{
-    Action, Assessment, Attribute, DesiredResource, Disruption, Plane, ReadResults, Reading,
+    Action, Attribute, DesiredResource, Disruption, Plane, ReadResults, Reading, ResourceDiff,
 };
 use railwright_base::Reason;
 use std::collections::BTreeMap;
@@ -24,18 +24,18 @@ fn list_disturbed_resources(name: &str, module: &FoundModule) -> Vec<String> {
     out
 }
 
-/// A wish for a module beside what the host says of it.
+/// A declared module beside what the host reports of it.
 pub(super) struct KernelModuleDiffBuilder {
     /// The module's name as the kernel writes it.
     pub(super) name: String,
     pub(super) body: KernelModuleBody,
-    /// What the host says, or why that is not known.
+    /// What the host reports, or why that is not known.
     pub(super) module: Result<FoundModule, Reason>,
 }
 
 impl KernelModuleDiffBuilder {
-    pub(super) fn new(wish: &DesiredResource, answers: &ReadResults) -> Self {
-        let body: KernelModuleBody = read_body(&wish.body);
+    pub(super) fn new(resource: &DesiredResource, answers: &ReadResults) -> Self {
+        let body: KernelModuleBody = read_body(&resource.body);
         let name = normal_name(&body.name);
         let module = FoundModule::of(&name, answers);
         KernelModuleDiffBuilder { name, body, module }
@@ -48,43 +48,43 @@ impl KernelModuleDiffBuilder {
         }
     }
 
-    pub(super) fn attributes(&self, assessment: &mut Assessment) {
+    pub(super) fn attributes(&self, diff: &mut ResourceDiff) {
         let body = &self.body;
-        let attributes = &mut assessment.attributes;
+        let attributes = &mut diff.attributes;
         if let Some(loaded) = body.loaded {
-            let found = self.reading(|module| reading_from_presence(module.is_there()));
+            let actual = self.reading(|module| reading_from_presence(module.is_there()));
             attributes.insert(
                 "loaded".to_owned(),
-                Attribute::in_plane(Plane::Running, reading_from_presence(loaded), found),
+                Attribute::in_plane(Plane::Running, reading_from_presence(loaded), actual),
             );
         }
         if let Some(at_boot) = body.at_boot {
-            let found = self.reading(|module| {
+            let actual = self.reading(|module| {
                 reading_from_presence(!module.at_boot.is_empty() || module.builtin)
             });
             attributes.insert(
                 "at_boot".to_owned(),
-                Attribute::in_plane(Plane::NextBoot, reading_from_presence(at_boot), found),
+                Attribute::in_plane(Plane::NextBoot, reading_from_presence(at_boot), actual),
             );
         }
         if let Some(blacklist) = body.blacklist {
-            let found = self.reading(|module| {
+            let actual = self.reading(|module| {
                 reading_from_presence(module.blacklisted_by(&self.name).is_some())
             });
             attributes.insert(
                 "blacklist".to_owned(),
-                Attribute::in_plane(Plane::Persisted, reading_from_presence(blacklist), found),
+                Attribute::in_plane(Plane::Persisted, reading_from_presence(blacklist), actual),
             );
         }
         for (key, value) in &self.body.options {
             let persisted = self.reading(|module| persisted_option(module, &self.name, key));
             let running = self.reading(|module| running_option(module, key, value));
-            let wanted = Reading::is(value.as_str());
+            let desired = Reading::is(value.as_str());
             attributes.insert(
                 format!("option {key}"),
-                Attribute::in_plane(Plane::Persisted, wanted.clone(), persisted).and(
+                Attribute::in_plane(Plane::Persisted, desired.clone(), persisted).and(
                     Plane::Running,
-                    wanted,
+                    desired,
                     running,
                 ),
             );
@@ -92,27 +92,26 @@ impl KernelModuleDiffBuilder {
     }
 
     /// Unloads, or says why that cannot be.
-    pub(super) fn unload(&self, module: &FoundModule, assessment: &mut Assessment) -> bool {
+    pub(super) fn unload(&self, module: &FoundModule, diff: &mut ResourceDiff) -> bool {
         if module.references > 0 {
             return false;
         }
-        assessment.actions.push(Action::UnloadModule {
+        diff.actions.push(Action::UnloadModule {
             name: self.name.clone(),
         });
-        assessment.disturbs = list_disturbed_resources(&self.name, module);
-        assessment.disruption = if module.netdevs.is_empty() {
+        diff.disturbs = list_disturbed_resources(&self.name, module);
+        diff.disruption = if module.netdevs.is_empty() {
             Disruption::Reload
         } else {
             Disruption::LinkBlip
         };
-        assessment.interrupts_netdevs.clone_from(&module.netdevs);
+        diff.interrupts_netdevs.clone_from(&module.netdevs);
         let served = if module.netdevs.is_empty() {
             String::new()
         } else {
             format!(" with {}", module.netdevs.join(", "))
         };
-        assessment
-            .interrupts
+        diff.interrupts
             .push(format!("the module {} is unloaded{served}", self.name));
         true
     }
@@ -136,47 +135,47 @@ impl KernelModuleDiffBuilder {
         &self,
         module: &FoundModule,
         parameters: &BTreeMap<String, String>,
-        assessment: &mut Assessment,
+        diff: &mut ResourceDiff,
     ) {
-        if self.unload(module, assessment) {
-            assessment.actions.push(self.load(parameters));
+        if self.unload(module, diff) {
+            diff.actions.push(self.load(parameters));
             return;
         }
-        assessment.needs_reboot = true;
-        assessment.interrupts.push(format!(
+        diff.needs_reboot = true;
+        diff.interrupts.push(format!(
             "the options of {} wait for a reboot: {}",
             self.name,
             self.users(module)
         ));
     }
 
-    pub(super) fn running_actions(&self, module: &FoundModule, assessment: &mut Assessment) {
+    pub(super) fn running_actions(&self, module: &FoundModule, diff: &mut ResourceDiff) {
         let mut options = self.body.options.keys();
         let option_differs =
-            options.any(|key| differs_in(assessment, &format!("option {key}"), Plane::Running));
+            options.any(|key| differs_in(diff, &format!("option {key}"), Plane::Running));
         let owed = module.loaded && option_differs;
-        let loaded_differs = differs_in(assessment, "loaded", Plane::Running);
+        let loaded_differs = differs_in(diff, "loaded", Plane::Running);
         match self.body.loaded {
-            Some(true) if loaded_differs => assessment.actions.push(self.load(&self.body.options)),
+            Some(true) if loaded_differs => diff.actions.push(self.load(&self.body.options)),
             Some(false) if module.builtin => {
-                assessment.refusal = Some(format!(
+                diff.refusal = Some(format!(
                     "{} is built into the kernel and cannot be unloaded",
                     self.name
                 ));
             }
-            Some(false) if loaded_differs && !self.unload(module, assessment) => {
-                assessment.refusal = Some(format!(
+            Some(false) if loaded_differs && !self.unload(module, diff) => {
+                diff.refusal = Some(format!(
                     "{} cannot be unloaded: {}",
                     self.name,
                     self.users(module)
                 ));
             }
             Some(false) => {}
-            _ if owed => self.reload(module, &self.body.options, assessment),
+            _ if owed => self.reload(module, &self.body.options, diff),
             _ => {}
         }
         if module.builtin && option_differs {
-            assessment.refusal = Some(format!(
+            diff.refusal = Some(format!(
                 "{0} is built into the kernel; its options belong on the command line as \
                  {0}.KEY=VALUE",
                 self.name
@@ -187,15 +186,15 @@ impl KernelModuleDiffBuilder {
     pub(super) fn file_actions(
         &self,
         own: &[(String, Option<String>, FileState)],
-        assessment: &mut Assessment,
+        diff: &mut ResourceDiff,
     ) {
         for (path, content, found) in own {
             match content {
-                Some(content) if found.text() != Some(content) => assessment
+                Some(content) if found.text() != Some(content) => diff
                     .actions
                     .push(build_config_file_action(path, content.clone())),
                 None if !matches!(found, FileState::Absent { .. } | FileState::Unknown { .. }) => {
-                    assessment.actions.push(Action::RemoveFile {
+                    diff.actions.push(Action::RemoveFile {
                         path: path.clone(),
                         below: None,
                     });
@@ -207,19 +206,19 @@ impl KernelModuleDiffBuilder {
 
     /// What is loaded from the initial RAM disk is loaded as its copy of modprobe.d says
     /// (initramfs-tools(7), dracut(8)), whatever the module runs with until then.
-    pub(super) fn copy_to_ram_disk(&self, module: &FoundModule, assessment: &mut Assessment) {
+    pub(super) fn copy_to_ram_disk(&self, module: &FoundModule, diff: &mut ResourceDiff) {
         let own = modprobe_file(&self.name);
-        let changes = assessment.needs_reboot
-            || assessment
+        let changes = diff.needs_reboot
+            || diff
                 .actions
                 .iter()
                 .any(|action| action.path() == Some(&*own));
         if module.ram_disk && changes {
-            assessment.actions.push(Action::UpdateInitialRamDisks);
+            diff.actions.push(Action::UpdateInitialRamDisks);
         }
     }
 
-    /// Somebody else's file that would keep our wish from coming true.
+    /// Somebody else's file that contradicts the desired state.
     pub(super) fn contradiction(&self, module: &FoundModule) -> Option<String> {
         let ours = [boot_file(&self.name), modprobe_file(&self.name)];
         let body = &self.body;
@@ -238,8 +237,8 @@ impl KernelModuleDiffBuilder {
             .filter(|path| !ours.iter().any(|own| own == path));
         // systemd-modules-load loads nothing that is blacklisted (systemd:
         // src/modules-load/modules-load.c, KMOD_PROBE_APPLY_BLACKLIST).
-        let is_unwanted = body.blacklist == Some(false) || body.at_boot == Some(true);
-        if let Some(path) = blacklists.filter(|_| is_unwanted) {
+        let is_undesired = body.blacklist == Some(false) || body.at_boot == Some(true);
+        if let Some(path) = blacklists.filter(|_| is_undesired) {
             return Some(format!(
                 "{path} blacklists {}; remove that line first",
                 self.name
@@ -270,8 +269,8 @@ impl KernelModuleDiffBuilder {
             .module
             .as_ref()
             .is_ok_and(|m| m.builtin || m.at_boot.iter().any(|line| line.path != boot));
-        let wanted = self.body.at_boot == Some(true) && !elsewhere;
-        let boot_content = wanted.then(|| format!("{HEAD}{}\n", self.name));
+        let desired = self.body.at_boot == Some(true) && !elsewhere;
+        let boot_content = desired.then(|| format!("{HEAD}{}\n", self.name));
         let boot_state = FileState::at(&boot, answers);
         let modprobe_state = FileState::at(&modprobe, answers);
         vec![
@@ -281,9 +280,8 @@ impl KernelModuleDiffBuilder {
     }
 }
 
-fn differs_in(assessment: &Assessment, name: &str, plane: Plane) -> bool {
-    assessment
-        .attributes
+fn differs_in(diff: &ResourceDiff, name: &str, plane: Plane) -> bool {
+    diff.attributes
         .get(name)
         .is_some_and(|attribute| attribute.differences().iter().any(|(p, ..)| *p == plane))
 }
@@ -308,10 +306,10 @@ pub(super) fn persisted_option(module: &FoundModule, name: &str, key: &str) -> R
     }
 }
 
-pub(super) fn running_option(module: &FoundModule, key: &str, wanted: &str) -> Reading {
+pub(super) fn running_option(module: &FoundModule, key: &str, desired: &str) -> Reading {
     match module.parameters.get(&normal_name(key)) {
-        Some(found) if same_value(wanted, found) => Reading::is(wanted),
-        Some(found) => Reading::is(found.as_str()),
+        Some(actual) if same_value(desired, actual) => Reading::is(desired),
+        Some(actual) => Reading::is(actual.as_str()),
         None if module.hidden.contains(&normal_name(key)) => {
             Reading::Unknown(format!("only root reads its parameter {key}").into())
         }

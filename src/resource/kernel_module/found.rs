@@ -221,11 +221,11 @@ fn take_line(
 
 /// The values of a parameter are the same when their texts are, or when both are the same boolean
 /// (the kernel shows `Y` where `1` was written).
-pub fn same_value(wanted: &str, found: &str) -> bool {
-    wanted == found
-        || match wanted {
-            "Y" | "y" | "1" | "true" | "on" => found == "Y",
-            "N" | "n" | "0" | "false" | "off" => found == "N",
+pub fn same_value(desired: &str, actual: &str) -> bool {
+    desired == actual
+        || match desired {
+            "Y" | "y" | "1" | "true" | "on" => actual == "Y",
+            "N" | "n" | "0" | "false" | "off" => actual == "N",
             _ => false,
         }
 }
@@ -269,7 +269,7 @@ mod tests {
 
     #[test]
     fn booleans_are_the_same_however_they_are_written() {
-        for (wanted, found, same) in [
+        for (desired, actual, same) in [
             ("1", "Y", true),
             ("0", "N", true),
             ("1", "N", false),
@@ -277,7 +277,7 @@ mod tests {
             ("1", "1", true),
             ("Y", "1", false),
         ] {
-            assert_eq!(same_value(wanted, found), same, "{wanted} {found}");
+            assert_eq!(same_value(desired, actual), same, "{desired} {actual}");
         }
     }
 }

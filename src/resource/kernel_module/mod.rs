@@ -1,6 +1,6 @@
 //! `kernel_module`: loaded (running), loaded at boot (next boot), its options (persisted in
 //! modprobe.d, running in /sys/module) and its blacklisting (persisted). Options that are written
-//! but not in effect are a reload that is owed; where the module is in use it waits for a reboot.
+//! but not in effect are a pending reload; where the module is in use it waits for a reboot.
 
 mod diff;
 pub mod found;
@@ -11,7 +11,7 @@ use super::file::found::FileState;
 use super::json_fields::read_text_field;
 use super::merged_before::merge_before_values;
 use super::names::is_word;
-use super::{Assessment, DesiredResource, Read, ReadResults, ResourceKind};
+use super::{DesiredResource, Read, ReadResults, ResourceDiff, ResourceKind};
 use crate::body::{Body, BodyErrors, BodyType, Scalar, read_body};
 use diff::KernelModuleDiffBuilder;
 use found::normal_name;
@@ -36,7 +36,7 @@ struct PriorKernelModule {
     files: BTreeMap<String, FileState>,
 }
 
-/// What is wished of a module.
+/// The desired state of a module.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct KernelModuleBody {
@@ -88,14 +88,14 @@ impl Body for KernelModuleBody {
         errors.require(
             !is_loaded || self.blacklist != Some(true),
             "/blacklist",
-            "the module is wished both loaded and blacklisted",
+            "the module is declared both loaded and blacklisted",
             "leave one of the two out",
         );
         let flags = [self.loaded, self.at_boot, self.blacklist];
         errors.require(
             !self.options.is_empty() || flags.iter().any(Option::is_some),
             "",
-            "nothing is wished of the module",
+            "nothing is declared for the module",
             "give `loaded`, `at_boot`, `options` or `blacklist`",
         );
     }
@@ -146,8 +146,8 @@ impl ResourceKind for KernelModule {
         BodyType::of::<KernelModuleBody>()
     }
 
-    fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
-        let name = normal_name(&read_body::<KernelModuleBody>(&wish.body).name);
+    fn reads(&self, resource: &DesiredResource) -> Vec<Read> {
+        let name = normal_name(&read_body::<KernelModuleBody>(&resource.body).name);
         vec![
             Read::File {
                 path: boot_file(&name),
@@ -159,25 +159,25 @@ impl ResourceKind for KernelModule {
         ]
     }
 
-    fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
-        let judge = KernelModuleDiffBuilder::new(wish, answers);
-        let own = judge.own_files(answers);
+    fn diff(&self, resource: &DesiredResource, answers: &ReadResults) -> ResourceDiff {
+        let builder = KernelModuleDiffBuilder::new(resource, answers);
+        let own = builder.own_files(answers);
         let mut before = PriorKernelModule::default();
         for (path, _, found) in &own {
             before.files.insert(path.clone(), found.clone());
         }
-        let mut assessment = Assessment::default();
-        judge.attributes(&mut assessment);
-        if !assessment.is_met() {
-            judge.file_actions(&own, &mut assessment);
+        let mut diff = ResourceDiff::default();
+        builder.attributes(&mut diff);
+        if !diff.is_met() {
+            builder.file_actions(&own, &mut diff);
         }
-        if let Ok(module) = &judge.module {
-            judge.running_actions(module, &mut assessment);
-            judge.copy_to_ram_disk(module, &mut assessment);
-            if let Some(why) = judge.contradiction(module) {
-                assessment.refusal = Some(why);
+        if let Ok(module) = &builder.module {
+            builder.running_actions(module, &mut diff);
+            builder.copy_to_ram_disk(module, &mut diff);
+            if let Some(why) = builder.contradiction(module) {
+                diff.refusal = Some(why);
             }
-            let options = judge.body.options.keys();
+            let options = builder.body.options.keys();
             let parameters = options.filter_map(|key| {
                 let value = module.parameters.get(&normal_name(key))?;
                 Some((key.clone(), value.clone()))
@@ -185,8 +185,8 @@ impl ResourceKind for KernelModule {
             before.parameters = Some(parameters.collect());
             before.loaded = Some(module.is_there());
         }
-        assessment.before = serde_json::to_value(before).unwrap_or_default();
-        assessment
+        diff.before = serde_json::to_value(before).unwrap_or_default();
+        diff
     }
 
     /// Parameters that could not be read before the first change are not made up now.
@@ -202,7 +202,7 @@ impl ResourceKind for KernelModule {
         last_applied: &DesiredResource,
         before: &Value,
         answers: &ReadResults,
-    ) -> Assessment {
+    ) -> ResourceDiff {
         undo::plan_kernel_module_undo(last_applied, before, answers)
     }
 

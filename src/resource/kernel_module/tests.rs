@@ -1,15 +1,15 @@
 //! What is done about a module, by how it stands.
 
 use super::*;
-use crate::test_support::{answered, wish};
+use crate::test_support::{answered, resource};
 use crate::{Action, Disruption, Plane, Reading};
 use serde_json::json;
 
-fn assess(body: Value, out: &str) -> Assessment {
-    let wish = wish(&KernelModule, body);
-    let reads = KernelModule.reads(&wish);
-    KernelModule.assess(
-        &wish,
+fn diff(body: Value, out: &str) -> ResourceDiff {
+    let resource = resource(&KernelModule, body);
+    let reads = KernelModule.reads(&resource);
+    KernelModule.diff(
+        &resource,
         &answered(&[
             (&reads[0], 1, "folder /etc/modules-load.d\n"),
             (&reads[1], 1, "folder /etc/modprobe.d\n"),
@@ -18,9 +18,8 @@ fn assess(body: Value, out: &str) -> Assessment {
     )
 }
 
-fn words(assessment: &Assessment) -> String {
-    assessment
-        .actions
+fn words(diff: &ResourceDiff) -> String {
+    diff.actions
         .iter()
         .map(Action::word)
         .collect::<Vec<_>>()
@@ -36,16 +35,16 @@ const IDLE: &str = "loaded\tib_core 1 0 - Live 0x0\n\
 fn loading_now_and_at_boot_are_two_things() {
     let both = json!({ "name": "rdma-rxe", "loaded": true, "at_boot": true });
     assert_eq!(
-        words(&assess(both.clone(), "kernel\t6.1\n")),
+        words(&diff(both.clone(), "kernel\t6.1\n")),
         "write_file load_module"
     );
     assert_eq!(
-        words(&assess(both.clone(), "loaded\trdma_rxe 1 0 - Live 0x0\n")),
+        words(&diff(both.clone(), "loaded\trdma_rxe 1 0 - Live 0x0\n")),
         "write_file"
     );
-    assert!(assess(both.clone(), "builtin\n").is_met());
+    assert!(diff(both.clone(), "builtin\n").is_met());
     assert!(
-        assess(
+        diff(
             both,
             "loaded\trdma_rxe 1 0 - Live 0x0\nboot\t/etc/modules-load.d/rdma.conf\trdma-rxe\n"
         )
@@ -54,15 +53,15 @@ fn loading_now_and_at_boot_are_two_things() {
 }
 
 #[test]
-fn what_somebody_loaded_or_unloaded_since_is_judged_by_what_was_there_before_us() {
+fn what_somebody_loaded_or_unloaded_since_goes_by_what_was_there_before_us() {
     let undone = |loaded: bool, before: bool, out: &str| {
-        let wish = wish(
+        let resource = resource(
             &KernelModule,
             json!({ "name": "ib_core", "loaded": loaded }),
         );
-        let read = KernelModule.reads(&wish).pop().unwrap();
+        let read = KernelModule.reads(&resource).pop().unwrap();
         let undone = KernelModule.undo(
-            &wish,
+            &resource,
             &json!({ "loaded": before, "files": {} }),
             &answered(&[(&read, 0, out)]),
         );
@@ -94,29 +93,33 @@ fn what_somebody_loaded_or_unloaded_since_is_judged_by_what_was_there_before_us(
 
 #[test]
 fn a_module_that_cannot_be_read_is_not_taken_back() {
-    let wish = wish(&KernelModule, json!({ "name": "ib_core", "loaded": true }));
-    let reads = KernelModule.reads(&wish);
+    let resource = resource(&KernelModule, json!({ "name": "ib_core", "loaded": true }));
+    let reads = KernelModule.reads(&resource);
     let answers = answered(&[
         (&reads[0], 1, "folder /etc/modules-load.d\n"),
         (&reads[1], 1, "folder /etc/modprobe.d\n"),
         (&reads[2], 2, ""),
     ]);
-    let undo = KernelModule.undo(&wish, &json!({ "loaded": false, "files": {} }), &answers);
+    let undo = KernelModule.undo(
+        &resource,
+        &json!({ "loaded": false, "files": {} }),
+        &answers,
+    );
     assert!(undo.only_unknown() && undo.actions.is_empty(), "{undo:?}");
-    let files = KernelModule.assess(&wish, &answers).before;
+    let files = KernelModule.diff(&resource, &answers).before;
     assert!(KernelModule.can_read_before(&files) && files.get("loaded").is_none());
 }
 
 #[test]
 fn an_option_that_is_not_in_effect_is_an_owed_reload() {
     let body = json!({ "name": "ib_core", "options": { "netns_mode": 0 } });
-    let idle = assess(body.clone(), IDLE);
+    let idle = diff(body.clone(), IDLE);
     assert_eq!(
         (words(&idle).as_str(), idle.needs_reboot),
         ("write_file unload_module load_module", false)
     );
     assert!(KernelModule.can_read_before(&idle.before) && idle.before["loaded"] == true);
-    let used = assess(body, &IDLE.replace("1 0 -", "1 2 rdma_rxe,ib_cm,"));
+    let used = diff(body, &IDLE.replace("1 0 -", "1 2 rdma_rxe,ib_cm,"));
     assert!(
         used.needs_reboot && used.interrupts[0].contains("rdma_rxe, ib_cm uses it"),
         "{used:?}"
@@ -125,12 +128,12 @@ fn an_option_that_is_not_in_effect_is_an_owed_reload() {
 
 #[test]
 fn options_that_run_are_taken_back_as_they_were_applied() {
-    let wish = wish(
+    let resource = resource(
         &KernelModule,
         json!({ "name": "ib_core", "options": { "netns_mode": 0 } }),
     );
-    let reads = KernelModule.reads(&wish);
-    let text = read_body::<KernelModuleBody>(&wish.body)
+    let reads = KernelModule.reads(&resource);
+    let text = read_body::<KernelModuleBody>(&resource.body)
         .render_modprobe_file()
         .unwrap();
     let file = format!("644 root root 9 regular file\n{text}");
@@ -148,7 +151,7 @@ fn options_that_run_are_taken_back_as_they_were_applied() {
         ])
     };
     let undone = |parameters: Value, out: &str| {
-        KernelModule.undo(&wish, &before(parameters), &answers((0, &file), out))
+        KernelModule.undo(&resource, &before(parameters), &answers((0, &file), out))
     };
     let runs = IDLE.replace("netns_mode\tY", "netns_mode\tN");
     let idle = undone(json!({ "netns_mode": "Y" }), &runs);
@@ -173,12 +176,12 @@ fn options_that_run_are_taken_back_as_they_were_applied() {
         (1, "folder /etc/modprobe.d\n"),
         "loaded\tib_core 1 0 - Live 0x0\nparameter\tnetns_mode\tY\n",
     );
-    let found = &KernelModule.assess(&wish, &untouched).attributes["option netns_mode"];
-    let undo = KernelModule.undo(&wish, &before(json!({ "netns_mode": "Y" })), &untouched);
+    let actual = &KernelModule.diff(&resource, &untouched).attributes["option netns_mode"];
+    let undo = KernelModule.undo(&resource, &before(json!({ "netns_mode": "Y" })), &untouched);
     assert!(undo.is_met() && undo.actions.is_empty(), "{undo:?}");
     assert_eq!(
-        undo.attributes["option netns_mode"].wanted.running,
-        found.found.running
+        undo.attributes["option netns_mode"].desired.running,
+        actual.actual.running
     );
     let later = before(json!({ "netns_mode": "N", "recv_queue_size": "512" }));
     let all = KernelModule.remembered(&before(json!({ "netns_mode": "Y" })), &later);
@@ -190,7 +193,7 @@ fn options_that_run_are_taken_back_as_they_were_applied() {
 
 #[test]
 fn the_initial_ram_disk_is_made_anew_where_it_holds_what_the_next_boot_takes() {
-    let of = |body: Value, out: String| words(&assess(body, &out));
+    let of = |body: Value, out: String| words(&diff(body, &out));
     let option = json!({ "name": "ib_core", "options": { "netns_mode": 0 } });
     let used = format!("{}ram_disk\n", IDLE.replace("1 0 -", "1 2 rdma_rxe,ib_cm,"));
     assert_eq!(
@@ -218,10 +221,10 @@ fn the_initial_ram_disk_is_made_anew_where_it_holds_what_the_next_boot_takes() {
 #[test]
 fn a_module_in_use_is_not_unloaded_and_its_users_are_named() {
     let body = json!({ "name": "ib_core", "loaded": false });
-    let used = assess(body.clone(), "loaded\tib_core 1 2 rdma_rxe, Live 0x0\n");
+    let used = diff(body.clone(), "loaded\tib_core 1 2 rdma_rxe, Live 0x0\n");
     assert!(used.refusal.unwrap().contains("rdma_rxe uses it"));
     assert!(
-        assess(body, "builtin\n")
+        diff(body, "builtin\n")
             .refusal
             .unwrap()
             .contains("built into")
@@ -233,7 +236,7 @@ fn options_that_go_on_in_the_next_line_are_not_taken_for_absent() {
     let lines = "disk\n\
                  modprobe\t/etc/modprobe.d/a:b.conf\t\n\
                  line\t/etc/modprobe.d/a:b.conf:options mlx5_core x=1 \\\n";
-    let found = assess(json!({ "name": "mlx5_core", "options": { "x": 1 } }), lines);
+    let found = diff(json!({ "name": "mlx5_core", "options": { "x": 1 } }), lines);
     let persisted = &found.attributes["option x"].differences()[0];
     assert!(
         matches!(persisted, (Plane::Persisted, _, Reading::Unknown(why)) if why.as_words().starts_with("/etc/modprobe.d/a:b.conf ")),
@@ -243,7 +246,7 @@ fn options_that_go_on_in_the_next_line_are_not_taken_for_absent() {
 
 #[test]
 fn a_driver_names_the_links_that_it_takes_down() {
-    let found = assess(
+    let found = diff(
         json!({ "name": "mlx5_core", "loaded": false }),
         "loaded\tmlx5_core 1 0 - Live 0x0\nnetdev\tens4\nnetdev\tens5\n",
     );
@@ -269,7 +272,7 @@ fn a_driver_names_the_links_that_it_takes_down() {
 
 #[test]
 fn a_file_of_somebody_else_that_contradicts_is_named() {
-    let boot = assess(
+    let boot = diff(
         json!({ "name": "a", "at_boot": false }),
         "boot\t/etc/modules-load.d/x.conf\ta\n",
     );
@@ -279,13 +282,13 @@ fn a_file_of_somebody_else_that_contradicts_is_named() {
             .starts_with("/etc/modules-load.d/x.conf loads a at boot")
     );
     let blacklist = "modprobe\t/etc/modprobe.d/rds.conf\tblacklist a\n";
-    let boot = assess(json!({ "name": "a", "at_boot": true }), blacklist);
+    let boot = diff(json!({ "name": "a", "at_boot": true }), blacklist);
     assert!(
         boot.refusal
             .unwrap()
             .starts_with("/etc/modprobe.d/rds.conf blacklists a")
     );
-    let option = assess(
+    let option = diff(
         json!({ "name": "a", "options": { "k": 1 } }),
         "modprobe\t/etc/modprobe.d/zzz.conf\toptions a k=2\n",
     );

@@ -7,7 +7,7 @@ use super::diff::{
 use super::found::{FoundModule, same_value};
 use super::{PriorKernelModule, modprobe_file};
 use crate::file::found::FileState;
-use crate::{Action, Assessment, Attribute, DesiredResource, Plane, ReadResults, Reading};
+use crate::{Action, Attribute, DesiredResource, Plane, ReadResults, Reading, ResourceDiff};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -17,72 +17,72 @@ pub(super) fn plan_kernel_module_undo(
     last_applied: &DesiredResource,
     before: &Value,
     answers: &ReadResults,
-) -> Assessment {
-    let judge = KernelModuleDiffBuilder::new(last_applied, answers);
-    let module = match &judge.module {
-        Err(reason) => return Assessment::unknown_undo(Plane::Running, before, reason.clone()),
+) -> ResourceDiff {
+    let builder = KernelModuleDiffBuilder::new(last_applied, answers);
+    let module = match &builder.module {
+        Err(reason) => return ResourceDiff::unknown_undo(Plane::Running, before, reason.clone()),
         Ok(module) => module,
     };
     let prior = PriorKernelModule::deserialize(before).unwrap_or_default();
-    let mut assessment = Assessment::default();
-    for (path, _, now) in judge.own_files(answers) {
+    let mut diff = ResourceDiff::default();
+    for (path, _, now) in builder.own_files(answers) {
         let earlier = prior.files.get(&path).cloned().unwrap_or_default();
         let (actions, residue) = earlier.restore(&path, &now);
-        assessment.actions.extend(actions);
-        assessment.residue.extend(residue);
+        diff.actions.extend(actions);
+        diff.residue.extend(residue);
         let attribute = Attribute::in_plane(
             Plane::Persisted,
             earlier.restored_reading(&now),
             now.content_reading(),
         );
-        assessment.attributes.insert(path, attribute);
+        diff.attributes.insert(path, attribute);
     }
-    undo_loaded(&judge, module, prior.loaded, &mut assessment);
-    undo_options(&judge, module, &prior, &mut assessment);
-    judge.copy_to_ram_disk(module, &mut assessment);
-    assessment
+    undo_loaded(&builder, module, prior.loaded, &mut diff);
+    undo_options(&builder, module, &prior, &mut diff);
+    builder.copy_to_ram_disk(module, &mut diff);
+    diff
 }
 
 fn undo_loaded(
-    judge: &KernelModuleDiffBuilder,
+    builder: &KernelModuleDiffBuilder,
     module: &FoundModule,
     earlier: Option<bool>,
-    assessment: &mut Assessment,
+    diff: &mut ResourceDiff,
 ) {
-    let (Some(loaded), Some(earlier)) = (judge.body.loaded, earlier) else {
+    let (Some(loaded), Some(earlier)) = (builder.body.loaded, earlier) else {
         return;
     };
     let now = module.is_there();
-    let mut wanted = now;
+    let mut desired = now;
     if loaded && now && !earlier {
-        if judge.unload(module, assessment) {
-            wanted = false;
-            assessment.residue.push(format!(
+        if builder.unload(module, diff) {
+            desired = false;
+            diff.residue.push(format!(
                 "modules that {} pulled in stay loaded until the next boot",
-                judge.name
+                builder.name
             ));
         } else {
-            assessment.residue.push(format!(
+            diff.residue.push(format!(
                 "{} stays loaded until the next boot: {}",
-                judge.name,
-                judge.users(module)
+                builder.name,
+                builder.users(module)
             ));
         }
     } else if earlier && !now && !module.on_disk {
-        assessment.residue.push(format!(
+        diff.residue.push(format!(
             "{} was loaded, and is not loaded again: kernel {} has it no more",
-            judge.name, module.kernel
+            builder.name, module.kernel
         ));
     } else if earlier && !now {
         // By us, or by somebody since.
-        wanted = true;
-        assessment.actions.push(judge.load(&BTreeMap::new()));
+        desired = true;
+        diff.actions.push(builder.load(&BTreeMap::new()));
     }
-    assessment.attributes.insert(
+    diff.attributes.insert(
         "loaded".to_owned(),
         Attribute::in_plane(
             Plane::Running,
-            reading_from_presence(wanted),
+            reading_from_presence(desired),
             reading_from_presence(now),
         ),
     );
@@ -91,12 +91,12 @@ fn undo_loaded(
 /// What the files say once ours are gone comes into effect when the module is loaded again, or with
 /// the next boot.
 fn undo_options(
-    judge: &KernelModuleDiffBuilder,
+    builder: &KernelModuleDiffBuilder,
     module: &FoundModule,
     prior: &PriorKernelModule,
-    assessment: &mut Assessment,
+    diff: &mut ResourceDiff,
 ) {
-    let own = modprobe_file(&judge.name);
+    let own = modprobe_file(&builder.name);
     let text = match prior.files.get(&own) {
         Some(FileState::Absent { .. }) => Some(""),
         file => file.and_then(FileState::text),
@@ -106,35 +106,35 @@ fn undo_options(
         None => module.clone(),
     };
     let is_unloaded = |action: &Action| matches!(action, Action::UnloadModule { .. });
-    let stays_loaded = module.loaded && !assessment.actions.iter().any(is_unloaded);
+    let stays_loaded = module.loaded && !diff.actions.iter().any(is_unloaded);
     let mut needs_reload = false;
-    for (key, value) in &judge.body.options {
-        let [wanted, found] =
-            [&restored, module].map(|module| persisted_option(module, &judge.name, key));
-        let mut attribute = Attribute::in_plane(Plane::Persisted, wanted, found);
+    for (key, value) in &builder.body.options {
+        let [desired, actual] =
+            [&restored, module].map(|module| persisted_option(module, &builder.name, key));
+        let mut attribute = Attribute::in_plane(Plane::Persisted, desired, actual);
         let earlier = prior.parameters.as_ref().and_then(|all| all.get(key));
         let comes_back = |earlier: &&String| {
-            let option = restored.option(&judge.name, key);
+            let option = restored.option(&builder.name, key);
             option.is_none_or(|(option, _)| same_value(&option, earlier))
         };
         if let Some(earlier) = earlier.filter(comes_back).filter(|_| stays_loaded) {
-            let (wanted, found) = (
+            let (desired, actual) = (
                 Reading::is(earlier.as_str()),
                 running_option(module, key, earlier),
             );
-            needs_reload |= found.value().is_some() && wanted != found;
-            attribute = attribute.and(Plane::Running, wanted, found);
+            needs_reload |= actual.value().is_some() && desired != actual;
+            attribute = attribute.and(Plane::Running, desired, actual);
         } else if stays_loaded && running_option(module, key, value) == Reading::is(value.as_str())
         {
-            assessment.residue.push(format!(
+            diff.residue.push(format!(
                 "{} runs with {key}={value} until it is loaded again",
-                judge.name
+                builder.name
             ));
         }
         let name = format!("option {key}");
-        assessment.attributes.insert(name, attribute);
+        diff.attributes.insert(name, attribute);
     }
     if needs_reload {
-        judge.reload(module, &BTreeMap::new(), assessment);
+        builder.reload(module, &BTreeMap::new(), diff);
     }
 }

@@ -1,5 +1,5 @@
 //! `kernel_module_build`: an out-of-tree kernel module, fetched with proof of what it is, built by
-//! DKMS (or plain make) and installed for the running kernel. Loading it is a wish of its own
+//! DKMS (or plain make) and installed for the running kernel. Loading it is a resource of its own
 //! (`kernel_module`).
 
 pub mod script;
@@ -9,7 +9,8 @@ use super::file::found::FileState;
 use super::json_fields::read_text_field;
 use super::names::is_word;
 use super::{
-    Action, Assessment, Attribute, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind,
+    Action, Attribute, DesiredResource, Plane, Read, ReadResults, Reading, ResourceDiff,
+    ResourceKind,
 };
 use crate::body::{Body, BodyErrors, BodyType, read_body};
 use railwright_base::{Digest, Reason};
@@ -22,7 +23,7 @@ use source::{ModuleBuildTool, SourceBody};
 /// The kind.
 pub struct KernelModuleBuild;
 
-/// What is wished of a module that is built on the host.
+/// The desired state of a module that is built on the host.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ModuleBuildBody {
@@ -74,18 +75,18 @@ struct DesiredModuleBuild {
     builder: ModuleBuildTool,
     source: SourceBody,
     dkms_conf: Option<String>,
-    /// Of the source as it is written in the wish.
+    /// Of the source as it is declared.
     digest: String,
 }
 
 impl DesiredModuleBuild {
-    fn of(wish: &DesiredResource) -> Self {
-        let body: ModuleBuildBody = read_body(&wish.body);
+    fn of(resource: &DesiredResource) -> Self {
+        let body: ModuleBuildBody = read_body(&resource.body);
         let builder = match body.dkms {
             Some(false) => ModuleBuildTool::Make,
             _ => ModuleBuildTool::Dkms,
         };
-        let written = (wish.body.get("source"), wish.body.get("dkms_conf"));
+        let written = (resource.body.get("source"), resource.body.get("dkms_conf"));
         DesiredModuleBuild {
             module: body.module.unwrap_or_else(|| body.name.clone()),
             name: body.name,
@@ -153,31 +154,31 @@ struct FoundBuild {
 }
 
 fn decode_build_state(
-    wanted: &DesiredModuleBuild,
+    desired: &DesiredModuleBuild,
     answers: &ReadResults,
 ) -> Result<FoundBuild, Reason> {
-    let (_, out) = answers.output(&wanted.read())?;
+    let (_, out) = answers.output(&desired.read())?;
     let mut kernel = None;
-    let mut found = FoundBuild::default();
+    let mut actual = FoundBuild::default();
     for line in out.lines() {
         match line.split_once('\t') {
             Some(("kernel", release)) => kernel = kernel.or(Some(release)),
-            Some(("dkms", status)) => found.dkms.push(status.to_owned()),
+            Some(("dkms", status)) => actual.dkms.push(status.to_owned()),
             Some(("record", record)) => {
                 let (file, name) = record.split_once('\t').unwrap_or((record, ""));
-                found.records.push((file.to_owned(), name.to_owned()));
+                actual.records.push((file.to_owned(), name.to_owned()));
             }
             Some(_) => {}
             None => {
-                found.tree |= line == "tree";
-                found.plain |= line == "plain";
-                found.lacks_dkms |= line == "no_dkms";
+                actual.tree |= line == "tree";
+                actual.plain |= line == "plain";
+                actual.lacks_dkms |= line == "no_dkms";
             }
         }
     }
     let kernel = kernel.ok_or("the kernel was not answered")?;
-    found.kernel = kernel.to_owned();
-    Ok(found)
+    actual.kernel = kernel.to_owned();
+    Ok(actual)
 }
 
 /// DKMS's word for a version and kernel. Two notations: `name/version, kernel, arch: installed`
@@ -216,16 +217,16 @@ fn normalize_dkms_place(place: &str, name: &str, version: &str) -> String {
 
 /// Versions of ours besides the desired one: our record of it names the module, or is an earlier
 /// one without a name, and DKMS knows that version.
-fn list_other_versions(wanted: &DesiredModuleBuild, found: &FoundBuild) -> Vec<String> {
-    let name = &wanted.name;
+fn list_other_versions(desired: &DesiredModuleBuild, actual: &FoundBuild) -> Vec<String> {
+    let name = &desired.name;
     let is_in_dkms = |version: &str| {
-        found.dkms.iter().any(|line| {
+        actual.dkms.iter().any(|line| {
             let line = normalize_dkms_place(line, name, version);
             line.split([',', ':']).next() == Some(&format!("{name}/{version}"))
         })
     };
     let mut versions = Vec::new();
-    for (file, owner) in &found.records {
+    for (file, owner) in &actual.records {
         let version = file
             .strip_prefix(&format!("{name}-"))
             .and_then(|rest| rest.strip_suffix(".railwright"));
@@ -233,21 +234,24 @@ fn list_other_versions(wanted: &DesiredModuleBuild, found: &FoundBuild) -> Vec<S
             continue;
         };
         let is_ours = owner == name || (owner.is_empty() && is_in_dkms(version));
-        if is_ours && version != wanted.version {
+        if is_ours && version != desired.version {
             versions.push(version.to_owned());
         }
     }
     versions
 }
 
-fn installed_reading(wanted: &DesiredModuleBuild, found: &FoundBuild) -> Reading {
-    match wanted.builder {
-        ModuleBuildTool::Make if found.plain => Reading::is("installed"),
+fn installed_reading(desired: &DesiredModuleBuild, actual: &FoundBuild) -> Reading {
+    match desired.builder {
+        ModuleBuildTool::Make if actual.plain => Reading::is("installed"),
         ModuleBuildTool::Make => Reading::Absent,
-        ModuleBuildTool::Dkms => {
-            dkms_state(&found.dkms, &wanted.name, &wanted.version, &found.kernel)
-                .map_or(Reading::Absent, Reading::is)
-        }
+        ModuleBuildTool::Dkms => dkms_state(
+            &actual.dkms,
+            &desired.name,
+            &desired.version,
+            &actual.kernel,
+        )
+        .map_or(Reading::Absent, Reading::is),
     }
 }
 
@@ -265,40 +269,40 @@ fn source_reading(record: &FileState, found: &FoundBuild) -> Reading {
 }
 
 fn diff_module_build(
-    wanted: &DesiredModuleBuild,
+    desired: &DesiredModuleBuild,
     to: [Reading; 2],
     build: &Result<FoundBuild, Reason>,
     record: &FileState,
-    assessment: &mut Assessment,
+    diff: &mut ResourceDiff,
 ) {
     let readings = match build {
-        Ok(found) => [
-            source_reading(record, found),
-            installed_reading(wanted, found),
+        Ok(actual) => [
+            source_reading(record, actual),
+            installed_reading(desired, actual),
         ],
         Err(reason) => [
             Reading::Unknown(reason.clone()),
             Reading::Unknown(reason.clone()),
         ],
     };
-    for ((name, wanted), found) in ["source", "installed"].into_iter().zip(to).zip(readings) {
-        let attribute = Attribute::in_plane(Plane::Persisted, wanted, found);
-        assessment.attributes.insert(name.to_owned(), attribute);
+    for ((name, desired), actual) in ["source", "installed"].into_iter().zip(to).zip(readings) {
+        let attribute = Attribute::in_plane(Plane::Persisted, desired, actual);
+        diff.attributes.insert(name.to_owned(), attribute);
     }
 }
 
 /// Another version of ours stays beside it until the resource leaves the spec: other kernels may
 /// have that one alone, and a build that fails leaves it.
-fn plan_build_actions(wanted: &DesiredModuleBuild, assessment: &mut Assessment) {
+fn plan_build_actions(desired: &DesiredModuleBuild, diff: &mut ResourceDiff) {
     let [source, installed] =
-        ["source", "installed"].map(|name| !assessment.attributes[name].differences().is_empty());
+        ["source", "installed"].map(|name| !diff.attributes[name].differences().is_empty());
     if source {
-        assessment.actions.extend(wanted.fetch());
+        diff.actions.extend(desired.fetch());
     }
     if source || installed {
-        assessment.actions.push(wanted.build());
-        let module = super::kernel_module::found::normal_name(&wanted.module);
-        assessment.disturbs = vec![format!("kernel_module/{module}")];
+        diff.actions.push(desired.build());
+        let module = super::kernel_module::found::normal_name(&desired.module);
+        diff.disturbs = vec![format!("kernel_module/{module}")];
     }
 }
 
@@ -315,45 +319,45 @@ impl ResourceKind for KernelModuleBuild {
         BodyType::of::<ModuleBuildBody>()
     }
 
-    fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
-        let wanted = DesiredModuleBuild::of(wish);
-        vec![wanted.record(), wanted.read()]
+    fn reads(&self, resource: &DesiredResource) -> Vec<Read> {
+        let desired = DesiredModuleBuild::of(resource);
+        vec![desired.record(), desired.read()]
     }
 
-    fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
-        let wanted = DesiredModuleBuild::of(wish);
+    fn diff(&self, resource: &DesiredResource, answers: &ReadResults) -> ResourceDiff {
+        let desired = DesiredModuleBuild::of(resource);
         let (record, build) = (
-            FileState::at(&record_path(&wanted.name, &wanted.version), answers),
-            decode_build_state(&wanted, answers),
+            FileState::at(&record_path(&desired.name, &desired.version), answers),
+            decode_build_state(&desired, answers),
         );
-        let mut assessment = Assessment::default();
+        let mut diff = ResourceDiff::default();
         diff_module_build(
-            &wanted,
+            &desired,
             [
-                Reading::is(wanted.digest.as_str()),
+                Reading::is(desired.digest.as_str()),
                 Reading::is("installed"),
             ],
             &build,
             &record,
-            &mut assessment,
+            &mut diff,
         );
-        plan_build_actions(&wanted, &mut assessment);
-        if let Ok(found) = &build {
-            let strange = found.tree && matches!(record, FileState::Absent { .. });
-            assessment.refusal = strange.then(|| {
-                let folder = source_folder(&wanted.name, &wanted.version);
+        plan_build_actions(&desired, &mut diff);
+        if let Ok(actual) = &build {
+            let strange = actual.tree && matches!(record, FileState::Absent { .. });
+            diff.refusal = strange.then(|| {
+                let folder = source_folder(&desired.name, &desired.version);
                 format!(
                     "{folder} is there and did not come from railwright; remove it (and `dkms \
-                     remove` it), or wish another version"
+                     remove` it), or declare another version"
                 )
             });
             let before = PriorModuleBuild {
-                tree: found.tree,
-                installed: installed_reading(&wanted, found).value().cloned(),
+                tree: actual.tree,
+                installed: installed_reading(&desired, actual).value().cloned(),
             };
-            assessment.before = serde_json::to_value(before).unwrap_or_default();
+            diff.before = serde_json::to_value(before).unwrap_or_default();
         }
-        assessment
+        diff
     }
 
     fn undo(
@@ -361,46 +365,46 @@ impl ResourceKind for KernelModuleBuild {
         last_applied: &DesiredResource,
         before: &Value,
         answers: &ReadResults,
-    ) -> Assessment {
-        let wanted = DesiredModuleBuild::of(last_applied);
+    ) -> ResourceDiff {
+        let desired = DesiredModuleBuild::of(last_applied);
         let (record, build) = (
-            FileState::at(&record_path(&wanted.name, &wanted.version), answers),
-            decode_build_state(&wanted, answers),
+            FileState::at(&record_path(&desired.name, &desired.version), answers),
+            decode_build_state(&desired, answers),
         );
-        let mut assessment = Assessment::default();
+        let mut diff = ResourceDiff::default();
         if PriorModuleBuild::deserialize(before).map_or(true, |prior| prior.tree) {
-            let folder = source_folder(&wanted.name, &wanted.version);
-            assessment.residue.push(format!(
+            let folder = source_folder(&desired.name, &desired.version);
+            diff.residue.push(format!(
                 "{folder} and its module stay: something was there before us and was not kept"
             ));
-            return assessment;
+            return diff;
         }
-        if build.as_ref().is_ok_and(|found| found.lacks_dkms) {
+        if build.as_ref().is_ok_and(|actual| actual.lacks_dkms) {
             let reason = "DKMS is gone, and what it built is not".into();
-            return Assessment::unknown_undo(Plane::Persisted, before, reason);
+            return ResourceDiff::unknown_undo(Plane::Persisted, before, reason);
         }
         diff_module_build(
-            &wanted,
+            &desired,
             [Reading::Absent, Reading::Absent],
             &build,
             &record,
-            &mut assessment,
+            &mut diff,
         );
         let mut names = ["source", "installed"].iter();
-        if names.any(|name| !assessment.attributes[*name].differences().is_empty()) {
-            assessment.actions.push(wanted.remove(&wanted.version));
+        if names.any(|name| !diff.attributes[*name].differences().is_empty()) {
+            diff.actions.push(desired.remove(&desired.version));
         }
         let others = build
             .iter()
-            .flat_map(|found| list_other_versions(&wanted, found));
+            .flat_map(|actual| list_other_versions(&desired, actual));
         for version in others {
-            let found = Reading::is(source_folder(&wanted.name, &version));
-            let attribute = Attribute::in_plane(Plane::Persisted, Reading::Absent, found);
+            let actual = Reading::is(source_folder(&desired.name, &version));
+            let attribute = Attribute::in_plane(Plane::Persisted, Reading::Absent, actual);
             let name = format!("version {version}");
-            assessment.attributes.insert(name, attribute);
-            assessment.actions.push(wanted.remove(&version));
+            diff.attributes.insert(name, attribute);
+            diff.actions.push(desired.remove(&version));
         }
-        assessment
+        diff
     }
 
     fn can_read_before(&self, before: &Value) -> bool {
@@ -415,7 +419,7 @@ impl ResourceKind for KernelModuleBuild {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_support::{answered, wish};
+    use crate::test_support::{answered, resource};
     use serde_json::json;
 
     #[test]
@@ -456,23 +460,23 @@ mod tests {
 
     #[test]
     fn an_installed_module_of_another_kernel_is_built_again() {
-        let wish = wish(&KernelModuleBuild, body());
-        let reads = KernelModuleBuild.reads(&wish);
+        let resource = resource(&KernelModuleBuild, body());
+        let reads = KernelModuleBuild.reads(&resource);
         let record = format!(
             "644 root root 50 regular file\nsource {}\ncommit 1234\n",
-            DesiredModuleBuild::of(&wish).digest
+            DesiredModuleBuild::of(&resource).digest
         );
         let status = |kernel: &str| {
             format!("kernel\t6.1\ntree\ndkms\tnv_peer_mem/1.0, {kernel}, x86_64: installed\n")
         };
-        let assess = |status: &str| {
-            KernelModuleBuild.assess(
-                &wish,
+        let diff = |status: &str| {
+            KernelModuleBuild.diff(
+                &resource,
                 &answered(&[(&reads[0], 0, &record), (&reads[1], 0, status)]),
             )
         };
-        assert!(assess(&status("6.1")).is_met());
-        let other = assess(&status("5.10"));
+        assert!(diff(&status("6.1")).is_met());
+        let other = diff(&status("5.10"));
         assert_eq!(
             other.actions.iter().map(Action::word).collect::<Vec<_>>(),
             ["build_module"]
@@ -486,9 +490,9 @@ mod tests {
             let mut body = body();
             body["version"] = json!("2.0");
             body["dkms"] = json!(dkms);
-            let wish = wish(&KernelModuleBuild, body);
-            let reads = KernelModuleBuild.reads(&wish);
-            let digest = DesiredModuleBuild::of(&wish).digest;
+            let resource = resource(&KernelModuleBuild, body);
+            let reads = KernelModuleBuild.reads(&resource);
+            let digest = DesiredModuleBuild::of(&resource).digest;
             let record = format!("644 root root 50 regular file\nsource {digest}\n");
             let state = format!(
                 "kernel\t6.1\ntree\nplain\n\
@@ -498,11 +502,11 @@ mod tests {
             let answers = answered(&[(&reads[0], 0, &record), (&reads[1], 0, &state)]);
             let before = json!({ "tree": false, "installed": null });
             [
-                KernelModuleBuild.assess(&wish, &answers),
-                KernelModuleBuild.undo(&wish, &before, &answers),
+                KernelModuleBuild.diff(&resource, &answers),
+                KernelModuleBuild.undo(&resource, &before, &answers),
             ]
-            .map(|assessment| {
-                let words = assessment.actions.iter().map(|action| match action {
+            .map(|diff| {
+                let words = diff.actions.iter().map(|action| match action {
                     Action::RemoveModuleBuild { version, .. } => format!("remove {version}"),
                     other => other.word(),
                 });
@@ -547,23 +551,23 @@ mod tests {
 
     #[test]
     fn what_dkms_built_is_not_taken_back_without_it() {
-        let wish = wish(&KernelModuleBuild, body());
-        let reads = KernelModuleBuild.reads(&wish);
+        let resource = resource(&KernelModuleBuild, body());
+        let reads = KernelModuleBuild.reads(&resource);
         let answers = answered(&[
             (&reads[0], 1, "folder /usr/src\n"),
             (&reads[1], 0, "kernel\t6.1\nno_dkms\n"),
         ]);
         let before = json!({ "tree": false, "installed": null });
-        let undo = KernelModuleBuild.undo(&wish, &before, &answers);
+        let undo = KernelModuleBuild.undo(&resource, &before, &answers);
         assert!(undo.only_unknown() && undo.actions.is_empty(), "{undo:?}");
     }
 
     #[test]
     fn a_source_of_somebody_else_is_not_overwritten() {
-        let wish = wish(&KernelModuleBuild, body());
-        let reads = KernelModuleBuild.reads(&wish);
-        let found = KernelModuleBuild.assess(
-            &wish,
+        let resource = resource(&KernelModuleBuild, body());
+        let reads = KernelModuleBuild.reads(&resource);
+        let found = KernelModuleBuild.diff(
+            &resource,
             &answered(&[
                 (&reads[0], 1, "folder /usr/src\n"),
                 (&reads[1], 0, "kernel\t6.1\ntree\n"),

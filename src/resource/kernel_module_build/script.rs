@@ -12,7 +12,7 @@ pub fn source_folder(name: &str, version: &str) -> String {
     format!("/usr/src/{name}-{version}")
 }
 
-/// Our own record beside it: the digest of the wished source, the commit that a git revision stood
+/// Our own record beside it: the digest of the desired source, the commit that a git revision stood
 /// for, and the name, which the path alone does not tell from the version.
 pub fn record_path(name: &str, version: &str) -> String {
     format!("{}.railwright", source_folder(name, version))
@@ -140,8 +140,8 @@ fn archive_script(location: &str, sha256: &str) -> String {
     )
 }
 
-/// The line of a build's log that says why it failed: the compiler's own error, or else what was
-/// said right before make gave up (`cp: cannot stat ...`, a script that misses a driver).
+/// The line of a build's log that says why it failed: the compiler's own error, or else the last
+/// one before make gave up (`cp: cannot stat ...`, a script that misses a driver).
 const CAUSE: &str =
     "awk '/error:/ { print; exit } /[*][*][*].*Error / { print before; exit } { before = $0 }'";
 

@@ -24,7 +24,7 @@ pub enum ModuleBuildTool {
     Make,
 }
 
-/// What is wished of a source: `git` and `revision`, or `archive` and `sha256`.
+/// The desired state of a source: `git` and `revision`, or `archive` and `sha256`.
 #[derive(Debug, Clone, Default, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SourceBody {

@@ -37,7 +37,7 @@ pub fn is_repeated(parameter: &str) -> bool {
     REPEATED.contains(&parameter)
 }
 
-/// One parameter as it is wished: `iommu=pt`, or a bare word.
+/// One declared parameter: `iommu=pt`, or a bare word.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandLineParameter {
     /// `iommu`.

@@ -22,9 +22,9 @@ struct GrubMenuEntry {
 /// those of grub.cfg, `saved` is `saved_entry` of grubenv.
 pub fn default_command_line(lines: &[&str], saved: Option<&str>) -> Result<String, Reason> {
     let entries = parse_menu_entries(lines)?;
-    let wanted = default_entry(lines, saved);
-    let entry = find_menu_entry(&entries, &wanted)
-        .ok_or_else(|| format!("the default entry `{wanted}` is not in the boot menu"))?;
+    let desired = default_entry(lines, saved);
+    let entry = find_menu_entry(&entries, &desired)
+        .ok_or_else(|| format!("the default entry `{desired}` is not in the boot menu"))?;
     entry
         .command_line
         .clone()
@@ -126,13 +126,13 @@ fn next_entry(line: &str, open: &mut [(Option<GrubMenuEntry>, usize)]) -> GrubMe
 
 /// A name is a number, a title or an id, with `>` between the levels of submenus. A name that leads
 /// to a submenu boots its first entry.
-fn find_menu_entry<'a>(entries: &'a [GrubMenuEntry], wanted: &str) -> Option<&'a GrubMenuEntry> {
-    let steps: Vec<&str> = wanted.split('>').collect();
+fn find_menu_entry<'a>(entries: &'a [GrubMenuEntry], desired: &str) -> Option<&'a GrubMenuEntry> {
+    let steps: Vec<&str> = desired.split('>').collect();
     let by_steps = entries.iter().find(|entry| entry.is_at(&steps));
     by_steps.or_else(|| {
         entries
             .iter()
-            .find(|entry| entry.id == wanted || entry.title == wanted)
+            .find(|entry| entry.id == desired || entry.title == desired)
     })
 }
 
@@ -182,7 +182,7 @@ menuentry 'UEFI Firmware Settings' $menuentry_id_option 'uefi-firmware' {
     #[test]
     fn finds_the_entry_that_would_boot() {
         let normal = "root=UUID=aaaa ro quiet iommu=pt";
-        for (default, saved, wanted) in [
+        for (default, saved, desired) in [
             ("0", None, normal),
             ("1>1", None, "root=UUID=aaaa ro single"),
             ("1", None, normal),
@@ -197,7 +197,7 @@ menuentry 'UEFI Firmware Settings' $menuentry_id_option 'uefi-firmware' {
         ] {
             assert_eq!(
                 default_of(default, saved).as_deref(),
-                Ok(wanted),
+                Ok(desired),
                 "{default} {saved:?}"
             );
         }

@@ -11,7 +11,8 @@ use super::file::found::{FileContent, FileState, Regular, build_config_file_acti
 use super::json_fields::read_text_field;
 use super::names::is_word;
 use super::{
-    Action, Assessment, Attribute, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind,
+    Action, Attribute, DesiredResource, Plane, Read, ReadResults, Reading, ResourceDiff,
+    ResourceKind,
 };
 use crate::body::{Body, BodyErrors, BodyType, Scalar, read_body};
 use boot::{Boot, BootLoaderKind, find_parameter_reading, token_reading};
@@ -24,7 +25,7 @@ use serde_json::{Value, json};
 /// The kind.
 pub struct KernelParameter;
 
-/// What is wished of the command line.
+/// The desired state of the command line.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct KernelParameterBody {
@@ -64,7 +65,7 @@ fn parse_kernel_parameter(body: &Value) -> CommandLineParameter {
     }
 }
 
-/// Two wishes for `console` are two resources; two for `iommu` are a contradiction.
+/// Two declarations of `console` are two resources; two of `iommu` are a contradiction.
 fn resource_name(parameter: &CommandLineParameter) -> String {
     if is_repeated(&parameter.name) {
         parameter.token()
@@ -137,20 +138,20 @@ impl KernelParameterPlanes {
         }
     }
 
-    fn attribute(self, wanted: [Reading; 3]) -> Attribute {
-        let [persisted, next_boot, running] = wanted;
+    fn attribute(self, desired: [Reading; 3]) -> Attribute {
+        let [persisted, next_boot, running] = desired;
         Attribute::in_plane(Plane::Persisted, persisted, self.persisted)
             .and(Plane::NextBoot, next_boot, self.next_boot)
             .and(Plane::Running, running, self.running)
     }
 }
 
-fn set_reboot_and_transaction(attribute: &Attribute, assessment: &mut Assessment) {
-    assessment.needs_reboot = attribute
+fn set_reboot_and_transaction(attribute: &Attribute, diff: &mut ResourceDiff) {
+    diff.needs_reboot = attribute
         .differences()
         .iter()
         .any(|(plane, ..)| *plane == Plane::Running);
-    assessment.transaction = Some("boot_loader".to_owned());
+    diff.transaction = Some("boot_loader".to_owned());
 }
 
 impl ResourceKind for KernelParameter {
@@ -166,17 +167,17 @@ impl ResourceKind for KernelParameter {
         BodyType::of::<KernelParameterBody>()
     }
 
-    fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
+    fn reads(&self, resource: &DesiredResource) -> Vec<Read> {
         vec![
             Read::Boot,
             Read::File {
-                path: drop_in(&parse_kernel_parameter(&wish.body)),
+                path: drop_in(&parse_kernel_parameter(&resource.body)),
             },
         ]
     }
 
-    fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
-        let parameter = parse_kernel_parameter(&wish.body);
+    fn diff(&self, resource: &DesiredResource, answers: &ReadResults) -> ResourceDiff {
+        let parameter = parse_kernel_parameter(&resource.body);
         let boot = Boot::of(answers);
         let own = FileState::at(&drop_in(&parameter), answers);
         let planes = KernelParameterPlanes::of(&parameter, &boot);
@@ -186,18 +187,18 @@ impl ResourceKind for KernelParameter {
             "running": planes.running,
             "drop_in": own.remember(),
         });
-        let mut assessment = Assessment {
+        let mut diff = ResourceDiff {
             before,
-            ..Assessment::default()
+            ..ResourceDiff::default()
         };
-        let wanted = token_reading(&parameter.token());
-        let attribute = planes.attribute([wanted.clone(), wanted.clone(), wanted]);
-        set_reboot_and_transaction(&attribute, &mut assessment);
+        let desired = token_reading(&parameter.token());
+        let attribute = planes.attribute([desired.clone(), desired.clone(), desired]);
+        set_reboot_and_transaction(&attribute, &mut diff);
         if let Ok(boot) = &boot {
-            plan_parameter_change(&parameter, boot, &attribute, &mut assessment);
+            plan_parameter_change(&parameter, boot, &attribute, &mut diff);
         }
-        assessment.attributes.insert("value".to_owned(), attribute);
-        assessment
+        diff.attributes.insert("value".to_owned(), attribute);
+        diff
     }
 
     fn undo(
@@ -205,15 +206,15 @@ impl ResourceKind for KernelParameter {
         last_applied: &DesiredResource,
         before: &Value,
         answers: &ReadResults,
-    ) -> Assessment {
+    ) -> ResourceDiff {
         let parameter = parse_kernel_parameter(&last_applied.body);
         let path = drop_in(&parameter);
         let (boot, now) = (Boot::of(answers), FileState::at(&path, answers));
         let planes = KernelParameterPlanes::of(&parameter, &boot);
-        let mut assessment = Assessment::default();
-        let wanted = wanted_back(&parameter, before, &boot, &planes);
-        let back = wanted[1].clone();
-        let next_boot_differs = wanted[1] != planes.next_boot;
+        let mut diff = ResourceDiff::default();
+        let desired = desired_back(&parameter, before, &boot, &planes);
+        let back = desired[1].clone();
+        let next_boot_differs = desired[1] != planes.next_boot;
         if matches!(
             boot,
             Ok(Boot {
@@ -222,21 +223,21 @@ impl ResourceKind for KernelParameter {
             })
         ) {
             if next_boot_differs {
-                assessment.actions = grubby_undo(&parameter, &back);
+                diff.actions = grubby_undo(&parameter, &back);
             }
         } else {
             let (actions, residue) =
                 FileState::remembered(before.get("drop_in")).restore(&path, &now);
-            assessment.actions = actions;
-            assessment.residue = residue.into_iter().collect();
-            if next_boot_differs || !assessment.actions.is_empty() {
-                assessment.actions.push(Action::UpdateBootLoader);
+            diff.actions = actions;
+            diff.residue = residue.into_iter().collect();
+            if next_boot_differs || !diff.actions.is_empty() {
+                diff.actions.push(Action::UpdateBootLoader);
             }
         }
-        let attribute = planes.attribute(wanted);
-        set_reboot_and_transaction(&attribute, &mut assessment);
-        assessment.attributes.insert("value".to_owned(), attribute);
-        assessment
+        let attribute = planes.attribute(desired);
+        set_reboot_and_transaction(&attribute, &mut diff);
+        diff.attributes.insert("value".to_owned(), attribute);
+        diff
     }
 
     fn can_read_before(&self, before: &Value) -> bool {
@@ -256,7 +257,7 @@ fn plan_parameter_change(
     parameter: &CommandLineParameter,
     boot: &Boot,
     attribute: &Attribute,
-    assessment: &mut Assessment,
+    diff: &mut ResourceDiff,
 ) {
     let differences = attribute.differences();
     let [persisted, next_boot] = [Plane::Persisted, Plane::NextBoot]
@@ -265,11 +266,11 @@ fn plan_parameter_change(
         BootLoaderKind::Grubby if next_boot && parameter.needs_quotes() => {
             let why = "grubby writes a value without quotes, and GRUB ends a word at a blank and \
                        at each of `;&|<>{}`: set it by hand";
-            assessment.refusal = Some(why.to_owned());
-            assessment.needs_reboot = false;
+            diff.refusal = Some(why.to_owned());
+            diff.needs_reboot = false;
         }
         BootLoaderKind::Grubby if next_boot => {
-            assessment.actions.push(Action::SetKernelArgument {
+            diff.actions.push(Action::SetKernelArgument {
                 argument: parameter.token(),
                 present: true,
             });
@@ -277,27 +278,27 @@ fn plan_parameter_change(
         BootLoaderKind::None if !differences.is_empty() => {
             let why = "no boot loader that railwright knows (GRUB with update-grub, or grubby) is \
                        on this host";
-            assessment.refusal = Some(why.to_owned());
-            assessment.needs_reboot = false;
+            diff.refusal = Some(why.to_owned());
+            diff.needs_reboot = false;
         }
-        _ if persisted => plan_drop_in(parameter, boot, assessment),
-        _ if next_boot => assessment.actions.push(Action::UpdateBootLoader),
+        _ if persisted => plan_drop_in(parameter, boot, diff),
+        _ if next_boot => diff.actions.push(Action::UpdateBootLoader),
         _ => {}
     }
 }
 
 /// Writes our drop-in, unless a file that is read after it would win.
-fn plan_drop_in(parameter: &CommandLineParameter, boot: &Boot, assessment: &mut Assessment) {
+fn plan_drop_in(parameter: &CommandLineParameter, boot: &Boot, diff: &mut ResourceDiff) {
     let (path, content) = (drop_in(parameter), drop_in_content(parameter));
     let later = boot.persisted_with(Some((&path, &content)));
     if find_parameter_reading(parameter, &later) != token_reading(&parameter.token()) {
-        assessment.refusal = Some(format!(
+        diff.refusal = Some(format!(
             "a file below /etc/default/grub.d that is read after {path} sets {} otherwise; change \
              it first",
             parameter.name
         ));
     }
-    assessment.actions = vec![
+    diff.actions = vec![
         build_config_file_action(&path, content),
         Action::UpdateBootLoader,
     ];
@@ -311,7 +312,7 @@ fn read_kept_reading(before: &Value, plane: &str) -> Option<Reading> {
 
 /// What the planes come to without us: as it was before, or, where somebody else has set the
 /// parameter since, as that one set it.
-fn wanted_back(
+fn desired_back(
     parameter: &CommandLineParameter,
     before: &Value,
     boot: &Result<Boot, Reason>,
@@ -379,7 +380,7 @@ fn grubby_undo(parameter: &CommandLineParameter, earlier: &Reading) -> Vec<Actio
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_support::{answered, wish};
+    use crate::test_support::{answered, resource};
 
     fn boot(running: &str, default: &str, next: &str) -> String {
         format!(
@@ -408,23 +409,27 @@ mod tests {
         boot.replacen("menu\tset", &own, 1)
     }
 
-    fn assess(out: &str) -> Assessment {
-        let wish = wish(
+    fn diff_from(out: &str) -> ResourceDiff {
+        let resource = resource(
             &KernelParameter,
             json!({ "parameter": "iommu", "value": "pt" }),
         );
-        KernelParameter.assess(
-            &wish,
+        KernelParameter.diff(
+            &resource,
             &answered(&[
                 (&Read::Boot, 0, out),
-                (&KernelParameter.reads(&wish)[1], 1, "folder /etc/default\n"),
+                (
+                    &KernelParameter.reads(&resource)[1],
+                    1,
+                    "folder /etc/default\n",
+                ),
             ]),
         )
     }
 
     #[test]
     fn each_plane_asks_for_its_own_step() {
-        let words = |a: &Assessment| {
+        let words = |a: &ResourceDiff| {
             (
                 a.actions
                     .iter()
@@ -461,7 +466,7 @@ mod tests {
             ),
         ] {
             assert_eq!(
-                words(&assess(&boot(running, default, next))),
+                words(&diff_from(&boot(running, default, next))),
                 (actions.to_owned(), reboot),
                 "{running}|{default}|{next}"
             );
@@ -472,8 +477,8 @@ mod tests {
     #[test]
     fn what_ends_a_word_for_grub_is_quoted_and_read_back() {
         let acs = json!({ "parameter": "pci", "value": format!("disable_acs_redir={}", vec!["0000:17:00.0"; 24].join(";")) });
-        let wish = wish(&KernelParameter, acs);
-        let parameter = parse_kernel_parameter(&wish.body);
+        let resource = resource(&KernelParameter, acs);
+        let parameter = parse_kernel_parameter(&resource.body);
         let content = drop_in_content(&parameter);
         assert!(
             content.contains(&format!(
@@ -490,10 +495,10 @@ mod tests {
                         ..parameter.clone()
                     })
         );
-        let reads = KernelParameter.reads(&wish);
-        let assess = |out: &str| {
-            KernelParameter.assess(
-                &wish,
+        let reads = KernelParameter.reads(&resource);
+        let diff_from = |out: &str| {
+            KernelParameter.diff(
+                &resource,
                 &answered(&[
                     (&Read::Boot, 0, out),
                     (&reads[1], 1, "folder /etc/default\n"),
@@ -511,20 +516,20 @@ mod tests {
             .replace("GRUB_CMDLINE_LINUX_DEFAULT ", "");
         let default = line.split_once('=').unwrap().1.trim_matches('"');
         assert!(
-            assess(&boot(
+            diff_from(&boot(
                 &format!("ro {plain}"),
                 &default.replace("$", ""),
                 &quoted
             ))
             .is_met()
         );
-        let grubby = assess("running\tro\nloader\tgrubby\ngrubby\targs=\"ro\"\n");
+        let grubby = diff_from("running\tro\nloader\tgrubby\ngrubby\targs=\"ro\"\n");
         assert!(grubby.refusal.unwrap().contains("without quotes") && grubby.actions.is_empty());
     }
 
     #[test]
     fn a_host_without_a_known_boot_loader_is_refused() {
-        let container = assess("running\tro quiet\nloader\tnone\n");
+        let container = diff_from("running\tro quiet\nloader\tnone\n");
         assert!(container.refusal.unwrap().contains("no boot loader") && !container.needs_reboot);
     }
 
@@ -536,16 +541,16 @@ mod tests {
                    grubby\tindex=0\n\
                    grubby\targs=\"ro crashkernel=1G-4G:192M\"\n\
                    grubby\troot=\"UUID=1\"\n";
-        let assessment = assess(out);
+        let diff = diff_from(out);
         assert_eq!(
-            assessment.actions,
+            diff.actions,
             [Action::SetKernelArgument {
                 argument: "iommu=pt".into(),
                 present: true
             }]
         );
         assert!(
-            assess(
+            diff_from(
                 &out.replace("192M", "192M iommu=pt")
                     .replace(" ro\n", " ro iommu=pt\n")
             )
@@ -555,20 +560,20 @@ mod tests {
 
     #[test]
     fn undo_takes_the_drop_in_away_and_owes_a_reboot() {
-        let wish = wish(
+        let resource = resource(
             &KernelParameter,
             json!({ "parameter": "iommu", "value": "pt" }),
         );
-        let before = assess(&boot("ro", "quiet", "quiet")).before;
+        let before = diff_from(&boot("ro", "quiet", "quiet")).before;
         assert!(KernelParameter.can_read_before(&before));
         let own = "644 root root 3 regular file\nx\n";
         let out = with_own(&boot("ro iommu=pt", "quiet", "quiet iommu=pt"));
         let undone = KernelParameter.undo(
-            &wish,
+            &resource,
             &before,
             &answered(&[
                 (&Read::Boot, 0, &out),
-                (&KernelParameter.reads(&wish)[1], 0, own),
+                (&KernelParameter.reads(&resource)[1], 0, own),
             ]),
         );
         assert_eq!(
@@ -579,18 +584,18 @@ mod tests {
     }
     #[test]
     fn undo_leaves_what_somebody_else_set_since() {
-        let wish = wish(
+        let resource = resource(
             &KernelParameter,
             json!({ "parameter": "iommu", "value": "pt" }),
         );
         let undo = |before: &str, now: &str, own: (i32, &str)| {
-            let before = assess(before).before;
+            let before = diff_from(before).before;
             KernelParameter.undo(
-                &wish,
+                &resource,
                 &before,
                 &answered(&[
                     (&Read::Boot, 0, now),
-                    (&KernelParameter.reads(&wish)[1], own.0, own.1),
+                    (&KernelParameter.reads(&resource)[1], own.0, own.1),
                 ]),
             )
         };

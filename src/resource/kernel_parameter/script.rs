@@ -55,7 +55,7 @@ pub fn list_boot_access_needs() -> Vec<RootAccessNeed> {
         .collect()
 }
 
-/// Has the boot loader's configuration made anew.
+/// Regenerates the boot loader's configuration.
 pub fn update_script() -> String {
     format!(
         "{SAY}if command -v update-grub >/dev/null; then update-grub </dev/null\n\

@@ -18,10 +18,10 @@ pub struct JobNow {
     pub uid: String,
     /// When it was made, RFC 3339, by the server's clock.
     pub created: String,
-    /// It was told to end.
+    /// It is being deleted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ends: bool,
-    /// It is held back (`spec.runPolicy.suspend`, `spec.suspend`).
+    /// It is suspended (`spec.runPolicy.suspend`, `spec.suspend`).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub suspended: bool,
     /// The job that it was submitted for by railwright (label `railwright.io/job`).
@@ -30,7 +30,7 @@ pub struct JobNow {
     /// The word of the submission that made it (annotation `railwright.io/submission`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub submission: Option<String>,
-    /// Pods that a Deployment wants.
+    /// Desired pods of a Deployment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replicas: Option<u64>,
     /// The label selector by which a Deployment knows its pods, `a=b,c in (d,e)`.
@@ -97,8 +97,9 @@ fn show_text_at(object: &Value, pointer: &str) -> String {
     one_line(read_text_at(object, pointer).unwrap_or_default(), 253)
 }
 
-/// A selector as a list takes it (kubernetes.io/docs/concepts/overview/working-with-objects/labels);
-/// nothing where a part of it is not known, or where it selects everything.
+/// A selector as a list takes it
+/// (kubernetes.io/docs/concepts/overview/working-with-objects/labels); nothing where a part of it
+/// is unknown, or where it selects everything.
 fn format_label_selector(selector: &Value) -> Option<String> {
     let mut parts = Vec::new();
     let labels = selector.get("matchLabels").and_then(Value::as_object);

@@ -53,7 +53,7 @@ impl Room {
         (!asks.is_empty()).then(|| (node.to_owned(), asks))
     }
 
-    /// Adds what a pod asks to what is used of its node; nothing for a node that is not known.
+    /// Adds what a pod asks to what is used of its node; nothing for an unknown node.
     pub fn uses(&mut self, node: &str, asks: BTreeMap<String, u64>) {
         let Some(entry) = self.nodes.get_mut(node) else {
             return;

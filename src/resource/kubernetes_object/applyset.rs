@@ -32,8 +32,9 @@ pub fn compute_applyset_id(parent: &str) -> String {
     )
 }
 
-/// True for a wish of this kind that we make ourselves: what is taken over stood there before us,
-/// as the wish says or, where it no longer does, what is known of the time before our first change.
+/// True for a resource of this kind that we make ourselves: what is taken over stood there before
+/// us, as the resource says or, where it no longer does, what is known of the time before our first
+/// change.
 pub fn is_member(kind: &str, body: &Value, before: &Value) -> bool {
     kind == "kubernetes_object"
         && !read_body::<KubernetesObjectBody>(body).adopt

@@ -55,10 +55,10 @@ pub(crate) fn describe_scaled_claims(
     if !is_stateful_set(name) || field.shown != "spec.replicas" || !is_deleting(policy) {
         return None;
     }
-    let wanted = field.wanted.as_ref()?.as_u64()?;
-    let found = field.found.as_ref()?.as_u64()?;
+    let desired = field.desired.as_ref()?.as_u64()?;
+    let actual = field.actual.as_ref()?.as_u64()?;
     let start = find("/spec/ordinals/start").and_then(Value::as_u64);
-    let [first, end] = [wanted, found].map(|pods| pods.saturating_add(start.unwrap_or(0)));
+    let [first, end] = [desired, actual].map(|pods| pods.saturating_add(start.unwrap_or(0)));
     let ordinals = match end.saturating_sub(first) {
         0 => return None,
         1 => first.to_string(),
@@ -75,7 +75,7 @@ pub(crate) fn describe_scaled_claims(
 #[cfg(test)]
 mod tests {
     use super::super::ownership::add_ownership_marks;
-    use super::super::tests::{assess, wish};
+    use super::super::tests::{diff, resource};
     use super::super::{KubernetesObject, MANAGER};
     use crate::ResourceKind as _;
     use serde_json::{Value, json};
@@ -122,14 +122,14 @@ mod tests {
                 object
             };
             let (now, then) = (mark(set(from, live)), mark(set(to, live)));
-            let scaled = assess(&wish(body), (0, &now), (0, &then));
+            let scaled = diff(&resource(body), (0, &now), (0, &then));
             let said = scaled.interrupts.join("; ");
-            let wanted =
+            let desired =
                 claims.map(|claims| format!("deletes the claims {claims} with their data"));
             assert!(
-                wanted
+                desired
                     .as_ref()
-                    .map_or(!said.contains("claims"), |wanted| said.contains(wanted)),
+                    .map_or(!said.contains("claims"), |desired| said.contains(desired)),
                 "{from} {to} {declared}: {said}"
             );
         }

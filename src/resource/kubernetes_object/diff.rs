@@ -1,4 +1,4 @@
-//! What differs between a wish for an object and the object on the server, and what fixes it.
+//! What differs between a declared object and the object on the server, and what fixes it.
 
 use super::ownership::{
     FieldManager, MANAGER, PriorObject, find_field_managers, is_adopted, is_mark, is_ours,
@@ -10,22 +10,22 @@ use super::replace::{self, ReplacementReason};
 use super::request::{NO_KIND, ObjectName};
 use super::{DesiredObject, finalizers, manifest, place, pods, set_presence_attribute};
 use crate::Provenance;
-use crate::{Assessment, Attribute, Lacking, Plane, ReadResults, Reading};
+use crate::{Attribute, Lacking, Plane, ReadResults, Reading, ResourceDiff};
 use railwright_base::Reason;
 use railwright_base::text::one_line;
 use serde_json::Value;
 
-/// Compares a wish with an object that is not there, and plans to make it.
+/// Compares a resource with an object that is not there, and plans to make it.
 pub(super) fn diff_missing_object(
     asked: &DesiredObject,
     answers: &ReadResults,
-    assessment: &mut Assessment,
+    diff: &mut ResourceDiff,
 ) {
-    set_presence_attribute(assessment, Reading::is("present"), Reading::Absent);
-    asked.readiness(None, assessment);
+    set_presence_attribute(diff, Reading::is("present"), Reading::Absent);
+    asked.readiness(None, diff);
     let existed = asked.adopts;
-    assessment.before = serde_json::to_value(PriorObject { existed }).unwrap_or_default();
-    assessment.actions = asked.apply_and_wait(ObjectPrecondition::Absent);
+    diff.before = serde_json::to_value(PriorObject { existed }).unwrap_or_default();
+    diff.actions = asked.apply_and_wait(ObjectPrecondition::Absent);
     let not_previewed = match preview::read_object_preview(asked, answers) {
         ObjectPreview::Is(_) => return,
         ObjectPreview::Refused(refusal) => {
@@ -41,7 +41,7 @@ pub(super) fn diff_missing_object(
         ObjectPreview::NotAllowed(reason) => Ok(reason),
         ObjectPreview::NotYet(said) => {
             let no_kind = matches!(answers.output(&asked.live()), Ok((NO_KIND, _)));
-            assessment.lacks = Some(Lacking {
+            diff.lacks = Some(Lacking {
                 what: place::describe_prerequisite(&asked.object, no_kind),
                 said,
             });
@@ -49,13 +49,13 @@ pub(super) fn diff_missing_object(
         }
     };
     match not_previewed {
-        Ok(why) => assessment
+        Ok(why) => diff
             .attributes
             .values_mut()
             .for_each(|attribute| attribute.by = Some(Provenance::not_previewed(&why))),
         Err(refusal) => {
-            assessment.refusal = Some(refusal);
-            assessment.actions.clear();
+            diff.refusal = Some(refusal);
+            diff.actions.clear();
         }
     }
 }
@@ -65,7 +65,7 @@ pub(super) fn format_server_refusal(object: &ObjectName, message: &str) -> Strin
     format!("the API server does not take {object}: {message}")
 }
 
-/// A wish and its preview, where the object was taken over earlier: that stays so.
+/// A resource and its preview, where the object was taken over earlier: that stays so.
 fn keep_adoption(
     asked: &DesiredObject,
     previewed: ObjectPreview,
@@ -82,14 +82,14 @@ fn keep_adoption(
     )
 }
 
-/// Compares a wish with the object that is there, and plans what fixes the difference.
+/// Compares a resource with the object that is there, and plans what fixes the difference.
 pub(super) fn diff_live_object(
     asked: &DesiredObject,
     object: &Value,
     answers: &ReadResults,
-    assessment: &mut Assessment,
+    diff: &mut ResourceDiff,
 ) {
-    set_presence_attribute(assessment, Reading::is("present"), Reading::is("present"));
+    set_presence_attribute(diff, Reading::is("present"), Reading::is("present"));
     let ours = is_ours(object, &asked.cluster);
     let (asked, previewed) = &keep_adoption(
         asked,
@@ -97,48 +97,44 @@ pub(super) fn diff_live_object(
         ours && is_adopted(object),
     );
     let existed = !ours || asked.adopts;
-    assessment.before = serde_json::to_value(PriorObject { existed }).unwrap_or_default();
+    diff.before = serde_json::to_value(PriorObject { existed }).unwrap_or_default();
     if object.pointer("/metadata/deletionTimestamp").is_some() {
-        return refuse_deleted_object(asked, object, assessment);
+        return refuse_deleted_object(asked, object, diff);
     }
     let mut live = match diff_live_fields(asked, object, previewed, ours) {
         Ok(live) => live,
         Err(reason) => {
             let found = Reading::Unknown(reason);
-            return set_presence_attribute(assessment, Reading::is("present"), found);
+            return set_presence_attribute(diff, Reading::is("present"), found);
         }
     };
-    assessment.refusal = live.refusal.take();
+    diff.refusal = live.refusal.take();
     // What is in sync needs nobody's leave, and no mark of ours.
     live.fields
         .retain(|field| ours || asked.adopts || !is_mark(field));
-    asked.readiness(Some(object), assessment);
-    if live.fields.is_empty() && assessment.refusal.is_none() {
-        assessment.actions = asked
+    asked.readiness(Some(object), diff);
+    if live.fields.is_empty() && diff.refusal.is_none() {
+        diff.actions = asked
             .wait()
-            .filter(|_| !assessment.is_met())
+            .filter(|_| !diff.is_met())
             .into_iter()
             .collect();
         return;
     }
-    let theirs = insert_field_attributes(object, &live, assessment);
-    if !ours && !asked.adopts && assessment.refusal.is_none() {
-        assessment.refusal = Some(never_ours(asked, object, &theirs));
+    let theirs = insert_field_attributes(object, &live, diff);
+    if !ours && !asked.adopts && diff.refusal.is_none() {
+        diff.refusal = Some(never_ours(asked, object, &theirs));
     }
-    plan_object_change(asked, object, &live, assessment);
+    plan_object_change(asked, object, &live, diff);
 }
 
-fn refuse_deleted_object(asked: &DesiredObject, object: &Value, assessment: &mut Assessment) {
+fn refuse_deleted_object(asked: &DesiredObject, object: &Value, diff: &mut ResourceDiff) {
     let how = finalizers::describe_deletion(object);
-    assessment.refusal = Some(format!(
+    diff.refusal = Some(format!(
         "{} is {how}; a plan makes it anew once it is gone",
         asked.object
     ));
-    set_presence_attribute(
-        assessment,
-        Reading::is("present"),
-        Reading::is("being deleted"),
-    );
+    set_presence_attribute(diff, Reading::is("present"), Reading::is("being deleted"));
 }
 
 /// The fields in which an object is not as desired.
@@ -153,24 +149,24 @@ struct LiveObjectDiff {
     refusal: Option<String>,
 }
 
-/// Compares an object with its preview, or with the wish itself where the server gave none. The
-/// error is why neither can be done.
+/// Compares an object with its preview, or with the manifest where the server gave none. The error
+/// is why neither can be done.
 fn diff_live_fields(
     asked: &DesiredObject,
     object: &Value,
     previewed: &ObjectPreview,
     ours: bool,
 ) -> Result<LiveObjectDiff, Reason> {
-    let found = manifest::without_servers_part(object);
+    let actual = manifest::without_servers_part(object);
     if let ObjectPreview::Is(preview) = previewed {
-        let wanted = manifest::without_servers_part(preview);
+        let desired = manifest::without_servers_part(preview);
         return Ok(LiveObjectDiff {
-            fields: paths::diff_fields(&wanted, &found, false),
+            fields: paths::diff_fields(&desired, &actual, false),
             ..LiveObjectDiff::default()
         });
     }
     let mut live = LiveObjectDiff {
-        fields: paths::diff_fields(&asked.manifest, &found, true),
+        fields: paths::diff_fields(&asked.manifest, &actual, true),
         note: Some("not previewed"),
         ..LiveObjectDiff::default()
     };
@@ -198,7 +194,7 @@ fn diff_live_fields(
 fn insert_field_attributes(
     object: &Value,
     live: &LiveObjectDiff,
-    assessment: &mut Assessment,
+    diff: &mut ResourceDiff,
 ) -> Vec<String> {
     let mut theirs = Vec::new();
     for field in &live.fields {
@@ -209,29 +205,29 @@ fn insert_field_attributes(
             theirs.push(format!("{} ({})", field.shown, holder.manager));
         }
         let attribute = build_field_attribute(field, other.as_ref(), live.note);
-        assessment.insert_beside(field.shown.clone(), attribute);
+        diff.insert_beside(field.shown.clone(), attribute);
     }
     theirs
 }
 
-/// Plans the change of an object in place, or its replacement where that alone brings it about.
+/// Plans the change of an object in place, or its replacement where nothing else changes it.
 fn plan_object_change(
     asked: &DesiredObject,
     object: &Value,
     live: &LiveObjectDiff,
-    assessment: &mut Assessment,
+    diff: &mut ResourceDiff,
 ) {
     let anew = live
         .anew
-        .or_else(|| replace::of_changes(asked, &live.fields, assessment));
+        .or_else(|| replace::of_changes(asked, &live.fields, diff));
     match anew {
         Some(because) => {
             let looked_at = ObjectPrecondition::for_deletion(object);
-            replace::plan_replacement(asked, looked_at, because, assessment);
+            replace::plan_replacement(asked, looked_at, because, diff);
         }
         None => {
-            pods::record_pod_disruption(asked, object, &live.fields, assessment);
-            assessment.actions = asked.apply_and_wait(ObjectPrecondition::of(object));
+            pods::record_pod_disruption(asked, object, &live.fields, diff);
+            diff.actions = asked.apply_and_wait(ObjectPrecondition::of(object));
         }
     }
 }
@@ -271,7 +267,8 @@ fn build_field_attribute(
     holder: Option<&FieldManager>,
     note: Option<&str>,
 ) -> Attribute {
-    let [wanted, found] = [&field.wanted, &field.found].map(|value| Reading::from(value.clone()));
+    let [desired, actual] =
+        [&field.desired, &field.actual].map(|value| Reading::from(value.clone()));
     let by = match (holder.map(FieldManager::provenance), note) {
         (Some(by), Some(note)) => {
             let words = format!("{}, {note}", by.words());
@@ -282,6 +279,6 @@ fn build_field_attribute(
     };
     Attribute {
         by,
-        ..Attribute::in_plane(Plane::Persisted, wanted, found)
+        ..Attribute::in_plane(Plane::Persisted, desired, actual)
     }
 }

@@ -2,7 +2,7 @@
 //! says: no API server tells it.
 
 use crate::body::BodyErrors;
-use crate::{Assessment, Disruption};
+use crate::{Disruption, ResourceDiff};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -29,8 +29,8 @@ impl DeclaredDisruption {
     }
 
     /// Adds it to what an apply does.
-    pub fn add_to(self, assessment: &mut Assessment) {
-        assessment.disruption = assessment.disruption.max(self.disruption);
-        assessment.interrupts.push(self.says);
+    pub fn add_to(self, diff: &mut ResourceDiff) {
+        diff.disruption = diff.disruption.max(self.disruption);
+        diff.interrupts.push(self.says);
     }
 }

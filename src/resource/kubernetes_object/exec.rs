@@ -12,7 +12,7 @@ pub struct Exec {
     pub namespace: String,
     /// The DaemonSet that has a pod on each node.
     pub daemon_set: String,
-    /// Labels of its pods, `a=b,c=d`, so that a large namespace need not be told whole.
+    /// Labels of its pods, `a=b,c=d`, so that a large namespace need not be listed whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selector: Option<String>,
     /// The container; its only one unless said.

@@ -42,11 +42,11 @@ pub fn list_foreign_fields(
     for FieldDifference {
         path,
         shown,
-        wanted,
-        found,
+        desired,
+        actual,
     } in fields
     {
-        let Some(value) = wanted.filter(|value| found.is_none() && is_smallest(value)) else {
+        let Some(value) = desired.filter(|value| actual.is_none() && is_smallest(value)) else {
             continue;
         };
         let managers = find_field_managers(&held, &path);

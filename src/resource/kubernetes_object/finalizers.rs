@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn each_finalizer_is_told_with_who_takes_it_away() {
         let object = |finalizers: &[&str]| json!({ "metadata": { "finalizers": finalizers } });
-        for (finalizers, wanted) in [
+        for (finalizers, desired) in [
             (&[][..], "being deleted"),
             (
                 &["foregroundDeletion"],
@@ -81,7 +81,7 @@ mod tests {
                  x.example.org takes it away), b",
             ),
         ] {
-            assert_eq!(describe_deletion(&object(finalizers)), wanted);
+            assert_eq!(describe_deletion(&object(finalizers)), desired);
         }
         assert_eq!(
             describe_deletion(&json!({ "metadata": { "finalizers": "x" } })),

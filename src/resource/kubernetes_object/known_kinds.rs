@@ -158,9 +158,9 @@ pub struct KnownKinds {
 }
 
 impl KnownKinds {
-    /// The kinds of Kubernetes itself, and those that these wishes define; a definition never
+    /// The kinds of Kubernetes itself, and those that these resources define; a definition never
     /// renames a kind of Kubernetes itself.
-    pub fn of<'a>(wishes: impl IntoIterator<Item = &'a DesiredResource>) -> Self {
+    pub fn of<'a>(resources: impl IntoIterator<Item = &'a DesiredResource>) -> Self {
         let well_known = WELL_KNOWN.iter().map(|(group, kind, plural, namespaced)| {
             let group = if group.is_empty() { "core" } else { group };
             (
@@ -171,9 +171,9 @@ impl KnownKinds {
                 },
             )
         });
-        let defined = wishes
-            .into_iter()
-            .filter_map(|wish| kind_from_definition(&manifest::parse_manifest(&wish.body).ok()?));
+        let defined = resources.into_iter().filter_map(|resource| {
+            kind_from_definition(&manifest::parse_manifest(&resource.body).ok()?)
+        });
         KnownKinds {
             known: defined.chain(well_known).collect(),
         }
@@ -184,7 +184,7 @@ impl KnownKinds {
         self.known.get(&object.kind_and_group())
     }
 
-    /// What the server has to be asked about the kinds of these objects, a question for each kind.
+    /// What the server has to be asked about the kinds of these objects, one read for each kind.
     pub fn questions<'a>(&self, objects: impl IntoIterator<Item = &'a ObjectName>) -> Vec<Read> {
         let mut asked = BTreeSet::new();
         let mut questions = Vec::new();

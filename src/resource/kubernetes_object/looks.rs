@@ -31,7 +31,7 @@ pub fn looked_at(read: &Read, answers: &ReadResults) -> LiveObject {
     }
 }
 
-/// The answer to a read of many objects, by name; why they are not known. A kind that is not there
+/// The answer to a read of many objects, by name; why they are unknown. A kind that is not there
 /// has none.
 pub fn read_object_list(read: &Read, answers: &ReadResults) -> Result<Map<String, Value>, Reason> {
     match answers.output(read)? {

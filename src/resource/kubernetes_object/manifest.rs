@@ -1,5 +1,4 @@
-//! The wish for one object: as a map in the module's manifest, or as the YAML text of a template
-//! file.
+//! One declared object: as a map in the module's manifest, or as the YAML text of a template file.
 
 use super::disturbs::DeclaredDisruption;
 use super::known_kinds;
@@ -31,7 +30,7 @@ const OF_THE_SERVER: [&str; 8] = [
 const NAME_LIMIT: usize = 253;
 const LABEL_LIMIT: usize = 63;
 
-/// What is wished of an object: its manifest, and what is said beside it.
+/// What is declared of an object: its manifest, and what is said beside it.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct KubernetesObjectBody {
@@ -81,12 +80,12 @@ impl KubernetesObjectBody {
             (None, Some(text)) => of_text(&text),
             (None, None) => Err("`manifest` or `template` is missing".into()),
             (Some(_), Some(_)) => {
-                Err("an object is wished for by `manifest` or by `template`, not by both".into())
+                Err("an object is declared by `manifest` or by `template`, not by both".into())
             }
         }
     }
 
-    /// Whether it may be deleted and made anew.
+    /// Whether it may be deleted and recreated.
     pub fn is_replaced(&self) -> bool {
         self.replace
             .as_ref()
@@ -108,7 +107,7 @@ impl KubernetesObjectBody {
         );
         let never = kind.and_then(|kind| explain_replace_prohibition(&kind));
         if let Some(why) = never.filter(|_| self.is_replaced()) {
-            let message = format!("an object of this kind is never deleted to be made anew: {why}");
+            let message = format!("an object of this kind is never deleted to be recreated: {why}");
             errors.add("/replace", message, "");
         }
     }
@@ -127,7 +126,7 @@ impl KubernetesObjectBody {
     }
 }
 
-/// The object that a body wishes for.
+/// The object that a body declares.
 pub fn parse_manifest(body: &Value) -> Result<Value, Reason> {
     read_body::<KubernetesObjectBody>(body).take_manifest()
 }

@@ -1,13 +1,14 @@
-//! `kubernetes_object`: any object of a Kubernetes cluster, applied as one whole wish by
+//! `kubernetes_object`: any object of a Kubernetes cluster, applied as one whole manifest by
 //! server-side apply.
 //!
-//! What a change would come to is told by the server itself, which answers an apply with force as a
-//! dry run; a plan compares that answer with the object as it is. Where the server does not let us
-//! preview, the fields of the wish are compared with the object, and the difference says so.
+//! What a change would come to is reported by the server itself, which answers an apply with force
+//! as a dry run; a plan compares that answer with the object as it is. Where the server does not
+//! let us preview, the fields of the manifest are compared with the object, and the difference says
+//! so.
 //!
-//! A field that somebody else set on an object of ours is drift, and set back (`ownership` says who
-//! set it; where they set it back again, `apply` ends the step: `precondition/seen`). On an object
-//! that was never ours it is a conflict: the step is held and names the manager, until `adopt:
+//! A field that somebody else set on an object of ours is drift, and reset (`ownership` says who
+//! set it; where they change it again, `apply` ends the step: `precondition/seen`). On an object
+//! that was never ours it is a conflict: the step is blocked and names the manager, until `adopt:
 //! true` takes the object over.
 
 pub mod access;
@@ -51,7 +52,8 @@ use self::replace::DeclaredReplacement;
 use self::request::{KubernetesRead, ObjectName};
 use super::kind::NotReadyReason;
 use super::{
-    Action, Assessment, Attribute, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind,
+    Action, Attribute, DesiredResource, Plane, Read, ReadResults, Reading, ResourceDiff,
+    ResourceKind,
 };
 use crate::body::{BodyType, read_body};
 use railwright_base::TargetKind;
@@ -59,8 +61,8 @@ use railwright_base::text::one_line;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// What a host would answer to a question for an API server, or do of an action for one: nothing
-/// reaches it.
+/// What a host would answer to a read of an API server, or do of an action for one: nothing reaches
+/// it.
 pub const NO_HOST: &str = "echo 'this is for an API server' >&2; exit 70\n";
 
 /// The kind.
@@ -104,7 +106,7 @@ const WITH_PODS: [&str; 4] = [
 /// What the kubelet says of a container that it will never start as it is (kubernetes/kubernetes
 /// pkg/kubelet/images/types.go).
 const NEVER_STARTS: [&str; 2] = ["InvalidImageName", "ErrImageNeverPull"];
-/// Pods that are told.
+/// How many pods are named.
 const TROUBLES: usize = 3;
 
 impl ResourceKind for KubernetesObject {
@@ -138,18 +140,18 @@ impl ResourceKind for KubernetesObject {
         BodyType::of::<KubernetesObjectBody>()
     }
 
-    fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
-        parse_desired_object(wish)
+    fn reads(&self, resource: &DesiredResource) -> Vec<Read> {
+        parse_desired_object(resource)
             .map_or_else(Vec::new, |asked| vec![asked.live(), asked.preview()])
     }
 
-    fn changes(&self, wish: &DesiredResource, removal: bool) -> Vec<(ObjectName, ApiVerb)> {
+    fn changes(&self, resource: &DesiredResource, removal: bool) -> Vec<(ObjectName, ApiVerb)> {
         let Some(DesiredObject {
             object,
             adopts,
             replaces,
             ..
-        }) = parse_desired_object(wish)
+        }) = parse_desired_object(resource)
         else {
             return Vec::new();
         };
@@ -164,70 +166,66 @@ impl ResourceKind for KubernetesObject {
         verbs.iter().map(|verb| (object.clone(), *verb)).collect()
     }
 
-    fn may_bring(&self, wish: &DesiredResource, needed: &str) -> bool {
-        place::may_bring(wish, needed)
+    fn may_bring(&self, resource: &DesiredResource, needed: &str) -> bool {
+        place::may_bring(resource, needed)
     }
 
     fn knows_its_own(&self) -> bool {
         true
     }
 
-    fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
-        let mut assessment = Assessment::default();
-        let Some(asked) = parse_desired_object(wish) else {
-            return assessment;
+    fn diff(&self, resource: &DesiredResource, answers: &ReadResults) -> ResourceDiff {
+        let mut diff = ResourceDiff::default();
+        let Some(asked) = parse_desired_object(resource) else {
+            return diff;
         };
         match read_live_object(&asked, answers) {
-            LiveObject::Is(object) => {
-                diff::diff_live_object(&asked, &object, answers, &mut assessment)
+            LiveObject::Is(object) => diff::diff_live_object(&asked, &object, answers, &mut diff),
+            LiveObject::Absent => diff::diff_missing_object(&asked, answers, &mut diff),
+            LiveObject::Unknown(reason) => {
+                set_presence_attribute(&mut diff, Reading::is("present"), Reading::Unknown(reason))
             }
-            LiveObject::Absent => diff::diff_missing_object(&asked, answers, &mut assessment),
-            LiveObject::Unknown(reason) => set_presence_attribute(
-                &mut assessment,
-                Reading::is("present"),
-                Reading::Unknown(reason),
-            ),
         }
-        if assessment
+        if diff
             .actions
             .iter()
             .any(|action| matches!(action, Action::ApplyObject { .. }))
         {
-            let body = read_body::<KubernetesObjectBody>(&wish.body);
+            let body = read_body::<KubernetesObjectBody>(&resource.body);
             if let Some(disturbs) = body.disturbs {
-                disturbs.add_to(&mut assessment);
+                disturbs.add_to(&mut diff);
             }
         }
-        assessment
+        diff
     }
 
-    fn left(&self, applied: &DesiredResource, answers: &ReadResults) -> Assessment {
-        let judged = self.assess(applied, answers);
+    fn left(&self, applied: &DesiredResource, answers: &ReadResults) -> ResourceDiff {
+        let compared = self.diff(applied, answers);
         let Some(asked) = parse_desired_object(applied) else {
-            return judged;
+            return compared;
         };
         let LiveObject::Is(object) = read_live_object(&asked, answers) else {
-            return judged;
+            return compared;
         };
-        // Judged, only what differs is named; and what the server was not asked for cannot be
-        // judged.
+        // A comparison names only what differs, and what the server was not asked for cannot be
+        // compared.
         let mut all = left::diff_leftover_fields(&asked, &object);
         if answers.get(&asked.preview()).is_some() {
-            all.attributes.extend(judged.attributes);
+            all.attributes.extend(compared.attributes);
         }
         all
     }
 
-    fn troubles(&self, wish: &DesiredResource) -> Vec<Read> {
-        parse_desired_object(wish)
+    fn troubles(&self, resource: &DesiredResource) -> Vec<Read> {
+        parse_desired_object(resource)
             .and_then(|asked| asked.troubles())
             .into_iter()
             .collect()
     }
 
-    fn trouble(&self, wish: &DesiredResource, answers: &ReadResults) -> Option<NotReadyReason> {
+    fn trouble(&self, resource: &DesiredResource, answers: &ReadResults) -> Option<NotReadyReason> {
         let (_, lines) = answers
-            .output(&parse_desired_object(wish)?.troubles()?)
+            .output(&parse_desired_object(resource)?.troubles()?)
             .ok()
             .filter(|(code, lines)| *code == 0 && !lines.trim().is_empty())?;
         let hopeless = lines
@@ -255,7 +253,7 @@ impl ResourceKind for KubernetesObject {
         last_applied: &DesiredResource,
         before: &Value,
         answers: &ReadResults,
-    ) -> Assessment {
+    ) -> ResourceDiff {
         undo::plan_object_undo(last_applied, before, answers)
     }
 
@@ -264,11 +262,11 @@ impl ResourceKind for KubernetesObject {
     }
 }
 
-/// What an object that is made anew will say, but for what its address says: the smallest fields of
-/// its wish, by their paths.
-pub fn list_manifest_fields(wish: &DesiredResource) -> Vec<(String, Value)> {
+/// What a recreated object will say, but for what its address says: the smallest fields of its
+/// manifest, by their paths.
+pub fn list_manifest_fields(resource: &DesiredResource) -> Vec<(String, Value)> {
     let said = ["apiVersion", "kind", "metadata.name", "metadata.namespace"];
-    let all = manifest::parse_manifest(&wish.body)
+    let all = manifest::parse_manifest(&resource.body)
         .map(|manifest| paths::collect_leaf_fields(&manifest))
         .unwrap_or_default();
     all.into_iter()
@@ -292,7 +290,7 @@ pub fn owns_nothing(object: &ObjectName) -> bool {
     OWN_NOTHING.contains(&object.kind_and_group().as_str())
 }
 
-/// A wish as questions.
+/// A declared object as reads.
 #[derive(Clone)]
 struct DesiredObject {
     object: ObjectName,
@@ -301,18 +299,18 @@ struct DesiredObject {
     cluster: String,
     /// Taken over, whoever made it; then it is never deleted.
     adopts: bool,
-    /// Deleted and made anew where a field changes that never changes.
+    /// Deleted and recreated where an immutable field differs.
     replaces: bool,
     /// Fields whose change takes a new object too, though the server lets them change.
     made_once: Vec<String>,
     /// Where `adopt` and `replace` are said.
     beside: &'static str,
-    /// What it has to come to; nothing where that is not judged.
+    /// What it has to come to; nothing where that is not checked.
     ready: Option<ReadinessCriteria>,
 }
 
-fn parse_desired_object(wish: &DesiredResource) -> Option<DesiredObject> {
-    let mut body = read_body::<KubernetesObjectBody>(&wish.body);
+fn parse_desired_object(resource: &DesiredResource) -> Option<DesiredObject> {
+    let mut body = read_body::<KubernetesObjectBody>(&resource.body);
     let manifest = body.take_manifest().ok()?;
     let (replaces, adopts) = (body.is_replaced(), body.adopt);
     let cluster = body.cluster.unwrap_or_default();
@@ -320,7 +318,7 @@ fn parse_desired_object(wish: &DesiredResource) -> Option<DesiredObject> {
     let object = manifest::parse_object_name(&manifest)?;
     let ready = DeclaredReadiness::criteria_for(body.ready, &object.kind_and_group());
     let replace = body.replace.map(DeclaredReplacement::into_fields);
-    let beside = if wish.is_of_workload() {
+    let beside = if resource.is_of_workload() {
         "in the workload"
     } else {
         "beside the manifest"
@@ -349,8 +347,8 @@ impl DesiredObject {
         })
     }
 
-    /// The wish for an object that we took over earlier, where it no longer says so itself. The
-    /// server is asked for a preview of the wish as it is; see
+    /// The declaration of an object that we took over earlier, where it no longer says so itself.
+    /// The server is asked for a preview of it as it is; see
     /// [`preview::ObjectPreview::of_one_taken_over`].
     fn taken_over(&self) -> Self {
         DesiredObject {
@@ -395,7 +393,7 @@ impl DesiredObject {
         })
     }
 
-    /// Applies it to the object that was looked at, and waits until it has come to what it is for.
+    /// Applies it to the object that was read, and waits until it is ready.
     fn apply_and_wait(&self, precondition: ObjectPrecondition) -> Vec<Action> {
         std::iter::once(self.apply(precondition))
             .chain(self.wait())
@@ -415,17 +413,17 @@ impl DesiredObject {
     }
 
     /// Whether it has come to what it is for, as an attribute.
-    fn readiness(&self, object: Option<&Value>, assessment: &mut Assessment) {
+    fn readiness(&self, object: Option<&Value>, diff: &mut ResourceDiff) {
         let Some(ready) = &self.ready else { return };
         let (found, hopeless) =
-            match object.map(|object| ready.judge(object, &self.object.kind_and_group())) {
+            match object.map(|object| ready.evaluate(object, &self.object.kind_and_group())) {
                 None => (Reading::Absent, None),
                 Some(Readiness::Ready) => (Reading::is(READY), None),
                 Some(Readiness::Not { words, hopeless }) => (Reading::is(words), hopeless),
             };
-        assessment.hopeless = hopeless;
-        assessment.may_be_stale = object.is_some_and(|object| ready.may_be_stale(object));
-        assessment.attributes.insert(
+        diff.hopeless = hopeless;
+        diff.may_be_stale = object.is_some_and(|object| ready.may_be_stale(object));
+        diff.attributes.insert(
             READY.to_owned(),
             Attribute::in_plane(Plane::Running, Reading::is(READY), found).that_settles(),
         );
@@ -436,13 +434,15 @@ fn read_live_object(asked: &DesiredObject, answers: &ReadResults) -> LiveObject 
     looked_at(&asked.live(), answers)
 }
 
-fn set_presence_attribute(assessment: &mut Assessment, wanted: Reading, found: Reading) {
-    assessment.attributes.insert(
+fn set_presence_attribute(diff: &mut ResourceDiff, desired: Reading, actual: Reading) {
+    diff.attributes.insert(
         OBJECT.to_owned(),
-        Attribute::in_plane(Plane::Persisted, wanted, found),
+        Attribute::in_plane(Plane::Persisted, desired, actual),
     );
 }
 
+#[cfg(test)]
+mod nonsense_tests;
 #[cfg(test)]
 mod recreation_tests;
 #[cfg(test)]

@@ -56,7 +56,7 @@ impl NodeNow {
     }
 
     /// Our mark for it, by this run of a spec. Of a node that still bears an earlier one it was
-    /// never proven that it gives what it did then.
+    /// never checked that it gives what it did then.
     pub fn cordon_of(&self, run: &str, spec: &str) -> Cordon {
         let mut gives = self.gives.clone();
         for (name, gave) in self
@@ -132,7 +132,7 @@ fn is_cordoned_by_us(node: &Value) -> bool {
         .all(|holder| holder.manager == MANAGER)
 }
 
-/// The nodes of a cluster by name, or why they are not known.
+/// The nodes of a cluster by name, or why they are unknown.
 pub fn read_cluster_nodes(answers: &ReadResults) -> Result<BTreeMap<String, NodeNow>, Reason> {
     let all = read_object_list(&Read::Kubernetes(KubernetesRead::Nodes), answers)?;
     serde_json::from_value(Value::Object(all))
@@ -201,10 +201,10 @@ pub struct PodNow {
     /// Its containers are through.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub finished: bool,
-    /// It was told to end.
+    /// It is being deleted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ends: bool,
-    /// It was told to end, its time to do so is over, and its node's kubelet has been silent for
+    /// It is being deleted, its grace period is over, and its node's kubelet has been silent for
     /// long: nobody would say that it is gone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub lost: bool,

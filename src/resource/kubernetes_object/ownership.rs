@@ -239,8 +239,8 @@ pub fn add_ownership_marks(mut manifest: Value, cluster: &str, adopts: bool) -> 
     manifest
 }
 
-/// The manifest with the mark of what was taken over, whatever its wish says of that by now: who
-/// forgets it deletes what stood there before us.
+/// The manifest with the mark of what was taken over, whatever its declaration says of that by now:
+/// who forgets it deletes what stood there before us.
 pub fn taken_over(mut manifest: Value) -> Value {
     if let Some(labels) = manifest
         .pointer_mut("/metadata/labels")
@@ -285,10 +285,10 @@ pub fn is_mark(field: &FieldDifference) -> bool {
         };
         names.push(name.as_str());
     }
-    match (names.as_slice(), &field.wanted) {
+    match (names.as_slice(), &field.desired) {
         (["metadata", "labels", label], _) => is_our_label(label),
         (["metadata", "labels"], Some(Value::Object(labels))) => {
-            field.found.is_none() && labels.keys().all(|label| is_our_label(label))
+            field.actual.is_none() && labels.keys().all(|label| is_our_label(label))
         }
         _ => false,
     }
@@ -303,7 +303,7 @@ fn find_hold(fields: &Map<String, Value>, path: &[FieldPathStep]) -> Option<Hold
     let Some((step, rest)) = path.split_first() else {
         return Some(Hold::Itself);
     };
-    // A list that is no map of its own is held as one.
+    // A list that is no map of its own counts as one.
     if fields.is_empty() {
         return Some(Hold::Around);
     }
@@ -393,7 +393,7 @@ mod tests {
         assert_eq!(
             who(&[field("spec"), field("args"), item(1, json!("-v"))]),
             ["kubectl-edit"],
-            "an atomic list is held as one"
+            "an atomic list counts as one"
         );
         assert_eq!(
             who(&[field("spec"), field("finalizers"), item(0, json!("keep"))]),

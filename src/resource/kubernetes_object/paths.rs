@@ -28,10 +28,10 @@ pub struct FieldDifference {
     /// configList[rdma_a].rdmaHcaMax`. No two places of an object have the same, for changes go
     /// by it.
     pub shown: String,
-    /// What is wanted; nothing where the field is to go.
-    pub wanted: Option<Value>,
+    /// What is desired; nothing where the field is to go.
+    pub desired: Option<Value>,
     /// What is there; nothing where it is absent.
-    pub found: Option<Value>,
+    pub actual: Option<Value>,
 }
 
 impl FieldDifference {
@@ -63,16 +63,16 @@ const KEYS: [&str; 7] = [
     "ip",
 ];
 
-/// Every smallest field in which `found` is not `wanted`. `partly`: what `wanted` does not name is
-/// left alone.
-pub fn diff_fields(wanted: &Value, found: &Value, partly: bool) -> Vec<FieldDifference> {
+/// Every smallest field in which `actual` is not `desired`. `partly`: what `desired` does not name
+/// is left alone.
+pub fn diff_fields(desired: &Value, actual: &Value, partly: bool) -> Vec<FieldDifference> {
     let mut walk = FieldDiffWalk {
         partly,
         path: Vec::new(),
         inner: None,
         out: Vec::new(),
     };
-    walk.values(Some(wanted), Some(found));
+    walk.values(Some(desired), Some(actual));
     walk.out
 }
 
@@ -116,10 +116,15 @@ fn new_item_step(index: usize, item: &Value, key: Option<&str>) -> FieldPathStep
     }
 }
 
-/// Every field of `wanted`, whole maps and lists too, with what `found` has in its place.
-pub fn collect_all_fields(wanted: &Value, found: &Value) -> Vec<FieldDifference> {
+/// Every field of `desired`, whole maps and lists too, with what `actual` has in its place.
+pub fn collect_all_fields(desired: &Value, actual: &Value) -> Vec<FieldDifference> {
     let mut out = Vec::new();
-    every_below(wanted, Some(found), (&mut Vec::new(), &mut None), &mut out);
+    every_below(
+        desired,
+        Some(actual),
+        (&mut Vec::new(), &mut None),
+        &mut out,
+    );
     out.retain(|field| !field.path.is_empty());
     out
 }
@@ -131,46 +136,46 @@ type Place<'a> = (
 );
 
 fn every_below(
-    wanted: &Value,
-    found: Option<&Value>,
+    desired: &Value,
+    actual: Option<&Value>,
     (path, inner): Place<'_>,
     out: &mut Vec<FieldDifference>,
 ) {
     out.push(FieldDifference {
         path: path.clone(),
         shown: format_place(path, inner.as_deref()),
-        wanted: Some(wanted.clone()),
-        found: found.cloned(),
+        desired: Some(desired.clone()),
+        actual: actual.cloned(),
     });
-    if let (None, Some(text)) = (&inner, wanted.as_str().and_then(parse_inner_json)) {
-        let found = found.and_then(Value::as_str).and_then(parse_inner_json);
-        return every_below(&text, found.as_ref(), (path, &mut Some(Vec::new())), out);
+    if let (None, Some(text)) = (&inner, desired.as_str().and_then(parse_inner_json)) {
+        let actual = actual.and_then(Value::as_str).and_then(parse_inner_json);
+        return every_below(&text, actual.as_ref(), (path, &mut Some(Vec::new())), out);
     }
-    for (step, wanted, found) in pair_children(wanted, found) {
+    for (step, desired, actual) in pair_children(desired, actual) {
         inner.as_mut().unwrap_or(path).push(step);
-        every_below(wanted, found, (path, inner), out);
+        every_below(desired, actual, (path, inner), out);
         inner.as_mut().unwrap_or(path).pop();
     }
 }
 
-/// The fields of a map or the items of a list of maps, each with what `found` has in its place:
+/// The fields of a map or the items of a list of maps, each with what `actual` has in its place:
 /// items by a field that names them, or else by their places.
 fn pair_children<'v>(
-    wanted: &'v Value,
-    found: Option<&'v Value>,
+    desired: &'v Value,
+    actual: Option<&'v Value>,
 ) -> Vec<(FieldPathStep, &'v Value, Option<&'v Value>)> {
-    match wanted {
+    match desired {
         Value::Object(map) => {
             let mut children = Vec::new();
             for (name, value) in map {
-                let other = found.and_then(|found| found.get(name));
+                let other = actual.and_then(|actual| actual.get(name));
                 children.push((new_field_step(name), value, other));
             }
             children
         }
         Value::Array(list) if list.iter().any(Value::is_object) => {
             let key = KEYS.into_iter().find(|key| is_key(key, list));
-            let others = found.and_then(Value::as_array).map(Vec::as_slice);
+            let others = actual.and_then(Value::as_array).map(Vec::as_slice);
             let others = others.unwrap_or_default();
             let mut children = Vec::new();
             for (index, item) in list.iter().enumerate() {
@@ -195,57 +200,65 @@ struct FieldDiffWalk {
 }
 
 impl FieldDiffWalk {
-    fn values(&mut self, wanted: Option<&Value>, found: Option<&Value>) {
-        match (wanted, found) {
-            (Some(wanted), Some(found))
-                if wanted == found || (self.partly && is_same_quantity(wanted, found)) => {}
+    fn values(&mut self, desired: Option<&Value>, actual: Option<&Value>) {
+        match (desired, actual) {
+            (Some(desired), Some(actual))
+                if desired == actual || (self.partly && is_same_quantity(desired, actual)) => {}
             (None, Some(_)) if self.partly => {}
             // A server keeps no empty map or list (`nodeSelector: {}`), which only a dry run tells.
-            (Some(wanted), None) if self.partly && is_nothing(wanted) => {}
-            (Some(Value::Object(wanted)), Some(Value::Object(found))) => self.maps(wanted, found),
-            (Some(Value::Array(wanted)), Some(Value::Array(found))) => self.lists(wanted, found),
-            (Some(Value::String(wanted_text)), Some(Value::String(found_text))) => {
-                match (parse_inner_json(wanted_text), parse_inner_json(found_text)) {
-                    (Some(inner_wanted), Some(inner_found)) if self.inner.is_none() => {
-                        self.texts(&inner_wanted, &inner_found, (wanted, found))
+            (Some(desired), None) if self.partly && is_nothing(desired) => {}
+            (Some(Value::Object(desired)), Some(Value::Object(actual))) => {
+                self.maps(desired, actual)
+            }
+            (Some(Value::Array(desired)), Some(Value::Array(actual))) => {
+                self.lists(desired, actual)
+            }
+            (Some(Value::String(desired_text)), Some(Value::String(found_text))) => {
+                match (parse_inner_json(desired_text), parse_inner_json(found_text)) {
+                    (Some(inner_desired), Some(inner_found)) if self.inner.is_none() => {
+                        self.texts(&inner_desired, &inner_found, (desired, actual))
                     }
-                    _ => self.note(wanted, found),
+                    _ => self.note(desired, actual),
                 }
             }
-            _ => self.note(wanted, found),
+            _ => self.note(desired, actual),
         }
     }
 
-    fn maps(&mut self, wanted: &Map<String, Value>, found: &Map<String, Value>) {
-        let mut names: Vec<&String> = wanted.keys().chain(found.keys()).collect();
+    fn maps(&mut self, desired: &Map<String, Value>, actual: &Map<String, Value>) {
+        let mut names: Vec<&String> = desired.keys().chain(actual.keys()).collect();
         names.sort();
         names.dedup();
         for name in names {
-            self.step(new_field_step(name), wanted.get(name), found.get(name));
+            self.step(new_field_step(name), desired.get(name), actual.get(name));
         }
     }
 
     /// Items are paired by a field that names them; lists without one are compared as a whole.
-    fn lists(&mut self, wanted: &[Value], found: &[Value]) {
+    fn lists(&mut self, desired: &[Value], actual: &[Value]) {
         let key = KEYS
             .into_iter()
-            .find(|key| is_key(key, wanted) && is_key(key, found));
+            .find(|key| is_key(key, desired) && is_key(key, actual));
         if let Some(key) = key {
-            return self.keyed_lists(key, wanted, found);
+            return self.keyed_lists(key, desired, actual);
         }
-        let all_maps = wanted.iter().chain(found).all(Value::is_object);
-        if wanted.len() != found.len() || !all_maps {
-            return self.note_lists(wanted.to_vec(), found.to_vec());
+        let all_maps = desired.iter().chain(actual).all(Value::is_object);
+        if desired.len() != actual.len() || !all_maps {
+            return self.note_lists(desired.to_vec(), actual.to_vec());
         }
-        for (index, (wanted, found)) in wanted.iter().zip(found).enumerate() {
-            self.step(new_item_step(index, found, None), Some(wanted), Some(found));
+        for (index, (desired, actual)) in desired.iter().zip(actual).enumerate() {
+            self.step(
+                new_item_step(index, actual, None),
+                Some(desired),
+                Some(actual),
+            );
         }
     }
 
-    fn keyed_lists(&mut self, key: &str, wanted: &[Value], found: &[Value]) {
+    fn keyed_lists(&mut self, key: &str, desired: &[Value], actual: &[Value]) {
         let (in_order, as_found) = (
-            collect_item_keys(key, wanted),
-            collect_item_keys(key, found),
+            collect_item_keys(key, desired),
+            collect_item_keys(key, actual),
         );
         // The order of containers and of variables counts.
         if in_order != as_found
@@ -254,45 +267,45 @@ impl FieldDiffWalk {
         {
             self.note_lists(in_order, as_found);
         }
-        for (index, item) in wanted.iter().enumerate() {
-            let other = found.iter().find(|other| other.get(key) == item.get(key));
+        for (index, item) in desired.iter().enumerate() {
+            let other = actual.iter().find(|other| other.get(key) == item.get(key));
             self.step(new_item_step(index, item, Some(key)), Some(item), other);
         }
-        for (index, item) in found.iter().enumerate() {
-            if !wanted.iter().any(|other| other.get(key) == item.get(key)) {
+        for (index, item) in actual.iter().enumerate() {
+            if !desired.iter().any(|other| other.get(key) == item.get(key)) {
                 self.step(new_item_step(index, item, Some(key)), None, Some(item));
             }
         }
     }
 
-    fn note_lists(&mut self, wanted: Vec<Value>, found: Vec<Value>) {
-        self.note(Some(&Value::Array(wanted)), Some(&Value::Array(found)));
+    fn note_lists(&mut self, desired: Vec<Value>, actual: Vec<Value>) {
+        self.note(Some(&Value::Array(desired)), Some(&Value::Array(actual)));
     }
 
     /// Two texts that are JSON: only what they say counts. Texts that say the same in other words
     /// still differ for the server.
-    fn texts(&mut self, wanted: &Value, found: &Value, texts: (Option<&Value>, Option<&Value>)) {
+    fn texts(&mut self, desired: &Value, actual: &Value, texts: (Option<&Value>, Option<&Value>)) {
         let before = self.out.len();
         self.inner = Some(Vec::new());
-        self.values(Some(wanted), Some(found));
+        self.values(Some(desired), Some(actual));
         self.inner = None;
         if self.out.len() == before && !self.partly {
             self.note(texts.0, texts.1);
         }
     }
 
-    fn step(&mut self, step: FieldPathStep, wanted: Option<&Value>, found: Option<&Value>) {
+    fn step(&mut self, step: FieldPathStep, desired: Option<&Value>, actual: Option<&Value>) {
         self.inner.as_mut().unwrap_or(&mut self.path).push(step);
-        self.values(wanted, found);
+        self.values(desired, actual);
         self.inner.as_mut().unwrap_or(&mut self.path).pop();
     }
 
-    fn note(&mut self, wanted: Option<&Value>, found: Option<&Value>) {
+    fn note(&mut self, desired: Option<&Value>, actual: Option<&Value>) {
         self.out.push(FieldDifference {
             path: self.path.clone(),
             shown: format_place(&self.path, self.inner.as_deref()),
-            wanted: wanted.cloned(),
-            found: found.cloned(),
+            desired: desired.cloned(),
+            actual: actual.cloned(),
         });
     }
 }
@@ -425,13 +438,13 @@ mod tests {
     use serde_json::json;
 
     fn shown_of(
-        wanted: Value,
-        found: Value,
+        desired: Value,
+        actual: Value,
         partly: bool,
     ) -> Vec<(String, Option<Value>, Option<Value>)> {
-        diff_fields(&wanted, &found, partly)
+        diff_fields(&desired, &actual, partly)
             .into_iter()
-            .map(|field| (field.shown, field.wanted, field.found))
+            .map(|field| (field.shown, field.desired, field.actual))
             .collect()
     }
 
@@ -439,10 +452,10 @@ mod tests {
     fn the_smallest_fields_are_named() {
         let container =
             |name: &str, image: &str| json!({ "name": name, "image": image, "args": ["-v", "2"] });
-        let wanted = json!({ "spec": { "replicas": 2, "containers": [container("a", "x:1"), container("b", "y:1")] } });
-        let found = json!({ "spec": { "replicas": 2, "containers": [container("a", "x:1"), container("b", "y:2")], "paused": true } });
+        let desired = json!({ "spec": { "replicas": 2, "containers": [container("a", "x:1"), container("b", "y:1")] } });
+        let actual = json!({ "spec": { "replicas": 2, "containers": [container("a", "x:1"), container("b", "y:2")], "paused": true } });
         assert_eq!(
-            shown_of(wanted.clone(), found.clone(), false),
+            shown_of(desired.clone(), actual.clone(), false),
             [
                 (
                     "spec.containers[b].image".to_owned(),
@@ -453,9 +466,9 @@ mod tests {
             ]
         );
         assert_eq!(
-            shown_of(wanted, found, true).len(),
+            shown_of(desired, actual, true).len(),
             1,
-            "what is not wished for is left alone"
+            "what is not declared is left alone"
         );
         let empty = json!({ "spec": { "nodeSelector": {}, "tolerations": [], "affinity": null } });
         assert_eq!(
@@ -468,15 +481,15 @@ mod tests {
 
     #[test]
     fn no_two_fields_have_one_path() {
-        let paths = |wanted: Value, found: Value| -> Vec<String> {
-            let all = shown_of(wanted, found, false);
+        let paths = |desired: Value, actual: Value| -> Vec<String> {
+            let all = shown_of(desired, actual, false);
             all.into_iter().map(|(path, ..)| path).collect()
         };
         let list = |v: u8| {
             let keys = [json!(1), json!("1"), json!("a].v")];
             json!({ "p": keys.map(|key| json!({ "key": key, "v": v })) })
         };
-        for (wanted, found, shown) in [
+        for (desired, actual, shown) in [
             (
                 json!({ "a": { "b": "evil" }, "a.b": "good" }),
                 json!({ "a": { "b": "good" } }),
@@ -498,9 +511,9 @@ mod tests {
                 vec!["p[1].v", r#"p["1"].v"#, r#"p["a].v"].v"#],
             ),
         ] {
-            assert_eq!(paths(wanted.clone(), found), shown);
-            let every = collect_all_fields(&wanted, &Value::Null);
-            let leaves = collect_leaf_fields(&wanted);
+            assert_eq!(paths(desired.clone(), actual), shown);
+            let every = collect_all_fields(&desired, &Value::Null);
+            let leaves = collect_leaf_fields(&desired);
             let of_every: std::collections::BTreeSet<_> =
                 every.iter().map(|field| &field.shown).collect();
             let of_leaves: std::collections::BTreeSet<_> =

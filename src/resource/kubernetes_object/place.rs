@@ -8,8 +8,8 @@ use crate::DesiredResource;
 use crate::json_fields::read_text_at;
 
 /// What others can only be in once this object is there: a namespace, a kind.
-pub fn find_provided_prerequisite(wish: &DesiredResource) -> Option<String> {
-    let manifest = manifest::parse_manifest(&wish.body).ok()?;
+pub fn find_provided_prerequisite(resource: &DesiredResource) -> Option<String> {
+    let manifest = manifest::parse_manifest(&resource.body).ok()?;
     let object = manifest::parse_object_name(&manifest)?;
     match object.kind_and_group().as_str() {
         "Namespace.core" => Some(format!("namespace {}", object.name)),
@@ -23,8 +23,8 @@ pub fn find_provided_prerequisite(wish: &DesiredResource) -> Option<String> {
 }
 
 /// What has to be there before this object, in the same words.
-pub fn is_in(wish: &DesiredResource) -> Vec<String> {
-    let object = manifest::parse_manifest(&wish.body)
+pub fn is_in(resource: &DesiredResource) -> Vec<String> {
+    let object = manifest::parse_manifest(&resource.body)
         .ok()
         .and_then(|manifest| manifest::parse_object_name(&manifest));
     let Some(object) = object else {
@@ -40,14 +40,14 @@ pub fn is_in(wish: &DesiredResource) -> Vec<String> {
         .collect()
 }
 
-/// Whether a step for this wish brings what others are in, or may well do so: a definition its
+/// Whether a step for this resource brings what others are in, or may well do so: a definition its
 /// kind, a namespace itself. What a workload or an object of an operator makes nobody knows; the
 /// other kinds of Kubernetes itself make nothing.
-pub fn may_bring(wish: &DesiredResource, needed: &str) -> bool {
-    let object = manifest::parse_manifest(&wish.body)
+pub fn may_bring(resource: &DesiredResource, needed: &str) -> bool {
+    let object = manifest::parse_manifest(&resource.body)
         .ok()
         .and_then(|manifest| manifest::parse_object_name(&manifest));
-    match (find_provided_prerequisite(wish), object) {
+    match (find_provided_prerequisite(resource), object) {
         (Some(brought), _) => brought == needed,
         (None, Some(object)) => {
             let is_known = WELL_KNOWN

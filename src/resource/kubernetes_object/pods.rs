@@ -5,7 +5,7 @@ use super::paths::{FieldDifference, FieldPathStep};
 use super::request::ObjectName;
 use super::{DesiredObject, WITH_PODS};
 use crate::json_fields::read_text_at;
-use crate::{Assessment, Disruption};
+use crate::{Disruption, ResourceDiff};
 use railwright_base::text::format_count;
 use serde_json::Value;
 
@@ -29,10 +29,10 @@ fn count_removed_pods(fields: &[FieldDifference]) -> u64 {
     for field in fields {
         if let Some(FieldPathStep::Field(name)) = field.path.last()
             && name == "replicas"
-            && let Some(found) = field.found.as_ref().and_then(Value::as_u64)
-            && let Some(wanted) = field.wanted.as_ref().and_then(Value::as_u64)
+            && let Some(actual) = field.actual.as_ref().and_then(Value::as_u64)
+            && let Some(desired) = field.desired.as_ref().and_then(Value::as_u64)
         {
-            removed += found.saturating_sub(wanted);
+            removed += actual.saturating_sub(desired);
         }
     }
     removed
@@ -43,31 +43,27 @@ pub fn record_pod_disruption(
     asked: &DesiredObject,
     object: &Value,
     fields: &[FieldDifference],
-    assessment: &mut Assessment,
+    diff: &mut ResourceDiff,
 ) {
-    record_ended_pods(asked, fields, assessment);
+    record_ended_pods(asked, fields, diff);
     let versions = [&asked.manifest, object];
     let claims = fields
         .iter()
         .find_map(|field| describe_scaled_claims(&asked.object, &versions, field));
-    assessment.interrupts.extend(claims);
+    diff.interrupts.extend(claims);
 }
 
-fn record_ended_pods(
-    asked: &DesiredObject,
-    fields: &[FieldDifference],
-    assessment: &mut Assessment,
-) {
+fn record_ended_pods(asked: &DesiredObject, fields: &[FieldDifference], diff: &mut ResourceDiff) {
     let kind = asked.object.kind_and_group();
     if WITH_PODS.contains(&kind.as_str())
         && fields
             .iter()
             .any(|field| field.shown.starts_with("spec.template."))
     {
-        assessment.disruption = Disruption::Restart;
+        diff.disruption = Disruption::Restart;
         let on_delete =
             read_text_at(&asked.manifest, "/spec/updateStrategy/type") == Some("OnDelete");
-        assessment.interrupts = vec![match on_delete {
+        diff.interrupts = vec![match on_delete {
             true => format!(
                 "pods of {} keep running as they are until somebody deletes them (OnDelete)",
                 asked.object
@@ -82,8 +78,8 @@ fn record_ended_pods(
         0
     };
     if ending > 0 {
-        assessment.disruption = Disruption::Restart;
-        assessment.interrupts = vec![format!(
+        diff.disruption = Disruption::Restart;
+        diff.interrupts = vec![format!(
             "{} of {} end",
             format_count(ending as usize, "pod"),
             asked.object

@@ -20,7 +20,7 @@ pub enum ObjectPrecondition {
     Absent,
     /// It was there.
     Present {
-        /// The server's own name for this very object: one that is made anew has another.
+        /// The server's own name for this very object: a recreated one has another.
         uid: String,
         /// The value of the label by which a spec knows what is its own; nothing where it bore
         /// none.
@@ -32,7 +32,7 @@ pub enum ObjectPrecondition {
     },
 }
 
-/// Through which hands an object has gone: what it takes to delete it is judged by them.
+/// Through which hands an object has gone: what it takes to delete it goes by them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Hands {
     /// It bore the mark of what was there before us.
@@ -40,7 +40,7 @@ pub struct Hands {
     /// Everybody who had set fields of it.
     pub managers: BTreeSet<String>,
     /// The digest of its content, without what the server and controllers note for themselves: the
-    /// judgement holds for that alone.
+    /// verdict holds for that alone.
     pub content: Digest,
 }
 

@@ -1,4 +1,4 @@
-//! What the server made of the dry run of a wish.
+//! What the server made of the dry run of a manifest.
 
 use super::DesiredObject;
 use super::ownership::taken_over;
@@ -18,7 +18,7 @@ const NO_DRY_RUN: &str = "does not support dry run";
 pub enum ObjectPreview {
     Is(Value),
     Refused(Refusal),
-    /// It may not be asked for, in words; the fields of the wish are compared instead.
+    /// It may not be asked for, in words; the fields of the manifest are compared instead.
     NotAllowed(Reason),
     /// Nothing can be said before another step: the kind or the namespace is not there yet, in the
     /// server's words.
@@ -29,8 +29,8 @@ pub enum ObjectPreview {
 }
 
 impl ObjectPreview {
-    /// The dry run of a wish that no longer says that its object was taken over takes our marks for
-    /// that: they stay.
+    /// The dry run of a manifest that no longer says that its object was taken over drops our marks
+    /// for that: they stay.
     pub fn of_one_taken_over(self, keeps: bool) -> Self {
         match self {
             ObjectPreview::Is(object) if keeps => ObjectPreview::Is(taken_over(object)),

@@ -3,23 +3,23 @@
 use super::access::ApiVerb;
 use super::ownership::add_ownership_marks;
 use super::request::REFUSED;
-use super::tests::{answers, assess, body, is_of_u1, object, wish};
+use super::tests::{answers, body, diff, is_of_u1, object, resource};
 use super::{KubernetesObject, MANAGER};
-use crate::{Action, Assessment, Disruption, ResourceKind};
+use crate::{Action, Disruption, ResourceDiff, ResourceKind};
 use serde_json::{Value, json};
 
 #[test]
 fn a_field_that_never_changes_takes_leave_to_make_the_object_anew() {
-    let (wanted, found) = (json!({ "a": "2" }), json!({ "a": "1" }));
+    let (desired, actual) = (json!({ "a": "2" }), json!({ "a": "1" }));
     let says = "Forbidden: field is immutable when `immutable` is set";
     let causes = json!([{ "reason": "FieldValueForbidden", "field": "data", "message": says }]);
     let immutable = (
         REFUSED,
         &json!({ "message": format!("ConfigMap \"devices\" is invalid: data: {says}"), "causes": causes }),
     );
-    let held = assess(
-        &wish(body(&wanted, false)),
-        (0, &object(&found, MANAGER)),
+    let held = diff(
+        &resource(body(&desired, false)),
+        (0, &object(&actual, MANAGER)),
         immutable,
     );
     assert!(
@@ -29,11 +29,11 @@ fn a_field_that_never_changes_takes_leave_to_make_the_object_anew() {
             .ends_with("`replace: true` beside the manifest has it deleted and made anew"),
         "{held:?}"
     );
-    let mut allowed = body(&wanted, false);
+    let mut allowed = body(&desired, false);
     allowed["replace"] = json!(true);
-    let anew = assess(
-        &wish(allowed.clone()),
-        (0, &object(&found, MANAGER)),
+    let anew = diff(
+        &resource(allowed.clone()),
+        (0, &object(&actual, MANAGER)),
         immutable,
     );
     assert_eq!(
@@ -47,14 +47,14 @@ fn a_field_that_never_changes_takes_leave_to_make_the_object_anew() {
     );
     assert!(
         KubernetesObject
-            .changes(&wish(allowed.clone()), false)
+            .changes(&resource(allowed.clone()), false)
             .iter()
             .any(|(_, verb)| *verb == ApiVerb::Delete)
     );
     // What was never ours, or is refused for another reason, is not deleted for it.
-    let theirs = assess(
-        &wish(allowed.clone()),
-        (0, &object(&found, "kubectl-edit")),
+    let theirs = diff(
+        &resource(allowed.clone()),
+        (0, &object(&actual, "kubectl-edit")),
         immutable,
     );
     assert!(
@@ -65,9 +65,9 @@ fn a_field_that_never_changes_takes_leave_to_make_the_object_anew() {
             .ends_with("which is done by hand"),
         "{theirs:?}"
     );
-    let other = assess(
-        &wish(allowed.clone()),
-        (0, &object(&found, MANAGER)),
+    let other = diff(
+        &resource(allowed.clone()),
+        (0, &object(&actual, MANAGER)),
         (REFUSED, &json!("data: Too long")),
     );
     assert!(other.refusal.is_some(), "{other:?}");
@@ -76,9 +76,9 @@ fn a_field_that_never_changes_takes_leave_to_make_the_object_anew() {
         .as_array_mut()
         .unwrap()
         .push(json!({ "reason": "FieldValueInvalid", "field": "data", "message": "Invalid value: 1: no" }));
-    let mixed = assess(
-        &wish(allowed.clone()),
-        (0, &object(&found, MANAGER)),
+    let mixed = diff(
+        &resource(allowed.clone()),
+        (0, &object(&actual, MANAGER)),
         (REFUSED, &mixed),
     );
     assert!(
@@ -106,9 +106,10 @@ fn a_field_whose_change_changes_nothing_that_runs_takes_a_new_object() {
         object["metadata"]["managedFields"] = json!([{ "manager": MANAGER, "operation": "Apply", "fieldsV1": { "f:metadata": { "f:labels": { "f:railwright.io/part-of": {} } } } }]);
         object
     };
-    let of =
-        |body: Value, found: Value, preview: Value| assess(&wish(body), (0, &found), (0, &preview));
-    let words = |found: &Assessment| found.actions.iter().map(Action::word).collect::<Vec<_>>();
+    let of = |body: Value, found: Value, preview: Value| {
+        diff(&resource(body), (0, &found), (0, &preview))
+    };
+    let words = |found: &ResourceDiff| found.actions.iter().map(Action::word).collect::<Vec<_>>();
     let anew = of(body(false), live("x:1", 3, false), live("x:2", 3, false));
     assert_eq!(
         (words(&anew), anew.disruption),
@@ -159,10 +160,10 @@ fn a_field_whose_change_changes_nothing_that_runs_takes_a_new_object() {
         "{held:?}"
     );
     let gone = KubernetesObject.undo(
-        &wish(body(false)),
+        &resource(body(false)),
         &json!({ "existed": false }),
         &answers(
-            &wish(body(false)),
+            &resource(body(false)),
             (0, &live("x:2", 3, false)),
             (0, &json!("")),
         ),

@@ -19,7 +19,7 @@ pub struct Refusal {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Cause {
-    /// `FieldValueInvalid`; empty where it is not the server itself that judges, but a policy.
+    /// `FieldValueInvalid`; empty where a policy refuses, not the server itself.
     pub reason: String,
     /// `spec.selector`.
     pub field: String,
@@ -98,7 +98,7 @@ impl Refusal {
                 .all(Cause::is_of_a_field_that_never_changes)
     }
 
-    /// In one line. A cause is told with its field and its end, however long the value is.
+    /// In one line. A cause is shown with its field and its end, however long the value is.
     pub fn told(&self) -> String {
         if self.causes.is_empty() || self.message.chars().count() <= SHOWN {
             return one_line(&self.message, SHOWN);

@@ -1,5 +1,5 @@
-//! Changes that only come about where the object is deleted and made anew, which is done where the
-//! wish allows it: of fields that the server never lets change, and of fields whose change the
+//! Changes that take effect only where the object is deleted and recreated, which is done where the
+//! resource allows it: of fields that the server never lets change, and of fields whose change the
 //! object's controller takes without a word and leaves what runs as it is.
 
 use super::diff::format_server_refusal;
@@ -7,7 +7,7 @@ use super::paths::{FieldDifference, FieldPathStep, is_at_or_below};
 use super::precondition::ObjectPrecondition;
 use super::{DesiredObject, NEVER_REMOVED, pods};
 use crate::body::BodyErrors;
-use crate::{Action, Assessment, Disruption};
+use crate::{Action, Disruption, ResourceDiff};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -35,7 +35,7 @@ impl ReplacementReason {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(untagged, expecting = "true, or a list of fields")]
 pub enum DeclaredReplacement {
-    /// Whether a wish allows it.
+    /// Whether a resource allows it.
     IsAllowed(bool),
     /// It does, and these are the fields whose change takes a new object, by their paths without
     /// the items of lists: `spec.workerGroupSpecs.template`.
@@ -57,7 +57,7 @@ impl DeclaredReplacement {
         );
     }
 
-    /// Whether the wish allows it.
+    /// Whether the resource allows it.
     pub fn is_allowed(&self) -> bool {
         !matches!(self, DeclaredReplacement::IsAllowed(false))
     }
@@ -93,7 +93,7 @@ fn is_field_path(text: &str) -> bool {
     text.split('.').all(|part| !part.is_empty())
 }
 
-/// Why an object of this kind is never deleted to be made anew.
+/// Why an object of this kind is never deleted to be recreated.
 pub fn explain_replace_prohibition(kind: &str) -> Option<&'static str> {
     NEVER_REMOVED
         .contains(&kind)
@@ -122,14 +122,14 @@ const BY_HAND: &str = "it can only be deleted and made anew, which is done by ha
 pub fn of_changes(
     asked: &DesiredObject,
     differing: &[FieldDifference],
-    assessment: &mut Assessment,
+    diff: &mut ResourceDiff,
 ) -> Option<ReplacementReason> {
-    if assessment.refusal.is_some() || !may_require_replacement(&asked.made_once, differing) {
+    if diff.refusal.is_some() || !may_require_replacement(&asked.made_once, differing) {
         return None;
     }
     let because = ReplacementReason::ChangesNothing;
     if asked.adopts {
-        assessment.refusal = Some(format!(
+        diff.refusal = Some(format!(
             "{} was there before us, and {}; {BY_HAND}",
             asked.object,
             because.words()
@@ -143,7 +143,7 @@ pub fn plan_replacement(
     asked: &DesiredObject,
     looked_at: ObjectPrecondition,
     because: ReplacementReason,
-    assessment: &mut Assessment,
+    diff: &mut ResourceDiff,
 ) {
     let object = asked.object.clone();
     let pods = if pods::end_with(&object) {
@@ -151,17 +151,17 @@ pub fn plan_replacement(
     } else {
         ""
     };
-    assessment.interrupts = vec![format!(
+    diff.interrupts = vec![format!(
         "{object} is deleted{pods}, and made anew: {}",
         because.words()
     )];
-    assessment.disruption = Disruption::Restart;
+    diff.disruption = Disruption::Restart;
     let delete = Action::DeleteObject {
         object,
         precondition: looked_at,
         anew: true,
     };
-    assessment.actions = std::iter::once(delete)
+    diff.actions = std::iter::once(delete)
         .chain(asked.apply_and_wait(ObjectPrecondition::Absent))
         .collect();
 }

@@ -67,7 +67,7 @@ impl fmt::Display for ObjectName {
     }
 }
 
-/// One question to an API server. None of them changes anything there.
+/// One read of an API server. None of them changes anything there.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KubernetesRead {
@@ -79,7 +79,7 @@ pub enum KubernetesRead {
     Preview {
         /// The object.
         object: ObjectName,
-        /// The whole wish, as JSON.
+        /// The whole manifest, as JSON.
         manifest: String,
     },
     /// What every node is good for, a `nodes::NodeNow` by name: `{"gpu-001": {"ready": true,

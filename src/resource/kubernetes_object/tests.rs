@@ -1,9 +1,8 @@
-//! What the kind makes of an API server's answers.
+//! Diffs of objects by an API server's answers.
 
 use super::request::{ABSENT, NO_KIND, NOT_SAID, REFUSED};
 use super::*;
 use crate::{AnswerStatus, Disruption, ReadResult};
-use proptest::prelude::*;
 use railwright_base::{Address, Target};
 use serde_json::json;
 
@@ -16,7 +15,7 @@ pub(super) fn body(data: &Value, adopt: bool) -> Value {
     body
 }
 
-pub(super) fn wish(body: Value) -> DesiredResource {
+pub(super) fn resource(body: Value) -> DesiredResource {
     let path = KubernetesObject.address_path(&body).unwrap();
     let address = Address {
         target: Target::kube("prod"),
@@ -56,9 +55,9 @@ pub(super) fn is_of_u1(precondition: &ObjectPrecondition) -> bool {
     matches!(precondition, ObjectPrecondition::Present { uid, .. } if uid == "u1")
 }
 
-/// The answers to the two questions of a wish: exit status and text.
+/// The answers to the two reads of a resource: exit status and text.
 pub(super) fn answers(
-    wish: &DesiredResource,
+    resource: &DesiredResource,
     live: (i32, &Value),
     preview: (i32, &Value),
 ) -> ReadResults {
@@ -69,7 +68,7 @@ pub(super) fn answers(
     };
     let mut answers = ReadResults::default();
     for (read, (code, value)) in KubernetesObject
-        .reads(wish)
+        .reads(resource)
         .into_iter()
         .zip([live, preview])
     {
@@ -84,44 +83,44 @@ pub(super) fn answers(
     answers
 }
 
-pub(super) fn assess(
-    wish: &DesiredResource,
+pub(super) fn diff(
+    resource: &DesiredResource,
     live: (i32, &Value),
     preview: (i32, &Value),
-) -> Assessment {
-    KubernetesObject.assess(wish, &answers(wish, live, preview))
+) -> ResourceDiff {
+    KubernetesObject.diff(resource, &answers(resource, live, preview))
 }
 
 #[test]
 fn the_address_has_kind_group_namespace_and_name() {
     assert_eq!(
-        wish(body(&json!({}), false)).address.to_string(),
+        resource(body(&json!({}), false)).address.to_string(),
         "kube/prod/ConfigMap.core/kube-system/devices"
     );
     let whole = json!({ "manifest": { "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": { "name": "a" } } });
     assert_eq!(
-        wish(whole).address.to_string(),
+        resource(whole).address.to_string(),
         "kube/prod/DaemonSet.apps/-/a"
     );
 }
 
 #[test]
 fn an_object_that_is_not_there_is_made_unless_the_server_refuses_it() {
-    let wish = wish(body(&json!({ "a": "1" }), false));
+    let resource = resource(body(&json!({ "a": "1" }), false));
     let made = object(&json!({ "a": "1" }), MANAGER);
-    let new = assess(&wish, (ABSENT, &json!("")), (0, &made));
+    let new = diff(&resource, (ABSENT, &json!("")), (0, &made));
     assert!(new.is_absent() && !new.is_met() && new.actions.len() == 1 && new.refusal.is_none());
     assert_eq!(new.before, json!({ "existed": false }));
     assert!(KubernetesObject.can_read_before(&new.before));
-    let before_its_kind = assess(
-        &wish,
+    let before_its_kind = diff(
+        &resource,
         (NO_KIND, &json!("")),
         (NO_KIND, &json!("no such kind")),
     );
     assert_eq!(before_its_kind.actions.len(), 1);
     assert_eq!(before_its_kind.lacks.unwrap().what, "kind ConfigMap.core");
-    let before_its_namespace = assess(
-        &wish,
+    let before_its_namespace = diff(
+        &resource,
         (ABSENT, &json!("")),
         (NO_KIND, &json!("namespaces \"kube-system\" not found")),
     );
@@ -129,8 +128,8 @@ fn an_object_that_is_not_there_is_made_unless_the_server_refuses_it() {
         before_its_namespace.lacks.unwrap().what,
         "namespace kube-system"
     );
-    let silent = assess(
-        &wish,
+    let silent = diff(
+        &resource,
         (ABSENT, &json!("")),
         (
             NOT_SAID,
@@ -140,8 +139,8 @@ fn an_object_that_is_not_there_is_made_unless_the_server_refuses_it() {
     assert!(
         silent.actions.is_empty() && silent.refusal.unwrap().contains("failed calling webhook")
     );
-    let never_previewed = assess(
-        &wish,
+    let never_previewed = diff(
+        &resource,
         (ABSENT, &json!("")),
         (
             NOT_SAID,
@@ -157,14 +156,14 @@ fn an_object_that_is_not_there_is_made_unless_the_server_refuses_it() {
                 .words()
                 .starts_with("not previewed: ")
     );
-    let refused = assess(
-        &wish,
+    let refused = diff(
+        &resource,
         (ABSENT, &json!("")),
         (REFUSED, &json!("data: Too long")),
     );
     assert!(refused.actions.is_empty() && refused.refusal.unwrap().contains("Too long"));
-    let blind = assess(
-        &wish,
+    let blind = diff(
+        &resource,
         (NOT_SAID, &json!("etcd is away")),
         (NOT_SAID, &json!("etcd is away")),
     );
@@ -173,22 +172,22 @@ fn an_object_that_is_not_there_is_made_unless_the_server_refuses_it() {
 
 #[test]
 fn what_others_set_on_ours_is_drift_and_on_theirs_a_conflict() {
-    let (wanted, other) = (json!({ "a": "1" }), json!({ "a": "2" }));
-    let wish = wish(body(&wanted, false));
-    let met = assess(
-        &wish,
-        (0, &object(&wanted, MANAGER)),
-        (0, &object(&wanted, MANAGER)),
+    let (desired, other) = (json!({ "a": "1" }), json!({ "a": "2" }));
+    let resource = resource(body(&desired, false));
+    let met = diff(
+        &resource,
+        (0, &object(&desired, MANAGER)),
+        (0, &object(&desired, MANAGER)),
     );
     assert!(met.is_met() && met.actions.is_empty(), "{met:?}");
 
-    let mut drifted = object(&wanted, MANAGER);
+    let mut drifted = object(&desired, MANAGER);
     drifted["data"] = other.clone();
     let edited = object(&other, "kubectl-edit")["metadata"]["managedFields"][0].clone();
     let mine = drifted["metadata"]["managedFields"].as_array_mut().unwrap();
     mine[0]["fieldsV1"] = json!({ "f:data": { "f:b": {} } });
     mine.push(edited);
-    let drift = assess(&wish, (0, &drifted), (0, &object(&wanted, MANAGER)));
+    let drift = diff(&resource, (0, &drifted), (0, &object(&desired, MANAGER)));
     let field = &drift.attributes["data.a"];
     assert_eq!(
         field.rival(),
@@ -201,14 +200,14 @@ fn what_others_set_on_ours_is_drift_and_on_theirs_a_conflict() {
         for entry in entries.iter_mut().filter(|e| e["manager"] == MANAGER) {
             entry["time"] = json!(time);
         }
-        let drift = assess(&wish, (0, &drifted), (0, &object(&wanted, MANAGER)));
+        let drift = diff(&resource, (0, &drifted), (0, &object(&desired, MANAGER)));
         let field = &drift.attributes["data.a"];
         assert!(field.is_set_since(None));
         assert_eq!(field.is_set_since(field.rival()), is_later, "{time}");
     }
 
     let theirs = (0, &object(&other, "kubectl-edit"));
-    let conflict = assess(&wish, theirs, (0, &object(&wanted, MANAGER)));
+    let conflict = diff(&resource, theirs, (0, &object(&desired, MANAGER)));
     assert!(
         conflict
             .refusal
@@ -217,37 +216,37 @@ fn what_others_set_on_ours_is_drift_and_on_theirs_a_conflict() {
             .contains("data.a (kubectl-edit)"),
         "{conflict:?}"
     );
-    let adopting = self::wish(body(&wanted, true));
+    let adopting = self::resource(body(&desired, true));
     assert_eq!(
-        assess(&adopting, theirs, (0, &object(&wanted, MANAGER))).refusal,
+        diff(&adopting, theirs, (0, &object(&desired, MANAGER))).refusal,
         None
     );
-    let same = assess(
-        &wish,
-        (0, &object(&wanted, "kubectl-edit")),
-        (0, &object(&wanted, MANAGER)),
+    let same = diff(
+        &resource,
+        (0, &object(&desired, "kubectl-edit")),
+        (0, &object(&desired, MANAGER)),
     );
     assert!(same.is_met(), "what is in sync needs nobody's leave");
-    let mut labelled = body(&wanted, false);
+    let mut labelled = body(&desired, false);
     labelled["manifest"]["metadata"]["labels"] = json!({ "team": "rdma" });
-    let mut previewed = add_ownership_marks(object(&wanted, "kubectl-edit"), "lab", false);
+    let mut previewed = add_ownership_marks(object(&desired, "kubectl-edit"), "lab", false);
     previewed["metadata"]["labels"]["team"] = json!("rdma");
-    let labels = assess(
-        &self::wish(labelled),
-        (0, &object(&wanted, "kubectl-edit")),
+    let labels = diff(
+        &self::resource(labelled),
+        (0, &object(&desired, "kubectl-edit")),
         (0, &previewed),
     );
     assert!(
         labels.refusal.is_some() && !labels.is_met(),
-        "labels of the wish count: {labels:?}"
+        "declared labels count: {labels:?}"
     );
 }
 
 #[test]
-fn what_an_earlier_wish_left_is_known_without_a_preview_of_it() {
+fn what_an_earlier_resource_left_is_known_without_a_preview_of_it() {
     let (earlier, now) = (
-        wish(body(&json!({ "a": "1", "b": "2", "c": "3" }), false)),
-        wish(body(&json!({ "a": "9" }), false)),
+        resource(body(&json!({ "a": "1", "b": "2", "c": "3" }), false)),
+        resource(body(&json!({ "a": "9" }), false)),
     );
     let mut live = object(&json!({ "a": "1", "b": "2", "c": "5" }), MANAGER);
     let theirs =
@@ -262,7 +261,7 @@ fn what_an_earlier_wish_left_is_known_without_a_preview_of_it() {
     );
     let left = |name: &str| {
         KubernetesObject.left(&earlier, &answers).attributes[name]
-            .wanted
+            .desired
             .persisted
             .clone()
             .unwrap()
@@ -271,11 +270,11 @@ fn what_an_earlier_wish_left_is_known_without_a_preview_of_it() {
         (left("data.a"), left("data.b"), left("data.c")),
         (Reading::is("1"), Reading::is("2"), Reading::is("3"))
     );
-    let of_now = |assessment: Assessment| assessment.attributes["data.a"].wanted.persisted.clone();
+    let of_now = |diff: ResourceDiff| diff.attributes["data.a"].desired.persisted.clone();
     assert_eq!(
         of_now(KubernetesObject.left(&now, &answers)),
-        of_now(KubernetesObject.assess(&now, &answers)),
-        "what was asked for is judged"
+        of_now(KubernetesObject.diff(&now, &answers)),
+        "what was asked for is checked"
     );
     let mut both = answers.clone();
     both.insert(
@@ -286,7 +285,7 @@ fn what_an_earlier_wish_left_is_known_without_a_preview_of_it() {
         },
     );
     let met = KubernetesObject.left(&earlier, &both).attributes["data.a"]
-        .wanted
+        .desired
         .persisted
         .clone();
     assert_eq!(
@@ -299,37 +298,37 @@ fn what_an_earlier_wish_left_is_known_without_a_preview_of_it() {
         &json!({ "spec": template("1000m"), "data": { "a": "{\"l\":[{\"name\":\"r\",\"max\":1}]}" } }),
         &json!({ "spec": template("1") }),
     );
-    let found = |shown: &str| {
+    let actual = |shown: &str| {
         every
             .iter()
             .find(|field| field.shown == shown)
-            .map(|field| field.found.clone())
+            .map(|field| field.actual.clone())
     };
-    assert_eq!(found("spec.containers[agent].cpu"), Some(Some(json!("1"))));
-    assert_eq!(found("data.a: l[r].max"), Some(None));
+    assert_eq!(actual("spec.containers[agent].cpu"), Some(Some(json!("1"))));
+    assert_eq!(actual("data.a: l[r].max"), Some(None));
 }
 
 #[test]
 fn no_preview_is_never_no_drift() {
-    let (wanted, other) = (json!({ "a": "1" }), json!({ "a": "1", "b": "2" }));
-    let wish = wish(body(&wanted, false));
-    let unknown = assess(
-        &wish,
-        (0, &object(&wanted, MANAGER)),
+    let (desired, other) = (json!({ "a": "1" }), json!({ "a": "1", "b": "2" }));
+    let resource = resource(body(&desired, false));
+    let unknown = diff(
+        &resource,
+        (0, &object(&desired, MANAGER)),
         (NOT_SAID, &json!("the webhook does not support dry run")),
     );
     assert!(unknown.has_unknown() && !unknown.is_met() && unknown.actions.is_empty());
-    let mut answers = answers(&wish, (0, &object(&other, MANAGER)), (0, &json!({})));
+    let mut answers = answers(&resource, (0, &object(&other, MANAGER)), (0, &json!({})));
     let denied = ReadResult {
         status: AnswerStatus::Denied,
         out: "may not patch".to_owned(),
     };
-    answers.insert(KubernetesObject.reads(&wish)[1].key(), denied);
+    answers.insert(KubernetesObject.reads(&resource)[1].key(), denied);
     assert!(
-        KubernetesObject.assess(&wish, &answers).is_met(),
-        "the fields of the wish are compared"
+        KubernetesObject.diff(&resource, &answers).is_met(),
+        "the fields of the manifest are compared"
     );
-    let changed = self::wish(body(&json!({ "a": "3" }), false));
+    let changed = self::resource(body(&json!({ "a": "3" }), false));
     let mut answers = self::answers(&changed, (0, &object(&other, MANAGER)), (0, &json!({})));
     answers.insert(
         KubernetesObject.reads(&changed)[1].key(),
@@ -338,7 +337,7 @@ fn no_preview_is_never_no_drift() {
             out: String::new(),
         },
     );
-    let seen = KubernetesObject.assess(&changed, &answers);
+    let seen = KubernetesObject.diff(&changed, &answers);
     assert!(
         seen.attributes["data.a"]
             .by
@@ -352,9 +351,13 @@ fn no_preview_is_never_no_drift() {
 
 #[test]
 fn only_what_we_made_is_removed() {
-    let wish = wish(body(&json!({ "a": "1" }), false));
+    let resource = resource(body(&json!({ "a": "1" }), false));
     let undo = |before: Value, live: (i32, &Value)| {
-        KubernetesObject.undo(&wish, &before, &answers(&wish, live, (ABSENT, &json!(""))))
+        KubernetesObject.undo(
+            &resource,
+            &before,
+            &answers(&resource, live, (ABSENT, &json!(""))),
+        )
     };
     let ours = object(&json!({ "a": "1" }), MANAGER);
     let removed = undo(json!({ "existed": false }), (0, &ours));
@@ -371,7 +374,7 @@ fn only_what_we_made_is_removed() {
         "{waited:?}"
     );
     assert!(
-        format!("{:?}", waited.attributes[OBJECT].found)
+        format!("{:?}", waited.attributes[OBJECT].actual)
             .contains("held by its finalizer example.org/never"),
         "{waited:?}"
     );
@@ -383,9 +386,9 @@ fn only_what_we_made_is_removed() {
         undo(json!({ "existed": true }), (0, &ours)).residue[0].contains("it was there before us")
     );
     let again = object(&json!({ "a": "1" }), "kubectl-create");
-    assert!(undo(json!({ "existed": false }), (0, &again)).residue[0].contains("made it anew"));
+    assert!(undo(json!({ "existed": false }), (0, &again)).residue[0].contains("or recreated"));
     assert!(undo(json!({ "existed": false }), (ABSENT, &json!(""))).is_met());
-    let adopted = self::wish(body(&json!({ "a": "1" }), true));
+    let adopted = self::resource(body(&json!({ "a": "1" }), true));
     let kept = KubernetesObject.undo(
         &adopted,
         &json!({ "existed": false }),
@@ -411,7 +414,7 @@ fn only_what_we_made_is_removed() {
         unserved.has_unknown() && unserved.actions.is_empty(),
         "{unserved:?}"
     );
-    let space = self::wish(
+    let space = self::resource(
         json!({ "cluster": "lab", "manifest": { "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "rdma" } } }),
     );
     let kept = KubernetesObject.undo(
@@ -427,11 +430,15 @@ fn only_what_we_made_is_removed() {
 
 #[test]
 fn no_change_hides_another() {
-    let wanted = json!({ "a": { "b": "evil" }, "a.b": "new" });
+    let desired = json!({ "a": { "b": "evil" }, "a.b": "new" });
     let mut live = object(&json!({ "a": { "b": "good" } }), MANAGER);
-    let mut previewed = object(&wanted, MANAGER);
+    let mut previewed = object(&desired, MANAGER);
     (live[OBJECT], previewed[OBJECT]) = (json!("good"), json!("evil"));
-    let changed = assess(&wish(body(&wanted, false)), (0, &live), (0, &previewed));
+    let changed = diff(
+        &resource(body(&desired, false)),
+        (0, &live),
+        (0, &previewed),
+    );
     let names = [r#"data."a.b""#, "data.a.b", OBJECT, "object (2)"];
     assert!(changed.attributes.keys().eq(names), "{changed:?}");
 }
@@ -439,16 +446,20 @@ fn no_change_hides_another() {
 /// Forgetting `adopt: true` neither holds it nor makes it one that is deleted.
 #[test]
 fn what_was_taken_over_stays_so() {
-    let (wanted, other) = (json!({ "a": "1" }), json!({ "a": "2" }));
-    let (wish, previewed) = (wish(body(&wanted, false)), object(&wanted, MANAGER));
-    let met = assess(&wish, (0, &taken_over(previewed.clone())), (0, &previewed));
+    let (desired, other) = (json!({ "a": "1" }), json!({ "a": "2" }));
+    let (resource, previewed) = (resource(body(&desired, false)), object(&desired, MANAGER));
+    let met = diff(
+        &resource,
+        (0, &taken_over(previewed.clone())),
+        (0, &previewed),
+    );
     assert!(
         met.is_met() && met.actions.is_empty() && met.before == json!({ "existed": true }),
         "{met:?}"
     );
     for (code, preview) in [(0, &previewed), (NOT_SAID, &json!("no dry run"))] {
-        let changed = assess(
-            &wish,
+        let changed = diff(
+            &resource,
             (0, &taken_over(object(&other, MANAGER))),
             (code, preview),
         );
@@ -467,78 +478,28 @@ fn what_was_taken_over_stays_so() {
     }
     assert!(!applyset::is_member(
         "kubernetes_object",
-        &wish.body,
+        &resource.body,
         &met.before
     ));
     assert!(applyset::is_member(
         "kubernetes_object",
-        &wish.body,
+        &resource.body,
         &json!({ "existed": false })
     ));
 }
 
 #[test]
 fn an_object_on_its_way_out_is_waited_for() {
-    let wish = wish(body(&json!({ "a": "1" }), false));
+    let resource = resource(body(&json!({ "a": "1" }), false));
     let mut going = object(&json!({ "a": "1" }), MANAGER);
     going["metadata"]["deletionTimestamp"] = json!("2026-01-02T03:04:05Z");
     going["metadata"]["finalizers"] = json!(["example.org/never"]);
-    let held = assess(&wish, (0, &going), (0, &going));
+    let held = diff(&resource, (0, &going), (0, &going));
     assert!(
         !held.is_met()
             && held.actions.is_empty()
             && held.refusal.unwrap().contains("example.org/never")
     );
-}
-
-/// Any JSON, with the names that are looked for among its keys.
-fn any_json() -> impl Strategy<Value = Value> {
-    let leaf = prop_oneof![
-        Just(Value::Null),
-        any::<bool>().prop_map(Value::from),
-        any::<i64>().prop_map(Value::from),
-        "[ -~]{0,12}".prop_map(Value::from),
-        Just(json!("{\"a\":[{\"name\":1},{\"name\":1}]}")),
-    ];
-    let key = prop_oneof![
-        prop::sample::select(vec![
-            "metadata",
-            "managedFields",
-            "fieldsV1",
-            "f:data",
-            "data",
-            "labels",
-            "annotations",
-            "k:{",
-            "v:1",
-            "name",
-            "finalizers"
-        ])
-        .prop_map(str::to_owned),
-        "[ -~]{0,6}",
-    ];
-    leaf.prop_recursive(5, 48, 6, move |inner| {
-        prop_oneof![
-            prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
-            prop::collection::btree_map(key.clone(), inner, 0..5)
-                .prop_map(|map| map.into_iter().collect::<serde_json::Map<_, _>>().into())
-        ]
-    })
-}
-
-proptest! {
-    #[test]
-    fn no_object_of_a_server_panics(live in any_json(), preview in any_json(), codes in (0i32..6, 0i32..6)) {
-        for data in [json!({ "a": "1" }), json!({})] {
-            let wish = wish(body(&data, false));
-            let found = assess(&wish, (codes.0, &live), (codes.1, &preview));
-            let again = answers(&wish, (codes.0, &live), (codes.1, &preview));
-            KubernetesObject.undo(&wish, &found.before, &again);
-        }
-        // Whatever differs is named, and what is equal is not.
-        prop_assert_eq!(paths::diff_fields(&live, &live, false), vec![]);
-        prop_assert_eq!(paths::diff_fields(&live, &preview, false).is_empty(), live == preview);
-    }
 }
 
 /// An operator that reboots nodes for its object says so nowhere: its module does.
@@ -547,16 +508,16 @@ fn what_a_controller_does_to_nodes_is_told_where_something_changes() {
     let mut disturbing = body(&json!({ "a": "1" }), false);
     disturbing["disturbs"] = json!({ "as": "reboot", "says": "nodes are rebooted" });
     assert_eq!(KubernetesObject.check(&disturbing), []);
-    let wish = wish(disturbing.clone());
+    let resource = resource(disturbing.clone());
     let made = object(&json!({ "a": "1" }), MANAGER);
-    let new = assess(&wish, (ABSENT, &json!("")), (0, &made));
+    let new = diff(&resource, (ABSENT, &json!("")), (0, &made));
     assert_eq!(
         (new.disruption, new.interrupts),
         (Disruption::Reboot, vec!["nodes are rebooted".to_owned()])
     );
     assert_eq!(
-        assess(
-            &wish,
+        diff(
+            &resource,
             (0, &object(&json!({ "a": "2" }), MANAGER)),
             (0, &made)
         )
@@ -564,13 +525,17 @@ fn what_a_controller_does_to_nodes_is_told_where_something_changes() {
         Disruption::Reboot
     );
     assert_eq!(
-        assess(&wish, (0, &made), (0, &made)).disruption,
+        diff(&resource, (0, &made), (0, &made)).disruption,
         Disruption::None,
-        "as wished"
+        "in sync"
     );
     assert_eq!(
         KubernetesObject
-            .undo(&wish, &Value::Null, &answers(&wish, (0, &made), (0, &made)))
+            .undo(
+                &resource,
+                &Value::Null,
+                &answers(&resource, (0, &made), (0, &made))
+            )
             .disruption,
         Disruption::None
     );

@@ -11,12 +11,12 @@ use super::{
     parse_desired_object, pods, read_live_object, set_presence_attribute,
 };
 use crate::{
-    Action, Assessment, Attribute, DesiredResource, Disruption, Plane, ReadResults, Reading,
+    Action, Attribute, DesiredResource, Disruption, Plane, ReadResults, Reading, ResourceDiff,
 };
 use serde::Deserialize;
 use serde_json::Value;
 
-/// How long an object that was told to go may take: it is held until its finalizers are taken away.
+/// How long an object that is being deleted may take: it stays until its finalizers are removed.
 const GONE_WITHIN_S: u32 = 120;
 /// The attribute of our label and our annotation on what was taken over.
 const MARKS: &str = "marks";
@@ -38,32 +38,32 @@ fn reason_to_stay(
     } else if let Some(why) = explain_removal_prohibition(name) {
         why
     } else if !ours {
-        "it bears no mark of ours: somebody took that away, or made it anew"
+        "it bears no mark of ours: somebody removed it, or recreated the object"
     } else {
         return explain_claim_deletion(name, object);
     };
     Some(why.to_owned())
 }
 
-/// Plans how an object that was applied is taken back: it is deleted where we made it, and else
-/// stays, without our marks.
+/// Plans how an object that was applied is undone: it is deleted where we made it, and else stays,
+/// without our marks.
 pub(super) fn plan_object_undo(
     last_applied: &DesiredResource,
     before: &Value,
     answers: &ReadResults,
-) -> Assessment {
-    let mut assessment = Assessment {
+) -> ResourceDiff {
+    let mut diff = ResourceDiff {
         before: before.clone(),
-        ..Assessment::default()
+        ..ResourceDiff::default()
     };
     let Some(asked) = parse_desired_object(last_applied) else {
-        return assessment;
+        return diff;
     };
     let object = match find_object_to_undo(&asked, answers) {
         Ok(object) => object,
         Err(found) => {
-            set_presence_attribute(&mut assessment, Reading::Absent, found);
-            return assessment;
+            set_presence_attribute(&mut diff, Reading::Absent, found);
+            return diff;
         }
     };
     let ours = is_ours(&object, &asked.cluster);
@@ -71,17 +71,16 @@ pub(super) fn plan_object_undo(
     let was_there = existed || asked.adopts || is_adopted(&object);
     match reason_to_stay(&asked.object, &object, was_there, ours) {
         Some(why) => {
-            assessment.stays = true;
-            assessment
-                .residue
+            diff.stays = true;
+            diff.residue
                 .push(format!("{} stays as it is: {why}", asked.object));
             if was_there && ours {
-                plan_unmarking(asked.object, &object, &mut assessment);
+                plan_unmarking(asked.object, &object, &mut diff);
             }
         }
-        None => plan_deletion(asked, &object, &mut assessment),
+        None => plan_deletion(asked, &object, &mut diff),
     }
-    assessment
+    diff
 }
 
 /// The object that is there. The error is what is found in its place.
@@ -101,17 +100,17 @@ fn find_object_to_undo(asked: &DesiredObject, answers: &ReadResults) -> Result<V
     }
 }
 
-fn plan_unmarking(name: ObjectName, object: &Value, assessment: &mut Assessment) {
+fn plan_unmarking(name: ObjectName, object: &Value, diff: &mut ResourceDiff) {
     let attribute = Attribute::in_plane(Plane::Persisted, Reading::Absent, Reading::is("ours"));
-    assessment.attributes.insert(MARKS.to_owned(), attribute);
-    assessment.actions = vec![Action::UnmarkObject {
+    diff.attributes.insert(MARKS.to_owned(), attribute);
+    diff.actions = vec![Action::UnmarkObject {
         object: name,
         precondition: ObjectPrecondition::of(object),
     }];
 }
 
 /// Plans the deletion of an object, or waits for one that is being deleted already.
-fn plan_deletion(asked: DesiredObject, object: &Value, assessment: &mut Assessment) {
+fn plan_deletion(asked: DesiredObject, object: &Value, diff: &mut ResourceDiff) {
     let name = asked.object;
     let gone = Action::Await {
         until: format!("{name} is gone"),
@@ -121,34 +120,34 @@ fn plan_deletion(asked: DesiredObject, object: &Value, assessment: &mut Assessme
         let found = Reading::is(finalizers::describe_deletion(object));
         let attribute =
             Attribute::in_plane(Plane::Persisted, Reading::Absent, found).that_settles();
-        assessment.attributes.insert(OBJECT.to_owned(), attribute);
-        assessment.actions = vec![gone];
+        diff.attributes.insert(OBJECT.to_owned(), attribute);
+        diff.actions = vec![gone];
         return;
     }
-    set_presence_attribute(assessment, Reading::Absent, Reading::is("present"));
+    set_presence_attribute(diff, Reading::Absent, Reading::is("present"));
     for field in list_foreign_fields(object, &asked.manifest, |manager| manager != MANAGER) {
         let attribute = Attribute {
             by: Some(field.manager.provenance()),
             ..Attribute::in_plane(Plane::Persisted, Reading::Absent, Reading::Is(field.value))
         };
-        assessment.insert_beside(field.shown, attribute);
+        diff.insert_beside(field.shown, attribute);
     }
     if pods::end_with(&name) {
-        assessment.disruption = Disruption::Restart;
-        assessment.interrupts = vec![format!("pods of {name} end")];
+        diff.disruption = Disruption::Restart;
+        diff.interrupts = vec![format!("pods of {name} end")];
     }
     let delete = Action::DeleteObject {
         object: name,
         precondition: ObjectPrecondition::for_deletion(object),
         anew: false,
     };
-    assessment.actions = vec![delete, gone];
+    diff.actions = vec![delete, gone];
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::request::ABSENT;
-    use super::super::tests::{answers, object, wish};
+    use super::super::tests::{answers, object, resource};
     use super::super::{KubernetesObject, MANAGER};
     use crate::{Action, ResourceKind};
     use serde_json::{Value, json};
@@ -159,11 +158,11 @@ mod tests {
         let undo = |kind: &str, spec: &Value| {
             let (version, kind) = kind.split_once(' ').unwrap();
             let manifest = json!({ "apiVersion": version, "kind": kind, "metadata": { "name": "db", "namespace": "x" }, "spec": spec });
-            let wish = wish(json!({ "cluster": "lab", "manifest": manifest }));
+            let resource = resource(json!({ "cluster": "lab", "manifest": manifest }));
             let mut live = object(&json!({}), MANAGER);
             live["spec"] = spec.clone();
-            let answers = answers(&wish, (0, &live), (ABSENT, &json!("")));
-            KubernetesObject.undo(&wish, &json!({ "existed": false }), &answers)
+            let answers = answers(&resource, (0, &live), (ABSENT, &json!("")));
+            KubernetesObject.undo(&resource, &json!({ "existed": false }), &answers)
         };
         let set = |policy: &str, templates: Value| json!({ "persistentVolumeClaimRetentionPolicy": { "whenDeleted": policy }, "volumeClaimTemplates": templates });
         let templates =

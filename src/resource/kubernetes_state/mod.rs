@@ -11,7 +11,7 @@ use super::kubernetes_object::readiness::{Readiness, ReadinessCriteria};
 use super::kubernetes_object::request::KubernetesRead;
 use super::names::is_word;
 use super::{
-    Action, Assessment, Attribute, DesiredResource, Hopeless, Plane, Read, ReadResults, Reading,
+    Action, Attribute, DesiredResource, Hopeless, Plane, Read, ReadResults, Reading, ResourceDiff,
     ResourceKind,
 };
 use crate::body::{Body, BodyErrors, BodyType, read_body};
@@ -99,19 +99,19 @@ impl ResourceKind for KubernetesState {
         BodyType::of::<KubernetesStateBody>()
     }
 
-    fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
-        vec![read_body::<KubernetesStateBody>(&wish.body).read()]
+    fn reads(&self, resource: &DesiredResource) -> Vec<Read> {
+        vec![read_body::<KubernetesStateBody>(&resource.body).read()]
     }
 
     /// Whose objects are waited for brings their kinds and namespaces, or waits for their
     /// definitions.
-    fn may_bring(&self, _wish: &DesiredResource, _needed: &str) -> bool {
+    fn may_bring(&self, _resource: &DesiredResource, _needed: &str) -> bool {
         true
     }
 
-    fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
-        let mut assessment = Assessment::default();
-        let asked = read_body::<KubernetesStateBody>(&wish.body);
+    fn diff(&self, resource: &DesiredResource, answers: &ReadResults) -> ResourceDiff {
+        let mut diff = ResourceDiff::default();
+        let asked = read_body::<KubernetesStateBody>(&resource.body);
         let names = &asked.names;
         let goal = format!("{} ready", names.len());
         let found = match read_object_list(&asked.read(), answers) {
@@ -120,28 +120,28 @@ impl ResourceKind for KubernetesState {
                 for name in names {
                     let readiness = states
                         .get(name)
-                        .map(|object| asked.ready.judge(object, &asked.kind_and_group()));
+                        .map(|object| asked.ready.evaluate(object, &asked.kind_and_group()));
                     if !matches!(readiness, Some(Readiness::Ready)) {
-                        assessment.lacking.insert(name.clone());
+                        diff.lacking.insert(name.clone());
                     }
                 }
                 let (found, hopeless) = compute_objects_readiness(&asked, &states, &goal);
-                assessment.hopeless = hopeless;
+                diff.hopeless = hopeless;
                 found
             }
         };
         if !found.is_unknown() && found != Reading::is(goal.clone()) {
             let until = format!("{} of {} are ready", names.len(), asked.kind_and_group());
-            assessment.actions = vec![Action::Await {
+            diff.actions = vec![Action::Await {
                 until,
                 within_s: asked.ready.within_s(),
             }];
         }
-        assessment.attributes.insert(
+        diff.attributes.insert(
             READY.to_owned(),
             Attribute::in_plane(Plane::Running, Reading::is(goal), found).that_settles(),
         );
-        assessment
+        diff
     }
 
     /// Nothing was written, and nothing comes back.
@@ -150,8 +150,8 @@ impl ResourceKind for KubernetesState {
         _last_applied: &DesiredResource,
         _before: &Value,
         _answers: &ReadResults,
-    ) -> Assessment {
-        Assessment::default()
+    ) -> ResourceDiff {
+        ResourceDiff::default()
     }
 }
 
@@ -185,7 +185,7 @@ fn compute_objects_readiness(
     for name in names {
         let readiness = states
             .get(name)
-            .map(|object| asked.ready.judge(object, &kind));
+            .map(|object| asked.ready.evaluate(object, &kind));
         let why = match readiness {
             Some(Readiness::Ready) => continue,
             Some(Readiness::Not { words, hopeless }) => {
@@ -224,7 +224,7 @@ const NOT_THERE: &str = "not there";
 mod tests {
     use super::*;
     use crate::kubernetes_object::request::NO_KIND;
-    use crate::{AnswerStatus, ReadResult, Want};
+    use crate::{AnswerStatus, ReadResult, ResourceDeclaration};
     use railwright_base::{Address, Target};
     use serde_json::json;
 
@@ -243,32 +243,29 @@ mod tests {
             path: KubernetesState.address_path(&body()).unwrap().into(),
             attribute: None,
         };
-        let want = Want {
+        let declaration = ResourceDeclaration {
             kind: "kubernetes_state".to_owned(),
             body: body(),
             module: "m/x".to_owned(),
             places: Vec::new(),
         };
-        let wish = DesiredResource {
+        let resource = DesiredResource {
             address,
             after: Vec::new(),
-            want: want.into(),
+            declaration: declaration.into(),
         };
         let mut answers = ReadResults::default();
         answers.insert(
-            KubernetesState.reads(&wish)[0].key(),
+            KubernetesState.reads(&resource)[0].key(),
             ReadResult {
                 status: AnswerStatus::Exit(code),
                 out: out.to_owned(),
             },
         );
-        let assessment = KubernetesState.assess(&wish, &answers);
+        let diff = KubernetesState.diff(&resource, &answers);
         (
-            assessment.attributes[READY]
-                .found
-                .get(Plane::Running)
-                .cloned(),
-            assessment.actions.len(),
+            diff.attributes[READY].actual.get(Plane::Running).cloned(),
+            diff.actions.len(),
         )
     }
 

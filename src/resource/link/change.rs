@@ -3,7 +3,7 @@
 use super::owner::{DesiredLinkSettings, Owner, PersistedLinkSettings};
 use super::{LinkObservation, LinkState};
 use crate::action::NetworkManagerKind;
-use crate::{Action, Assessment, Disruption};
+use crate::{Action, Disruption, ResourceDiff};
 use ipnet::IpNet;
 
 /// A change of what runs.
@@ -16,7 +16,7 @@ pub(super) struct RunningLinkChange {
 }
 
 impl RunningLinkChange {
-    /// What brings what runs to what is wished.
+    /// What brings what runs to the desired state.
     pub(super) fn between(intent: &DesiredLinkSettings, running: &PersistedLinkSettings) -> Self {
         RunningLinkChange {
             mtu: intent.mtu.filter(|mtu| running.mtu != Some(*mtu)),
@@ -86,7 +86,7 @@ pub(super) fn record_link_disruption(
     change: &RunningLinkChange,
     reload: Option<NetworkManagerKind>,
     found: &LinkObservation,
-    assessment: &mut Assessment,
+    diff: &mut ResourceDiff,
 ) {
     let networkd_runs = match &found.owner {
         Ok(Owner::Managed(view)) => {
@@ -121,13 +121,13 @@ pub(super) fn record_link_disruption(
         words.push(format!("connections over {} end", change.remove.join(", ")));
     }
     if !words.is_empty() {
-        assessment.disruption = Disruption::LinkBlip;
-        assessment.interrupts_netdevs = vec![netdev.to_owned()];
+        diff.disruption = Disruption::LinkBlip;
+        diff.interrupts_netdevs = vec![netdev.to_owned()];
     } else if reload.is_some() {
-        assessment.disruption = Disruption::Reload;
+        diff.disruption = Disruption::Reload;
     }
-    assessment.interrupts.extend(words);
-    assessment.disturbs = change
+    diff.interrupts.extend(words);
+    diff.disturbs = change
         .mtu
         .map(|mtu| dragged_along(mtu, &found.state))
         .unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Addresses that earlier wishes of a netdev made and that its wish of now does not have: they are
-//! ours by what is remembered, so they go.
+//! Addresses that earlier declarations of a netdev made and that the one of now does not have: they
+//! are ours by what is remembered, so they go.
 
 use super::{LinkBody, Snapshot};
 use ipnet::IpNet;
@@ -7,21 +7,21 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// What earlier wishes of a netdev left to the wish of now.
+/// What earlier declarations of a netdev left to the one of now.
 #[derive(Debug, Clone, Default)]
 pub(super) struct EarlierAddresses {
     /// Those that go.
     pub(super) dropped: Vec<IpNet>,
-    /// Those that stay, because the wish no longer says anything of addresses.
+    /// Those that stay, because the resource no longer declares addresses.
     pub(super) left: Vec<IpNet>,
     /// NetworkManager's settings before our first change.
     pub(super) prior_settings: BTreeMap<String, String>,
 }
 
 impl EarlierAddresses {
-    /// Addresses of `earlier` that the wish does not have. Those that were there `before` us are not
-    /// ours; where that cannot be read, none is.
-    pub(super) fn of(wish: &LinkBody, earlier: &LinkBody, before: &Value) -> Self {
+    /// Addresses of `earlier` that the resource does not have. Those that were there `before` us
+    /// are not ours; where that cannot be read, none is.
+    pub(super) fn of(resource: &LinkBody, earlier: &LinkBody, before: &Value) -> Self {
         let Ok(before) = Snapshot::deserialize(before) else {
             return EarlierAddresses::default();
         };
@@ -32,11 +32,11 @@ impl EarlierAddresses {
             }
         }
         ours.retain(|address| {
-            !wish.addresses.contains(address)
+            !resource.addresses.contains(address)
                 && !before.running.addresses.contains(address)
                 && !before.persisted.values.addresses.contains(address)
         });
-        let (dropped, left) = match wish.judges_addresses() {
+        let (dropped, left) = match resource.compares_addresses() {
             true => (ours, Vec::new()),
             false => (Vec::new(), ours),
         };

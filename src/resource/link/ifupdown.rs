@@ -199,10 +199,10 @@ pub fn plan_ifupdown_settings(
     }
 }
 
-fn plan_mtu_changes(netdev: &str, stanzas: &Stanzas, wanted: impl Fn(u32) -> u32) -> Vec<Action> {
+fn plan_mtu_changes(netdev: &str, stanzas: &Stanzas, desired: impl Fn(u32) -> u32) -> Vec<Action> {
     let mut actions = Vec::new();
     for (path, from) in &stanzas.mtu_at {
-        let to = wanted(*from);
+        let to = desired(*from);
         if to != *from {
             actions.push(Action::SetInterfacesMtu {
                 path: path.clone(),

@@ -10,7 +10,7 @@ use super::persisted_layers::{
 use crate::action::NetworkManagerKind;
 use crate::rights::RootAccessNeed;
 use crate::sections::{self, SHELL, Section, find_section};
-use crate::{Assessment, Attribute, Plane, Read, ReadResults, Reading};
+use crate::{Attribute, Plane, Read, ReadResults, Reading, ResourceDiff};
 use railwright_base::Reason;
 use railwright_base::quote::quote_for_shell;
 use serde_json::{Value, json};
@@ -97,7 +97,7 @@ pub fn list_layer_access_needs(netdev: &str) -> Vec<RootAccessNeed> {
     ))]
 }
 
-/// What is asked about a netdev and those below it.
+/// What is read about a netdev and those below it.
 pub fn build_layer_reads(netdev: &str, lower: &[String]) -> Vec<Read> {
     let mut all = vec![Read::LinkLayers {
         netdev: netdev.to_owned(),
@@ -186,7 +186,7 @@ pub(super) fn build_sorted_name_list(names: impl Iterator<Item = String>) -> Val
     json!(list)
 }
 
-/// A value as the wish has it: milliseconds as a number, the modes and rates by their words.
+/// A value as it is declared: milliseconds as a number, the modes and rates by their words.
 pub(super) fn parse_setting_value(word: &str, text: &str) -> Value {
     match word {
         "miimon" => text
@@ -311,21 +311,21 @@ fn find_layer_manager(
     Ok(None)
 }
 
-/// Each setting that is wanted beside what was found of it in both planes.
+/// Each desired setting beside its actual values in both planes.
 pub fn diff_layer_settings(
-    wanted: &Settings,
-    found: impl Fn(&str, Plane) -> Reading,
-) -> Assessment {
-    let mut assessment = Assessment::default();
-    for (word, value) in wanted {
-        let wanted = Reading::Is(value.clone());
+    desired: &Settings,
+    actual: impl Fn(&str, Plane) -> Reading,
+) -> ResourceDiff {
+    let mut diff = ResourceDiff::default();
+    for (word, value) in desired {
+        let desired = Reading::Is(value.clone());
         let attribute = Attribute::in_plane(
             Plane::Persisted,
-            wanted.clone(),
-            found(word, Plane::Persisted),
+            desired.clone(),
+            actual(word, Plane::Persisted),
         )
-        .and(Plane::Running, wanted, found(word, Plane::Running));
-        assessment.attributes.insert(word.clone(), attribute);
+        .and(Plane::Running, desired, actual(word, Plane::Running));
+        diff.attributes.insert(word.clone(), attribute);
     }
-    assessment
+    diff
 }

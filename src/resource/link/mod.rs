@@ -23,7 +23,8 @@ pub use state::{LinkState, link_state, other_netdevs};
 
 use super::action::NetworkManagerKind;
 use super::{
-    Action, Assessment, Attribute, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind,
+    Action, Attribute, DesiredResource, Plane, Read, ReadResults, Reading, ResourceDiff,
+    ResourceKind,
 };
 use crate::body::{Body, BodyErrors, BodyType, read_body};
 use crate::json_fields::read_text_field;
@@ -38,7 +39,7 @@ use serde_json::{Value, json};
 /// The kind.
 pub struct Link;
 
-/// What is wished of a netdev.
+/// The desired state of a netdev.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LinkBody {
@@ -52,7 +53,7 @@ pub(super) struct LinkBody {
     pub(super) exclusive: Option<bool>,
     guard: Option<bool>,
     known_after: Option<String>,
-    /// What earlier wishes made, which no spec says.
+    /// What earlier declarations made, which no spec says.
     #[serde(skip)]
     earlier: EarlierAddresses,
 }
@@ -63,7 +64,7 @@ impl Body for LinkBody {
         errors.check_range("mtu", self.mtu, 68..=65535);
         errors.check_known_after(self.known_after.as_deref());
         errors.require(
-            self.mtu.is_some() || self.up.is_some() || self.judges_addresses(),
+            self.mtu.is_some() || self.up.is_some() || self.compares_addresses(),
             "",
             "no resource is declared for",
             "name at least one of mtu, up, addresses",
@@ -87,12 +88,12 @@ impl LinkBody {
         }
     }
 
-    fn judges_addresses(&self) -> bool {
+    fn compares_addresses(&self) -> bool {
         !self.addresses.is_empty() || self.is_exclusive()
     }
 
-    /// The addresses as an attribute's value: those of the wish and of earlier ones, or all where no
-    /// others may be there.
+    /// The addresses as an attribute's value: those declared now or earlier, or all where no others
+    /// may be there.
     fn shown(&self, found: &[IpNet]) -> Reading {
         let is_ours = |a: &IpNet| self.addresses.contains(a) || self.earlier.dropped.contains(a);
         let mut list: Vec<String> = found
@@ -112,12 +113,12 @@ impl LinkBody {
 struct Snapshot {
     running: PersistedLinkSettings,
     persisted: PriorLinkSettings,
-    /// Addresses that were made since, and left as they were when all addresses left the wish.
+    /// Addresses that were made since, and left as they were when all addresses left the resource.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     left: Vec<IpNet>,
 }
 
-/// What a host says about one netdev, ready to be judged.
+/// What a host reports about one netdev, ready to be compared.
 struct LinkObservation {
     running: PersistedLinkSettings,
     state: LinkState,
@@ -156,12 +157,12 @@ impl ResourceKind for Link {
         BodyType::of::<LinkBody>()
     }
 
-    fn is_guarded(&self, wish: &DesiredResource) -> bool {
-        read_body::<LinkBody>(&wish.body).guard == Some(true)
+    fn is_guarded(&self, resource: &DesiredResource) -> bool {
+        read_body::<LinkBody>(&resource.body).guard == Some(true)
     }
 
-    fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
-        let netdev = read_body::<LinkBody>(&wish.body).netdev;
+    fn reads(&self, resource: &DesiredResource) -> Vec<Read> {
+        let netdev = read_body::<LinkBody>(&resource.body).netdev;
         vec![
             Read::Link {
                 netdev: netdev.clone(),
@@ -170,20 +171,20 @@ impl ResourceKind for Link {
         ]
     }
 
-    fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
-        diff_wish(read_body(&wish.body), wish, answers)
+    fn diff(&self, resource: &DesiredResource, answers: &ReadResults) -> ResourceDiff {
+        diff_resource(read_body(&resource.body), resource, answers)
     }
 
-    fn assess_after(
+    fn diff_after(
         &self,
-        wish: &DesiredResource,
+        resource: &DesiredResource,
         earlier: &DesiredResource,
         before: &Value,
         answers: &ReadResults,
-    ) -> Assessment {
-        let mut body = read_body::<LinkBody>(&wish.body);
+    ) -> ResourceDiff {
+        let mut body = read_body::<LinkBody>(&resource.body);
         body.earlier = EarlierAddresses::of(&body, &read_body(&earlier.body), before);
-        diff_wish(body, wish, answers)
+        diff_resource(body, resource, answers)
     }
 
     fn join_bodies(&self, applied: &Value, begun: &Value) -> Option<Value> {
@@ -199,7 +200,7 @@ impl ResourceKind for Link {
         last_applied: &DesiredResource,
         before: &Value,
         answers: &ReadResults,
-    ) -> Assessment {
+    ) -> ResourceDiff {
         undo::plan_link_undo(&read_body(&last_applied.body), before, answers)
     }
 
@@ -216,16 +217,20 @@ impl ResourceKind for Link {
     }
 }
 
-/// What is wished of the netdev beside what is found of it.
-fn diff_wish(mut body: LinkBody, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
+/// The desired state of the netdev beside its actual one.
+fn diff_resource(
+    mut body: LinkBody,
+    resource: &DesiredResource,
+    answers: &ReadResults,
+) -> ResourceDiff {
     let state = match link_state(answers, &body.netdev) {
         Ok(Some(state)) => state,
-        Ok(None) => return diff_missing_netdev(&body, wish, answers),
+        Ok(None) => return diff_missing_netdev(&body, resource, answers),
         Err(reason) => {
             let unknown = Reading::Unknown(reason);
-            return Assessment {
+            return ResourceDiff {
                 attributes: build_uniform_attributes(&body, &unknown, &unknown),
-                ..Assessment::default()
+                ..ResourceDiff::default()
             };
         }
     };
@@ -233,29 +238,29 @@ fn diff_wish(mut body: LinkBody, wish: &DesiredResource, answers: &ReadResults) 
     if let Ok(Owner::Managed(view)) = &owner {
         body.earlier.leave_to_others(&view.others.addresses);
     }
-    diff_link(&body, wish, state, owner)
+    diff_link(&body, resource, state, owner)
 }
 
-/// One reading for all attributes that the wish judges.
+/// One reading for all declared attributes.
 fn build_uniform_attributes(
     body: &LinkBody,
     persisted: &Reading,
     running: &Reading,
 ) -> std::collections::BTreeMap<String, Attribute> {
-    let mut desired = Vec::new();
+    let mut stated = Vec::new();
     if let Some(mtu) = body.mtu {
-        desired.push(("mtu", Reading::is(mtu)));
+        stated.push(("mtu", Reading::is(mtu)));
     }
     if let Some(up) = body.up {
-        desired.push(("up", Reading::is(up)));
+        stated.push(("up", Reading::is(up)));
     }
-    if body.judges_addresses() {
-        desired.push(("addresses", body.shown(&body.addresses)));
+    if body.compares_addresses() {
+        stated.push(("addresses", body.shown(&body.addresses)));
     }
     let mut attributes = std::collections::BTreeMap::new();
-    for (name, wanted) in desired {
-        let attribute = Attribute::in_plane(Plane::Persisted, wanted.clone(), persisted.clone())
-            .and(Plane::Running, wanted, running.clone());
+    for (name, desired) in stated {
+        let attribute = Attribute::in_plane(Plane::Persisted, desired.clone(), persisted.clone())
+            .and(Plane::Running, desired, running.clone());
         attributes.insert(name.to_owned(), attribute);
     }
     attributes
@@ -264,19 +269,19 @@ fn build_uniform_attributes(
 /// No such netdev: either it comes with an earlier step, or the name or the driver is wrong.
 fn diff_missing_netdev(
     body: &LinkBody,
-    wish: &DesiredResource,
+    resource: &DesiredResource,
     answers: &ReadResults,
-) -> Assessment {
+) -> ResourceDiff {
     let reason = format!("there is no netdev {}", body.netdev);
-    let mut assessment = Assessment {
+    let mut diff = ResourceDiff {
         attributes: build_uniform_attributes(
             body,
             &Reading::Unknown(reason.into()),
             &Reading::Absent,
         ),
-        ..Assessment::default()
+        ..ResourceDiff::default()
     };
-    assessment.wait_or_refuse(wish, &ANNOUNCED, || {
+    diff.wait_or_refuse(resource, &ANNOUNCED, || {
         let others = other_netdevs(answers, &body.netdev).join(", ");
         format!(
             "there is no netdev {} (there are: {others}); its driver is not loaded, or the driver \
@@ -284,7 +289,7 @@ fn diff_missing_netdev(
             body.netdev
         )
     });
-    assessment
+    diff
 }
 
 const ANNOUNCED: [&str; 5] = [
@@ -297,14 +302,14 @@ const ANNOUNCED: [&str; 5] = [
 
 fn diff_link(
     body: &LinkBody,
-    wish: &DesiredResource,
+    resource: &DesiredResource,
     state: LinkState,
     owner: Result<Owner, Reason>,
-) -> Assessment {
+) -> ResourceDiff {
     let found = LinkObservation::new(state, owner);
-    let mut assessment = Assessment {
+    let mut diff = ResourceDiff {
         attributes: diff_link_attributes(body, &found),
-        ..Assessment::default()
+        ..ResourceDiff::default()
     };
     if let Ok(owner) = &found.owner {
         let snapshot = Snapshot {
@@ -312,23 +317,23 @@ fn diff_link(
             persisted: PriorLinkSettings::of(owner),
             left: body.earlier.left.clone(),
         };
-        assessment.before = serde_json::to_value(snapshot).unwrap_or_default();
+        diff.before = serde_json::to_value(snapshot).unwrap_or_default();
     }
-    if assessment.is_met() || assessment.has_unknown() {
-        return assessment;
+    if diff.is_met() || diff.has_unknown() {
+        return diff;
     }
-    match find_mtu_obstacle(body, wish, &found.state) {
+    match find_mtu_obstacle(body, resource, &found.state) {
         Some(Obstacle::ParentFirst(parent)) => {
-            assessment.known_after = Some(format!("link/{parent}"));
-            assessment.announced = ANNOUNCED.map(str::to_owned).to_vec();
+            diff.known_after = Some(format!("link/{parent}"));
+            diff.announced = ANNOUNCED.map(str::to_owned).to_vec();
         }
-        Some(Obstacle::Never(reason)) => assessment.refusal = Some(reason),
-        None => plan_link_fix(body, &found, &mut assessment),
+        Some(Obstacle::Never(reason)) => diff.refusal = Some(reason),
+        None => plan_link_fix(body, &found, &mut diff),
     }
-    assessment
+    diff
 }
 
-/// What is found beside what is wanted; without an owner nothing is persisted.
+/// Desired beside actual values; without an owner nothing is persisted.
 fn diff_link_attributes(
     body: &LinkBody,
     found: &LinkObservation,
@@ -349,8 +354,8 @@ fn diff_link_attributes(
         };
         let running =
             running.unwrap_or_else(|| Reading::Unknown("`ip` or sysfs gave no answer".into()));
-        attribute.found.set(Plane::Persisted, disk);
-        attribute.found.set(Plane::Running, running);
+        attribute.actual.set(Plane::Persisted, disk);
+        attribute.actual.set(Plane::Running, running);
     }
     all
 }
@@ -368,7 +373,7 @@ fn read_link_setting(
 }
 
 enum Obstacle {
-    /// The kernel refuses this before the netdev below is changed, and that is a wish of its own.
+    /// The kernel refuses this before the netdev below is changed, which is a resource of its own.
     ParentFirst(String),
     /// The kernel or the driver refuses this.
     Never(String),
@@ -378,54 +383,54 @@ enum Obstacle {
 /// larger than its driver takes.
 fn find_mtu_obstacle(
     body: &LinkBody,
-    wish: &DesiredResource,
+    resource: &DesiredResource,
     state: &LinkState,
 ) -> Option<Obstacle> {
-    let wanted = body.mtu?;
+    let desired = body.mtu?;
     if let Some(parent) = state
         .lower
         .iter()
         .find(|_| matches!(state.kind.as_deref(), Some("vlan" | "macvlan" | "ipvlan")))
     {
-        let small = parent.mtu.is_some_and(|mtu| mtu < wanted);
-        let is_wished = wish
+        let small = parent.mtu.is_some_and(|mtu| mtu < desired);
+        let is_desired = resource
             .after
             .iter()
             .any(|after| after.kind() == "link" && after.name() == parent.netdev);
-        if small && is_wished {
+        if small && is_desired {
             return Some(Obstacle::ParentFirst(parent.netdev.clone()));
         }
         if small {
             let mtu = parent.mtu.unwrap_or_default();
             return Some(Obstacle::Never(format!(
-                "{} sits on {}, whose MTU is {mtu}; the kernel refuses {wanted} above it: wish for \
-                 {wanted} on {} first",
+                "{} sits on {}, whose MTU is {mtu}; the kernel refuses {desired} above it: declare \
+                 {desired} on {} first",
                 body.netdev, parent.netdev, parent.netdev
             )));
         }
     }
-    let most = state.max_mtu.filter(|most| *most < wanted)?;
+    let most = state.max_mtu.filter(|most| *most < desired)?;
     Some(Obstacle::Never(format!(
-        "the driver of {} takes an MTU of at most {most}, not {wanted}",
+        "the driver of {} takes an MTU of at most {most}, not {desired}",
         body.netdev
     )))
 }
 
 /// The actions for what differs, and what they disturb.
-fn plan_link_fix(body: &LinkBody, found: &LinkObservation, assessment: &mut Assessment) {
-    let disk = assessment.differs_in(Plane::Persisted);
+fn plan_link_fix(body: &LinkBody, found: &LinkObservation, diff: &mut ResourceDiff) {
+    let disk = diff.differs_in(Plane::Persisted);
     let mut reload = None;
     let mut actions = Vec::new();
     if disk {
         match plan_persisted_changes(body, found) {
-            Err(reason) => return assessment.refusal = Some(reason.to_string()),
+            Err(reason) => return diff.refusal = Some(reason.to_string()),
             Ok((written, manager)) => {
                 actions = written;
                 reload = manager;
             }
         }
     }
-    let change = if assessment.differs_in(Plane::Running) {
+    let change = if diff.differs_in(Plane::Running) {
         RunningLinkChange::between(&body.intent(), &found.running)
     } else {
         RunningLinkChange::default()
@@ -440,17 +445,17 @@ fn plan_link_fix(body: &LinkBody, found: &LinkObservation, assessment: &mut Asse
         } else {
             "systemd-networkd"
         };
-        assessment.interrupts.push(format!(
+        diff.interrupts.push(format!(
             "{manager} takes over {}, which nobody managed",
             body.netdev
         ));
     }
-    change::record_link_disruption(&body.netdev, &change, reload, found, assessment);
+    change::record_link_disruption(&body.netdev, &change, reload, found, diff);
     actions.extend(change.into_actions(&body.netdev, reload));
-    assessment.actions = actions;
+    diff.actions = actions;
 }
 
-/// The actions that persist the wish, and the manager that then has to read its files again.
+/// The actions that persist the settings, and the manager that then has to read its files again.
 fn plan_persisted_changes(
     body: &LinkBody,
     found: &LinkObservation,

@@ -13,7 +13,7 @@ use railwright_base::Reason;
 use railwright_base::quote::quote_for_shell;
 use std::collections::BTreeMap;
 
-/// The device file tells the connection without asking anybody; `nmcli` itself never starts
+/// The device file names the connection without asking anybody; `nmcli` itself never starts
 /// NetworkManager. A connection that NetworkManager made up for a link that somebody else
 /// configured is marked `external=true` in its file. Of the file only these marks travel: it can
 /// hold secrets.
@@ -167,7 +167,7 @@ pub fn waiting_profile<'a>(netdev: &str, sections: &[Section<'a>]) -> Option<&'a
     profiles.find(|path| *path != adopted_path(netdev))
 }
 
-/// A connection of our own that is not active, to be taken back.
+/// A connection of our own that is not active, to be undone.
 pub fn own_waiting(netdev: &str, sections: &[Section<'_>]) -> Option<String> {
     let ours = adopted_path(netdev);
     sections

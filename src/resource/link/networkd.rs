@@ -184,8 +184,8 @@ pub fn is_matched_by_networkd(name: &str, sections: &[Section<'_>]) -> bool {
 pub fn is_glob_match(pattern: &str, name: &str) -> bool {
     let name: Vec<char> = name.chars().collect();
     let mut reached: BTreeSet<usize> = [0].into();
-    for wanted in pattern.chars() {
-        reached = match wanted {
+    for desired in pattern.chars() {
+        reached = match desired {
             '*' => reached
                 .first()
                 .map(|first| (*first..=name.len()).collect())

@@ -38,7 +38,7 @@ pub struct DesiredLinkSettings {
     pub addresses: Vec<IpNet>,
     /// No other addresses may be there.
     pub exclusive: bool,
-    /// Addresses that we set for earlier wishes and that must go.
+    /// Addresses that we set for earlier declarations and that must go.
     pub dropped: Vec<IpNet>,
     /// NetworkManager's settings before our first change.
     pub prior_settings: std::collections::BTreeMap<String, String>,

@@ -206,7 +206,7 @@ pub(super) fn read_connection_settings(
     all
 }
 
-/// The name of a VLAN's parent, which its connection may tell by the UUID of the parent's.
+/// The name of a VLAN's parent, which its connection may give by the UUID of the parent's.
 fn resolve_connection_parent(parent: String, below: &LowerNetdevs<'_>) -> String {
     for (name, parts) in below {
         if find_connection_value(parts, "connection.uuid").as_ref() == Some(&parent) {
@@ -226,7 +226,7 @@ fn find_connection_value(parts: &[Section<'_>], key: &str) -> Option<String> {
 }
 
 /// The options of ifenslave and of the vlan package, which take `_` for `-`; a VLAN's number stands
-/// in its name unless said.
+/// in its name unless an option gives it.
 pub(super) fn read_ifupdown_settings(netdev: &str, kind: &str, own: &[Section<'_>]) -> Settings {
     let mut all = Settings::new();
     let Some(query) = find_section(own, "ifquery").filter(|section| section.code() == Some(0))

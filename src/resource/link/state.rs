@@ -10,7 +10,7 @@ use railwright_base::quote::quote_for_shell;
 pub struct AdjacentNetdev {
     /// Its name.
     pub netdev: String,
-    /// Its MTU in bytes, where the kernel told it.
+    /// Its MTU in bytes, where the kernel reported it.
     pub mtu: Option<u32>,
 }
 
@@ -50,7 +50,7 @@ pub struct LinkState {
     pub kind: Option<String>,
     /// A virtual function of an SR-IOV card.
     pub is_virtual_function: bool,
-    /// The largest MTU that the driver takes, where iproute2 told it.
+    /// The largest MTU that the driver takes, where iproute2 reported it.
     pub max_mtu: Option<u32>,
     /// The netdevs that this one sits on.
     pub lower: Vec<AdjacentNetdev>,
@@ -91,7 +91,7 @@ exit 0
 pub const SHARED: &str = "ip_addresses=$(ip -o addr show 2>/dev/null) && ip_said=1 || ip_said=\n\
                           ip_links=$(ip -d -o link show 2>/dev/null)\n";
 
-/// The netdev as the answers tell it; `None` when the host has none of this name.
+/// The netdev by the read results; `None` when the host has none of this name.
 pub fn link_state(answers: &ReadResults, netdev: &str) -> Result<Option<LinkState>, Reason> {
     match answers.output(&Read::Link {
         netdev: netdev.to_owned(),

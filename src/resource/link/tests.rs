@@ -1,4 +1,4 @@
-//! `link` by tables: answers in, assessment out.
+//! `link` by tables: read results in, diff out.
 
 use super::*;
 use crate::{AnswerStatus, ReadResult};
@@ -44,25 +44,25 @@ fn answers(link: &str, manager: &str) -> ReadResults {
     answers
 }
 
-fn wish(body: Value) -> DesiredResource {
+fn resource(body: Value) -> DesiredResource {
     assert_eq!(Link.check(&body), [], "{body}");
     DesiredResource::of(Address::host("n1", "link", "ens1"), "link", body)
 }
 
-fn assess(body: Value, link: &str, manager: &str) -> Assessment {
-    Link.assess(&wish(body), &answers(link, manager))
+fn diff(body: Value, link: &str, manager: &str) -> ResourceDiff {
+    Link.diff(&resource(body), &answers(link, manager))
 }
 
 const PLAIN: &str =
     "ifindex=3\nmtu=1500\nflags=0x1003\nip=1\naddr=3: ens1 inet 10.0.0.1/24 scope global ens1\n";
 
 #[test]
-fn both_planes_are_judged_and_mended() {
-    let found = assess(json!({ "netdev": "ens1", "mtu": 9000 }), PLAIN, NETWORKD);
+fn both_planes_are_compared_and_fixed() {
+    let found = diff(json!({ "netdev": "ens1", "mtu": 9000 }), PLAIN, NETWORKD);
     insta::assert_json_snapshot!((&found.attributes["mtu"], found.actions.iter().map(Action::word).collect::<Vec<_>>(), found.disruption, &found.interrupts), @r#"
     [
       {
-        "wanted": {
+        "desired": {
           "persisted": {
             "is": 9000
           },
@@ -70,7 +70,7 @@ fn both_planes_are_judged_and_mended() {
             "is": 9000
           }
         },
-        "found": {
+        "actual": {
           "persisted": "absent",
           "running": {
             "is": 1500
@@ -94,7 +94,7 @@ fn both_planes_are_judged_and_mended() {
 #[test]
 fn only_the_plane_that_differs_is_touched() {
     let persisted = format!("{NETWORKD}|[Link]\n|MTUBytes=9000\n");
-    let found = assess(json!({ "netdev": "ens1", "mtu": 9000 }), PLAIN, &persisted);
+    let found = diff(json!({ "netdev": "ens1", "mtu": 9000 }), PLAIN, &persisted);
     let set = Action::SetLink {
         netdev: "ens1".to_owned(),
         mtu: Some(9000),
@@ -103,7 +103,7 @@ fn only_the_plane_that_differs_is_touched() {
         remove_addresses: Vec::new(),
     };
     assert_eq!(found.actions, [set]);
-    let found = assess(
+    let found = diff(
         json!({ "netdev": "ens1", "mtu": 9000, "addresses": ["10.0.0.1/24"] }),
         &PLAIN.replace("mtu=1500", "mtu=9000"),
         &persisted,
@@ -113,9 +113,9 @@ fn only_the_plane_that_differs_is_touched() {
 
 #[test]
 fn a_netdev_that_nobody_manages_is_refused_unless_networkd_can_take_it() {
-    let found = assess(json!({ "netdev": "ens1", "mtu": 9000 }), PLAIN, "");
+    let found = diff(json!({ "netdev": "ens1", "mtu": 9000 }), PLAIN, "");
     assert!(found.refusal.unwrap().contains("nobody manages ens1"));
-    let found = assess(
+    let found = diff(
         json!({ "netdev": "ens1", "mtu": 9000 }),
         PLAIN,
         "== networkd-state 644 a a /run/systemd/netif/state\n",
@@ -128,17 +128,17 @@ fn a_netdev_that_nobody_manages_is_refused_unless_networkd_can_take_it() {
 
 #[test]
 fn an_absent_netdev_is_refused_with_what_there_is_or_waits_for_its_step() {
-    let found = assess(
+    let found = diff(
         json!({ "netdev": "ens1", "mtu": 9000 }),
         "netdev=eth0\nnetdev=lo\n",
         "",
     );
     assert_eq!(
-        found.attributes["mtu"].found.get(Plane::Running),
+        found.attributes["mtu"].actual.get(Plane::Running),
         Some(&Reading::Absent)
     );
     assert!(found.refusal.unwrap().contains("eth0, lo"));
-    let found = assess(
+    let found = diff(
         json!({ "netdev": "ens1", "mtu": 9000, "known_after": "kernel_module/mlx5_core" }),
         "netdev=eth0\n",
         "",
@@ -154,15 +154,15 @@ fn a_vlan_waits_for_its_parent_or_is_refused() {
     let vlan = format!("{PLAIN}kind=vlan\nlower=ens9 1500\n");
     let body = json!({ "netdev": "ens1", "mtu": 9000 });
     assert!(
-        assess(body.clone(), &vlan, NETWORKD)
+        diff(body.clone(), &vlan, NETWORKD)
             .refusal
             .unwrap()
-            .contains("wish for 9000 on ens9 first")
+            .contains("declare 9000 on ens9 first")
     );
-    let mut after = wish(body);
+    let mut after = resource(body);
     after.after.push(Address::host("n1", "link", "ens9"));
     assert_eq!(
-        Link.assess(&after, &answers(&vlan, NETWORKD))
+        Link.diff(&after, &answers(&vlan, NETWORKD))
             .known_after
             .as_deref(),
         Some("link/ens9")
@@ -176,11 +176,11 @@ fn lowering_a_parent_disturbs_its_vlans_and_the_driver_has_the_last_word() {
         PLAIN.replace("mtu=1500", "mtu=9000")
     );
     assert_eq!(
-        assess(json!({ "netdev": "ens1", "mtu": 1500 }), &link, NETWORKD).disturbs,
+        diff(json!({ "netdev": "ens1", "mtu": 1500 }), &link, NETWORKD).disturbs,
         ["link/ens1.5"]
     );
     assert!(
-        assess(json!({ "netdev": "ens1", "mtu": 9100 }), &link, NETWORKD)
+        diff(json!({ "netdev": "ens1", "mtu": 9100 }), &link, NETWORKD)
             .refusal
             .unwrap()
             .contains("at most 9000")
@@ -214,7 +214,7 @@ fn bad_bodies_are_told_apart() {
 #[test]
 fn undo_brings_back_what_was_there_before_and_spares_the_rest() {
     let body = json!({ "netdev": "ens1", "mtu": 9000, "addresses": ["10.0.0.2/24"] });
-    let first = assess(body.clone(), PLAIN, NETWORKD);
+    let first = diff(body.clone(), PLAIN, NETWORKD);
     let link = format!(
         "{}addr=3: ens1 inet 10.0.0.2/24 scope global ens1\n\
          addr=3: ens1 inet 10.0.0.7/24 scope global ens1\n",
@@ -229,9 +229,9 @@ fn undo_brings_back_what_was_there_before_and_spares_the_rest() {
          |[Network]\n\
          |Address=10.0.0.2/24\n"
     );
-    assert!(assess(body.clone(), &link, &manager).is_met());
+    assert!(diff(body.clone(), &link, &manager).is_met());
     assert!(Link.can_read_before(&first.before));
-    let undo = Link.undo(&wish(body), &first.before, &answers(&link, &manager));
+    let undo = Link.undo(&resource(body), &first.before, &answers(&link, &manager));
     insta::assert_json_snapshot!(undo.actions, @r#"
     [
       {
@@ -271,23 +271,23 @@ fn undo_brings_back_what_was_there_before_and_spares_the_rest() {
     assert_eq!(json, [("addresses", 2), ("mtu", 2)]);
 }
 
-/// The wish of now after an earlier one that was applied, and what takes it back then.
-fn assess_after(
+/// The diff after an earlier desired state that was applied, and its undo then.
+fn diff_after(
     bodies: [Value; 2],
     before: &Value,
     link: &str,
     manager: &str,
-) -> (Assessment, Assessment) {
-    let ([earlier, now], answers) = (bodies.map(wish), answers(link, manager));
-    let assessment = Link.assess_after(&now, &earlier, before, &answers);
-    let kept = Link.remembered(before, &assessment.before);
+) -> (ResourceDiff, ResourceDiff) {
+    let ([earlier, now], answers) = (bodies.map(resource), answers(link, manager));
+    let diff = Link.diff_after(&now, &earlier, before, &answers);
+    let kept = Link.remembered(before, &diff.before);
     assert!(before.is_null() || Link.can_read_before(&kept), "{kept}");
     let undo = Link.undo(&now, &kept, &answers);
-    (assessment, undo)
+    (diff, undo)
 }
 
-fn removed_addresses(assessment: &Assessment) -> Vec<&str> {
-    let removed = assessment.actions.iter().map(|action| match action {
+fn removed_addresses(diff: &ResourceDiff) -> Vec<&str> {
+    let removed = diff.actions.iter().map(|action| match action {
         Action::SetLink {
             remove_addresses, ..
         } => remove_addresses.iter().map(String::as_str).collect(),
@@ -346,7 +346,7 @@ const NETWORK_MANAGER: &str = "== nm-device 644 root root /run/NetworkManager/de
 
 /// A rail that got another number. 10.0.0.1 was there before us.
 #[test]
-fn an_address_of_an_earlier_wish_goes_with_every_manager() {
+fn an_address_of_an_earlier_resource_goes_with_every_manager() {
     let networkd = format!(
         "{NETWORKD}\n\
          == network-drop-in 644 root root \
@@ -368,11 +368,11 @@ fn an_address_of_an_earlier_wish_goes_with_every_manager() {
     let of_manager = [&*networkd, IFUPDOWN, NETPLAN, NETWORK_MANAGER];
     for manager in of_manager {
         let earlier = body(&["10.0.0.1/24", "10.1.0.1/24"]);
-        for wanted in [&["10.2.0.1/24"][..], &["10.0.0.1/24"], &["fd00::1/64"]] {
-            let bodies = [earlier.clone(), body(wanted)];
-            let (found, _) = assess_after(bodies, &before, &link, manager);
-            assert_eq!(removed_addresses(&found), ["10.1.0.1/24"], "{manager}");
-            let written = match &found.actions[0] {
+        for desired in [&["10.2.0.1/24"][..], &["10.0.0.1/24"], &["fd00::1/64"]] {
+            let bodies = [earlier.clone(), body(desired)];
+            let (actual, _) = diff_after(bodies, &before, &link, manager);
+            assert_eq!(removed_addresses(&actual), ["10.1.0.1/24"], "{manager}");
+            let written = match &actual.actions[0] {
                 Action::WriteFile { content, .. } => content.contains("10.1."),
                 Action::ModifyConnection { settings, .. } => {
                     settings["ipv4.addresses"].contains("10.1.")
@@ -380,25 +380,25 @@ fn an_address_of_an_earlier_wish_goes_with_every_manager() {
                 Action::RemoveFile { .. } => false,
                 other => panic!("{other:?}"),
             };
-            assert!(!written, "{manager}: {found:?}");
-            let addresses = &found.attributes["addresses"];
+            assert!(!written, "{manager}: {actual:?}");
+            let addresses = &actual.attributes["addresses"];
             for plane in [Plane::Persisted, Plane::Running] {
-                let text = format!("{:?}", addresses.found.get(plane));
+                let text = format!("{:?}", addresses.actual.get(plane));
                 assert!(text.contains("10.1.0.1/24"), "{manager}: {text}");
             }
         }
-        // All addresses leave the wish: that is named once, and left; ours go with the rest.
+        // All addresses leave the resource: that is named once, and left; ours go with the rest.
         let bodies = [earlier, json!({ "netdev": "ens1", "mtu": 1500 })];
-        let (found, undo) = assess_after(bodies, &before, &link, manager);
-        assert!(!found.attributes.contains_key("addresses"), "{manager}");
+        let (actual, undo) = diff_after(bodies, &before, &link, manager);
+        assert!(!actual.attributes.contains_key("addresses"), "{manager}");
         assert_eq!(removed_addresses(&undo), ["10.1.0.1/24"], "{manager}");
     }
     let earlier = body(&["10.1.0.1/24"]);
     let theirs = NETPLAN.split("\n== netplan-own").next().unwrap();
     for (before, manager) in [(&Value::Null, NETWORK_MANAGER), (&before, theirs)] {
         let bodies = [earlier.clone(), body(&["10.0.0.1/24"])];
-        let (found, _) = assess_after(bodies, before, &link, manager);
-        assert!(found.is_met(), "{manager}: {found:?}");
+        let (actual, _) = diff_after(bodies, before, &link, manager);
+        assert!(actual.is_met(), "{manager}: {actual:?}");
     }
 }
 
@@ -416,7 +416,7 @@ fn a_family_without_addresses_gets_the_method_of_before() {
         });
         let manager = NETWORK_MANAGER.replace("10.0.0.1/24, ", "");
         let bodies = [body("10.1.0.1/24"), body("fd00::1/64")];
-        let (found, _) = assess_after(bodies, &before, PLAIN, &manager);
+        let (found, _) = diff_after(bodies, &before, PLAIN, &manager);
         let Action::ModifyConnection { settings, .. } = &found.actions[0] else {
             panic!("{found:?}")
         };

@@ -1,26 +1,30 @@
-//! Taking a `link` wish back: what was there before our first change comes back, and nothing else
+//! Undo of a `link` resource: what was there before our first change comes back, and nothing else
 //! is touched.
 
 use super::change::{RunningLinkChange, list_missing_addresses, record_link_disruption};
 use super::owner::{self, Owner, PersistedLinkSettings, PriorLinkSettings, decode_netdev_owner};
 use super::{LinkBody, LinkObservation, Snapshot, link_state, read_link_setting};
-use crate::{Action, Assessment, Attribute, Plane, ReadResults, Reading};
+use crate::{Action, Attribute, Plane, ReadResults, Reading, ResourceDiff};
 use ipnet::IpNet;
 use railwright_base::Reason;
 use serde_json::Value;
 
 /// What should be there afterwards, what is now, and the actions between.
-pub(super) fn plan_link_undo(body: &LinkBody, before: &Value, answers: &ReadResults) -> Assessment {
+pub(super) fn plan_link_undo(
+    body: &LinkBody,
+    before: &Value,
+    answers: &ReadResults,
+) -> ResourceDiff {
     let snapshot: Snapshot = serde_json::from_value(before.clone()).unwrap_or_default();
     let state = match link_state(answers, &body.netdev) {
         Ok(Some(state)) => state,
         Ok(None) => {
-            return Assessment {
+            return ResourceDiff {
                 residue: vec![format!(
                     "the files for {}, because the netdev is gone",
                     body.netdev
                 )],
-                ..Assessment::default()
+                ..ResourceDiff::default()
             };
         }
         Err(reason) => return build_unknown_link_diff(body, reason),
@@ -41,18 +45,18 @@ pub(super) fn plan_link_undo(body: &LinkBody, before: &Value, answers: &ReadResu
     take_back(&body, &snapshot, &found)
 }
 
-fn build_unknown_link_diff(body: &LinkBody, reason: Reason) -> Assessment {
+fn build_unknown_link_diff(body: &LinkBody, reason: Reason) -> ResourceDiff {
     let reading = Reading::Unknown(reason);
-    Assessment {
+    ResourceDiff {
         attributes: super::build_uniform_attributes(body, &reading, &reading),
-        ..Assessment::default()
+        ..ResourceDiff::default()
     }
 }
 
-fn take_back(body: &LinkBody, snapshot: &Snapshot, found: &LinkObservation) -> Assessment {
-    let mut assessment = Assessment {
+fn take_back(body: &LinkBody, snapshot: &Snapshot, found: &LinkObservation) -> ResourceDiff {
+    let mut diff = ResourceDiff {
         before: serde_json::to_value(snapshot).unwrap_or_default(),
-        ..Assessment::default()
+        ..ResourceDiff::default()
     };
     let nothing = PersistedLinkSettings::default();
     let (on_disk, managed_now) = match &found.owner {
@@ -61,18 +65,15 @@ fn take_back(body: &LinkBody, snapshot: &Snapshot, found: &LinkObservation) -> A
     };
     let then = compute_restored_plane(body, &snapshot.running, &found.running);
     let disk_then = compute_restored_plane(body, &snapshot.persisted.values, on_disk);
-    add_plane_attributes(&mut assessment, Plane::Running, body, &then, &found.running);
-    add_plane_attributes(&mut assessment, Plane::Persisted, body, &disk_then, on_disk);
+    add_plane_attributes(&mut diff, Plane::Running, body, &then, &found.running);
+    add_plane_attributes(&mut diff, Plane::Persisted, body, &disk_then, on_disk);
     let mut reload = None;
     if let Some(view) = managed_now {
-        assessment.actions =
+        diff.actions =
             owner::plan_persisted_restore(&body.netdev, view, &snapshot.persisted, &body.intent());
-        let writes_files = !matches!(
-            assessment.actions[..],
-            [] | [Action::ModifyConnection { .. }]
-        );
+        let writes_files = !matches!(diff.actions[..], [] | [Action::ModifyConnection { .. }]);
         reload = Some(view.manager).filter(|_| writes_files);
-        assessment.residue = list_link_residue(&body.netdev, view, &snapshot.persisted);
+        diff.residue = list_link_residue(&body.netdev, view, &snapshot.persisted);
     }
     if let (
         Ok(Owner::Nobody {
@@ -82,13 +83,13 @@ fn take_back(body: &LinkBody, snapshot: &Snapshot, found: &LinkObservation) -> A
         None,
     ) = (&found.owner, snapshot.persisted.manager)
     {
-        assessment.actions = vec![Action::RemoveFile {
+        diff.actions = vec![Action::RemoveFile {
             path: path.clone(),
             below: None,
         }];
         reload = *able;
         let ours = Attribute::in_plane(Plane::Persisted, Reading::Absent, Reading::is("in place"));
-        assessment.attributes.insert("connection".to_owned(), ours);
+        diff.attributes.insert("connection".to_owned(), ours);
     }
     let change = RunningLinkChange {
         mtu: then.mtu.filter(|mtu| found.running.mtu != Some(*mtu)),
@@ -96,14 +97,14 @@ fn take_back(body: &LinkBody, snapshot: &Snapshot, found: &LinkObservation) -> A
         add: list_missing_addresses(&then.addresses, &found.running.addresses),
         remove: list_missing_addresses(&found.running.addresses, &then.addresses),
     };
-    record_link_disruption(&body.netdev, &change, reload, found, &mut assessment);
-    assessment
-        .actions
+    record_link_disruption(&body.netdev, &change, reload, found, &mut diff);
+    diff.actions
         .extend(change.into_actions(&body.netdev, reload));
-    assessment
+    diff
 }
 
-/// What a plane should be afterwards: what the wish judged as it was then, the rest as it is now.
+/// What a plane should be afterwards: what the resource declares as it was then, the rest as it is
+/// now.
 fn compute_restored_plane(
     body: &LinkBody,
     then: &PersistedLinkSettings,
@@ -132,7 +133,7 @@ fn compute_restored_plane(
 }
 
 fn add_plane_attributes(
-    assessment: &mut Assessment,
+    diff: &mut ResourceDiff,
     plane: Plane,
     body: &LinkBody,
     then: &PersistedLinkSettings,
@@ -140,22 +141,22 @@ fn add_plane_attributes(
 ) {
     let mut names = Vec::new();
     // a running value always exists: without a record of it there is nothing to go back to, and it
-    // is not judged
+    // is not compared
     if body.mtu.is_some() && (plane == Plane::Persisted || then.mtu.is_some()) {
         names.push("mtu");
     }
     if body.up.is_some() && then.up.is_some() {
         names.push("up");
     }
-    if body.judges_addresses() {
+    if body.compares_addresses() {
         names.push("addresses");
     }
     for name in names {
-        let wanted = read_link_setting(body, name, then).unwrap_or(Reading::Absent);
-        let found = read_link_setting(body, name, now).unwrap_or(Reading::Absent);
-        let entry: &mut Attribute = assessment.attributes.entry(name.to_owned()).or_default();
-        entry.wanted.set(plane, wanted);
-        entry.found.set(plane, found);
+        let desired = read_link_setting(body, name, then).unwrap_or(Reading::Absent);
+        let actual = read_link_setting(body, name, now).unwrap_or(Reading::Absent);
+        let entry: &mut Attribute = diff.attributes.entry(name.to_owned()).or_default();
+        entry.desired.set(plane, desired);
+        entry.actual.set(plane, actual);
     }
 }
 

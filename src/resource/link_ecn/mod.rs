@@ -12,7 +12,8 @@
 
 use super::keeper::{PersistenceUnit, Trigger};
 use super::{
-    Action, Assessment, Attribute, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind,
+    Action, Attribute, DesiredResource, Plane, Read, ReadResults, Reading, ResourceDiff,
+    ResourceKind,
 };
 use crate::body::{Body, BodyErrors, BodyType, read_body};
 use crate::json_fields::read_text_field;
@@ -26,7 +27,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The kind.
 pub struct LinkEcn;
 
-/// What is wished of a port.
+/// The desired state of a port.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct LinkEcnBody {
@@ -54,7 +55,7 @@ impl Body for LinkEcnBody {
 }
 
 impl LinkEcnBody {
-    /// The fields that stand for one file each: the file, the field, and what is wished of it.
+    /// The fields that stand for one file each: the file, the field, and its desired value.
     fn numbers(&self) -> impl Iterator<Item = (&'static str, &'static str, u64)> {
         [
             ("roce_np/cnp_dscp", "cnp_dscp", self.cnp_dscp),
@@ -75,7 +76,7 @@ struct PriorLinkEcn {
     running: Files,
 }
 
-/// What a host says.
+/// What a host reports.
 enum LinkEcnState {
     NoNetdev,
     /// The driver has no such files; in words.
@@ -102,15 +103,15 @@ impl ResourceKind for LinkEcn {
         BodyType::of::<LinkEcnBody>()
     }
 
-    fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
-        let body = read_body::<LinkEcnBody>(&wish.body);
+    fn reads(&self, resource: &DesiredResource) -> Vec<Read> {
+        let body = read_body::<LinkEcnBody>(&resource.body);
         let mut reads = vec![build_link_ecn_read(&body)];
         reads.extend(build_link_ecn_unit(&body).reads());
         reads
     }
 
-    fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
-        let body = &read_body::<LinkEcnBody>(&wish.body);
+    fn diff(&self, resource: &DesiredResource, answers: &ReadResults) -> ResourceDiff {
+        let body = &read_body::<LinkEcnBody>(&resource.body);
         let why = match decode_link_ecn_state(body, answers) {
             Err(reason) => return diff_uniform_ecn(body, &Reading::Unknown(reason)),
             Ok(LinkEcnState::Files(files)) => return diff_ecn_files(body, &files, answers),
@@ -118,10 +119,10 @@ impl ResourceKind for LinkEcn {
             Ok(LinkEcnState::NoEcn(why)) => format!("{}: {why}", body.netdev),
         };
         // It comes with the step that the resource names, or something is wrong.
-        let mut assessment = diff_uniform_ecn(body, &Reading::Absent);
+        let mut diff = diff_uniform_ecn(body, &Reading::Absent);
         let announced = ["reload_systemd", "set_link_ecn", "write_file"];
-        assessment.wait_or_refuse(wish, &announced, || why);
-        assessment
+        diff.wait_or_refuse(resource, &announced, || why);
+        diff
     }
 
     fn undo(
@@ -129,21 +130,21 @@ impl ResourceKind for LinkEcn {
         last_applied: &DesiredResource,
         before: &Value,
         answers: &ReadResults,
-    ) -> Assessment {
+    ) -> ResourceDiff {
         let body = &read_body::<LinkEcnBody>(&last_applied.body);
         let state = match decode_link_ecn_state(body, answers) {
-            Err(reason) => return Assessment::unknown_undo(Plane::Running, before, reason),
+            Err(reason) => return ResourceDiff::unknown_undo(Plane::Running, before, reason),
             Ok(state) => state,
         };
-        let mut assessment = Assessment {
+        let mut diff = ResourceDiff {
             before: before.clone(),
-            ..Assessment::default()
+            ..ResourceDiff::default()
         };
-        build_link_ecn_unit(body).take_back(&mut assessment, answers);
+        build_link_ecn_unit(body).take_back(&mut diff, answers);
         let prior = PriorLinkEcn::deserialize(before).unwrap_or_default();
         // Without the netdev or its driver there is nothing that could hold a value.
         let LinkEcnState::Files(now) = state else {
-            return assessment;
+            return diff;
         };
         let old: Files = (prior.running.into_iter())
             .filter(|(file, _)| build_desired_ecn_files(body).contains_key(file))
@@ -154,18 +155,16 @@ impl ResourceKind for LinkEcn {
                 Reading::is(value.as_str()),
                 build_running_reading(&now, file),
             );
-            assessment
-                .attributes
-                .insert(file.replace('/', "_"), attribute);
+            diff.attributes.insert(file.replace('/', "_"), attribute);
         }
         push_set_ecn_action(
             body,
             old.into_iter()
                 .filter(|(file, value)| now.get(file) != Some(value))
                 .collect(),
-            &mut assessment,
+            &mut diff,
         );
-        assessment
+        diff
     }
 
     fn can_read_before(&self, before: &Value) -> bool {
@@ -182,19 +181,16 @@ impl ResourceKind for LinkEcn {
 }
 
 /// One reading for all attributes.
-fn diff_uniform_ecn(body: &LinkEcnBody, reading: &Reading) -> Assessment {
+fn diff_uniform_ecn(body: &LinkEcnBody, reading: &Reading) -> ResourceDiff {
     diff_link_ecn(body, |_| reading.clone(), reading)
 }
 
-fn diff_ecn_files(body: &LinkEcnBody, files: &Files, answers: &ReadResults) -> Assessment {
+fn diff_ecn_files(body: &LinkEcnBody, files: &Files, answers: &ReadResults) -> ResourceDiff {
     let keeper = build_link_ecn_unit(body);
     let kept = keeper.kept(answers);
-    let on_disk = keeper.persisted(&kept, Reading::is("as wished"), |_| {
-        Reading::is("otherwise")
-    });
-    let mut assessment = diff_link_ecn(body, |file| build_running_reading(files, file), &on_disk);
-    assessment
-        .attributes
+    let on_disk = keeper.persisted(&kept, Reading::is("in sync"), |_| Reading::is("otherwise"));
+    let mut diff = diff_link_ecn(body, |file| build_running_reading(files, file), &on_disk);
+    diff.attributes
         .insert("unit".to_owned(), keeper.attribute(&kept));
     let (mut running, mut differs) = (Files::new(), Files::new());
     for (file, value) in build_desired_ecn_files(body) {
@@ -206,12 +202,12 @@ fn diff_ecn_files(body: &LinkEcnBody, files: &Files, answers: &ReadResults) -> A
             differs.insert(file, value);
         }
     }
-    assessment.before = serde_json::to_value(PriorLinkEcn { running }).unwrap_or_default();
-    if let (Ok(kept), false) = (kept, assessment.has_unknown()) {
-        assessment.actions = keeper.write(&kept);
-        push_set_ecn_action(body, differs, &mut assessment);
+    diff.before = serde_json::to_value(PriorLinkEcn { running }).unwrap_or_default();
+    if let (Ok(kept), false) = (kept, diff.has_unknown()) {
+        diff.actions = keeper.write(&kept);
+        push_set_ecn_action(body, differs, &mut diff);
     }
-    assessment
+    diff
 }
 
 fn build_link_ecn_read(body: &LinkEcnBody) -> Read {
@@ -220,7 +216,7 @@ fn build_link_ecn_read(body: &LinkEcnBody) -> Read {
     }
 }
 
-/// Both points are on for the wished priorities; what other priorities do is left alone.
+/// Both points are on for the desired priorities; what other priorities do is left alone.
 fn build_desired_ecn_files(body: &LinkEcnBody) -> Files {
     let mut files = Files::new();
     for (point, _) in POINTS {
@@ -279,8 +275,8 @@ fn diff_link_ecn(
     body: &LinkEcnBody,
     running: impl Fn(&str) -> Reading,
     on_disk: &Reading,
-) -> Assessment {
-    let mut assessment = Assessment::default();
+) -> ResourceDiff {
+    let mut diff = ResourceDiff::default();
     for (point, name) in POINTS {
         let (mut on, mut unclear) = (Vec::new(), None);
         for priority in &body.priorities {
@@ -292,7 +288,7 @@ fn diff_link_ecn(
         }
         let found = unclear.unwrap_or_else(|| Reading::is(json!(on)));
         let attribute = build_ecn_attribute(json!(body.priorities), found, on_disk);
-        assessment.attributes.insert(name.to_owned(), attribute);
+        diff.attributes.insert(name.to_owned(), attribute);
     }
     for (file, field, number) in body.numbers() {
         let mut found = running(file);
@@ -302,29 +298,29 @@ fn diff_link_ecn(
             found = Reading::is(number);
         }
         let attribute = build_ecn_attribute(json!(number), found, on_disk);
-        assessment.attributes.insert(field.to_owned(), attribute);
+        diff.attributes.insert(field.to_owned(), attribute);
     }
-    assessment
+    diff
 }
 
 /// `on_disk`: what the unit keeps, which is one reading for all.
 fn build_ecn_attribute(value: Value, running: Reading, on_disk: &Reading) -> Attribute {
-    let wanted = Reading::Is(value);
-    let persisted = if *on_disk == Reading::is("as wished") {
-        wanted.clone()
+    let desired = Reading::Is(value);
+    let persisted = if *on_disk == Reading::is("in sync") {
+        desired.clone()
     } else {
         on_disk.clone()
     };
-    Attribute::in_plane(Plane::Persisted, wanted.clone(), persisted).and(
+    Attribute::in_plane(Plane::Persisted, desired.clone(), persisted).and(
         Plane::Running,
-        wanted,
+        desired,
         running,
     )
 }
 
-fn push_set_ecn_action(body: &LinkEcnBody, settings: Files, assessment: &mut Assessment) {
+fn push_set_ecn_action(body: &LinkEcnBody, settings: Files, diff: &mut ResourceDiff) {
     if !settings.is_empty() {
-        assessment.actions.push(Action::SetLinkEcn {
+        diff.actions.push(Action::SetLinkEcn {
             netdev: body.netdev.clone(),
             settings,
         });

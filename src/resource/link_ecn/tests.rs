@@ -1,11 +1,11 @@
-//! `link_ecn` by tables: answers in, assessment out; and answers that no driver would give.
+//! `link_ecn` by tables: read results in, diff out; and answers that no driver would give.
 
 use super::*;
-use crate::test_support::{answered, wish};
+use crate::test_support::{answered, resource};
 use proptest::prelude::*;
 
 fn lossless() -> DesiredResource {
-    wish(
+    resource(
         &LinkEcn,
         json!({ "netdev": "ens1", "priorities": [3], "cnp_dscp": 48, "cnp_priority": 6 }),
     )
@@ -15,15 +15,15 @@ fn lossless() -> DesiredResource {
 const OFF: &str =
     "ecn\nroce_rp/enable/3 0\nroce_np/enable/3 1\nroce_np/cnp_dscp 0\nroce_np/cnp_802p_prio 6\n";
 
-fn answers(wish: &DesiredResource, out: &str) -> ReadResults {
-    let mut all = answered(&[(&LinkEcn.reads(wish)[0], 0, out)]);
-    all.merge(keeper_files(wish, None));
+fn answers(resource: &DesiredResource, out: &str) -> ReadResults {
+    let mut all = answered(&[(&LinkEcn.reads(resource)[0], 0, out)]);
+    all.merge(keeper_files(resource, None));
     all
 }
 
-fn keeper_files(wish: &DesiredResource, text: Option<&[String]>) -> ReadResults {
+fn keeper_files(resource: &DesiredResource, text: Option<&[String]>) -> ReadResults {
     let mut all = ReadResults::default();
-    for (n, read) in LinkEcn.reads(wish).iter().skip(1).enumerate() {
+    for (n, read) in LinkEcn.reads(resource).iter().skip(1).enumerate() {
         let (code, out) = match text {
             Some(texts) => (
                 0,
@@ -42,8 +42,8 @@ fn keeper_files(wish: &DesiredResource, text: Option<&[String]>) -> ReadResults 
 
 #[test]
 fn only_what_differs_is_written_and_what_was_there_comes_back() {
-    let wish = lossless();
-    let found = LinkEcn.assess(&wish, &answers(&wish, OFF));
+    let resource = lossless();
+    let found = LinkEcn.diff(&resource, &answers(&resource, OFF));
     let words: Vec<String> = found.actions.iter().map(Action::word).collect();
     assert_eq!(
         words,
@@ -81,13 +81,13 @@ fn only_what_differs_is_written_and_what_was_there_comes_back() {
     let on = OFF
         .replace("rp/enable/3 0", "rp/enable/3 1")
         .replace("cnp_dscp 0", "cnp_dscp 48");
-    let mut after = answered(&[(&LinkEcn.reads(&wish)[0], 0, &on)]);
-    after.merge(keeper_files(&wish, Some(&texts)));
-    let done = LinkEcn.assess(&wish, &after);
+    let mut after = answered(&[(&LinkEcn.reads(&resource)[0], 0, &on)]);
+    after.merge(keeper_files(&resource, Some(&texts)));
+    let done = LinkEcn.diff(&resource, &after);
     assert!(done.is_met() && done.actions.is_empty(), "{done:#?}");
 
     assert!(LinkEcn.can_read_before(&found.before));
-    let undo = LinkEcn.undo(&wish, &found.before, &after);
+    let undo = LinkEcn.undo(&resource, &found.before, &after);
     let Some(Action::SetLinkEcn { settings, .. }) = undo.actions.last() else {
         panic!("{undo:?}")
     };
@@ -99,21 +99,21 @@ fn only_what_differs_is_written_and_what_was_there_comes_back() {
 
 #[test]
 fn files_that_cannot_be_read_are_not_taken_back() {
-    let wish = lossless();
+    let resource = lossless();
     let before = json!({ "running": { "roce_rp/enable/3": "0" } });
-    let undo = LinkEcn.undo(&wish, &before, &answers(&wish, "nonsense\n"));
+    let undo = LinkEcn.undo(&resource, &before, &answers(&resource, "nonsense\n"));
     assert_eq!(undo.attributes.len(), 1, "{undo:?}");
     assert!(undo.only_unknown() && undo.actions.is_empty(), "{undo:?}");
 }
 
 #[test]
 fn a_driver_without_the_files_is_refused_or_waited_for() {
-    let wish = lossless();
+    let resource = lossless();
     for (out, why) in [
         ("", "its driver has no settings of ECN"),
         ("virtual-function\n", "virtual function"),
     ] {
-        let found = LinkEcn.assess(&wish, &answers(&wish, out));
+        let found = LinkEcn.diff(&resource, &answers(&resource, out));
         assert!(
             found
                 .refusal
@@ -124,15 +124,15 @@ fn a_driver_without_the_files_is_refused_or_waited_for() {
         );
     }
     let body = json!({ "netdev": "ens1", "priorities": [3], "known_after": "systemd_unit/openibd.service" });
-    let later = crate::test_support::wish(&LinkEcn, body);
+    let later = crate::test_support::resource(&LinkEcn, body);
     assert_eq!(
         LinkEcn
-            .assess(&later, &answers(&later, ""))
+            .diff(&later, &answers(&later, ""))
             .known_after
             .as_deref(),
         Some("systemd_unit/openibd.service")
     );
-    let odd = LinkEcn.assess(&wish, &answers(&wish, "something else\n"));
+    let odd = LinkEcn.diff(&resource, &answers(&resource, "something else\n"));
     assert!(odd.has_unknown() && odd.actions.is_empty());
 }
 
@@ -162,10 +162,10 @@ proptest! {
                                                        ((roce_[rn]p/(enable/[0-9]|cnp_dscp)|\\PC{0,9}) \
                                                        \\PC{0,9}\n\
                                                        ){0,6}") {
-        let wish = lossless();
-        for action in LinkEcn.assess(&wish, &answers(&wish, &out)).actions {
+        let resource = lossless();
+        for action in LinkEcn.diff(&resource, &answers(&resource, &out)).actions {
             if let Action::SetLinkEcn { settings, .. } = action {
-                let ours = build_desired_ecn_files(&read_body(&wish.body));
+                let ours = build_desired_ecn_files(&read_body(&resource.body));
                 prop_assert!(settings.iter().all(|(file, value)| ours.get(file) == Some(value)));
             }
         }

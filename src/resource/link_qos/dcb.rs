@@ -11,7 +11,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// One section per question; `mlnx_qos` only where `dcb` is not there, lldpad's will only where
-/// lldpad runs, which a /proc with hidepid (proc(5)) would not tell a user without rights.
+/// lldpad runs, which a /proc with hidepid (proc(5)) would not show a user without rights.
 pub fn read_script(netdev: &str) -> String {
     format!(
         r#"{SHELL}n={netdev}; [ -d "$R/sys/class/net/$n" ] || exit 1
@@ -58,7 +58,7 @@ const LLDPTOOL: &[&str] = &["/usr/sbin/lldptool"];
 const MLNX_QOS: &[&str] = &["/usr/bin/mlnx_qos"];
 const ETHTOOL: &[&str] = &["/opt/mellanox/ethtool/sbin/ethtool", "/usr/sbin/ethtool"];
 
-/// The settings that run, as far as the sections tell them.
+/// The settings that run, as far as the sections show them.
 pub fn parse_dcb_settings(sections: &[Section<'_>]) -> Settings {
     let pfc = parse_section_json(sections, "pfc");
     let ets = parse_section_json(sections, "ets");
@@ -88,7 +88,7 @@ fn parse_pfc_priorities(value: &Value) -> Option<std::collections::BTreeSet<u8>>
     Some((0u8..8).filter(is_on).collect())
 }
 
-/// `{"delay":7,...}`: mlx5 tells and takes the metres of cable there, whatever dcb-pfc(8) calls it;
+/// `{"delay":7,...}`: mlx5 shows and takes the metres of cable there, whatever dcb-pfc(8) calls it;
 /// another driver's number is none.
 fn parse_cable_length(value: &Value) -> Option<u16> {
     u16::try_from(value.get("delay")?.as_u64()?).ok()
@@ -134,11 +134,11 @@ fn parse_pause_state(sections: &[Section<'_>]) -> Option<bool> {
     Some(is_direction_paused(section, "RX:")? || is_direction_paused(section, "TX:")?)
 }
 
-/// Why `ethtool` told no pause: that the driver has none counts as an answer, anything else leaves it
-/// unknown.
+/// Why `ethtool` showed no pause: that the driver has none counts as an answer, anything else
+/// leaves it unknown.
 pub fn explain_missing_pause(sections: &[Section<'_>]) -> Reading {
     let Some(section) = find_section(sections, "pause") else {
-        let why = "the host has no `ethtool`, which alone tells and sets global pause: install it";
+        let why = "the host has no `ethtool`, which alone shows and sets global pause: install it";
         return Reading::Unknown(why.into());
     };
     let said = section.text();
@@ -147,7 +147,7 @@ pub fn explain_missing_pause(sections: &[Section<'_>]) -> Reading {
     }
     Reading::Unknown(
         format!(
-            "ethtool did not tell global pause: {}",
+            "ethtool did not show global pause: {}",
             one_line(&said, 120)
         )
         .into(),
@@ -160,12 +160,12 @@ fn is_direction_paused(section: &Section<'_>, direction: &str) -> Option<bool> {
     Some(value.trim() == "on")
 }
 
-/// lldpad runs: whether it keeps PFC as wished. It does so only where it was told the same and
-/// takes nothing from the switch; seen at a boot: one that was told nothing switches PFC off half a
+/// lldpad runs: whether it keeps PFC as desired. It does so only where it is set to the same and
+/// takes nothing from the switch; seen at a boot: one without settings switches PFC off half a
 /// minute after our unit switched it on.
-pub fn lldpad_agrees(sections: &[Section<'_>], wanted: &Settings) -> Option<bool> {
+pub fn lldpad_agrees(sections: &[Section<'_>], desired: &Settings) -> Option<bool> {
     find_section(sections, "lldpad")?;
-    if wanted.pfc.is_none() {
+    if desired.pfc.is_none() {
         return Some(true);
     }
     // a mask of bits: 8 is priority 3 (lldpad 1.1)
@@ -175,7 +175,7 @@ pub fn lldpad_agrees(sections: &[Section<'_>], wanted: &Settings) -> Option<bool
             .filter(|priority| mask >> priority & 1 == 1)
             .collect()
     });
-    Some(find_assigned_value(sections, "lldpad") == Some("no") && wanted.pfc == enabled)
+    Some(find_assigned_value(sections, "lldpad") == Some("no") && desired.pfc == enabled)
 }
 
 /// The value of the first line `NAME=VALUE` of a section.
@@ -193,25 +193,25 @@ pub fn foreign_dcbx(sections: &[Section<'_>]) -> Option<bool> {
     (is_host || is_firmware).then_some(!is_host)
 }
 
-/// The commands that bring `now` to `wanted`: classes before the map, the map before PFC, so that
+/// The commands that bring `now` to `desired`: classes before the map, the map before PFC, so that
 /// no packet is marked for a class that is not lossless yet. The DSCP map is exact: code points
-/// that are not wished for go.
-pub fn build_dcb_commands(netdev: &str, wanted: &Settings, now: &Settings) -> Vec<Vec<String>> {
+/// that are not declared go.
+pub fn build_dcb_commands(netdev: &str, desired: &Settings, now: &Settings) -> Vec<Vec<String>> {
     let mut commands = Vec::new();
-    if let Some(ets) = &wanted.ets
+    if let Some(ets) = &desired.ets
         && now.ets.as_ref() != Some(ets)
     {
         commands.push(build_dcb_command("ets", "set", netdev, ets_words(ets)));
     }
-    if let Some(dscp) = &wanted.dscp
+    if let Some(dscp) = &desired.dscp
         && now.dscp.as_ref() != Some(dscp)
     {
         let nothing = BTreeMap::new();
-        let found = now.dscp.as_ref().unwrap_or(&nothing);
+        let actual = now.dscp.as_ref().unwrap_or(&nothing);
         let set = dscp
             .iter()
-            .filter(|(code, priority)| found.get(code) != Some(priority));
-        let gone = found.iter().filter(|(code, _)| !dscp.contains_key(code));
+            .filter(|(code, priority)| actual.get(code) != Some(priority));
+        let gone = actual.iter().filter(|(code, _)| !dscp.contains_key(code));
         // what is new first: when the last entry goes, mlx5 falls back to trusting the VLAN tag
         for (verb, words) in [("replace", dscp_words(set)), ("del", dscp_words(gone))] {
             if !words.is_empty() {
@@ -219,14 +219,14 @@ pub fn build_dcb_commands(netdev: &str, wanted: &Settings, now: &Settings) -> Ve
             }
         }
     }
-    if let Some(pfc) = &wanted.pfc
+    if let Some(pfc) = &desired.pfc
         && now.pfc.as_ref() != Some(pfc)
     {
         let mut words = vec!["prio-pfc".to_owned(), "all:off".to_owned()];
         words.extend(pfc.iter().map(|priority| format!("{priority}:on")));
         commands.push(build_dcb_command("pfc", "set", netdev, words));
     }
-    if let Some(metres) = wanted.cable_length_m
+    if let Some(metres) = desired.cable_length_m
         && now.cable_length_m != Some(metres)
     {
         let words = vec!["delay".to_owned(), metres.to_string()];

@@ -1,14 +1,14 @@
 //! `mlnx_qos` of OFED, where the host has no `dcb` (Ubuntu 20.04's iproute2 5.5): its text, and its
-//! commands. Its DSCP map always has all 64 code points, so only those wished for are compared.
+//! commands. Its DSCP map always has all 64 code points, so only the declared ones are compared.
 
 use super::settings::{Ets, Settings};
 use crate::sections::Section;
 use railwright_base::quote::sh_words;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What `mlnx_qos -i NETDEV` said; `None` when it did not answer (it prints a traceback for NICs of
+/// What `mlnx_qos -i NETDEV` printed; `None` where it failed (it prints a traceback for NICs of
 /// others).
-pub fn parse_mlnx_qos_settings(section: &Section<'_>, wanted: &Settings) -> Option<Settings> {
+pub fn parse_mlnx_qos_settings(section: &Section<'_>, desired: &Settings) -> Option<Settings> {
     if section.code() != Some(0) {
         return None;
     }
@@ -25,8 +25,8 @@ pub fn parse_mlnx_qos_settings(section: &Section<'_>, wanted: &Settings) -> Opti
     } = answer;
     settings.ets = Some(ets);
     // while the VLAN tag is trusted, the map has no effect
-    let desired = wanted.dscp.as_ref().filter(|_| trusts_dscp);
-    dscp.retain(|code, _| desired.is_some_and(|desired| desired.contains_key(code)));
+    let in_spec = desired.dscp.as_ref().filter(|_| trusts_dscp);
+    dscp.retain(|code, _| in_spec.is_some_and(|in_spec| in_spec.contains_key(code)));
     settings.dscp = Some(dscp);
     Some(settings)
 }
@@ -121,14 +121,14 @@ fn parse_dscp_codes(line: &str, priority: u8) -> Vec<(u8, u8)> {
         .collect()
 }
 
-/// The commands for what is wished; `--trust` and `--dscp2prio` cannot go in one call.
+/// The commands for the desired state; `--trust` and `--dscp2prio` cannot go in one call.
 pub fn build_mlnx_qos_commands(
     netdev: &str,
-    wanted: &Settings,
+    desired: &Settings,
     now: &Settings,
 ) -> Vec<Vec<String>> {
     let mut calls: Vec<Vec<String>> = Vec::new();
-    if let Some(ets) = &wanted.ets
+    if let Some(ets) = &desired.ets
         && now.ets.as_ref() != Some(ets)
     {
         let (classes, shares) = (join_numbers(&ets.prio_tc), join_numbers(&ets.bandwidth));
@@ -136,7 +136,7 @@ pub fn build_mlnx_qos_commands(
         let words: [&str; 6] = ["-p", &classes, "-s", &algorithms, "-t", &shares];
         calls.push(build_call(netdev, &words));
     }
-    if let Some(dscp) = &wanted.dscp
+    if let Some(dscp) = &desired.dscp
         && now.dscp.as_ref() != Some(dscp)
     {
         let trust_mode = if dscp.is_empty() { "pcp" } else { "dscp" };
@@ -146,7 +146,7 @@ pub fn build_mlnx_qos_commands(
             calls.push(build_call(netdev, &["--dscp2prio", &mapping]));
         }
     }
-    calls.extend(build_pfc_call(netdev, wanted, now));
+    calls.extend(build_pfc_call(netdev, desired, now));
     calls
 }
 
@@ -157,14 +157,14 @@ fn build_call(netdev: &str, words: &[&str]) -> Vec<String> {
 }
 
 /// PFC and the length of cable go together. The length alone would switch PFC off; PFC alone sends
-/// a length of 0, which the driver takes for none said.
-fn build_pfc_call(netdev: &str, wanted: &Settings, now: &Settings) -> Option<Vec<String>> {
-    let cable = wanted
+/// a length of 0, which the driver takes for none set.
+fn build_pfc_call(netdev: &str, desired: &Settings, now: &Settings) -> Option<Vec<String>> {
+    let cable = desired
         .cable_length_m
         .filter(|metres| now.cable_length_m != Some(*metres));
     let pfc = match cable {
-        Some(_) => wanted.pfc.as_ref().or(now.pfc.as_ref())?,
-        None => wanted
+        Some(_) => desired.pfc.as_ref().or(now.pfc.as_ref())?,
+        None => desired
             .pfc
             .as_ref()
             .filter(|pfc| now.pfc.as_ref() != Some(pfc))?,

@@ -10,8 +10,8 @@ pub mod settings;
 use super::keeper::{PersistenceUnit, PersistenceUnitFiles, Trigger};
 use super::sections::{self, Section, find_section};
 use super::{
-    Action, Assessment, Attribute, DesiredResource, Disruption, Fact, Plane, Read, ReadResults,
-    Reading, ResourceKind,
+    Action, Attribute, DesiredResource, Disruption, Fact, Plane, Read, ReadResults, Reading,
+    ResourceDiff, ResourceKind,
 };
 use crate::body::{BodyType, read_body};
 use crate::json_fields::read_text_field;
@@ -28,7 +28,7 @@ const NO_TOOL: &str = "the host has neither `dcb` nor `mlnx_qos`";
 /// The step that brings `ethtool` and nothing besides: neither a netdev nor `dcb`.
 const ETHTOOL: &str = "package/ethtool";
 
-/// What a wish may come to need once its programs are there.
+/// What a resource may come to need once its programs are there.
 const ANNOUNCED: [&str; 5] = [
     "reload_systemd",
     "set_dcb",
@@ -44,17 +44,17 @@ enum QosTool {
     Mlnx,
 }
 
-/// What the host says about the netdev.
+/// What the host reports about the netdev.
 struct RunningQos {
     settings: Settings,
     /// What is known of global pause where `settings` has none.
     no_pause: Reading,
-    /// The program that tells pause is there.
+    /// The program that shows pause is there.
     has_ethtool: bool,
     tool: QosTool,
     /// The firmware owns DCBX.
     foreign_dcbx: bool,
-    /// lldpad runs, and whether it keeps PFC as wished.
+    /// lldpad runs, and whether it keeps PFC as desired.
     lldpad_agrees: Option<bool>,
 }
 
@@ -103,27 +103,27 @@ impl ResourceKind for LinkQos {
         BodyType::of::<LinkQosBody>()
     }
 
-    fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
-        let body = read_body::<LinkQosBody>(&wish.body);
+    fn reads(&self, resource: &DesiredResource) -> Vec<Read> {
+        let body = read_body::<LinkQosBody>(&resource.body);
         let mut reads = vec![build_link_qos_read(&body.netdev)];
         // the script's text does not change where it lies
         reads.extend(build_link_qos_unit(&body, QosTool::Dcb).reads());
         reads
     }
 
-    fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
-        let body = &read_body::<LinkQosBody>(&wish.body);
+    fn diff(&self, resource: &DesiredResource, answers: &ReadResults) -> ResourceDiff {
+        let body = &read_body::<LinkQosBody>(&resource.body);
         let missing = match decode_link_qos_state(body, answers) {
             Err(reason) => return same_everywhere(body, Reading::Unknown(reason)),
-            Ok(LinkQosState::Runs(running)) => return diff_link_qos(wish, answers, &running),
+            Ok(LinkQosState::Runs(running)) => return diff_link_qos(resource, answers, &running),
             Ok(LinkQosState::NoDcb(reason) | LinkQosState::Unreadable(reason)) if body.optional => {
                 return same_everywhere(body, Reading::NotApplicable(reason.into()));
             }
             Ok(LinkQosState::NoDcb(reason) | LinkQosState::Unreadable(reason)) => {
-                return Assessment {
+                return ResourceDiff {
                     refusal: Some(format!(
-                        "{reason}; the fabric stays without a lossless class on this link (a wish \
-                         with `optional: true` accepts that)"
+                        "{reason}; the fabric stays without a lossless class on this link \
+                         (`optional: true` accepts that)"
                     )),
                     ..same_everywhere(body, Reading::Absent)
                 };
@@ -133,13 +133,13 @@ impl ResourceKind for LinkQos {
                 "the host has neither `dcb` (iproute2 5.11 or newer) nor `mlnx_qos`".to_owned()
             }
         };
-        let mut assessment = same_everywhere(body, Reading::Absent);
+        let mut diff = same_everywhere(body, Reading::Absent);
         let step = body.known_after.clone();
         let step = step
             .filter(|step| step != ETHTOOL)
-            .or_else(|| wish.naming());
-        assessment.wait_for_or_refuse(step, &ANNOUNCED, || missing);
-        assessment
+            .or_else(|| resource.naming());
+        diff.wait_for_or_refuse(step, &ANNOUNCED, || missing);
+        diff
     }
 
     fn undo(
@@ -147,7 +147,7 @@ impl ResourceKind for LinkQos {
         last_applied: &DesiredResource,
         before: &Value,
         answers: &ReadResults,
-    ) -> Assessment {
+    ) -> ResourceDiff {
         plan_link_qos_undo(&read_body(&last_applied.body), before, answers)
     }
 
@@ -173,25 +173,25 @@ fn build_link_qos_read(netdev: &str) -> Read {
 fn build_qos_commands(
     tool: QosTool,
     netdev: &str,
-    wanted: &Settings,
+    desired: &Settings,
     now: &Settings,
 ) -> Vec<Vec<String>> {
     match tool {
-        QosTool::Dcb => dcb::build_dcb_commands(netdev, wanted, now),
-        QosTool::Mlnx => mlnx::build_mlnx_qos_commands(netdev, wanted, now),
+        QosTool::Dcb => dcb::build_dcb_commands(netdev, desired, now),
+        QosTool::Mlnx => mlnx::build_mlnx_qos_commands(netdev, desired, now),
     }
 }
 
 /// The script sets everything from nothing: pause off before PFC on, because they exclude each
 /// other.
 fn build_link_qos_unit(body: &LinkQosBody, tool: QosTool) -> PersistenceUnit {
-    let wanted = body.build_settings();
+    let desired = body.build_settings();
     let netdev = &body.netdev;
-    let pause = wanted
+    let pause = desired
         .pause
         .map(|on| dcb::pause_script(netdev, on))
         .unwrap_or_default();
-    let commands = build_qos_commands(tool, netdev, &wanted, &Settings::default());
+    let commands = build_qos_commands(tool, netdev, &desired, &Settings::default());
     let commands = match tool {
         QosTool::Dcb => dcb::set_script(&commands),
         QosTool::Mlnx => mlnx::set_script(&commands),
@@ -204,7 +204,7 @@ fn build_link_qos_unit(body: &LinkQosBody, tool: QosTool) -> PersistenceUnit {
     )
 }
 
-/// What runs on a netdev, of which nothing is wished here: all that the program tells, all DSCPs
+/// What runs on a netdev that no resource declares: all that the program reports, all DSCPs
 /// included. It is absent where the driver has no data centre bridging, and not applicable where it
 /// cannot be read through this netdev or program.
 pub fn decode_running_qos(answers: &ReadResults, netdev: &str) -> Fact<Settings> {
@@ -231,7 +231,7 @@ fn decode_link_qos_state(
 
 fn found_on(
     netdev: &str,
-    wanted: &Settings,
+    desired: &Settings,
     answers: &ReadResults,
 ) -> Result<LinkQosState, Reason> {
     let (code, out) = answers.output(&build_link_qos_read(netdev))?;
@@ -244,12 +244,12 @@ fn found_on(
             "{netdev} is a virtual function; only the physical function of a port has PFC"
         )));
     }
-    let lldpad_agrees = dcb::lldpad_agrees(&sections, wanted);
+    let lldpad_agrees = dcb::lldpad_agrees(&sections, desired);
     let foreign_dcbx = dcb::foreign_dcbx(&sections) == Some(true);
     let no_pause = dcb::explain_missing_pause(&sections);
     let has_ethtool = find_section(&sections, "pause").is_some();
     if let Some(section) = find_section(&sections, "mlnx_qos") {
-        let Some(mut settings) = mlnx::parse_mlnx_qos_settings(section, wanted) else {
+        let Some(mut settings) = mlnx::parse_mlnx_qos_settings(section, desired) else {
             return Ok(LinkQosState::Unreadable(format!(
                 "mlnx_qos has no answer for {netdev}: it knows NVIDIA NICs only"
             )));
@@ -297,8 +297,8 @@ fn no_answer(netdev: &str, section: &Section<'_>) -> Result<LinkQosState, Reason
     .into())
 }
 
-fn same_everywhere(body: &LinkQosBody, found: Reading) -> Assessment {
-    let mut assessment = Assessment::default();
+fn same_everywhere(body: &LinkQosBody, found: Reading) -> ResourceDiff {
+    let mut diff = ResourceDiff::default();
     for (name, value) in body.build_settings().values() {
         let attribute = Attribute::in_plane(
             Plane::Persisted,
@@ -306,17 +306,17 @@ fn same_everywhere(body: &LinkQosBody, found: Reading) -> Assessment {
             found.clone(),
         )
         .and(Plane::Running, Reading::Is(value), found.clone());
-        assessment.attributes.insert(name.to_owned(), attribute);
+        diff.attributes.insert(name.to_owned(), attribute);
     }
-    assessment
+    diff
 }
 
 fn diff_link_qos(
-    wish: &DesiredResource,
+    resource: &DesiredResource,
     answers: &ReadResults,
     running: &RunningQos,
-) -> Assessment {
-    let body = &read_body::<LinkQosBody>(&wish.body);
+) -> ResourceDiff {
+    let body = &read_body::<LinkQosBody>(&resource.body);
     let RunningQos {
         settings: now,
         tool,
@@ -325,70 +325,69 @@ fn diff_link_qos(
         ..
     } = running;
     let (tool, foreign_dcbx, lldpad_agrees) = (*tool, *foreign_dcbx, *lldpad_agrees);
-    let wanted = body.build_settings();
+    let desired = body.build_settings();
     let keeper = build_link_qos_unit(body, tool);
     let kept = keeper.kept(answers);
-    let mut assessment = Assessment {
+    let mut diff = ResourceDiff {
         attributes: diff_qos_settings(
-            &wanted,
+            &desired,
             running,
-            &decode_persisted_qos(&wanted, &keeper, tool, &kept),
+            &decode_persisted_qos(&desired, &keeper, tool, &kept),
         ),
-        ..Assessment::default()
+        ..ResourceDiff::default()
     };
-    assessment
-        .attributes
+    diff.attributes
         .insert("unit".to_owned(), keeper.attribute(&kept));
     if foreign_dcbx {
         let attribute =
             Attribute::in_plane(Plane::Running, Reading::is("host"), Reading::is("firmware"));
-        assessment.attributes.insert("dcbx".to_owned(), attribute);
+        diff.attributes.insert("dcbx".to_owned(), attribute);
     }
     let before = PriorLinkQos {
         running: now.clone(),
     };
-    assessment.before = serde_json::to_value(before).unwrap_or_default();
-    let Ok(kept) = kept else { return assessment };
-    if assessment.is_met() || assessment.has_unknown() {
-        if wanted.pause.is_some() && !assessment.only_unknown() {
-            hold_until_pause_is_known(wish, running, &mut assessment);
+    diff.before = serde_json::to_value(before).unwrap_or_default();
+    let Ok(kept) = kept else { return diff };
+    if diff.is_met() || diff.has_unknown() {
+        if desired.pause.is_some() && !diff.only_unknown() {
+            hold_until_pause_is_known(resource, running, &mut diff);
         }
-        return assessment;
+        return diff;
     }
     if lldpad_agrees == Some(false) {
-        assessment.refusal = Some(lldpad_refusal(&body.netdev, &wanted));
-        return assessment;
+        diff.refusal = Some(lldpad_refusal(&body.netdev, &desired));
+        return diff;
     }
-    assessment.actions = keeper.write(&kept);
-    assessment.actions.extend(running_actions(
+    diff.actions = keeper.write(&kept);
+    diff.actions.extend(running_actions(
         &body.netdev,
         tool,
-        &wanted,
+        &desired,
         now,
         foreign_dcbx,
     ));
-    record_qos_disruption(&body.netdev, &wanted, now, &mut assessment);
-    assessment
+    record_qos_disruption(&body.netdev, &desired, now, &mut diff);
+    diff
 }
 
 /// PFC does not come on beside a pause that nobody knows.
 fn hold_until_pause_is_known(
-    wish: &DesiredResource,
+    resource: &DesiredResource,
     running: &RunningQos,
-    assessment: &mut Assessment,
+    diff: &mut ResourceDiff,
 ) {
     let Reading::Unknown(reason) = running.read_setting("pause") else {
         return;
     };
     if running.has_ethtool {
-        assessment.refusal = Some(reason.to_string());
+        diff.refusal = Some(reason.to_string());
     } else {
-        assessment.wait_or_refuse(wish, &ANNOUNCED, || reason.to_string());
+        diff.wait_or_refuse(resource, &ANNOUNCED, || reason.to_string());
     }
 }
 
-fn lldpad_refusal(netdev: &str, wanted: &Settings) -> String {
-    let list: Vec<String> = wanted
+fn lldpad_refusal(netdev: &str, desired: &Settings) -> String {
+    let list: Vec<String> = desired
         .pfc
         .iter()
         .flatten()
@@ -406,17 +405,17 @@ fn lldpad_refusal(netdev: &str, wanted: &Settings) -> String {
     )
 }
 
-/// What the script on disk sets; ours sets what is wished, even where that takes no command (an
+/// What the script on disk sets; ours sets the desired state, even where that takes no command (an
 /// empty DSCP map).
 fn decode_persisted_qos(
-    wanted: &Settings,
+    desired: &Settings,
     keeper: &PersistenceUnit,
     tool: QosTool,
     kept: &Result<PersistenceUnitFiles, Reason>,
 ) -> Result<Settings, Reason> {
     let kept = kept.as_ref().map_err(Clone::clone)?;
     if keeper.says_so(kept) {
-        return Ok(wanted.clone());
+        return Ok(desired.clone());
     }
     let text = kept.script.as_deref().unwrap_or_default();
     Ok(match tool {
@@ -426,13 +425,13 @@ fn decode_persisted_qos(
 }
 
 fn diff_qos_settings(
-    wanted: &Settings,
+    desired: &Settings,
     running: &RunningQos,
     persisted: &Result<Settings, Reason>,
 ) -> std::collections::BTreeMap<String, Attribute> {
     let mut all = std::collections::BTreeMap::new();
-    for (name, value) in wanted.values() {
-        let found = running.read_setting(name);
+    for (name, value) in desired.values() {
+        let actual = running.read_setting(name);
         let disk = match persisted {
             Err(reason) => Reading::Unknown(reason.clone()),
             Ok(settings) => settings
@@ -440,13 +439,13 @@ fn diff_qos_settings(
                 .remove(name)
                 .map_or(Reading::Absent, Reading::Is),
         };
-        let wanted = Reading::Is(value);
+        let desired = Reading::Is(value);
         all.insert(
             name.to_owned(),
-            Attribute::in_plane(Plane::Persisted, wanted.clone(), disk).and(
+            Attribute::in_plane(Plane::Persisted, desired.clone(), disk).and(
                 Plane::Running,
-                wanted,
-                found,
+                desired,
+                actual,
             ),
         );
     }
@@ -457,11 +456,11 @@ fn diff_qos_settings(
 fn running_actions(
     netdev: &str,
     tool: QosTool,
-    wanted: &Settings,
+    desired: &Settings,
     now: &Settings,
     foreign_dcbx: bool,
 ) -> Vec<Action> {
-    let mut commands = build_qos_commands(tool, netdev, wanted, now);
+    let mut commands = build_qos_commands(tool, netdev, desired, now);
     if foreign_dcbx && tool == QosTool::Dcb {
         commands.insert(
             0,
@@ -474,14 +473,14 @@ fn running_actions(
         QosTool::Dcb => Action::SetDcb { commands },
         QosTool::Mlnx => Action::SetMlnxQos { commands },
     });
-    let pause = wanted
+    let pause = desired
         .pause
-        .filter(|on| now.pause.is_some_and(|found| found != *on))
+        .filter(|on| now.pause.is_some_and(|actual| actual != *on))
         .map(|on| Action::SetPause {
             netdev: netdev.to_owned(),
             on,
         });
-    if wanted.pause == Some(true) {
+    if desired.pause == Some(true) {
         set.into_iter().chain(pause).collect()
     } else {
         pause.into_iter().chain(set).collect()
@@ -490,11 +489,11 @@ fn running_actions(
 
 fn record_qos_disruption(
     netdev: &str,
-    wanted: &Settings,
+    desired: &Settings,
     now: &Settings,
-    assessment: &mut Assessment,
+    diff: &mut ResourceDiff,
 ) {
-    let changes = assessment.actions.iter().any(|action| {
+    let changes = diff.actions.iter().any(|action| {
         matches!(
             action,
             Action::SetDcb { .. } | Action::SetMlnxQos { .. } | Action::SetPause { .. }
@@ -503,21 +502,21 @@ fn record_qos_disruption(
     if !changes {
         return;
     }
-    assessment.disruption = Disruption::Reload;
+    diff.disruption = Disruption::Reload;
     // The Linux kernel: drivers/net/ethernet/mellanox/mlx5/core/en_dcbnl.c,
     // `mlx5e_dcbnl_ieee_setpfc` toggles the port's link.
-    if wanted.pfc.is_some() && wanted.pfc != now.pfc {
-        assessment.disruption = Disruption::LinkBlip;
-        assessment.interrupts_netdevs = vec![netdev.to_owned()];
-        assessment.interrupts.push(format!(
+    if desired.pfc.is_some() && desired.pfc != now.pfc {
+        diff.disruption = Disruption::LinkBlip;
+        diff.interrupts_netdevs = vec![netdev.to_owned()];
+        diff.interrupts.push(format!(
             "the link of {netdev} goes down and comes back, because mlx5 takes it down to change \
              PFC"
         ));
     }
-    if wanted.dscp.is_some() && has_dscp_map(wanted) != has_dscp_map(now) {
-        assessment.disruption = Disruption::LinkBlip;
-        assessment.interrupts_netdevs = vec![netdev.to_owned()];
-        assessment.interrupts.push(format!(
+    if desired.dscp.is_some() && has_dscp_map(desired) != has_dscp_map(now) {
+        diff.disruption = Disruption::LinkBlip;
+        diff.interrupts_netdevs = vec![netdev.to_owned()];
+        diff.interrupts.push(format!(
             "RDMA traffic on {netdev} stops for about 1 s, because what it trusts changes"
         ));
     }
@@ -541,53 +540,52 @@ fn read_settings_to_undo(
 }
 
 /// What ran before comes back, and our files go.
-fn plan_link_qos_undo(body: &LinkQosBody, before: &Value, answers: &ReadResults) -> Assessment {
+fn plan_link_qos_undo(body: &LinkQosBody, before: &Value, answers: &ReadResults) -> ResourceDiff {
     let running = match read_settings_to_undo(body, answers) {
-        Err(reason) => return Assessment::unknown_undo(Plane::Running, before, reason),
+        Err(reason) => return ResourceDiff::unknown_undo(Plane::Running, before, reason),
         Ok(running) => running,
     };
-    let mut assessment = Assessment {
+    let mut diff = ResourceDiff {
         before: before.clone(),
-        ..Assessment::default()
+        ..ResourceDiff::default()
     };
     let tool = running
         .as_ref()
         .map_or(QosTool::Dcb, |running| running.tool);
-    build_link_qos_unit(body, tool).take_back(&mut assessment, answers);
-    let judged = body.build_settings();
+    build_link_qos_unit(body, tool).take_back(&mut diff, answers);
+    let compared = body.build_settings();
     let old = PriorLinkQos::deserialize(before);
     let (Some(running), Ok(PriorLinkQos { running: old })) = (running, old) else {
-        assessment.residue = vec![format!(
+        diff.residue = vec![format!(
             "PFC, traffic classes and DSCP map of {} stay until its driver is loaded again",
             body.netdev
         )];
-        return assessment;
+        return diff;
     };
     let then = Settings {
-        pfc: old.pfc.filter(|_| judged.pfc.is_some()),
-        ets: old.ets.filter(|_| judged.ets.is_some()),
-        dscp: old.dscp.filter(|_| judged.dscp.is_some()),
-        pause: old.pause.filter(|_| judged.pause.is_some()),
+        pfc: old.pfc.filter(|_| compared.pfc.is_some()),
+        ets: old.ets.filter(|_| compared.ets.is_some()),
+        dscp: old.dscp.filter(|_| compared.dscp.is_some()),
+        pause: old.pause.filter(|_| compared.pause.is_some()),
         cable_length_m: old
             .cable_length_m
-            .filter(|_| judged.cable_length_m.is_some()),
+            .filter(|_| compared.cable_length_m.is_some()),
     };
     for (name, value) in then.values() {
         let found = running.read_setting(name);
         if let Reading::Unknown(reason) = found {
-            return Assessment::unknown_undo(Plane::Running, before, reason);
+            return ResourceDiff::unknown_undo(Plane::Running, before, reason);
         }
-        assessment.attributes.insert(
+        diff.attributes.insert(
             name.to_owned(),
             Attribute::in_plane(Plane::Running, Reading::Is(value), found),
         );
     }
     let now = &running.settings;
-    assessment
-        .actions
+    diff.actions
         .extend(running_actions(&body.netdev, tool, &then, now, false));
-    record_qos_disruption(&body.netdev, &then, now, &mut assessment);
-    assessment
+    record_qos_disruption(&body.netdev, &then, now, &mut diff);
+    diff
 }
 
 #[cfg(test)]

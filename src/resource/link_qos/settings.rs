@@ -1,5 +1,5 @@
-//! The settings of a lossless class as one value: what a body wishes for, what runs, what our
-//! script would set.
+//! The settings of a lossless class as one value: what a body declares, what runs, what our script
+//! would set.
 
 use crate::body::{Body, BodyErrors};
 use schemars::JsonSchema;
@@ -23,7 +23,7 @@ pub struct Ets {
     pub bandwidth: [u8; 8],
 }
 
-/// PFC, ETS, DSCP map and pause of one netdev; `None` is not wished for, or not known.
+/// PFC, ETS, DSCP map and pause of one netdev; `None` is not declared, or not known.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
@@ -67,7 +67,7 @@ impl Settings {
     }
 }
 
-/// What is wished of a netdev.
+/// The desired state of a netdev.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LinkQosBody {

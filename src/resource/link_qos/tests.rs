@@ -1,4 +1,4 @@
-//! `link_qos` by tables: answers in, assessment out.
+//! `link_qos` by tables: read results in, diff out.
 
 use super::*;
 use crate::{AnswerStatus, ReadResult};
@@ -12,14 +12,14 @@ const DCB: &str = include_str!("tests/dcb.txt");
 /// (nvmf/OUTPUTSAMPLE.setup-nic-lossless-layer3.sh.md) recorded it on a ConnectX.
 const MLNX: &str = include_str!("tests/mlnx_qos.txt");
 
-fn wish(body: Value) -> DesiredResource {
+fn resource(body: Value) -> DesiredResource {
     assert_eq!(LinkQos.check(&body), [], "{body}");
     DesiredResource::of(Address::host("n1", "link_qos", "ens1"), "link_qos", body)
 }
 
-fn answers(wish: &DesiredResource, code: i32, out: &str) -> ReadResults {
+fn answers(resource: &DesiredResource, code: i32, out: &str) -> ReadResults {
     let mut answers = ReadResults::default();
-    for read in LinkQos.reads(wish) {
+    for read in LinkQos.reads(resource) {
         let (code, out) = if matches!(read, Read::LinkQos { .. }) {
             (code, out)
         } else {
@@ -40,7 +40,7 @@ fn lossless() -> Value {
     json!({ "netdev": "ens1", "pfc": [3], "dscp": { "26": 3, "48": 6 }, "ets": { "prio_tc": { "3": 3, "6": 6 }, "tsa": { "6": "strict" }, "bandwidth": { "0": 50, "3": 50 } } })
 }
 
-fn running(assessment: &Assessment) -> Vec<String> {
+fn running(diff: &ResourceDiff) -> Vec<String> {
     let words = |action: &Action| match action {
         Action::SetDcb { commands } | Action::SetMlnxQos { commands } => commands
             .iter()
@@ -49,13 +49,13 @@ fn running(assessment: &Assessment) -> Vec<String> {
         Action::SetPause { on, .. } => vec![format!("pause {on}")],
         _ => Vec::new(),
     };
-    assessment.actions.iter().flat_map(words).collect()
+    diff.actions.iter().flat_map(words).collect()
 }
 
 #[test]
 fn only_what_differs_is_set_and_pause_goes_first() {
-    let wish = wish(lossless());
-    let found = LinkQos.assess(&wish, &answers(&wish, 0, DCB));
+    let resource = resource(lossless());
+    let found = LinkQos.diff(&resource, &answers(&resource, 0, DCB));
     assert_eq!(
         running(&found),
         ["pause false"],
@@ -68,7 +68,7 @@ fn only_what_differs_is_set_and_pause_goes_first() {
             "false,false,false,false,false,false]",
         )
         .replace("[0,0,0,3,0,0,6,0]", "[0,1,2,3,4,5,6,7]");
-    insta::assert_snapshot!(running(&LinkQos.assess(&wish, &answers(&wish, 0, &empty))).join("\n"), @r"
+    insta::assert_snapshot!(running(&LinkQos.diff(&resource, &answers(&resource, 0, &empty))).join("\n"), @r"
     pause false
     ets set dev ens1 prio-tc 0:0 1:0 2:0 3:3 4:0 5:0 6:6 7:0 tc-tsa 0:ets 1:ets 2:ets 3:ets 4:ets 5:ets 6:strict 7:ets tc-bw 0:50 1:0 2:0 3:50 4:0 5:0 6:0 7:0
     app replace dev ens1 dscp-prio 26:3 48:6
@@ -101,12 +101,12 @@ fn our_script_is_read_back_as_it_was_written() {
 
 #[test]
 fn mlnx_qos_stands_in_where_there_is_no_dcb() {
-    let wish = wish(json!({ "netdev": "ens1", "pfc": [3], "dscp": { "26": 3, "48": 6 } }));
-    assert!(running(&LinkQos.assess(&wish, &answers(&wish, 0, MLNX))).is_empty());
+    let resource = resource(json!({ "netdev": "ens1", "pfc": [3], "dscp": { "26": 3, "48": 6 } }));
+    assert!(running(&LinkQos.diff(&resource, &answers(&resource, 0, MLNX))).is_empty());
     let pcp = MLNX
         .replace("state: dscp", "state: pcp")
         .replace("0   0   0   1", "0   0   0   0");
-    let found = LinkQos.assess(&wish, &answers(&wish, 0, &pcp));
+    let found = LinkQos.diff(&resource, &answers(&resource, 0, &pcp));
     assert!(LinkQos.can_read_before(&found.before));
     assert_eq!(
         running(&found),
@@ -125,30 +125,30 @@ fn mlnx_qos_stands_in_where_there_is_no_dcb() {
 
 #[test]
 fn a_nic_that_cannot_is_refused_and_a_virtual_function_is_not_asked() {
-    let wish = wish(lossless());
+    let resource = resource(lossless());
     let plain = "== pfc 1\n|Attribute read: Operation not supported\n";
     assert!(
         LinkQos
-            .assess(&wish, &answers(&wish, 0, plain))
+            .diff(&resource, &answers(&resource, 0, plain))
             .refusal
             .unwrap()
-            .contains("(a wish with `optional: true` accepts that)")
+            .contains("(`optional: true` accepts that)")
     );
-    let mut optional = wish.clone();
-    std::sync::Arc::make_mut(&mut optional.want).body["optional"] = json!(true);
+    let mut optional = resource.clone();
+    std::sync::Arc::make_mut(&mut optional.declaration).body["optional"] = json!(true);
     assert!(
         LinkQos
-            .assess(&optional, &answers(&optional, 0, plain))
+            .diff(&optional, &answers(&optional, 0, plain))
             .is_met()
     );
-    let broken = LinkQos.assess(
-        &wish,
-        &answers(&wish, 0, "== pfc 1\n|Cannot talk to kernel\n"),
+    let broken = LinkQos.diff(
+        &resource,
+        &answers(&resource, 0, "== pfc 1\n|Cannot talk to kernel\n"),
     );
     assert!(broken.has_unknown() && broken.refusal.is_none());
     assert!(
         LinkQos
-            .assess(&wish, &answers(&wish, 1, ""))
+            .diff(&resource, &answers(&resource, 1, ""))
             .refusal
             .unwrap()
             .contains("no netdev")
@@ -157,7 +157,7 @@ fn a_nic_that_cannot_is_refused_and_a_virtual_function_is_not_asked() {
 
 #[test]
 fn an_lldpad_that_disagrees_and_firmware_dcbx_are_seen() {
-    let wish = wish(lossless());
+    let resource = resource(lossless());
     for (willing, enabled, refused) in [
         ("yes", "8", true),
         ("", "", true),
@@ -167,7 +167,9 @@ fn an_lldpad_that_disagrees_and_firmware_dcbx_are_seen() {
         let lldpad = format!(
             "{DCB}\n== lldpad 0\n|willing={willing}\n\n== lldpad-pfc 0\n|enabled={enabled}\n"
         );
-        let refusal = LinkQos.assess(&wish, &answers(&wish, 0, &lldpad)).refusal;
+        let refusal = LinkQos
+            .diff(&resource, &answers(&resource, 0, &lldpad))
+            .refusal;
         assert_eq!(
             refusal.is_some_and(
                 |text| text.contains("lldptool -T -i ens1 -V PFC willing=no enabled=3")
@@ -180,7 +182,7 @@ fn an_lldpad_that_disagrees_and_firmware_dcbx_are_seen() {
         "{\"host\":true,\"ieee\":true}",
         "{\"lld_managed\":true,\"ieee\":true}",
     );
-    let found = LinkQos.assess(&wish, &answers(&wish, 0, &firmware));
+    let found = LinkQos.diff(&resource, &answers(&resource, 0, &firmware));
     assert_eq!(
         running(&found),
         ["pause false", "dcbx set dev ens1 host ieee"]
@@ -198,8 +200,8 @@ fn a_class_waits_for_the_package_that_brings_ethtool() {
         (0, &broken, json!("package/ethtool"), false),
         (1, "", json!("package/ethtool"), false),
     ] {
-        let wish = wish(json!({ "netdev": "ens1", "pfc": [4], "known_after": comes }));
-        let found = LinkQos.assess(&wish, &answers(&wish, code, out));
+        let resource = resource(json!({ "netdev": "ens1", "pfc": [4], "known_after": comes }));
+        let found = LinkQos.diff(&resource, &answers(&resource, code, out));
         assert_eq!(found.known_after.is_some(), waits, "{out}: {found:?}");
         assert_eq!(found.refusal.is_none(), waits, "{out}: {found:?}");
     }
@@ -208,7 +210,7 @@ fn a_class_waits_for_the_package_that_brings_ethtool() {
 /// Debian 12 has no `ethtool` by default.
 #[test]
 fn a_pause_that_nobody_told_is_unknown_and_one_that_the_driver_has_not_is_none() {
-    let wish = wish(json!({ "netdev": "ens1", "pfc": [3], "pause": false }));
+    let resource = resource(json!({ "netdev": "ens1", "pfc": [3], "pause": false }));
     let before = json!({ "running": { "pfc": [], "pause": true } });
     let (rest, pause) = DCB.split_at(DCB.find("== pause").unwrap());
     for (pause, is_known, has_pause) in [
@@ -222,12 +224,12 @@ fn a_pause_that_nobody_told_is_unknown_and_one_that_the_driver_has_not_is_none()
         ("== pause 1\n|netlink error: No such device\n", false, false),
         ("== pause 0\n|Pause parameters for ens1:\n", false, false),
     ] {
-        let answers = answers(&wish, 0, &format!("{rest}{pause}"));
-        let found = LinkQos.assess(&wish, &answers);
+        let answers = answers(&resource, 0, &format!("{rest}{pause}"));
+        let found = LinkQos.diff(&resource, &answers);
         assert_eq!(!found.has_unknown(), is_known, "{pause}");
         assert_eq!(found.refusal.is_none(), is_known, "{pause}: {found:?}");
         assert_eq!(running(&found) == ["pause false"], has_pause, "{pause}");
-        let undo = LinkQos.undo(&wish, &before, &answers);
+        let undo = LinkQos.undo(&resource, &before, &answers);
         assert_eq!(!undo.has_unknown(), is_known, "{pause}: {undo:?}");
         assert_eq!(undo.actions.is_empty(), !is_known, "{pause}: {undo:?}");
     }
@@ -235,13 +237,13 @@ fn a_pause_that_nobody_told_is_unknown_and_one_that_the_driver_has_not_is_none()
 
 #[test]
 fn undo_brings_back_what_ran() {
-    let wish = wish(lossless());
+    let resource = resource(lossless());
     let before = json!({ "running": { "pfc": [], "dscp": {}, "pause": true, "ets": null } });
     let undo = LinkQos.undo(
-        &wish,
+        &resource,
         &before,
         &answers(
-            &wish,
+            &resource,
             0,
             &DCB.replace("RX:\t\ton", "RX:\t\toff")
                 .replace("TX:\t\ton", "TX:\t\toff"),
@@ -259,9 +261,9 @@ fn undo_brings_back_what_ran() {
 
 #[test]
 fn settings_that_cannot_be_read_are_not_taken_back() {
-    let wish = wish(lossless());
+    let resource = resource(lossless());
     let before = json!({ "running": { "pfc": [], "dscp": {}, "pause": true, "ets": null } });
-    let undo = |code, out: &str| LinkQos.undo(&wish, &before, &answers(&wish, code, out));
+    let undo = |code, out: &str| LinkQos.undo(&resource, &before, &answers(&resource, code, out));
     for out in [
         "== pfc 255\n|dcb: Failed to read: Device or resource busy\n",
         "",
@@ -322,8 +324,8 @@ proptest! {
     fn no_output_panics(out in "(== pfc 0|== ets 0|== app 0|== mlnx_qos 0|\\||tc: |priority: \
                                 |prio:|\\{|\\}|\\[|\"dscp_prio\":|[0-9,]|\n\
                                 ){0,40}") {
-        let wish = wish(lossless());
-        LinkQos.assess(&wish, &answers(&wish, 0, &out));
+        let resource = resource(lossless());
+        LinkQos.diff(&resource, &answers(&resource, 0, &out));
     }
 }
 
@@ -331,15 +333,15 @@ proptest! {
 /// list is read).
 #[test]
 fn the_length_of_the_cable_goes_by_either_tool_and_never_without_pfc() {
-    let wish = wish(json!({ "netdev": "ens1", "cable_length_m": 40 }));
-    let found = LinkQos.assess(&wish, &answers(&wish, 0, DCB));
+    let resource = resource(json!({ "netdev": "ens1", "cable_length_m": 40 }));
+    let found = LinkQos.diff(&resource, &answers(&resource, 0, DCB));
     assert_eq!(running(&found), ["pfc set dev ens1 delay 40"]);
     assert_eq!(
         found.disruption,
         Disruption::Reload,
         "no priority is switched"
     );
-    let by_mlnx = running(&LinkQos.assess(&wish, &answers(&wish, 0, MLNX)));
+    let by_mlnx = running(&LinkQos.diff(&resource, &answers(&resource, 0, MLNX)));
     let [set] = by_mlnx.as_slice() else {
         panic!("{by_mlnx:?}")
     };
@@ -386,8 +388,8 @@ fn the_length_of_the_cable_goes_by_either_tool_and_never_without_pfc() {
 /// The driver takes the port down for it, however small the change.
 #[test]
 fn a_change_of_pfc_takes_the_link_down() {
-    let wish = wish(json!({ "netdev": "ens1", "pfc": [3, 4] }));
-    let found = LinkQos.assess(&wish, &answers(&wish, 0, DCB));
+    let resource = resource(json!({ "netdev": "ens1", "pfc": [3, 4] }));
+    let found = LinkQos.diff(&resource, &answers(&resource, 0, DCB));
     assert_eq!(
         (found.disruption, found.interrupts_netdevs),
         (Disruption::LinkBlip, vec!["ens1".to_owned()])

@@ -1,5 +1,5 @@
 //! `Read::LldpNeighbours` and `Read::SwitchNeighbours`: whom a host hears on its netdevs, or a
-//! switch on its ports, as lldpd tells it. What neighbours say of themselves is hostile: it is kept
+//! switch on its ports, as lldpd reports. What neighbours say of themselves is hostile: it is kept
 //! short and without control characters.
 
 pub mod script;
@@ -18,7 +18,7 @@ pub(crate) const NEIGHBOURS_MAX: usize = 4096;
 /// bytes).
 pub(crate) const LENGTH_MAX: usize = 255;
 
-/// What a host says of its netdevs, and of who is on them.
+/// What a host reports of its netdevs, and of who is on them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Lldp {
     /// Whether a netdev has a link; nothing where it is down and nobody can tell.

@@ -1,4 +1,4 @@
-//! One section of sh: the netdevs with their carriers, and what lldpd tells. Where a system keeps
+//! One section of sh: the netdevs with their carriers, and what lldpd reports. Where a system keeps
 //! lldpctl for a group of users (Debian: mode 4750), its place is named, so that it is not taken
 //! for absent.
 

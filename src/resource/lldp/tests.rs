@@ -1,4 +1,4 @@
-//! What lldpd 1.0.16 of Debian 12 said between two network namespaces, and what it must not be
+//! What lldpd 1.0.16 of Debian 12 printed between two network namespaces, and what it must not be
 //! taken for.
 
 use super::{Lldp, LldpNeighbour, Silence, decode_host_neighbours};
@@ -6,7 +6,7 @@ use crate::test_support::answered;
 use crate::{AnswerStatus, Read, ReadResult, ReadResults};
 use proptest::prelude::*;
 
-/// Whole but for what nobody reads: a port that is told by its MAC address, and one that is told by
+/// Whole but for what nobody reads: a port that is shown by its MAC address, and one shown by
 /// an alias.
 const SAID: &str = r#"
 == netdev ens0f0np0

@@ -37,7 +37,7 @@ impl NetdevIdentity {
     }
 }
 
-/// All that the host says about names.
+/// All that the host reports about names.
 #[derive(Debug, Clone, Default)]
 pub struct NetdevNameFacts<'a> {
     /// Every netdev.

@@ -14,7 +14,8 @@ use super::link::owner;
 use super::names::is_netdev;
 use super::pci_setting::config::is_address;
 use super::{
-    Action, Assessment, Attribute, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind,
+    Action, Attribute, DesiredResource, Plane, Read, ReadResults, Reading, ResourceDiff,
+    ResourceKind,
 };
 use crate::body::{Body, BodyErrors, BodyType, read_body};
 use crate::json_fields::read_text_field;
@@ -29,7 +30,7 @@ use serde_json::Value;
 /// The kind.
 pub struct NetdevName;
 
-/// What is wished of the name of a netdev.
+/// The desired state of the name of a netdev.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct NetdevNameBody {
@@ -91,12 +92,12 @@ impl ResourceKind for NetdevName {
         BodyType::of::<NetdevNameBody>()
     }
 
-    fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
-        vec![build_netdev_name_read(&read_body(&wish.body))]
+    fn reads(&self, resource: &DesiredResource) -> Vec<Read> {
+        vec![build_netdev_name_read(&read_body(&resource.body))]
     }
 
-    fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
-        let body = &read_body::<NetdevNameBody>(&wish.body);
+    fn diff(&self, resource: &DesiredResource, answers: &ReadResults) -> ResourceDiff {
+        let body = &read_body::<NetdevNameBody>(&resource.body);
         let out = match answers.output(&build_netdev_name_read(body)) {
             Ok((0, out)) => out,
             Ok((code, _)) => {
@@ -114,10 +115,10 @@ impl ResourceKind for NetdevName {
         match mine.as_slice() {
             [netdev] => diff_netdev_name(body, &found, netdev),
             [] => {
-                let mut assessment = build_uniform_diff(body, &Reading::Absent);
+                let mut diff = build_uniform_diff(body, &Reading::Absent);
                 let announced = ["write_file", "update_initial_ram_disks"];
-                assessment.wait_or_refuse(wish, &announced, || nobody_there(body, &found));
-                assessment
+                diff.wait_or_refuse(resource, &announced, || nobody_there(body, &found));
+                diff
             }
             several => {
                 let names: Vec<&str> = several.iter().map(|netdev| netdev.name.as_str()).collect();
@@ -126,7 +127,7 @@ impl ResourceKind for NetdevName {
                     names.join(" and "),
                     body.device
                 );
-                Assessment {
+                ResourceDiff {
                     refusal: Some(refusal),
                     ..build_uniform_diff(body, &Reading::Absent)
                 }
@@ -139,7 +140,7 @@ impl ResourceKind for NetdevName {
         last_applied: &DesiredResource,
         before: &Value,
         answers: &ReadResults,
-    ) -> Assessment {
+    ) -> ResourceDiff {
         plan_netdev_name_undo(&read_body(&last_applied.body), before, answers)
     }
 
@@ -181,27 +182,27 @@ fn build_netdev_name_read(body: &NetdevNameBody) -> Read {
 }
 
 fn in_planes(
-    wanted: &Reading,
+    desired: &Reading,
     persisted: Reading,
     running: Reading,
     next_boot: Reading,
 ) -> Attribute {
-    Attribute::in_plane(Plane::Persisted, wanted.clone(), persisted)
-        .and(Plane::Running, wanted.clone(), running)
-        .and(Plane::NextBoot, wanted.clone(), next_boot)
+    Attribute::in_plane(Plane::Persisted, desired.clone(), persisted)
+        .and(Plane::Running, desired.clone(), running)
+        .and(Plane::NextBoot, desired.clone(), next_boot)
 }
 
-/// One that cannot be judged.
-fn build_uniform_diff(body: &NetdevNameBody, found: &Reading) -> Assessment {
+/// One that cannot be compared.
+fn build_uniform_diff(body: &NetdevNameBody, found: &Reading) -> ResourceDiff {
     let attribute = in_planes(
         &Reading::is(body.name.as_str()),
         found.clone(),
         found.clone(),
         found.clone(),
     );
-    Assessment {
+    ResourceDiff {
         attributes: [("name".to_owned(), attribute)].into(),
-        ..Assessment::default()
+        ..ResourceDiff::default()
     }
 }
 
@@ -239,28 +240,26 @@ fn render_link_file(body: &NetdevNameBody, found: &NetdevNameFacts<'_>) -> Strin
 
 fn diff_netdev_name(
     body: &NetdevNameBody,
-    found: &NetdevNameFacts<'_>,
+    actual: &NetdevNameFacts<'_>,
     netdev: &NetdevIdentity,
-) -> Assessment {
-    let desired = body.name.as_str();
-    let wanted = Reading::is(desired);
-    let (own, content) = (found.own(), render_link_file(body, found));
-    let elsewhere = found.named_elsewhere();
-    let is_so_elsewhere = elsewhere
-        .as_ref()
-        .is_some_and(|(_, other)| other == desired);
+) -> ResourceDiff {
+    let name = body.name.as_str();
+    let desired = Reading::is(name);
+    let (own, content) = (actual.own(), render_link_file(body, actual));
+    let elsewhere = actual.named_elsewhere();
+    let is_so_elsewhere = elsewhere.as_ref().is_some_and(|(_, other)| other == name);
     let persisted = if is_so_elsewhere {
-        wanted.clone()
+        desired.clone()
     } else {
-        read_link_file_name(own.as_deref(), &content, desired)
+        read_link_file_name(own.as_deref(), &content, name)
     };
-    let is_written = persisted == wanted;
-    let stale = found
+    let is_written = persisted == desired;
+    let stale = actual
         .ram_disks()
         .find(|(_, is_newer)| !is_newer && !is_so_elsewhere)
         .map(|(path, _)| path);
     let next_boot = match (is_written, stale) {
-        (true, None) => wanted.clone(),
+        (true, None) => desired.clone(),
         (true, Some(disk)) => Reading::is(format!(
             "{}: {} is older than the file",
             netdev.name,
@@ -269,28 +268,28 @@ fn diff_netdev_name(
         (false, _) => Reading::is(netdev.name.as_str()),
     };
     let running = Reading::is(netdev.name.as_str());
-    let attribute = in_planes(&wanted, persisted, running, next_boot);
+    let attribute = in_planes(&desired, persisted, running, next_boot);
     let before = PriorNetdevName {
         running: netdev.name.clone(),
         own,
     };
-    let mut assessment = Assessment {
+    let mut diff = ResourceDiff {
         attributes: [("name".to_owned(), attribute)].into(),
         before: serde_json::to_value(before).unwrap_or_default(),
-        ..Assessment::default()
+        ..ResourceDiff::default()
     };
-    if assessment.is_met() {
-        return assessment;
+    if diff.is_met() {
+        return diff;
     }
-    assessment.refusal = find_rename_obstacle(body, found, netdev, elsewhere);
-    if assessment.refusal.is_none() && netdev.name != desired {
-        check_rename_effect(&netdev.name, desired, found, &mut assessment);
+    diff.refusal = find_rename_obstacle(body, actual, netdev, elsewhere);
+    if diff.refusal.is_none() && netdev.name != name {
+        check_rename_effect(&netdev.name, name, actual, &mut diff);
     }
-    if assessment.refusal.is_none() {
+    if diff.refusal.is_none() {
         let states = (is_written, stale.is_some());
-        plan_rename_actions(body, found, content, states, &mut assessment);
+        plan_rename_actions(body, actual, content, states, &mut diff);
     }
-    assessment
+    diff
 }
 
 /// The name that our file gives. A file that is not ours to the letter says itself which.
@@ -343,24 +342,19 @@ fn find_rename_obstacle(
 }
 
 /// Whether the network's configuration finds the netdev under its new name. Where nobody configures
-/// it, or by hand, it is for the guard of our own connection to say no.
-fn check_rename_effect(
-    old: &str,
-    new: &str,
-    found: &NetdevNameFacts<'_>,
-    assessment: &mut Assessment,
-) {
+/// it, or by hand, it is for the check of our own connection to say no.
+fn check_rename_effect(old: &str, new: &str, found: &NetdevNameFacts<'_>, diff: &mut ResourceDiff) {
     match predict_rename_effect(old, new, &found.sections) {
         Ok(RenameEffect::Follows) => {}
-        Ok(RenameEffect::Nobody) => assessment.interrupts_netdevs = vec![old.to_owned()],
+        Ok(RenameEffect::Nobody) => diff.interrupts_netdevs = vec![old.to_owned()],
         Ok(RenameEffect::Loses(words)) => {
-            assessment.refusal = Some(format!(
+            diff.refusal = Some(format!(
                 "as {new}, {old} would be without its configuration after the next boot: {words}"
             ));
         }
         Err(reason) => {
-            assessment.refusal = Some(format!(
-                "whether the configuration of {old} finds it as {new} cannot be said: {reason}"
+            diff.refusal = Some(format!(
+                "whether the configuration of {old} finds it as {new} is not known: {reason}"
             ));
         }
     }
@@ -371,16 +365,15 @@ fn plan_rename_actions(
     found: &NetdevNameFacts<'_>,
     content: String,
     (is_written, is_stale): (bool, bool),
-    assessment: &mut Assessment,
+    diff: &mut ResourceDiff,
 ) {
     if !is_written {
-        assessment.actions.push(owner::own_file(
+        diff.actions.push(owner::own_file(
             &build_link_file_path(&body.name),
             "0644",
             content,
         ));
-        assessment
-            .interrupts
+        diff.interrupts
             .extend(found.lost_settings().map(|(file, settings)| {
                 let settings: Vec<String> =
                     settings.into_iter().map(|key| one_line(key, 40)).collect();
@@ -392,16 +385,16 @@ fn plan_rename_actions(
             }));
     }
     if is_stale || (!is_written && found.ram_disks().next().is_some()) {
-        assessment.actions.push(Action::UpdateInitialRamDisks);
+        diff.actions.push(Action::UpdateInitialRamDisks);
     }
-    let waits = assessment
+    let waits = diff
         .attributes
         .values()
         .flat_map(Attribute::differences)
         .any(|(plane, ..)| plane == Plane::Running);
-    assessment.needs_reboot = waits;
-    assessment.owed = waits && assessment.actions.is_empty();
-    assessment.transaction = Some("netdev_names".to_owned());
+    diff.needs_reboot = waits;
+    diff.owed = waits && diff.actions.is_empty();
+    diff.transaction = Some("netdev_names".to_owned());
 }
 
 /// Our file goes, and with the next boot the name that was there before us comes back.
@@ -409,55 +402,55 @@ fn plan_netdev_name_undo(
     body: &NetdevNameBody,
     before: &Value,
     answers: &ReadResults,
-) -> Assessment {
-    let mut assessment = Assessment {
+) -> ResourceDiff {
+    let mut diff = ResourceDiff {
         before: before.clone(),
         transaction: Some("netdev_names".to_owned()),
-        ..Assessment::default()
+        ..ResourceDiff::default()
     };
     let out = match answers.output(&build_netdev_name_read(body)) {
         Ok((_, out)) => out,
         Err(reason) => {
             let unknown =
                 Attribute::in_plane(Plane::Persisted, Reading::Absent, Reading::Unknown(reason));
-            assessment.attributes.insert("name".to_owned(), unknown);
-            return assessment;
+            diff.attributes.insert("name".to_owned(), unknown);
+            return diff;
         }
     };
     let found = parse_netdev_name_facts(out);
-    let desired = body.name.as_str();
+    let name = body.name.as_str();
     let prior = PriorNetdevName::deserialize(before).unwrap_or_default();
     let earlier = prior.own.as_deref();
     let own = found.own();
-    let [wanted, actual] =
+    let [desired, actual] =
         [earlier, own.as_deref()].map(|text| text.map_or(Reading::Absent, Reading::is));
-    let mut attribute = Attribute::in_plane(Plane::Persisted, wanted, actual);
-    let old = Some(prior.running.as_str()).filter(|old| *old != desired && is_netdev(old));
+    let mut attribute = Attribute::in_plane(Plane::Persisted, desired, actual);
+    let old = Some(prior.running.as_str()).filter(|old| *old != name && is_netdev(old));
     let is_ours = found
         .netdevs
         .iter()
-        .any(|netdev| netdev.is(&body.device) && netdev.name == desired);
+        .any(|netdev| netdev.is(&body.device) && netdev.name == name);
     if let Some(old) = old {
-        let running = Reading::is(if is_ours { desired } else { old });
+        let running = Reading::is(if is_ours { name } else { old });
         attribute = attribute.and(Plane::Running, Reading::is(old), running);
     }
-    assessment.attributes.insert("name".to_owned(), attribute);
-    assessment.needs_reboot = old.is_some() && is_ours;
+    diff.attributes.insert("name".to_owned(), attribute);
+    diff.needs_reboot = old.is_some() && is_ours;
     if let Some(old) = old.filter(|_| is_ours) {
-        check_rename_effect(desired, old, &found, &mut assessment);
+        check_rename_effect(name, old, &found, &mut diff);
     }
-    if assessment.refusal.is_some() {
-        return assessment;
+    if diff.refusal.is_some() {
+        return diff;
     }
     let differs = own.as_deref() != earlier;
     if differs {
-        let restore = build_link_file_restore(desired, earlier);
-        assessment.actions.push(restore);
+        let restore = build_link_file_restore(name, earlier);
+        diff.actions.push(restore);
     }
-    if (differs || assessment.needs_reboot) && found.ram_disks().next().is_some() {
-        assessment.actions.push(Action::UpdateInitialRamDisks);
+    if (differs || diff.needs_reboot) && found.ram_disks().next().is_some() {
+        diff.actions.push(Action::UpdateInitialRamDisks);
     }
-    assessment
+    diff
 }
 
 fn build_link_file_restore(desired: &str, earlier: Option<&str>) -> Action {

@@ -1,4 +1,4 @@
-//! `netdev_name` by tables: answers in, assessment out.
+//! `netdev_name` by tables: read results in, diff out.
 
 use super::*;
 use crate::{AnswerStatus, ReadResult};
@@ -20,7 +20,7 @@ const OWN: &str = "\n\
                    |Name=rail0\n";
 const DISK: &str = "\n== ram-disk older /boot/initrd.img-6.1\n";
 
-fn wish(body: Value) -> DesiredResource {
+fn resource(body: Value) -> DesiredResource {
     assert_eq!(NetdevName.check(&body), [], "{body}");
     DesiredResource::of(
         Address::host("n1", "netdev_name", "rail0"),
@@ -30,13 +30,13 @@ fn wish(body: Value) -> DesiredResource {
 }
 
 fn rail() -> DesiredResource {
-    wish(json!({ "name": "rail0", "device": "0000:19:00.0" }))
+    resource(json!({ "name": "rail0", "device": "0000:19:00.0" }))
 }
 
-fn answers(wish: &DesiredResource, out: &str) -> ReadResults {
+fn answers(resource: &DesiredResource, out: &str) -> ReadResults {
     let mut answers = ReadResults::default();
     answers.insert(
-        NetdevName.reads(wish)[0].key(),
+        NetdevName.reads(resource)[0].key(),
         ReadResult {
             status: AnswerStatus::Exit(0),
             out: out.to_owned(),
@@ -45,12 +45,12 @@ fn answers(wish: &DesiredResource, out: &str) -> ReadResults {
     answers
 }
 
-fn assess(wish: &DesiredResource, out: &str) -> Assessment {
-    NetdevName.assess(wish, &answers(wish, out))
+fn diff(resource: &DesiredResource, out: &str) -> ResourceDiff {
+    NetdevName.diff(resource, &answers(resource, out))
 }
 
-fn words(assessment: &Assessment) -> Vec<String> {
-    assessment.actions.iter().map(Action::word).collect()
+fn words(diff: &ResourceDiff) -> Vec<String> {
+    diff.actions.iter().map(Action::word).collect()
 }
 
 fn netdev(file: &str) -> String {
@@ -67,7 +67,7 @@ fn netdev(file: &str) -> String {
 
 #[test]
 fn the_file_is_written_and_the_name_waits_for_the_boot() {
-    let fresh = assess(&rail(), &format!("{NICS}{DISK}{UDEV}"));
+    let fresh = diff(&rail(), &format!("{NICS}{DISK}{UDEV}"));
     assert_eq!(
         (words(&fresh), fresh.needs_reboot, fresh.owed),
         (
@@ -85,13 +85,13 @@ fn the_file_is_written_and_the_name_waits_for_the_boot() {
         ["[Match]", "Path=pci-0000:19:00.0", "[Link]", "Name=rail0"]
     );
 
-    let stale = assess(&rail(), &format!("{NICS}{OWN}{DISK}{UDEV}"));
+    let stale = diff(&rail(), &format!("{NICS}{OWN}{DISK}{UDEV}"));
     assert_eq!(
         words(&stale),
         ["update_initial_ram_disks"],
         "a file that no initial RAM disk holds gives no name"
     );
-    let waits = assess(
+    let waits = diff(
         &rail(),
         &format!("{NICS}{OWN}{}{UDEV}", DISK.replace("older", "newer")),
     );
@@ -105,9 +105,9 @@ fn the_file_is_written_and_the_name_waits_for_the_boot() {
         (vec![Plane::Running], 0, true, true)
     );
     let named = NICS.replace("ens1 ", "rail0 ");
-    assert!(assess(&rail(), &format!("{named}{OWN}{UDEV}")).is_met());
+    assert!(diff(&rail(), &format!("{named}{OWN}{UDEV}")).is_met());
     assert_eq!(
-        words(&assess(&rail(), &format!("{named}{OWN}{DISK}{UDEV}"))),
+        words(&diff(&rail(), &format!("{named}{OWN}{DISK}{UDEV}"))),
         ["update_initial_ram_disks"]
     );
 }
@@ -115,20 +115,20 @@ fn the_file_is_written_and_the_name_waits_for_the_boot() {
 #[test]
 fn a_mac_address_means_the_nic_and_neither_its_vlan_nor_its_bond() {
     for (mac, old) in [("b8:ce:f6:00:00:02", "ens2"), ("3c:ec:ef:00:00:01", "eno1")] {
-        let found = assess(
-            &wish(json!({ "name": "rail0", "device": mac })),
+        let found = diff(
+            &resource(json!({ "name": "rail0", "device": mac })),
             &format!("{NICS}{UDEV}"),
         );
         assert_eq!(
-            found.attributes["name"].found.get(Plane::Running),
+            found.attributes["name"].actual.get(Plane::Running),
             Some(&Reading::is(old))
         );
         assert!(
             matches!(&found.actions[0], Action::WriteFile { content, .. } if content.contains(&format!("MACAddress={mac}\nPath=*\n")))
         );
     }
-    let several = assess(
-        &wish(json!({ "name": "rail0", "device": "b8:ce:f6:00:00:01" })),
+    let several = diff(
+        &resource(json!({ "name": "rail0", "device": "b8:ce:f6:00:00:01" })),
         &format!("{NICS}{UDEV}"),
     );
     assert!(
@@ -143,7 +143,7 @@ fn a_mac_address_means_the_nic_and_neither_its_vlan_nor_its_bond() {
 #[test]
 fn a_configuration_that_goes_by_the_old_name_is_refused_before_anything_is_written() {
     let refusal = |manager: &str| {
-        let found = assess(&rail(), &format!("{NICS}{UDEV}{manager}"));
+        let found = diff(&rail(), &format!("{NICS}{UDEV}{manager}"));
         assert_eq!(
             found.refusal.is_some(),
             found.actions.is_empty(),
@@ -237,10 +237,10 @@ fn a_configuration_that_goes_by_the_old_name_is_refused_before_anything_is_writt
 #[test]
 fn where_nobody_configures_it_the_guard_of_our_own_connection_decides() {
     assert_eq!(
-        assess(&rail(), &format!("{NICS}{UDEV}")).interrupts_netdevs,
+        diff(&rail(), &format!("{NICS}{UDEV}")).interrupts_netdevs,
         ["ens1"]
     );
-    let follows = assess(
+    let follows = diff(
         &rail(),
         &format!("{NICS}{UDEV}{}", netdev("|[Match]\n|Name=*\n")),
     );
@@ -253,7 +253,7 @@ fn where_nobody_configures_it_the_guard_of_our_own_connection_decides() {
 #[test]
 fn what_others_name_is_left_to_them() {
     let refusal = |more: &str| {
-        assess(
+        diff(
             &rail(),
             &format!("{NICS}\n== udev\n|ID_PATH=pci-0000:19:00.0\n{more}"),
         )
@@ -280,10 +280,10 @@ fn what_others_name_is_left_to_them() {
         file.replace("fab0", "rail0")
     );
     assert!(
-        assess(&rail(), &same).is_met(),
+        diff(&rail(), &same).is_met(),
         "named so by somebody else is named so"
     );
-    let only_settings = assess(
+    let only_settings = diff(
         &rail(),
         &format!(
             "{NICS}{UDEV}{}",
@@ -296,7 +296,7 @@ fn what_others_name_is_left_to_them() {
         only_settings.interrupts
     );
     assert!(
-        assess(&rail(), NICS)
+        diff(&rail(), NICS)
             .refusal
             .unwrap()
             .contains("udev knows nothing of ens1")
@@ -307,37 +307,37 @@ fn what_others_name_is_left_to_them() {
 fn rails_may_trade_names_and_nobody_else_may_hold_one() {
     let held = format!("{}{UDEV}", NICS.replace("ens2 ", "rail0 "));
     assert!(
-        assess(&rail(), &held)
+        diff(&rail(), &held)
             .refusal
             .unwrap()
             .contains("the netdev at 0000:3b:00.0 is named rail0 already")
     );
     let trade =
-        wish(json!({ "name": "rail0", "device": "0000:19:00.0", "with": ["0000:3b:00.0"] }));
-    assert_eq!(assess(&trade, &held).refusal, None);
+        resource(json!({ "name": "rail0", "device": "0000:19:00.0", "with": ["0000:3b:00.0"] }));
+    assert_eq!(diff(&trade, &held).refusal, None);
 }
 
 #[test]
 fn nobody_at_the_place_is_told_with_who_is_elsewhere() {
-    let other = wish(json!({ "name": "rail0", "device": "0000:99:00.0" }));
+    let other = resource(json!({ "name": "rail0", "device": "0000:99:00.0" }));
     assert!(
-        assess(&other, NICS)
+        diff(&other, NICS)
             .refusal
             .unwrap()
             .contains("eno1 at 0000:01:00.0, ens1 at 0000:19:00.0")
     );
-    let later = wish(
+    let later = resource(
         json!({ "name": "rail0", "device": "0000:99:00.0", "known_after": "kernel_module/mlx5_core" }),
     );
     assert_eq!(
-        assess(&later, NICS).known_after.as_deref(),
+        diff(&later, NICS).known_after.as_deref(),
         Some("kernel_module/mlx5_core")
     );
 }
 
 #[test]
 fn undo_brings_the_old_name_back_and_asks_the_same_of_the_configuration() {
-    let before = assess(&rail(), &format!("{NICS}{UDEV}")).before;
+    let before = diff(&rail(), &format!("{NICS}{UDEV}")).before;
     assert_eq!(before, json!({ "running": "ens1", "own": null }));
     assert!(NetdevName.can_read_before(&before));
     let named = NICS.replace("ens1 ", "rail0 ");

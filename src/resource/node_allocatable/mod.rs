@@ -9,7 +9,8 @@ use super::kubernetes_object::paths::is_same_quantity;
 use super::kubernetes_object::readiness::WITHIN_S;
 use super::kubernetes_object::request::KubernetesRead;
 use super::{
-    Action, Assessment, Attribute, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind,
+    Action, Attribute, DesiredResource, Plane, Read, ReadResults, Reading, ResourceDiff,
+    ResourceKind,
 };
 use crate::body::{Body, BodyErrors, BodyType, read_body};
 use crate::json_fields::{read_flag_field, read_text_field};
@@ -119,42 +120,42 @@ impl ResourceKind for NodeAllocatable {
         BodyType::of::<NodeAllocatableBody>()
     }
 
-    fn reads(&self, _wish: &DesiredResource) -> Vec<Read> {
+    fn reads(&self, _resource: &DesiredResource) -> Vec<Read> {
         vec![Read::Kubernetes(KubernetesRead::Nodes)]
     }
 
-    fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
-        let mut assessment = Assessment::default();
-        let body = read_body::<NodeAllocatableBody>(&wish.body);
-        let (resource, wanted) = (body.resource.as_str(), body.compute_desired_amounts());
-        let goal = describe_desired_amounts(&wanted);
-        let found = match read_object_list(&Read::Kubernetes(KubernetesRead::Nodes), answers) {
+    fn diff(&self, resource: &DesiredResource, answers: &ReadResults) -> ResourceDiff {
+        let mut diff = ResourceDiff::default();
+        let body = read_body::<NodeAllocatableBody>(&resource.body);
+        let (device, desired) = (body.resource.as_str(), body.compute_desired_amounts());
+        let goal = describe_desired_amounts(&desired);
+        let actual = match read_object_list(&Read::Kubernetes(KubernetesRead::Nodes), answers) {
             Err(reason) => Reading::Unknown(reason),
             Ok(nodes) => {
-                let lacking = wanted.iter().filter(|(name, amount)| {
-                    find_node_shortfall(resource, **amount, nodes.get(*name)).is_some()
+                let lacking = desired.iter().filter(|(name, amount)| {
+                    find_node_shortfall(device, **amount, nodes.get(*name)).is_some()
                 });
-                assessment.lacking = lacking.map(|(name, _)| name.clone()).collect();
-                build_allocatable_reading(resource, &wanted, &nodes, &goal)
+                diff.lacking = lacking.map(|(name, _)| name.clone()).collect();
+                build_allocatable_reading(device, &desired, &nodes, &goal)
             }
         };
-        if !found.is_unknown() && found != Reading::is(goal.clone()) {
-            assessment.actions = vec![Action::Await {
-                until: format!("{goal} of {resource}"),
+        if !actual.is_unknown() && actual != Reading::is(goal.clone()) {
+            diff.actions = vec![Action::Await {
+                until: format!("{goal} of {device}"),
                 within_s: body.within_s.unwrap_or(WITHIN_S),
             }];
         }
-        assessment.attributes.insert(
+        diff.attributes.insert(
             GIVES.to_owned(),
-            Attribute::in_plane(Plane::Running, Reading::is(goal), found).that_settles(),
+            Attribute::in_plane(Plane::Running, Reading::is(goal), actual).that_settles(),
         );
-        assessment
+        diff
     }
 
-    /// Where the driver of the hosts' devices comes from the cluster, no host can be proven before
+    /// Where the driver of the hosts' devices comes from the cluster, no host can be checked before
     /// it is there.
-    fn comes_before_hosts(&self, wish: &DesiredResource) -> bool {
-        read_body::<NodeAllocatableBody>(&wish.body).before_hosts
+    fn comes_before_hosts(&self, resource: &DesiredResource) -> bool {
+        read_body::<NodeAllocatableBody>(&resource.body).before_hosts
     }
 
     /// Nothing was written, and nothing comes back.
@@ -163,8 +164,8 @@ impl ResourceKind for NodeAllocatable {
         _last_applied: &DesiredResource,
         _before: &Value,
         _answers: &ReadResults,
-    ) -> Assessment {
-        Assessment::default()
+    ) -> ResourceDiff {
+        ResourceDiff::default()
     }
 }
 
@@ -211,9 +212,9 @@ fn is_resource(name: &str) -> bool {
 }
 
 /// `4 nodes give 1000`, `2 nodes give 200, 2 nodes give 400`.
-fn describe_desired_amounts(wanted: &BTreeMap<String, u64>) -> String {
+fn describe_desired_amounts(desired: &BTreeMap<String, u64>) -> String {
     let mut amounts: BTreeMap<u64, usize> = BTreeMap::new();
-    for amount in wanted.values() {
+    for amount in desired.values() {
         *amounts.entry(*amount).or_default() += 1;
     }
     let mut words = Vec::new();
@@ -226,12 +227,12 @@ fn describe_desired_amounts(wanted: &BTreeMap<String, u64>) -> String {
 
 fn build_allocatable_reading(
     resource: &str,
-    wanted: &BTreeMap<String, u64>,
+    desired: &BTreeMap<String, u64>,
     nodes: &Map<String, Value>,
     goal: &str,
 ) -> Reading {
     let mut short: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-    for (name, amount) in wanted {
+    for (name, amount) in desired {
         if let Some(why) = find_node_shortfall(resource, *amount, nodes.get(name)) {
             short.entry(why).or_default().push(name);
         }
@@ -239,17 +240,17 @@ fn build_allocatable_reading(
     if short.is_empty() {
         return Reading::is(goal);
     }
-    if short.keys().all(|why| why == NOTHING) && short[NOTHING].len() == wanted.len() {
+    if short.keys().all(|why| why == NOTHING) && short[NOTHING].len() == desired.len() {
         return Reading::is(format!(
             "0 of {} give it",
-            format_count(wanted.len(), "node")
+            format_count(desired.len(), "node")
         ));
     }
     let missing: usize = short.values().map(Vec::len).sum();
     let words = format!(
         "{} of {} give it; {}",
-        wanted.len() - missing,
-        format_count(wanted.len(), "node"),
+        desired.len() - missing,
+        format_count(desired.len(), "node"),
         format_names_by_problem(&short)
     );
     Reading::is(one_line(&words, 600))
@@ -283,12 +284,12 @@ fn find_node_shortfall(resource: &str, amount: u64, node: Option<&Value>) -> Opt
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{AnswerStatus, ReadResult, Want};
+    use crate::{AnswerStatus, ReadResult, ResourceDeclaration};
     use railwright_base::{Address, Target};
     use serde_json::json;
     use std::sync::Arc;
 
-    fn wish(nodes: Value) -> DesiredResource {
+    fn resource(nodes: Value) -> DesiredResource {
         let body = json!({ "resource": "rdma/a", "amounts": nodes });
         let target = Target {
             kind: TargetKind::Kube,
@@ -299,7 +300,7 @@ mod tests {
             path: Arc::new(["node_allocatable".to_owned(), "rdma/a".to_owned()]),
             attribute: None,
         };
-        let want = Want {
+        let declaration = ResourceDeclaration {
             kind: "node_allocatable".to_owned(),
             body,
             module: "m/x".to_owned(),
@@ -308,7 +309,7 @@ mod tests {
         DesiredResource {
             address,
             after: Vec::new(),
-            want: want.into(),
+            declaration: declaration.into(),
         }
     }
 
@@ -323,60 +324,52 @@ mod tests {
         json!({ "ready": ready, "gives": gives })
     }
 
-    fn assessed(wanted: Value, nodes: &Value) -> Assessment {
+    fn build_diff(desired: Value, nodes: &Value) -> ResourceDiff {
         let mut answers = ReadResults::default();
         let answer = ReadResult {
             status: AnswerStatus::Exit(0),
             out: nodes.to_string(),
         };
         answers.insert(Read::Kubernetes(KubernetesRead::Nodes).key(), answer);
-        NodeAllocatable.assess(&wish(wanted), &answers)
+        NodeAllocatable.diff(&resource(desired), &answers)
     }
 
-    fn told(wanted: Value, nodes: &Value) -> String {
-        let assessment = assessed(wanted, nodes);
-        match assessment.attributes[GIVES]
-            .found
-            .get(Plane::Running)
-            .unwrap()
-        {
+    fn told(desired: Value, nodes: &Value) -> String {
+        let diff = build_diff(desired, nodes);
+        match diff.attributes[GIVES].actual.get(Plane::Running).unwrap() {
             Reading::Is(Value::String(text)) => text.clone(),
             other => format!("{other:?}"),
         }
     }
 
     #[test]
-    fn every_node_of_the_spec_has_to_give_what_is_wanted() {
-        let wanted = json!({ "gpu1": 63, "gpu2": 63, "gpu3": 63, "gpu4": 63 });
+    fn every_node_of_the_spec_has_to_give_what_is_desired() {
+        let desired = json!({ "gpu1": 63, "gpu2": 63, "gpu3": 63, "gpu4": 63 });
         let all = |amount: &str| node(true, json!({ "rdma/a": amount, "rdma/b": "1" }));
         let good = json!({ "gpu1": all("63"), "gpu2": all("63"), "gpu3": all("63"), "gpu4": all("63"), "other": node(true, json!({})) });
-        assert_eq!(told(wanted.clone(), &good), "4 nodes give 63");
-        assert!(assessed(wanted.clone(), &good).is_met());
+        assert_eq!(told(desired.clone(), &good), "4 nodes give 63");
+        assert!(build_diff(desired.clone(), &good).is_met());
         let some = json!({ "gpu1": all("63"), "gpu2": all("0"), "gpu3": node(false, json!({ "rdma/a": "63" })) });
         assert_eq!(
-            told(wanted.clone(), &some),
+            told(desired.clone(), &some),
             "1 of 4 nodes give it; gpu2: 0 instead of 63; gpu4: no node of this name; gpu3: the \
              node is not Ready"
         );
-        let assessment = assessed(wanted.clone(), &some);
+        let diff = build_diff(desired.clone(), &some);
         assert_eq!(
-            assessment.actions,
+            diff.actions,
             [Action::Await {
                 until: "4 nodes give 63 of rdma/a".to_owned(),
                 within_s: WITHIN_S
             }]
         );
-        assert!(assessment.only_waits());
+        assert!(diff.only_waits());
         assert_eq!(
-            assessment
-                .lacking
-                .iter()
-                .map(String::as_str)
-                .collect::<Vec<_>>(),
+            diff.lacking.iter().map(String::as_str).collect::<Vec<_>>(),
             ["gpu2", "gpu3", "gpu4"]
         );
         let none = json!({ "gpu1": node(true, json!({})), "gpu2": node(true, json!({})), "gpu3": node(true, json!({})), "gpu4": node(true, json!({})) });
-        assert_eq!(told(wanted, &none), "0 of 4 nodes give it");
+        assert_eq!(told(desired, &none), "0 of 4 nodes give it");
         let body =
             json!({ "resource": "aliyun/erdma", "amounts": { "a": 1, "b": 2 }, "times": 200 });
         assert_eq!(
@@ -398,8 +391,8 @@ mod tests {
         };
         answers.insert(Read::Kubernetes(KubernetesRead::Nodes).key(), denied);
         for answers in [answers, ReadResults::default()] {
-            let assessment = NodeAllocatable.assess(&wish(json!({ "gpu1": 1 })), &answers);
-            assert!(assessment.only_unknown() && assessment.actions.is_empty());
+            let diff = NodeAllocatable.diff(&resource(json!({ "gpu1": 1 })), &answers);
+            assert!(diff.only_unknown() && diff.actions.is_empty());
         }
     }
 

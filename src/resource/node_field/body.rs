@@ -1,4 +1,4 @@
-//! The wish for a label or a taint, as a module's manifest has it.
+//! A desired label or taint, as a module's manifest has it.
 
 use super::field::{Effect, NodeField};
 use crate::body::{Body, BodyErrors, read_body};
@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Which of the two is wished for.
+/// Which of the two is declared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NodeFieldKind {
     Label,
@@ -96,7 +96,7 @@ impl NodeTaintBody {
     }
 }
 
-/// A wish as a question.
+/// A resource as a read.
 pub struct NodeFieldRequest {
     /// What it is about.
     pub field: NodeField,

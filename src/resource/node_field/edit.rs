@@ -1,11 +1,11 @@
-//! What an action does to nodes: the same change on those that are alike.
+//! What an action does to nodes: one change on those that are identical.
 
 use super::field::FieldNow;
 use super::mark::NodeOwnershipAnnotation;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// One change, of each of these nodes. Held to what was there when it was planned.
+/// One change, of each of these nodes. Valid only for what was there when it was planned.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NodeEdit {
     /// Their names.
@@ -43,7 +43,7 @@ pub enum NodeEditDecision {
 }
 
 impl NodeFieldChange {
-    /// What is to be done with a node that says this. Nothing is taken back without our mark.
+    /// What is to be done with a node that says this. Nothing is undone without our mark.
     pub fn next(&self, now: &FieldNow) -> NodeEditDecision {
         let is_due = now.value == self.old && (self.mark.is_some() || now.mark.is_some());
         if now.value == self.new && now.mark == self.mark {

@@ -2,7 +2,7 @@
 //! changes it and nothing else.
 //!
 //! A label is a field of its own in the API, but an apply is no way to set one: what one field
-//! manager applied earlier and leaves out now is taken away, and each label here is a wish by
+//! manager applied earlier and leaves out now is taken away, and each label here is a resource by
 //! itself. Taints are one list (`x-kubernetes-list-type: atomic` in the API's schema). So both are
 //! written by a merge patch that holds for the version of the node that was read.
 
@@ -304,14 +304,14 @@ mod tests {
             by: by.clone(),
             ..FieldNow::default()
         };
-        for (field, wanted) in [
+        for (field, desired) in [
             (label("rails"), now("8", Some(mark("4")))),
             (label("other"), FieldNow::default()),
             (taint("gpu", Effect::NoSchedule), now("a", None)),
             (taint("gpu", Effect::NoExecute), now("", None)),
             (taint("gpu", Effect::PreferNoSchedule), FieldNow::default()),
         ] {
-            assert_eq!(field.of(&node(), &key()), wanted);
+            assert_eq!(field.of(&node(), &key()), desired);
         }
     }
 
@@ -367,9 +367,9 @@ mod tests {
             text.starts_with(r#"{"spec":"train","set":"8","code":"#),
             "{text}"
         );
-        let wanted = json!({ "metadata": { "resourceVersion": "7", "annotations": { own: text }, "labels": { "example.org/rails": "8" } } });
+        let desired = json!({ "metadata": { "resourceVersion": "7", "annotations": { own: text }, "labels": { "example.org/rails": "8" } } });
         let patch = label.patch(&node(), Some("8"), Some((&mark("8"), &key)));
-        assert_eq!(patch, wanted);
+        assert_eq!(patch, desired);
         let gone = json!({ "metadata": { "resourceVersion": "7", "annotations": { own: null }, "labels": { "example.org/rails": null } } });
         assert_eq!(label.patch(&node(), None, None), gone);
         let taints = |field: NodeField, value: Option<&str>| {

@@ -1,8 +1,8 @@
 //! The mark by which a label or a taint of a node is known as ours: an annotation of the node,
 //! written in the same request. That we set a field is nothing that the API keeps: once another has
 //! changed it, the field is theirs alone. The mark says what we set and what was there before, so
-//! that a node is set right whenever it joins or leaves the wish, and what somebody changed since
-//! is left to them.
+//! that a node is set right whenever it joins or leaves the resource, and what somebody changed
+//! since is left to them.
 //!
 //! A kubelet may write annotations of its own node, and neither its taints nor every label
 //! (kubernetes.io/docs/reference/access-authn-authz/admission-controllers, "NodeRestriction"). So a

@@ -1,6 +1,6 @@
-//! Marks that are proven, forged and unknown, and who may read what proves them.
+//! Marks that are verified, forged and unknown, and who may read the key that verifies them.
 
-use super::tests::{assess, by, edit, edits, label, mark, undo};
+use super::tests::{by, diff, edit, edits, label, mark, undo};
 use crate::kubernetes_object::access::{AccessLevel, list_object_uses};
 use crate::kubernetes_object::known_kinds::ApiResourceName;
 use serde_json::json;
@@ -9,27 +9,30 @@ use serde_json::json;
 #[test]
 fn by_a_mark_without_our_code_nothing_is_taken_back_or_overwritten() {
     let unproven = |value: Option<&str>| json!({ "value": value, "unproven_mark": true, "by": by("kubectl-label") });
-    // A node that the wish does not name, and one whose value is as wished.
+    // A node that the resource does not name, and one whose value is in sync.
     let (beside, met) = (unproven(Some("batch")), unproven(Some("true")));
     let nodes = json!({ "gpu1": met, "gpu2": { "value": "true" }, "other": beside });
-    let stands = assess(&label(json!({})), nodes.clone());
+    let stands = diff(&label(json!({})), nodes.clone());
     assert!(stands.is_met() && stands.actions.is_empty(), "{stands:?}");
     let undone = undo(&label(json!({})), nodes);
     assert!(undone.is_met() && undone.actions.is_empty(), "{undone:?}");
     let why = "stays: the annotation in the place of our mark bears no code of ours";
-    for (residue, wanted) in undone.residue.iter().zip(["other: batch", "gpu1: true"]) {
-        assert!(residue.starts_with(&format!("{wanted} {why}")), "{residue}");
+    for (residue, desired) in undone.residue.iter().zip(["other: batch", "gpu1: true"]) {
+        assert!(
+            residue.starts_with(&format!("{desired} {why}")),
+            "{residue}"
+        );
     }
     assert_eq!(undone.residue.len(), 2);
     for value in [Some("batch"), None] {
         let nodes = json!({ "gpu1": unproven(value), "gpu2": { "value": "true" } });
-        let blocked = assess(&label(json!({})), nodes.clone());
+        let blocked = diff(&label(json!({})), nodes.clone());
         let refusal = blocked.refusal.as_deref().unwrap_or_default();
         assert!(
             blocked.actions.is_empty() && refusal.contains("bears no code of ours"),
             "{blocked:?}"
         );
-        let adopted = edits(&assess(&label(json!({ "adopt": true })), nodes));
+        let adopted = edits(&diff(&label(json!({ "adopt": true })), nodes));
         let ours = Some(mark("train", "true", value));
         assert_eq!(adopted, [edit(&["gpu1"], value, Some("true"), ours)]);
     }
@@ -40,7 +43,7 @@ fn where_the_key_of_the_marks_cannot_be_read_what_they_would_do_is_unknown() {
     let unread = json!({ "value": "batch", "unread_mark": "no rule" });
     let nodes = json!({ "gpu1": { "value": "true" }, "gpu2": { "value": "true" }, "gpu3": unread });
     for of in [
-        assess(&label(json!({})), nodes.clone()),
+        diff(&label(json!({})), nodes.clone()),
         undo(&label(json!({})), nodes),
     ] {
         assert!(
@@ -56,9 +59,9 @@ fn the_roles_give_the_key_of_the_marks_and_no_other_secret() {
         plural: "secrets".to_owned(),
         namespaced: true,
     };
-    let verbs = |level: AccessLevel, wished: bool| {
+    let verbs = |level: AccessLevel, desired: bool| {
         let mut out = Vec::new();
-        for one in list_object_uses(&label(json!({})), wished) {
+        for one in list_object_uses(&label(json!({})), desired) {
             if one.object.kind == "Secret" {
                 for (right, _) in one.rights(level, &secrets) {
                     let place = (right.namespace.as_deref(), right.name.as_deref());

@@ -5,28 +5,28 @@
 //! - What was never ours and has another value is a conflict, until `adopt: true` takes it over;
 //!   what is ours and was changed is drift.
 //! - What is ours is known by a mark with a code; without one it is somebody else's.
-//! - Nodes that leave the wish, and all of them when it goes, are as they were before us, save
+//! - Nodes that leave the resource, and all of them when it goes, are as they were before us, save
 //!   where somebody else changed it since.
 //! - Whatever the number of labels and taints, the nodes are listed once.
 
 mod body;
+mod diff;
 pub mod edit;
 pub mod field;
-mod judge;
 pub mod mark;
 
 use self::body::{NodeFieldKind, NodeFieldRequest, NodeLabelBody, NodeTaintBody};
 use self::mark::build_mark_key_object_name;
 use super::kubernetes_object::access::ApiVerb;
 use super::kubernetes_object::request::{KubernetesRead, ObjectName};
-use super::{Assessment, DesiredResource, Read, ReadResults, ResourceKind};
+use super::{DesiredResource, Read, ReadResults, ResourceDiff, ResourceKind};
 use crate::body::BodyType;
 use railwright_base::TargetKind;
 use serde_json::Value;
 
 pub use self::field::{Effect, NodeField};
 
-/// The kind of one of the two sorts.
+/// One of the two kinds.
 pub struct OfNodes(NodeFieldKind);
 
 /// `node_label`.
@@ -81,15 +81,15 @@ impl ResourceKind for OfNodes {
         }
     }
 
-    fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
-        let field = NodeFieldRequest::of(self.0, &wish.body).field;
+    fn reads(&self, resource: &DesiredResource) -> Vec<Read> {
+        let field = NodeFieldRequest::of(self.0, &resource.body).field;
         vec![Read::Kubernetes(KubernetesRead::NodeField(field))]
     }
 
     /// Each node is patched, now and when it leaves the spec. The first mark comes with the key of
     /// its code.
-    fn changes(&self, wish: &DesiredResource, removal: bool) -> Vec<(ObjectName, ApiVerb)> {
-        let nodes = NodeFieldRequest::of(self.0, &wish.body).values;
+    fn changes(&self, resource: &DesiredResource, removal: bool) -> Vec<(ObjectName, ApiVerb)> {
+        let nodes = NodeFieldRequest::of(self.0, &resource.body).values;
         let mut changes: Vec<(ObjectName, ApiVerb)> = nodes
             .keys()
             .map(|name| (build_node_object_name(name), ApiVerb::Patch))
@@ -105,8 +105,8 @@ impl ResourceKind for OfNodes {
         true
     }
 
-    fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
-        judge::diff_node_field(&NodeFieldRequest::of(self.0, &wish.body), answers)
+    fn diff(&self, resource: &DesiredResource, answers: &ReadResults) -> ResourceDiff {
+        diff::diff_node_field(&NodeFieldRequest::of(self.0, &resource.body), answers)
     }
 
     fn undo(
@@ -114,11 +114,11 @@ impl ResourceKind for OfNodes {
         last_applied: &DesiredResource,
         before: &Value,
         answers: &ReadResults,
-    ) -> Assessment {
+    ) -> ResourceDiff {
         let asked = NodeFieldRequest::of(self.0, &last_applied.body);
-        Assessment {
+        ResourceDiff {
             before: before.clone(),
-            ..judge::plan_node_field_undo(&asked, answers)
+            ..diff::plan_node_field_undo(&asked, answers)
         }
     }
 

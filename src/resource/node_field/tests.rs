@@ -1,4 +1,4 @@
-//! Nodes of every sort against a wish, and what becomes of them.
+//! Nodes of every kind against a resource, and what becomes of them.
 
 use super::edit::{NodeEdit, NodeEditDecision, NodeFieldChange};
 use super::field::FieldNow;
@@ -8,14 +8,14 @@ use crate::kubernetes_object::access::{AccessLevel, ApiVerb, list_object_uses, o
 use crate::kubernetes_object::known_kinds::ApiResourceName;
 use crate::kubernetes_object::request::KubernetesRead;
 use crate::{
-    Action, AnswerStatus, Assessment, DesiredResource, Disruption, Read, ReadResult, ReadResults,
+    Action, AnswerStatus, DesiredResource, Disruption, Read, ReadResult, ReadResults, ResourceDiff,
     ResourceKind,
 };
 use railwright_base::{Address, Target, TargetKind};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-fn wish(kind: &OfNodes, body: Value) -> DesiredResource {
+fn resource(kind: &OfNodes, body: Value) -> DesiredResource {
     assert_eq!(kind.check(&body), []);
     let path = Arc::new([kind.name().to_owned(), kind.address_name(&body).unwrap()]);
     DesiredResource::of(
@@ -38,21 +38,21 @@ pub(super) fn label(more: Value) -> DesiredResource {
     body.as_object_mut()
         .unwrap()
         .extend(more.as_object().unwrap().clone());
-    wish(&LABEL, body)
+    resource(&LABEL, body)
 }
 
 fn taint(effect: &str) -> DesiredResource {
-    wish(
+    resource(
         &TAINT,
         json!({ "key": "nvidia.com/gpu", "effect": effect, "nodes": ["gpu1", "gpu2"], "cluster": "train" }),
     )
 }
 
-fn answers(wish: &DesiredResource, nodes: Value) -> ReadResults {
-    let kind = crate::kind_named(&wish.kind).unwrap();
+fn answers(resource: &DesiredResource, nodes: Value) -> ReadResults {
+    let kind = crate::kind_named(&resource.kind).unwrap();
     let mut answers = ReadResults::default();
     answers.insert(
-        kind.reads(wish)[0].key(),
+        kind.reads(resource)[0].key(),
         ReadResult {
             status: AnswerStatus::Exit(0),
             out: nodes.to_string(),
@@ -61,16 +61,18 @@ fn answers(wish: &DesiredResource, nodes: Value) -> ReadResults {
     answers
 }
 
-pub(super) fn assess(wish: &DesiredResource, nodes: Value) -> Assessment {
-    crate::kind_named(&wish.kind)
+pub(super) fn diff(resource: &DesiredResource, nodes: Value) -> ResourceDiff {
+    crate::kind_named(&resource.kind)
         .unwrap()
-        .assess(wish, &answers(wish, nodes))
+        .diff(resource, &answers(resource, nodes))
 }
 
-pub(super) fn undo(wish: &DesiredResource, nodes: Value) -> Assessment {
-    crate::kind_named(&wish.kind)
-        .unwrap()
-        .undo(wish, &Value::Null, &answers(wish, nodes))
+pub(super) fn undo(resource: &DesiredResource, nodes: Value) -> ResourceDiff {
+    crate::kind_named(&resource.kind).unwrap().undo(
+        resource,
+        &Value::Null,
+        &answers(resource, nodes),
+    )
 }
 
 pub(super) fn mark(spec: &str, set: &str, was: Option<&str>) -> NodeOwnershipAnnotation {
@@ -86,7 +88,7 @@ pub(super) fn by(manager: &str) -> Value {
 }
 
 /// Every difference, in a line.
-fn told(assessment: &Assessment) -> String {
+fn told(diff: &ResourceDiff) -> String {
     let one = |(name, attribute): (&String, &crate::Attribute)| {
         let by = attribute
             .by
@@ -96,14 +98,14 @@ fn told(assessment: &Assessment) -> String {
         attribute
             .differences()
             .into_iter()
-            .map(|(_, wanted, found)| format!("{name} {found:?} -> {wanted:?}{by}\n"))
+            .map(|(_, desired, actual)| format!("{name} {actual:?} -> {desired:?}{by}\n"))
             .collect::<String>()
     };
-    assessment.attributes.iter().map(one).collect()
+    diff.attributes.iter().map(one).collect()
 }
 
-pub(super) fn edits(assessment: &Assessment) -> Vec<NodeEdit> {
-    match &assessment.actions[..] {
+pub(super) fn edits(diff: &ResourceDiff) -> Vec<NodeEdit> {
+    match &diff.actions[..] {
         [] => Vec::new(),
         [Action::EditNodes { edits, .. }] => edits.clone(),
         other => panic!("{other:?}"),
@@ -128,8 +130,8 @@ pub(super) fn edit(
 }
 
 #[test]
-fn what_is_not_there_is_set_and_what_is_as_wished_needs_nobodys_leave() {
-    let new = assess(
+fn what_is_not_there_is_set_and_what_is_in_sync_needs_nobodys_leave() {
+    let new = diff(
         &label(json!({})),
         json!({ "gpu1": {}, "gpu2": {}, "other": {} }),
     );
@@ -147,12 +149,12 @@ fn what_is_not_there_is_set_and_what_is_as_wished_needs_nobodys_leave() {
         "{new:?}"
     );
     assert_eq!(new.attributes.keys().collect::<Vec<_>>(), ["gpu[1-2]"]);
-    let met = assess(
+    let met = diff(
         &label(json!({})),
         json!({ "gpu1": { "value": "true", "by": by("kubelet") }, "gpu2": { "value": "true" } }),
     );
     assert!(met.is_met() && met.actions.is_empty(), "{met:?}");
-    let half = assess(
+    let half = diff(
         &label(json!({})),
         json!({ "gpu1": { "value": "true" }, "gpu2": {} }),
     );
@@ -170,7 +172,7 @@ fn what_is_not_there_is_set_and_what_is_as_wished_needs_nobodys_leave() {
 #[test]
 fn another_value_is_drift_where_it_was_ours_and_a_conflict_where_not() {
     let theirs = json!({ "gpu1": { "value": "no", "by": by("kubectl-label") }, "gpu2": {} });
-    let conflict = assess(&label(json!({})), theirs.clone());
+    let conflict = diff(&label(json!({})), theirs.clone());
     let refusal =
         "gpu1: no, which kubectl-label set; it was never ours; `adopt: true` takes it over";
     assert_eq!(
@@ -182,7 +184,7 @@ fn another_value_is_drift_where_it_was_ours_and_a_conflict_where_not() {
         "{}",
         told(&conflict)
     );
-    let by_parameter = assess(
+    let by_parameter = diff(
         &label(json!({ "adopt_with": "modules: { x: {} }" })),
         theirs.clone(),
     );
@@ -191,8 +193,8 @@ fn another_value_is_drift_where_it_was_ours_and_a_conflict_where_not() {
             .refusal
             .is_some_and(|why| why.ends_with("; `modules: { x: {} }` takes it over"))
     );
-    let adopted = assess(&label(json!({ "adopt": true })), theirs);
-    let wanted = [
+    let adopted = diff(&label(json!({ "adopt": true })), theirs);
+    let desired = [
         edit(
             &["gpu2"],
             None,
@@ -208,10 +210,10 @@ fn another_value_is_drift_where_it_was_ours_and_a_conflict_where_not() {
     ];
     assert_eq!(
         (edits(&adopted), adopted.refusal.clone()),
-        (wanted.to_vec(), None)
+        (desired.to_vec(), None)
     );
     let ours = json!({ "gpu1": { "value": "no", "mark": mark("train", "old", Some("x")), "by": by("kubectl-edit") }, "gpu2": { "value": "true" } });
-    let drift = assess(&label(json!({})), ours);
+    let drift = diff(&label(json!({})), ours);
     assert_eq!(
         edits(&drift),
         [edit(
@@ -223,7 +225,7 @@ fn another_value_is_drift_where_it_was_ours_and_a_conflict_where_not() {
     );
     assert!(drift.attributes["gpu1"].rival().is_some(), "{drift:?}");
     let other = json!({ "gpu1": { "value": "no", "mark": mark("lab", "no", None) }, "gpu2": { "mark": mark("lab", "no", None) } });
-    let other = assess(&label(json!({})), other);
+    let other = diff(&label(json!({})), other);
     assert!(
         other
             .refusal
@@ -235,17 +237,17 @@ fn another_value_is_drift_where_it_was_ours_and_a_conflict_where_not() {
 
 #[test]
 fn a_host_that_is_no_node_is_unknown_and_keeps_the_others_from_nothing() {
-    let one = assess(&label(json!({})), json!({ "gpu1": { "value": "true" } }));
+    let one = diff(&label(json!({})), json!({ "gpu1": { "value": "true" } }));
     assert!(
         one.is_met() && one.attributes.keys().eq(["gpu1"]),
         "{one:?}"
     );
-    let lacks = |of: &Assessment| {
+    let lacks = |of: &ResourceDiff| {
         format!(
             "{:?}",
             of.out_of_reach
                 .iter()
-                .map(|(name, a)| (name.clone(), a.found.clone()))
+                .map(|(name, a)| (name.clone(), a.actual.clone()))
                 .collect::<Vec<_>>()
         )
     };
@@ -255,14 +257,14 @@ fn a_host_that_is_no_node_is_unknown_and_keeps_the_others_from_nothing() {
         "{one:?}"
     );
     let values = json!({ "label": "a", "values": { "gpu1": "x", "gpu2": "y", "gpu3": "y", "gpu4": "x" }, "cluster": "train" });
-    let some = assess(&wish(&LABEL, values), json!({ "gpu1": {} }));
+    let some = diff(&resource(&LABEL, values), json!({ "gpu1": {} }));
     assert!(
         edits(&some).len() == 1 && some.out_of_reach.keys().eq(["gpu4", "gpu[2-3]"]),
         "{some:?}"
     );
-    let new = assess(&label(json!({})), json!({ "gpu1": {} }));
+    let new = diff(&label(json!({})), json!({ "gpu1": {} }));
     assert!(new.is_absent() && edits(&new).len() == 1, "{new:?}");
-    let none = assess(&label(json!({})), json!({ "other": {} }));
+    let none = diff(&label(json!({})), json!({ "other": {} }));
     assert!(
         !none.is_met()
             && none.actions.is_empty()
@@ -274,7 +276,7 @@ fn a_host_that_is_no_node_is_unknown_and_keeps_the_others_from_nothing() {
 }
 
 #[test]
-fn nodes_that_leave_the_wish_are_as_before_and_what_others_changed_since_stays() {
+fn nodes_that_leave_the_resource_are_as_before_and_what_others_changed_since_stays() {
     let ours = |set: &str, was: Option<&str>| mark("train", set, was);
     let nodes = json!({
         "gpu1": { "value": "true", "mark": ours("true", None) },
@@ -296,7 +298,7 @@ fn nodes_that_leave_the_wish_are_as_before_and_what_others_changed_since_stays()
         undone.residue,
         ["gpu3: maybe stays, which kubectl-edit set since"]
     );
-    let moved = assess(&label(json!({ "nodes": ["gpu5"] })), nodes);
+    let moved = diff(&label(json!({ "nodes": ["gpu5"] })), nodes);
     assert_eq!(
         edits(&moved),
         back,
@@ -310,10 +312,10 @@ fn only_a_taint_that_evicts_disturbs() {
     let nodes =
         json!({ "gpu1": {}, "gpu2": { "value": "old", "mark": mark("train", "old", None) } });
     assert_eq!(
-        assess(&taint("NoSchedule"), nodes.clone()).disruption,
+        diff(&taint("NoSchedule"), nodes.clone()).disruption,
         Disruption::None
     );
-    let evicts = assess(&taint("NoExecute"), nodes);
+    let evicts = diff(&taint("NoExecute"), nodes);
     assert_eq!(evicts.disruption, Disruption::Drain);
     let who = "pods that do not tolerate nvidia.com/gpu:NoExecute are evicted at once from ";
     assert_eq!(
@@ -325,7 +327,7 @@ fn only_a_taint_that_evicts_disturbs() {
         "{}",
         told(&evicts)
     );
-    let both = assess(&taint("NoExecute"), json!({ "gpu1": {}, "gpu2": {} }));
+    let both = diff(&taint("NoExecute"), json!({ "gpu1": {}, "gpu2": {} }));
     assert_eq!(both.interrupts, [format!("{who}all 2 nodes gpu[1-2]")]);
     let met = json!({ "gpu1": { "value": "", "mark": mark("train", "", None) }, "gpu2": { "value": "", "mark": mark("train", "", None) } });
     assert_eq!(undo(&taint("NoExecute"), met).disruption, Disruption::None);
@@ -333,26 +335,23 @@ fn only_a_taint_that_evicts_disturbs() {
 
 #[test]
 fn what_cannot_be_read_is_unknown_and_changes_nothing() {
-    let wish = label(json!({}));
+    let resource = label(json!({}));
     let mut denied = ReadResults::default();
     let answer = ReadResult {
         status: AnswerStatus::Denied,
         out: "verb list, resource nodes\n".to_owned(),
     };
-    denied.insert(LABEL.reads(&wish)[0].key(), answer);
+    denied.insert(LABEL.reads(&resource)[0].key(), answer);
     for answers in [
         denied,
         ReadResults::default(),
-        answers(&wish, json!({ "gpu1": 1 })),
+        answers(&resource, json!({ "gpu1": 1 })),
     ] {
-        for assessment in [
-            LABEL.assess(&wish, &answers),
-            LABEL.undo(&wish, &Value::Null, &answers),
+        for diff in [
+            LABEL.diff(&resource, &answers),
+            LABEL.undo(&resource, &Value::Null, &answers),
         ] {
-            assert!(
-                assessment.only_unknown() && assessment.actions.is_empty(),
-                "{assessment:?}"
-            );
+            assert!(diff.only_unknown() && diff.actions.is_empty(), "{diff:?}");
         }
     }
 }
@@ -386,20 +385,20 @@ fn an_edit_holds_for_what_was_planned() {
     assert_eq!(
         back.next(&now(Some("a"), None)),
         NodeEditDecision::Moved,
-        "nothing is taken back without our mark"
+        "nothing is undone without our mark"
     );
     assert_eq!(back.next(&now(None, None)), NodeEditDecision::Nothing);
 }
 
 #[test]
 fn it_takes_a_list_of_nodes_and_a_patch_of_each() {
-    let wish = label(json!({}));
+    let resource = label(json!({}));
     let nodes = ApiResourceName {
         plural: "nodes".to_owned(),
         namespaced: false,
     };
-    let verbs = |level: AccessLevel, wished: bool| {
-        let all = list_object_uses(&wish, wished)
+    let verbs = |level: AccessLevel, desired: bool| {
+        let all = list_object_uses(&resource, desired)
             .iter()
             .filter(|one| one.object.kind == "Node")
             .flat_map(|one| one.rights(level, &nodes))
@@ -421,7 +420,11 @@ fn it_takes_a_list_of_nodes_and_a_patch_of_each() {
             all.map(str::to_owned).to_vec()
         )
     );
-    let action = &assess(&wish, json!({ "gpu1": {}, "gpu2": { "value": "true" } })).actions[0];
+    let action = &diff(
+        &resource,
+        json!({ "gpu1": {}, "gpu2": { "value": "true" } }),
+    )
+    .actions[0];
     let asked = |action: &Action| -> Vec<(String, ApiVerb)> {
         of_action(action)
             .into_iter()
@@ -441,9 +444,9 @@ fn it_takes_a_list_of_nodes_and_a_patch_of_each() {
     );
     let ours = json!({ "gpu1": { "value": "true", "mark": mark("train", "true", None) } });
     assert_eq!(
-        asked(&undo(&wish, ours).actions[0]),
+        asked(&undo(&resource, ours).actions[0]),
         [of("gpu1", ApiVerb::Get), of("gpu1", ApiVerb::Patch)],
-        "what is taken back needs no new key"
+        "an undo needs no new key"
     );
 }
 

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A probe as a module wishes it.
+/// A probe as a module declares it.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NodeProbeBody {
@@ -77,7 +77,7 @@ struct ProbeRowSelector {
 }
 
 /// Of the rows that are `within` the same, those that are meant have a greater number in this field
-/// than all others, and no two of them the same. One that says none has 0, as a route without a
+/// than all others, and no two of them share one. One that says none has 0, as a route without a
 /// metric (ip-route(8)).
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -138,12 +138,12 @@ impl Body for NodeProbeBody {
 /// What a node's answer comes to.
 #[derive(Debug, PartialEq, Eq)]
 pub enum NodeProbeVerdict {
-    AsWished,
+    InSync,
     Wrong(String),
     Unknown(String),
 }
 
-/// Judges what the program of a probe said on a node.
+/// Evaluates what the program of a probe said on a node.
 pub fn evaluate_probe_output(
     body: &NodeProbeBody,
     node: &str,
@@ -166,28 +166,31 @@ pub fn evaluate_probe_output(
             )),
         };
     }
-    let of_lines = body.lines.iter().map(|lines| lines.judge(node, &ran.out));
-    let of_rows = body.rows.iter().map(|rows| rows.judge(node, &ran.out));
+    let of_lines = body
+        .lines
+        .iter()
+        .map(|lines| lines.evaluate(node, &ran.out));
+    let of_rows = body.rows.iter().map(|rows| rows.evaluate(node, &ran.out));
     of_lines
         .chain(of_rows)
-        .find(|verdict| *verdict != NodeProbeVerdict::AsWished)
-        .unwrap_or(NodeProbeVerdict::AsWished)
+        .find(|verdict| *verdict != NodeProbeVerdict::InSync)
+        .unwrap_or(NodeProbeVerdict::InSync)
 }
 
 impl ExpectedProbeLines {
-    fn judge(&self, node: &str, out: &str) -> NodeProbeVerdict {
-        let wanted = normalize_whitespace(&self.begin);
+    fn evaluate(&self, node: &str, out: &str) -> NodeProbeVerdict {
+        let desired = normalize_whitespace(&self.begin);
         let lines = out.lines().map(normalize_whitespace);
-        let found = lines.filter(|line| line.starts_with(&wanted)).count();
+        let actual = lines.filter(|line| line.starts_with(&desired)).count();
         let many = match self.count.as_ref().map(|count| count.of(node).copied()) {
-            None if found > 0 => return NodeProbeVerdict::AsWished,
-            Some(Some(count)) if found == count => return NodeProbeVerdict::AsWished,
+            None if actual > 0 => return NodeProbeVerdict::InSync,
+            Some(Some(count)) if actual == count => return NodeProbeVerdict::InSync,
             None => "one at least".to_owned(),
             Some(Some(count)) => count.to_string(),
             Some(None) => return NodeProbeVerdict::Unknown(NOT_SAID.to_owned()),
         };
         NodeProbeVerdict::Wrong(format!(
-            "{found} lines begin with `{}` instead of {many}",
+            "{actual} lines begin with `{}` instead of {many}",
             one_line(&self.begin, 60)
         ))
     }
@@ -203,7 +206,7 @@ fn normalize_whitespace(line: &str) -> String {
 type Row = Map<String, Value>;
 
 impl Rows {
-    fn judge(&self, node: &str, out: &str) -> NodeProbeVerdict {
+    fn evaluate(&self, node: &str, out: &str) -> NodeProbeVerdict {
         let out = if out.trim().is_empty() { "[]" } else { out };
         let Ok(all) = serde_json::from_str::<Vec<Row>>(out) else {
             return NodeProbeVerdict::Unknown("its output is no list in JSON".to_owned());
@@ -228,22 +231,22 @@ impl Rows {
             }
         }
         for row in &meant {
-            for (field, wanted) in &self.each {
-                let found = match row.get(field) {
-                    Some(found) if found == wanted => continue,
-                    Some(found) => format_plain_value(found),
+            for (field, desired) in &self.each {
+                let actual = match row.get(field) {
+                    Some(actual) if actual == desired => continue,
+                    Some(actual) => format_plain_value(actual),
                     None => "not said".to_owned(),
                 };
                 return NodeProbeVerdict::Wrong(format!(
-                    "{} has {field} {found} instead of {}",
+                    "{} has {field} {actual} instead of {}",
                     format_row_field(row, &self.of.field),
-                    format_plain_value(wanted)
+                    format_plain_value(desired)
                 ));
             }
         }
         match &self.above {
-            Some(above) => above.judge(&all, &self.of, node),
-            None => NodeProbeVerdict::AsWished,
+            Some(above) => above.evaluate(&all, &self.of, node),
+            None => NodeProbeVerdict::InSync,
         }
     }
 }
@@ -276,7 +279,7 @@ impl ProbeRowSelector {
 impl Above {
     /// The first row that is meant and not above the others, in words. A number that is written as
     /// something else is nobody's to compare.
-    fn judge(&self, all: &[Row], meant: &ProbeRowSelector, node: &str) -> NodeProbeVerdict {
+    fn evaluate(&self, all: &[Row], meant: &ProbeRowSelector, node: &str) -> NodeProbeVerdict {
         let meant_rows = all.iter().filter(|row| meant.selects(row, node));
         let places: BTreeSet<String> = meant_rows
             .clone()
@@ -315,7 +318,7 @@ impl Above {
                 return NodeProbeVerdict::Wrong(one_line(&words, 200));
             }
         }
-        NodeProbeVerdict::AsWished
+        NodeProbeVerdict::InSync
     }
 
     fn read_number(&self, row: &Row) -> u64 {

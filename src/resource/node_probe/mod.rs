@@ -1,7 +1,8 @@
 //! `node_probe`: what a program says of a node, run in the pod of an agent that is there already (a
 //! device plugin, a driver's installer). It is for nodes that nobody logs in to. It is waited for
-//! and checked, never written: what the output has to hold is data of the wish. No pod is started
-//! for it; where the agent has none, or nobody may run programs in it, the state is unknown.
+//! and checked, never written: what the output has to hold is data of the resource. No pod is
+//! started for it; where the agent has none, or nobody may run programs in it, the state is
+//! unknown.
 
 mod check;
 #[cfg(test)]
@@ -14,7 +15,8 @@ use super::kubernetes_object::looks::format_names_by_problem;
 use super::kubernetes_object::readiness::WITHIN_S;
 use super::kubernetes_object::request::{ABSENT, KubernetesRead};
 use super::{
-    Action, Assessment, Attribute, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind,
+    Action, Attribute, DesiredResource, Plane, Read, ReadResults, Reading, ResourceDiff,
+    ResourceKind,
 };
 use crate::body::{BodyType, read_body};
 use crate::json_fields::read_text_field;
@@ -46,15 +48,15 @@ impl ResourceKind for NodeProbe {
         BodyType::of::<NodeProbeBody>()
     }
 
-    fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
-        let body = read_body::<NodeProbeBody>(&wish.body);
+    fn reads(&self, resource: &DesiredResource) -> Vec<Read> {
+        let body = read_body::<NodeProbeBody>(&resource.body);
         let nodes = body.nodes.iter();
         nodes.map(|node| build_exec_read(&body, node)).collect()
     }
 
-    fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
-        let mut assessment = Assessment::default();
-        let body = read_body::<NodeProbeBody>(&wish.body);
+    fn diff(&self, resource: &DesiredResource, answers: &ReadResults) -> ResourceDiff {
+        let mut diff = ResourceDiff::default();
+        let body = read_body::<NodeProbeBody>(&resource.body);
         let goal = format!("{} as wished", format_count(body.nodes.len(), "node"));
         let mut found = NodeProbeFindings::default();
         for node in &body.nodes {
@@ -63,17 +65,17 @@ impl ResourceKind for NodeProbe {
         if found.may_come() {
             let words = one_line(&body.argv.join(" "), 80);
             let within_s = body.within_s.unwrap_or(WITHIN_S);
-            assessment.actions = vec![Action::Await {
+            diff.actions = vec![Action::Await {
                 until: format!("{goal}, by `{words}` on each"),
                 within_s,
             }];
         }
         let reading = found.reading(&goal, body.nodes.len());
-        assessment.attributes.insert(
+        diff.attributes.insert(
             SAYS.to_owned(),
             Attribute::in_plane(Plane::Running, Reading::is(goal), reading).that_settles(),
         );
-        assessment
+        diff
     }
 
     /// Nothing was written, and nothing comes back.
@@ -82,23 +84,23 @@ impl ResourceKind for NodeProbe {
         _last_applied: &DesiredResource,
         _before: &Value,
         _answers: &ReadResults,
-    ) -> Assessment {
-        Assessment::default()
+    ) -> ResourceDiff {
+        ResourceDiff::default()
     }
 
     /// A WebSocket begins with a GET, so its verb is `get`; from 1.35 on the server asks for
     /// `create` besides, as it always did of `kubectl exec` (kubernetes/kubernetes#134577,
     /// `AuthorizePodWebsocketUpgradeCreatePermission`). No pod can be named: a DaemonSet's have
     /// names of chance.
-    fn rights(&self, wish: &DesiredResource) -> Vec<(Right, String)> {
-        let body = read_body::<NodeProbeBody>(&wish.body);
+    fn rights(&self, resource: &DesiredResource) -> Vec<(Right, String)> {
+        let body = read_body::<NodeProbeBody>(&resource.body);
         let reason = format!(
             "`{}` in the pods of DaemonSet {}",
             one_line(&body.argv.join(" "), 80),
             body.pod.daemon_set
         );
         let mut rights = Vec::new();
-        for (resource, verb) in [
+        for (plural, verb) in [
             ("pods", ApiVerb::List),
             (EXEC, ApiVerb::Get),
             (EXEC, ApiVerb::Create),
@@ -106,7 +108,7 @@ impl ResourceKind for NodeProbe {
             let right = Right {
                 namespace: Some(body.pod.namespace.clone()),
                 group: String::new(),
-                resource: resource.to_owned(),
+                resource: plural.to_owned(),
                 name: None,
                 verb,
             };
@@ -150,7 +152,7 @@ impl<'a> NodeProbeFindings<'a> {
                     "what came back is no answer of a program".to_owned(),
                 ),
                 Ok(ran) => match evaluate_probe_output(body, node, &ran) {
-                    NodeProbeVerdict::AsWished => return,
+                    NodeProbeVerdict::InSync => return,
                     NodeProbeVerdict::Wrong(why) => (&mut self.wrong, why),
                     NodeProbeVerdict::Unknown(why) => (&mut self.unknown, why),
                 },
@@ -180,7 +182,7 @@ impl<'a> NodeProbeFindings<'a> {
                 let more = if unknown.is_empty() {
                     String::new()
                 } else {
-                    format!("; not known: {}", format_names_by_problem(&unknown))
+                    format!("; unknown: {}", format_names_by_problem(&unknown))
                 };
                 let problems = self.wrong.values().chain(unknown.values());
                 let good = all - problems.map(Vec::len).sum::<usize>();

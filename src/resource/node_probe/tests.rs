@@ -22,7 +22,7 @@ fn devices() -> Value {
     })
 }
 
-fn wish(body: Value) -> DesiredResource {
+fn resource(body: Value) -> DesiredResource {
     let target = Target {
         kind: TargetKind::Kube,
         name: "prod".into(),
@@ -50,19 +50,19 @@ fn ran(code: i32, out: &str, err: &str) -> ReadResult {
 
 /// What is made of these answers, one a node.
 fn told(body: Value, of_nodes: &[ReadResult]) -> (Reading, usize) {
-    let wish = wish(body);
+    let resource = resource(body);
     let mut answers = ReadResults::default();
-    for (read, answer) in NodeProbe.reads(&wish).iter().zip(of_nodes) {
+    for (read, answer) in NodeProbe.reads(&resource).iter().zip(of_nodes) {
         answers.insert(read.key(), answer.clone());
     }
-    let assessment = NodeProbe.assess(&wish, &answers);
+    let diff = NodeProbe.diff(&resource, &answers);
     (
-        assessment.attributes[SAYS]
-            .found
+        diff.attributes[SAYS]
+            .actual
             .get(Plane::Running)
             .unwrap()
             .clone(),
-        assessment.actions.len(),
+        diff.actions.len(),
     )
 }
 
@@ -143,7 +143,7 @@ fn what_nobody_can_say_is_unknown_and_why() {
     );
     let both = told(devices(), &[ran(0, "[]", ""), absent(), two()]);
     let words = "0 of 3 nodes as wished; gpu1: 0 erdma_* instead of 2; gpu3: 2 erdma_* instead of \
-                 1; not known: gpu2: no pod of it is there";
+                 1; unknown: gpu2: no pod of it is there";
     assert_eq!(both.0, Reading::is(words));
     for (strange, why) in [
         (ran(0, "{}", ""), "its output is no list in JSON"),
@@ -196,13 +196,13 @@ fn lines_of_a_text_are_counted_by_how_they_begin() {
                 \t\t\tstate:\t\t\tPORT_ACTIVE (4)\n\
                 \t\t\tmax_mtu:\t\t4096 (5)\n";
     let body = |lines: Value| json!({ "name": "ibv", "nodes": ["a"], "pod": { "namespace": "n", "daemon_set": "d" }, "argv": ["ibv_devinfo"], "lines": lines });
-    let wanted = json!([{ "begin": "hca_id: erdma_", "count": { "a": 1 } }, { "begin": "state: PORT_ACTIVE", "count": 1 }]);
+    let desired = json!([{ "begin": "hca_id: erdma_", "count": { "a": 1 } }, { "begin": "state: PORT_ACTIVE", "count": 1 }]);
     assert_eq!(
-        told(body(wanted.clone()), &[ran(0, text, "")]).0,
+        told(body(desired.clone()), &[ran(0, text, "")]).0,
         Reading::is("1 node as wished")
     );
     let down = told(
-        body(wanted),
+        body(desired),
         &[ran(0, &text.replace("ACTIVE (4)", "DOWN (1)"), "")],
     );
     assert_eq!(
@@ -363,7 +363,7 @@ fn a_field_of_another_type_is_told_at_its_place() {
 
 #[test]
 fn it_needs_leave_to_run_programs_in_that_namespace_alone() {
-    let rights = NodeProbe.rights(&wish(devices()));
+    let rights = NodeProbe.rights(&resource(devices()));
     let told: Vec<(Option<&str>, &str, &str)> = rights
         .iter()
         .map(|(right, _)| {

@@ -1,4 +1,4 @@
-//! What apt is told, as POSIX sh.
+//! The calls of apt, as POSIX sh.
 //!
 //! A name is a name: a pattern that stands for many packages is not looked for (apt-get(8)).
 //! Nothing is asked, recommended packages stay out, configuration files that were changed stay as

@@ -1,4 +1,4 @@
-//! What dnf is told, as POSIX sh.
+//! The calls of dnf, as POSIX sh.
 
 use crate::action::PackageVersion;
 use crate::complaint::{KILLED, LOCKED, MISSING, NOT_TRUSTED, SAY, UNAVAILABLE};

@@ -18,7 +18,7 @@ pub enum PackageState {
     Broken { version: String, how: String },
 }
 
-/// What the host says of one package.
+/// What the host reports of one package.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FoundPackage {
@@ -75,7 +75,7 @@ impl FoundPackage {
             }),
             Some("dnf") => match named_otherwise(name, out) {
                 Some(other) => Err(Reason::from(format!(
-                    "{name} is not the name of a package, but of one called {other}: wish for that"
+                    "{name} is not the name of a package, but of one called {other}: declare that"
                 )))?,
                 None => Ok(FoundPackage {
                     left,
@@ -89,9 +89,9 @@ impl FoundPackage {
 
     /// True where this version is the one that is installed. dnf takes one without its epoch or its
     /// release as well.
-    pub fn is(&self, wanted: &str) -> bool {
+    pub fn is(&self, desired: &str) -> bool {
         self.version().is_some_and(|there| {
-            there == wanted || self.manager == PackageManager::Dnf && is_rpm(wanted, there)
+            there == desired || self.manager == PackageManager::Dnf && is_rpm(desired, there)
         })
     }
 
@@ -120,7 +120,7 @@ impl From<Reason> for UnknownPackage {
 }
 
 /// Lines `dpkg <tab> abbreviation <tab> name <tab> version` of dpkg-query: the abbreviation's first
-/// letter is what is wanted (`h` is held), the second how it stands, the third whether it must be
+/// letter is what is desired (`h` is held), the second how it stands, the third whether it must be
 /// installed anew.
 fn of_dpkg(name: &str, out: &str) -> FoundPackage {
     let mut best = FoundPackage::absent(PackageManager::Apt);
@@ -166,9 +166,9 @@ fn dpkg_word(letter: u8) -> &'static str {
 }
 
 /// Lines `rpm <tab> name <tab> epoch:version-release`, epoch `(none)` left out as dnf does, and
-/// `lock <tab> pattern`. Of several versions the wanted one, or the one that came last.
-fn of_rpm(name: &str, wanted: Option<&str>, out: &str) -> FoundPackage {
-    let mut found = FoundPackage::absent(PackageManager::Dnf);
+/// `lock <tab> pattern`. Of several versions the desired one, or the one that came last.
+fn of_rpm(name: &str, desired: Option<&str>, out: &str) -> FoundPackage {
+    let mut actual = FoundPackage::absent(PackageManager::Dnf);
     let mut versions = Vec::new();
     for line in out.lines() {
         match line.split_once('\t') {
@@ -179,20 +179,20 @@ fn of_rpm(name: &str, wanted: Option<&str>, out: &str) -> FoundPackage {
                     versions.push(version.trim_start_matches("(none):"));
                 }
             }
-            Some(("lock", pattern)) => found.held |= is_versionlock_of(pattern, name),
+            Some(("lock", pattern)) => actual.held |= is_versionlock_of(pattern, name),
             _ => {}
         }
     }
     let at = versions
         .iter()
-        .position(|there| wanted.is_some_and(|wanted| is_rpm(wanted, there)));
+        .position(|there| desired.is_some_and(|desired| is_rpm(desired, there)));
     if let Some(last) = versions.len().checked_sub(1) {
-        found.state = PackageState::Installed {
+        actual.state = PackageState::Installed {
             version: versions.remove(at.unwrap_or(last)).to_owned(),
         };
     }
-    found.beside = versions.into_iter().map(str::to_owned).collect();
-    found
+    actual.beside = versions.into_iter().map(str::to_owned).collect();
+    actual
 }
 
 /// rpm finds a package by its name with the version or the architecture too: `glibc.i686`.
@@ -205,14 +205,14 @@ fn named_otherwise<'o>(name: &str, out: &'o str) -> Option<&'o str> {
     names.all(|other| other != name).then_some(first)
 }
 
-/// True where this is the wanted version, which may leave out its epoch and its release.
-fn is_rpm(wanted: &str, there: &str) -> bool {
+/// True where this is the desired version, which may leave out its epoch and its release.
+fn is_rpm(desired: &str, there: &str) -> bool {
     let without_epoch = there.split_once(':').map_or(there, |(_, rest)| rest);
     [there, without_epoch].iter().any(|there| {
-        *there == wanted
+        *there == desired
             || there
                 .rsplit_once('-')
-                .is_some_and(|(version, _)| version == wanted)
+                .is_some_and(|(version, _)| version == desired)
     })
 }
 
@@ -317,28 +317,28 @@ mod tests {
     }
 
     #[test]
-    fn of_several_versions_the_wanted_one_is_found() {
+    fn of_several_versions_the_desired_one_is_found() {
         let kernels =
             "rpm\tkernel\t(none):1.0-1\nrpm\tkernel\t3:2.0-1\nrpm\tkernel\t(none):3.0-1\n";
-        for (wanted, version) in [
+        for (desired, version) in [
             (None, "3.0-1"),
             (Some("2.0-1"), "3:2.0-1"),
             (Some("1.0"), "1.0-1"),
             (Some("4.0"), "3.0-1"),
         ] {
-            let found = of_rpm("kernel", wanted, kernels);
+            let actual = of_rpm("kernel", desired, kernels);
             assert_eq!(
-                (found.version(), found.beside.len()),
+                (actual.version(), actual.beside.len()),
                 (Some(version), 2),
-                "{wanted:?}"
+                "{desired:?}"
             );
             assert_eq!(
-                wanted.is_some_and(|wanted| found.is(wanted)),
-                !matches!(wanted, None | Some("4.0")),
-                "{wanted:?}"
+                desired.is_some_and(|desired| actual.is(desired)),
+                !matches!(desired, None | Some("4.0")),
+                "{desired:?}"
             );
         }
-        for (wanted, is) in [
+        for (desired, is) in [
             ("3:2.0-1", true),
             ("3:2.0", true),
             ("2.0-1", true),
@@ -347,7 +347,7 @@ mod tests {
             ("2.0-2", false),
             ("1:2.0-1", false),
         ] {
-            assert_eq!(is_rpm(wanted, "3:2.0-1"), is, "{wanted}");
+            assert_eq!(is_rpm(desired, "3:2.0-1"), is, "{desired}");
         }
     }
 }

@@ -14,7 +14,8 @@ use super::action::{PackageManager, PackageVersion};
 use super::json_fields::read_text_field;
 use super::names::is_word;
 use super::{
-    Action, Assessment, Attribute, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind,
+    Action, Attribute, DesiredResource, Plane, Read, ReadResults, Reading, ResourceDiff,
+    ResourceKind,
 };
 use crate::body::{Body, BodyErrors, BodyType, Presence, read_body};
 use found::{FoundPackage, PackageState, UnknownPackage};
@@ -25,7 +26,7 @@ use serde_json::Value;
 /// The kind.
 pub struct Package;
 
-/// What is wished of a package.
+/// The desired state of a package.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct PackageBody {
@@ -89,58 +90,58 @@ fn hold_reading(found: &FoundPackage) -> Reading {
     }
 }
 
-fn build_persisted_attribute(wanted: Reading, found: Reading) -> Attribute {
-    Attribute::in_plane(Plane::Persisted, wanted, found)
+fn build_persisted_attribute(desired: Reading, actual: Reading) -> Attribute {
+    Attribute::in_plane(Plane::Persisted, desired, actual)
 }
 
-fn judge_present(body: &PackageBody, found: &FoundPackage, assessment: &mut Assessment) {
+fn diff_present(body: &PackageBody, actual: &FoundPackage, diff: &mut ResourceDiff) {
     let (name, version, hold) = (&body.name, body.version.as_deref(), body.hold);
-    record_state(Reading::is("installed"), state_reading(found), assessment);
+    record_state(Reading::is("installed"), state_reading(actual), diff);
     if let Some(version) = version {
-        let there = found
+        let there = actual
             .version()
-            .filter(|_| found.is(version))
+            .filter(|_| actual.is(version))
             .unwrap_or(version);
-        assessment.attributes.insert(
+        diff.attributes.insert(
             "version".to_owned(),
-            build_persisted_attribute(Reading::is(there), version_reading(found)),
+            build_persisted_attribute(Reading::is(there), version_reading(actual)),
         );
     }
     if let Some(hold) = hold {
-        assessment.attributes.insert(
+        diff.attributes.insert(
             "hold".to_owned(),
-            build_persisted_attribute(Reading::is(hold), hold_reading(found)),
+            build_persisted_attribute(Reading::is(hold), hold_reading(actual)),
         );
     }
     let wrong_version =
-        found.version().is_none() || version.is_some_and(|wanted| !found.is(wanted));
+        actual.version().is_none() || version.is_some_and(|desired| !actual.is(desired));
     if wrong_version {
-        if found.held && hold.is_none() {
-            let there = found.version().unwrap_or("its version");
-            assessment.refusal = Some(format!(
+        if actual.held && hold.is_none() {
+            let there = actual.version().unwrap_or("its version");
+            diff.refusal = Some(format!(
                 "{name} is held at {there} by somebody else; say `hold: true` or `hold: false` to \
                  decide"
             ));
         }
-        if found.held {
-            let release = build_hold_action(found.manager, name, false);
-            assessment.actions.push(release);
+        if actual.held {
+            let release = build_hold_action(actual.manager, name, false);
+            diff.actions.push(release);
         }
         let packages = vec![PackageVersion {
             name: name.to_owned(),
             version: version.map(str::to_owned),
         }];
-        assessment.actions.push(Action::InstallPackages {
-            manager: found.manager,
+        diff.actions.push(Action::InstallPackages {
+            manager: actual.manager,
             packages,
         });
     }
-    let held_after = found.held && !wrong_version;
+    let held_after = actual.held && !wrong_version;
     if let Some(hold) = hold.filter(|hold| *hold != held_after) {
-        let change = build_hold_action(found.manager, name, hold);
-        assessment.actions.push(change);
+        let change = build_hold_action(actual.manager, name, hold);
+        diff.actions.push(change);
     }
-    assessment.residue = list_package_residue(found);
+    diff.residue = list_package_residue(actual);
 }
 
 fn build_hold_action(manager: PackageManager, name: &str, hold: bool) -> Action {
@@ -168,48 +169,44 @@ fn list_package_residue(found: &FoundPackage) -> Vec<String> {
     }
 }
 
-fn judge_absent(body: &PackageBody, found: &FoundPackage, assessment: &mut Assessment) {
+fn diff_absent(body: &PackageBody, found: &FoundPackage, diff: &mut ResourceDiff) {
     let name = &body.name;
-    record_state(Reading::Absent, state_reading(found), assessment);
+    record_state(Reading::Absent, state_reading(found), diff);
     if state_reading(found) == Reading::Absent {
         return;
     }
     if found.held && body.hold.is_none() {
-        assessment.refusal = Some(format!(
+        diff.refusal = Some(format!(
             "{name} is held at its version; say `hold: false` beside `state: absent` to decide"
         ));
     }
     if found.held {
         let release = build_hold_action(found.manager, name, false);
-        assessment.actions.push(release);
+        diff.actions.push(release);
     }
     if !found.beside.is_empty() {
         let beside = found.beside.join(", ");
-        assessment.refusal = Some(format!(
+        diff.refusal = Some(format!(
             "{name} is installed in several versions ({beside} too), and all of them would go; \
              leave it out of the spec"
         ));
     }
-    assessment.actions.push(Action::RemovePackages {
+    diff.actions.push(Action::RemovePackages {
         manager: found.manager,
         names: vec![name.to_owned()],
     });
 }
 
-fn set_unknown_state(unknown: UnknownPackage, assessment: &mut Assessment) {
+fn set_unknown_state(unknown: UnknownPackage, diff: &mut ResourceDiff) {
     let reason = match unknown {
         UnknownPackage::NoManager => {
             let refusal = "neither apt nor dnf keeps the packages of this host";
-            assessment.refusal = Some(refusal.to_owned());
+            diff.refusal = Some(refusal.to_owned());
             refusal.into()
         }
         UnknownPackage::Unread(reason) => reason,
     };
-    record_state(
-        Reading::is("installed"),
-        Reading::Unknown(reason),
-        assessment,
-    );
+    record_state(Reading::is("installed"), Reading::Unknown(reason), diff);
 }
 
 impl ResourceKind for Package {
@@ -225,29 +222,29 @@ impl ResourceKind for Package {
         BodyType::of::<PackageBody>()
     }
 
-    fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
+    fn reads(&self, resource: &DesiredResource) -> Vec<Read> {
         vec![Read::Packages {
-            names: vec![read_body::<PackageBody>(&wish.body).name],
+            names: vec![read_body::<PackageBody>(&resource.body).name],
         }]
     }
 
-    fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
-        let body: PackageBody = read_body(&wish.body);
-        let mut assessment = Assessment {
+    fn diff(&self, resource: &DesiredResource, answers: &ReadResults) -> ResourceDiff {
+        let body: PackageBody = read_body(&resource.body);
+        let mut diff = ResourceDiff {
             transaction: Some(TRANSACTION.to_owned()),
-            ..Assessment::default()
+            ..ResourceDiff::default()
         };
         match FoundPackage::of(&body.name, body.version.as_deref(), answers) {
-            Err(unknown) => set_unknown_state(unknown, &mut assessment),
+            Err(unknown) => set_unknown_state(unknown, &mut diff),
             Ok(found) => {
-                assessment.before = serde_json::to_value(&found).unwrap_or_default();
+                diff.before = serde_json::to_value(&found).unwrap_or_default();
                 match body.state {
-                    Presence::Absent => judge_absent(&body, &found, &mut assessment),
-                    Presence::Present => judge_present(&body, &found, &mut assessment),
+                    Presence::Absent => diff_absent(&body, &found, &mut diff),
+                    Presence::Present => diff_present(&body, &found, &mut diff),
                 }
             }
         }
-        assessment
+        diff
     }
 
     fn undo(
@@ -255,11 +252,11 @@ impl ResourceKind for Package {
         last_applied: &DesiredResource,
         before: &Value,
         answers: &ReadResults,
-    ) -> Assessment {
+    ) -> ResourceDiff {
         let name = &read_body::<PackageBody>(&last_applied.body).name;
-        let mut assessment = Assessment {
+        let mut diff = ResourceDiff {
             transaction: Some(TRANSACTION.to_owned()),
-            ..Assessment::default()
+            ..ResourceDiff::default()
         };
         let earlier = serde_json::from_value::<FoundPackage>(before.clone()).ok();
         let now = match FoundPackage::of(
@@ -269,18 +266,18 @@ impl ResourceKind for Package {
         ) {
             Ok(now) => now,
             Err(unknown) => {
-                set_unknown_state(unknown, &mut assessment);
-                return assessment;
+                set_unknown_state(unknown, &mut diff);
+                return diff;
             }
         };
         let Some(earlier) = earlier else {
-            assessment.residue.push(format!(
+            diff.residue.push(format!(
                 "{name} stays: whether it was there before is not recorded"
             ));
-            return assessment;
+            return diff;
         };
-        undo_to(name, &earlier, &now, &mut assessment);
-        assessment
+        undo_to(name, &earlier, &now, &mut diff);
+        diff
     }
 
     fn can_read_before(&self, before: &Value) -> bool {
@@ -292,18 +289,18 @@ impl ResourceKind for Package {
     }
 }
 
-fn undo_to(name: &str, earlier: &FoundPackage, now: &FoundPackage, assessment: &mut Assessment) {
-    record_state(state_reading(earlier), state_reading(now), assessment);
+fn undo_to(name: &str, earlier: &FoundPackage, now: &FoundPackage, diff: &mut ResourceDiff) {
+    record_state(state_reading(earlier), state_reading(now), diff);
     match &earlier.state {
         PackageState::NotInstalled { .. } if now.left && now.version().is_some() => {
-            record_state(state_reading(now), state_reading(now), assessment);
-            assessment.residue.push(format!(
+            record_state(state_reading(now), state_reading(now), diff);
+            diff.residue.push(format!(
                 "{name} stays as a dependency of other packages and goes with them"
             ));
         }
         PackageState::NotInstalled { .. } if !now.beside.is_empty() => {
-            record_state(state_reading(now), state_reading(now), assessment);
-            assessment.residue.push(format!(
+            record_state(state_reading(now), state_reading(now), diff);
+            diff.residue.push(format!(
                 "{name} stays: it is installed in several versions, and which of them came with us \
                  is not known"
             ));
@@ -313,27 +310,28 @@ fn undo_to(name: &str, earlier: &FoundPackage, now: &FoundPackage, assessment: &
         {
             if now.held {
                 let release = build_hold_action(now.manager, name, false);
-                assessment.actions.push(release);
+                diff.actions.push(release);
             }
-            assessment.actions.push(Action::ReleasePackages {
+            diff.actions.push(Action::ReleasePackages {
                 manager: now.manager,
                 names: vec![name.to_owned()],
                 purge: !configuration_left,
             });
-            assessment.residue = list_package_residue(earlier);
+            diff.residue = list_package_residue(earlier);
         }
         PackageState::Installed { version } => {
-            restore_installed_version(name, version, earlier.held, now, assessment);
+            restore_installed_version(name, version, earlier.held, now, diff);
         }
         // nobody wants a half-configured package back
-        _ => record_state(state_reading(now), state_reading(now), assessment),
+        _ => record_state(state_reading(now), state_reading(now), diff),
     }
 }
 
-fn record_state(wanted: Reading, found: Reading, assessment: &mut Assessment) {
-    assessment
-        .attributes
-        .insert("state".to_owned(), build_persisted_attribute(wanted, found));
+fn record_state(desired: Reading, actual: Reading, diff: &mut ResourceDiff) {
+    diff.attributes.insert(
+        "state".to_owned(),
+        build_persisted_attribute(desired, actual),
+    );
 }
 
 /// Installs the version of before over another one, and holds it where it was held. A version that
@@ -343,23 +341,23 @@ fn restore_installed_version(
     version: &str,
     was_held: bool,
     now: &FoundPackage,
-    assessment: &mut Assessment,
+    diff: &mut ResourceDiff,
 ) {
-    assessment.attributes.insert(
+    diff.attributes.insert(
         "version".to_owned(),
         build_persisted_attribute(Reading::is(version), version_reading(now)),
     );
-    assessment.attributes.insert(
+    diff.attributes.insert(
         "hold".to_owned(),
         build_persisted_attribute(Reading::is(was_held), hold_reading(now)),
     );
     let other = now.version() != Some(version);
     if other && now.held {
         let release = build_hold_action(now.manager, name, false);
-        assessment.actions.push(release);
+        diff.actions.push(release);
     }
     if !other && !now.beside.is_empty() {
-        assessment.residue.push(format!(
+        diff.residue.push(format!(
             "{name} {} stays beside it: dnf keeps several versions",
             now.beside.join(", ")
         ));
@@ -369,36 +367,40 @@ fn restore_installed_version(
             name: name.to_owned(),
             version: Some(version.to_owned()),
         }];
-        assessment.actions.push(Action::InstallPackages {
+        diff.actions.push(Action::InstallPackages {
             manager: now.manager,
             packages,
         });
     }
     if was_held != (now.held && !other) {
         let hold = build_hold_action(now.manager, name, was_held);
-        assessment.actions.push(hold);
+        diff.actions.push(hold);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_support::{answered, wish};
+    use crate::test_support::{answered, resource};
     use serde_json::json;
 
-    fn assess(body: Value, out: &str) -> (Assessment, String) {
-        let wish = wish(&Package, body);
-        let assessment = Package.assess(
-            &wish,
-            &answered(&[(&Package.reads(&wish)[0], 0, &format!("manager\tapt\n{out}"))]),
+    fn diff_from(body: Value, out: &str) -> (ResourceDiff, String) {
+        let resource = resource(&Package, body);
+        let diff = Package.diff(
+            &resource,
+            &answered(&[(
+                &Package.reads(&resource)[0],
+                0,
+                &format!("manager\tapt\n{out}"),
+            )]),
         );
-        let words = assessment
+        let words = diff
             .actions
             .iter()
             .map(Action::word)
             .collect::<Vec<_>>()
             .join(" ");
-        (assessment, words)
+        (diff, words)
     }
 
     #[test]
@@ -452,23 +454,22 @@ mod tests {
                 "hold_packages remove_packages",
             ),
         ] {
-            let (assessment, found) = assess(body.clone(), out);
+            let (diff, found) = diff_from(body.clone(), out);
             assert_eq!(found, words, "{body} {out:?}");
-            assert_eq!(assessment.is_met(), words.is_empty(), "{body} {out:?}");
+            assert_eq!(diff.is_met(), words.is_empty(), "{body} {out:?}");
         }
     }
 
     #[test]
     fn a_hold_of_somebody_else_is_not_broken() {
-        let (assessment, _) = assess(json!({ "name": "x", "version": "2" }), "dpkg\thi \tx\t1\n");
-        assert!(assessment.refusal.unwrap().contains("x is held at 1"));
-        let (assessment, _) = assess(
+        let (diff, _) = diff_from(json!({ "name": "x", "version": "2" }), "dpkg\thi \tx\t1\n");
+        assert!(diff.refusal.unwrap().contains("x is held at 1"));
+        let (diff, _) = diff_from(
             json!({ "name": "x", "state": "absent" }),
             "dpkg\thi \tx\t1\n",
         );
         assert!(
-            assessment
-                .refusal
+            diff.refusal
                 .unwrap()
                 .contains("say `hold: false` beside `state: absent`")
         );
@@ -476,27 +477,27 @@ mod tests {
 
     #[test]
     fn a_host_without_a_manager_is_refused_and_an_unread_one_unknown() {
-        let wish = wish(&Package, json!({ "name": "x" }));
-        let none = Package.assess(
-            &wish,
-            &answered(&[(&Package.reads(&wish)[0], 0, "manager\tnone\n")]),
+        let resource = resource(&Package, json!({ "name": "x" }));
+        let none = Package.diff(
+            &resource,
+            &answered(&[(&Package.reads(&resource)[0], 0, "manager\tnone\n")]),
         );
         assert!(none.refusal.is_some());
-        let unread = Package.assess(&wish, &ReadResults::default());
+        let unread = Package.diff(&resource, &ReadResults::default());
         assert!(unread.refusal.is_none() && unread.has_unknown());
     }
 
     #[test]
     fn undo_removes_only_what_we_brought() {
-        let wish = wish(&Package, json!({ "name": "x" }));
-        let read = Package.reads(&wish).remove(0);
+        let resource = resource(&Package, json!({ "name": "x" }));
+        let read = Package.reads(&resource).remove(0);
         let undo = |before: &str, now: &str| {
             let answers =
                 |out: &str| answered(&[(&read, 0, &format!("manager\tapt\n{out}") as &str)]);
             Package
                 .undo(
-                    &wish,
-                    &Package.assess(&wish, &answers(before)).before,
+                    &resource,
+                    &Package.diff(&resource, &answers(before)).before,
                     &answers(now),
                 )
                 .actions
@@ -527,12 +528,12 @@ mod tests {
 
     #[test]
     fn a_package_that_was_left_to_others_is_taken_back() {
-        let wish = wish(&Package, json!({ "name": "x" }));
-        let read = Package.reads(&wish).remove(0);
+        let resource = resource(&Package, json!({ "name": "x" }));
+        let read = Package.reads(&resource).remove(0);
         let answers = |out: &str| answered(&[(&read, 0, out)]);
         for (manager, there) in [("apt", "dpkg\tii \tx\t1\n"), ("dnf", "rpm\tx\t1-1\n")] {
             let before = Package
-                .assess(&wish, &answers(&format!("manager\t{manager}\n")))
+                .diff(&resource, &answers(&format!("manager\t{manager}\n")))
                 .before;
             for (left, is_done) in [
                 ("", false),
@@ -541,7 +542,7 @@ mod tests {
                 ("left\ty\nleft\tx\n", true),
             ] {
                 let undo = Package.undo(
-                    &wish,
+                    &resource,
                     &before,
                     &answers(&format!("manager\t{manager}\n{there}{left}")),
                 );
@@ -553,12 +554,12 @@ mod tests {
             }
             // It stays there, and is remembered as what it is to whoever asks for it next.
             let now = answers(&format!("manager\t{manager}\n{there}left\tx\n"));
-            let again = Package.assess(&wish, &now);
+            let again = Package.diff(&resource, &now);
             assert!(
                 again.is_met()
                     && again.before
                         == Package
-                            .assess(&wish, &answers(&format!("manager\t{manager}\n{there}")))
+                            .diff(&resource, &answers(&format!("manager\t{manager}\n{there}")))
                             .before
             );
         }
@@ -579,22 +580,22 @@ mod tests {
             answers("rpm\tkernel\t(none):1-1\n"),
             answers("rpm\tkernel\t(none):1-1\nrpm\tkernel\t(none):2-1\n"),
         );
-        let wanted = wish(&Package, json!({ "name": "kernel", "version": "1-1" }));
-        assert!(Package.assess(&wanted, &two).is_met());
+        let desired = resource(&Package, json!({ "name": "kernel", "version": "1-1" }));
+        assert!(Package.diff(&desired, &two).is_met());
         for before in [
-            Package.assess(&wanted, &one).before,
-            Package.assess(&wanted, &answers("")).before,
+            Package.diff(&desired, &one).before,
+            Package.diff(&desired, &answers("")).before,
         ] {
             assert!(Package.can_read_before(&before));
-            let undone = Package.undo(&wanted, &before, &two);
+            let undone = Package.undo(&desired, &before, &two);
             assert!(
                 undone.is_met() && undone.residue[0].contains("stays"),
                 "{undone:?}"
             );
         }
         let refused = Package
-            .assess(
-                &wish(&Package, json!({ "name": "kernel", "state": "absent" })),
+            .diff(
+                &resource(&Package, json!({ "name": "kernel", "state": "absent" })),
                 &two,
             )
             .refusal
@@ -604,13 +605,10 @@ mod tests {
 
     #[test]
     fn a_package_that_shall_not_be_there_is_not_left_to_others() {
-        let (assessment, words) = assess(
+        let (diff, words) = diff_from(
             json!({ "name": "x", "state": "absent" }),
             "dpkg\tii \tx\t1\nleft\tx\n",
         );
-        assert_eq!(
-            (assessment.is_met(), words.as_str()),
-            (false, "remove_packages")
-        );
+        assert_eq!((diff.is_met(), words.as_str()), (false, "remove_packages"));
     }
 }

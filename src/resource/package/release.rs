@@ -1,5 +1,5 @@
 //! Taking packages away, and none beside them. One that we brought and that others need stays, and
-//! is handed back to the package manager as their dependency; one whose absence is wished is an
+//! is handed back to the package manager as their dependency; one whose absence is declared is an
 //! error then.
 //!
 //! The names of those that stayed are kept on the host, so that what is read next knows that we ask
@@ -67,7 +67,7 @@ unlocked go {words} || verdict
 }
 
 /// Removes these packages by this command. It leaves before anything is done where a package would
-/// go that is not among their names: what needs them, be it wished for, installed by hand or a
+/// go that is not among their names: what needs them, be it declared, installed by hand or a
 /// dependency. Its caller brings `going NAMES...`.
 pub fn remove_alone_script(manager: &str, names: &[String], remove: &str) -> String {
     format!(

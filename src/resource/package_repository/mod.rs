@@ -9,7 +9,8 @@ use super::file::found::{FileState, build_config_file_action};
 use super::json_fields::read_text_field;
 use super::names::is_word;
 use super::{
-    Action, Assessment, Attribute, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind,
+    Action, Attribute, DesiredResource, Plane, Read, ReadResults, Reading, ResourceDiff,
+    ResourceKind,
 };
 use crate::body::{Body, BodyErrors, BodyType, read_body};
 use schemars::JsonSchema;
@@ -32,7 +33,7 @@ pub fn is_armoured_key(text: &str) -> bool {
         && text.trim().ends_with("-----END PGP PUBLIC KEY BLOCK-----")
 }
 
-/// A repository as it is wished.
+/// A declared repository.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct RepositoryBody {
@@ -120,8 +121,8 @@ impl RepositoryBody {
         format!("{}\n", self.key.trim())
     }
 
-    /// Each file by the attribute that stands for it: path, and the content that is wanted (none:
-    /// must not be there).
+    /// Each file by the attribute that stands for it: path, and the desired content (none: must not
+    /// be there).
     fn files(&self) -> Vec<(&'static str, String, Option<String>)> {
         let name = &self.name;
         match self.manager {
@@ -231,20 +232,20 @@ impl RepositoryBody {
     }
 }
 
-/// What the host answers of the lists where it does not have the wish's package manager.
+/// What the host answers of the lists where it does not have the declared package manager.
 const NO_MANAGER: &str = "no manager";
 
-fn has_no_manager(wanted: &RepositoryBody, answers: &ReadResults) -> bool {
-    matches!(answers.output(&wanted.lists()), Ok((0, out)) if out.trim() == NO_MANAGER)
+fn has_no_manager(desired: &RepositoryBody, answers: &ReadResults) -> bool {
+    matches!(answers.output(&desired.lists()), Ok((0, out)) if out.trim() == NO_MANAGER)
 }
 
-fn lists_reading(wanted: &RepositoryBody, answers: &ReadResults) -> Reading {
-    match answers.output(&wanted.lists()) {
+fn lists_reading(desired: &RepositoryBody, answers: &ReadResults) -> Reading {
+    match answers.output(&desired.lists()) {
         Ok((0, out)) if out.trim() == "fetched" => Reading::is("fetched"),
         Ok((0, out)) if out.trim() == "absent" => Reading::Absent,
-        Ok((0, out)) if out.trim() == NO_MANAGER => {
-            Reading::Unknown(format!("{} is not on this host", wanted_word(wanted.manager)).into())
-        }
+        Ok((0, out)) if out.trim() == NO_MANAGER => Reading::Unknown(
+            format!("{} is not on this host", desired_word(desired.manager)).into(),
+        ),
         Ok((code, _)) => {
             Reading::Unknown(format!("the package lists could not be read (exit {code})").into())
         }
@@ -252,7 +253,7 @@ fn lists_reading(wanted: &RepositoryBody, answers: &ReadResults) -> Reading {
     }
 }
 
-fn wanted_word(manager: PackageManager) -> &'static str {
+fn desired_word(manager: PackageManager) -> &'static str {
     match manager {
         PackageManager::Apt => "apt",
         PackageManager::Dnf => "dnf",
@@ -272,33 +273,33 @@ impl ResourceKind for PackageRepository {
         BodyType::of::<RepositoryBody>()
     }
 
-    fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
-        let wanted = read_body::<RepositoryBody>(&wish.body);
-        let mut reads: Vec<_> = wanted
+    fn reads(&self, resource: &DesiredResource) -> Vec<Read> {
+        let desired = read_body::<RepositoryBody>(&resource.body);
+        let mut reads: Vec<_> = desired
             .files()
             .into_iter()
             .map(|(_, path, _)| Read::File { path })
             .collect();
-        reads.push(wanted.lists());
+        reads.push(desired.lists());
         reads
     }
 
-    fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
-        let wanted = read_body::<RepositoryBody>(&wish.body);
-        let mut assessment = Assessment::default();
+    fn diff(&self, resource: &DesiredResource, answers: &ReadResults) -> ResourceDiff {
+        let desired = read_body::<RepositoryBody>(&resource.body);
+        let mut diff = ResourceDiff::default();
         let mut before = Map::new();
-        for (name, path, content) in wanted.files() {
-            let found = FileState::at(&path, answers);
-            before.insert(path.clone(), found.remember());
+        for (name, path, content) in desired.files() {
+            let actual = FileState::at(&path, answers);
+            before.insert(path.clone(), actual.remember());
             let reading = content.clone().map_or(Reading::Absent, Reading::is);
-            if let FileState::Other { what } = &found {
-                assessment.refusal = Some(format!(
+            if let FileState::Other { what } = &actual {
+                diff.refusal = Some(format!(
                     "there is a {what} at {path}; railwright replaces only regular files"
                 ));
             }
-            let shown = found.content_reading();
+            let shown = actual.content_reading();
             if shown != reading {
-                assessment.actions.push(content.map_or_else(
+                diff.actions.push(content.map_or_else(
                     || Action::RemoveFile {
                         path: path.clone(),
                         below: None,
@@ -306,27 +307,27 @@ impl ResourceKind for PackageRepository {
                     |content| build_config_file_action(&path, content),
                 ));
             }
-            assessment.attributes.insert(
+            diff.attributes.insert(
                 name.to_owned(),
                 Attribute::in_plane(Plane::Persisted, reading, shown),
             );
         }
-        let lists = lists_reading(&wanted, answers);
-        if lists != Reading::is("fetched") || !assessment.actions.is_empty() {
-            assessment.actions.push(wanted.refresh());
+        let lists = lists_reading(&desired, answers);
+        if lists != Reading::is("fetched") || !diff.actions.is_empty() {
+            diff.actions.push(desired.refresh());
         }
-        if has_no_manager(&wanted, answers) {
-            assessment.refusal = Some(format!(
+        if has_no_manager(&desired, answers) {
+            diff.refusal = Some(format!(
                 "{} does not keep the packages of this host",
-                wanted_word(wanted.manager)
+                desired_word(desired.manager)
             ));
         }
-        assessment.attributes.insert(
+        diff.attributes.insert(
             "lists".to_owned(),
             Attribute::in_plane(Plane::Running, Reading::is("fetched"), lists),
         );
-        assessment.before = Value::Object(before);
-        assessment
+        diff.before = Value::Object(before);
+        diff
     }
 
     fn undo(
@@ -334,49 +335,49 @@ impl ResourceKind for PackageRepository {
         last_applied: &DesiredResource,
         before: &Value,
         answers: &ReadResults,
-    ) -> Assessment {
-        let wanted = read_body::<RepositoryBody>(&last_applied.body);
-        let mut assessment = Assessment::default();
+    ) -> ResourceDiff {
+        let desired = read_body::<RepositoryBody>(&last_applied.body);
+        let mut diff = ResourceDiff::default();
         // the source goes first, so that no moment has a source without its key
-        for (name, path, _) in wanted.files().into_iter().rev() {
+        for (name, path, _) in desired.files().into_iter().rev() {
             let (earlier, now) = (
                 FileState::remembered(before.get(&path)),
                 FileState::at(&path, answers),
             );
             let (actions, residue) = earlier.restore(&path, &now);
-            assessment.actions.extend(actions);
-            assessment.residue.extend(residue);
+            diff.actions.extend(actions);
+            diff.residue.extend(residue);
             let attribute = Attribute::in_plane(
                 Plane::Persisted,
                 earlier.restored_reading(&now),
                 now.content_reading(),
             );
-            assessment.attributes.insert(name.to_owned(), attribute);
+            diff.attributes.insert(name.to_owned(), attribute);
         }
-        let brought = wanted.files().iter().any(|(name, path, _)| {
+        let brought = desired.files().iter().any(|(name, path, _)| {
             *name == "source"
                 && matches!(
                     FileState::remembered(before.get(path)),
                     FileState::Absent { .. }
                 )
         });
-        let lists = lists_reading(&wanted, answers);
+        let lists = lists_reading(&desired, answers);
         if brought {
             if lists == Reading::is("fetched") {
-                assessment.actions.push(wanted.forget());
+                diff.actions.push(desired.forget());
             }
-            assessment.attributes.insert(
+            diff.attributes.insert(
                 "lists".to_owned(),
                 Attribute::in_plane(Plane::Running, Reading::Absent, lists),
             );
         }
-        if wanted.manager == PackageManager::Dnf && !assessment.actions.is_empty() {
-            let name = &wanted.name;
-            assessment.residue.push(format!(
+        if desired.manager == PackageManager::Dnf && !diff.actions.is_empty() {
+            let name = &desired.name;
+            diff.residue.push(format!(
                 "the key of {name} stays in rpm's own database; `rpm -qa gpg-pubkey` shows it"
             ));
         }
-        assessment
+        diff
     }
 
     fn can_read_before(&self, before: &Value) -> bool {
@@ -387,7 +388,7 @@ impl ResourceKind for PackageRepository {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_support::wish;
+    use crate::test_support::resource;
     use serde_json::json;
 
     const KEY: &str =
@@ -423,7 +424,7 @@ mod tests {
 
     #[test]
     fn the_files_are_what_the_managers_read() {
-        let apt = wish(
+        let apt = resource(
             &PackageRepository,
             json!({
                 "name": "lab", "manager": "apt", "url": "http://10.0.2.2:8000/deb", "suite": "stable", "components": ["main"], "key": KEY, "priority": 700,

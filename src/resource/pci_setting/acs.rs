@@ -17,7 +17,7 @@ use super::{
 use crate::host;
 use crate::keeper::Trigger;
 use crate::{
-    Action, Assessment, Attribute, DesiredResource, Disruption, Plane, ReadResults, Reading,
+    Action, Attribute, DesiredResource, Disruption, Plane, ReadResults, Reading, ResourceDiff,
 };
 use railwright_base::Reason;
 use schemars::JsonSchema;
@@ -82,93 +82,93 @@ fn select_bridges(
 }
 
 pub(super) fn diff_acs(
-    wish: &DesiredResource,
+    resource: &DesiredResource,
     body: &PciSettingBody,
     mode: AcsMode,
     answers: &ReadResults,
-) -> Assessment {
-    let wanted = Reading::is(mode.word());
+) -> ResourceDiff {
+    let desired = Reading::is(mode.word());
     let tree = match read_bridge_tree(answers) {
         Ok(tree) => tree,
-        Err(reason) => return build_uniform_diff("acs", &wanted, &Reading::Unknown(reason)),
+        Err(reason) => return build_uniform_diff("acs", &desired, &Reading::Unknown(reason)),
     };
     let bridges = match select_bridges(body, &tree, answers) {
         Ok(bridges) => bridges,
         Err(Reading::Is(absent)) => {
-            let mut assessment = build_uniform_diff("acs", &wanted, &Reading::Absent);
+            let mut diff = build_uniform_diff("acs", &desired, &Reading::Absent);
             wait_or_refuse(
-                wish,
+                resource,
                 format!("there is {}", absent.as_str().unwrap_or_default()).into(),
-                &mut assessment,
+                &mut diff,
             );
-            return assessment;
+            return diff;
         }
-        Err(reading) => return build_uniform_diff("acs", &wanted, &reading),
+        Err(reading) => return build_uniform_diff("acs", &desired, &reading),
     };
     let words = match tree.acs(&bridges) {
-        Err(reason) => return build_uniform_diff("acs", &wanted, &Reading::Unknown(reason)),
+        Err(reason) => return build_uniform_diff("acs", &desired, &Reading::Unknown(reason)),
         Ok(words) if words.is_empty() => {
             let reason = "no bridge above the GPUs and NICs has ACS".to_owned();
-            return build_uniform_diff("acs", &wanted, &Reading::NotApplicable(reason.into()));
+            return build_uniform_diff("acs", &desired, &Reading::NotApplicable(reason.into()));
         }
         Ok(words) => words,
     };
-    diff_acs_control_words(wish, body, mode, answers, &tree, &words)
+    diff_acs_control_words(resource, body, mode, answers, &tree, &words)
 }
 
 fn diff_acs_control_words(
-    wish: &DesiredResource,
+    resource: &DesiredResource,
     body: &PciSettingBody,
     mode: AcsMode,
     answers: &ReadResults,
     tree: &PciBridgeTree,
     words: &BTreeMap<String, u16>,
-) -> Assessment {
-    let (wanted, mask) = (Reading::is(mode.word()), mode.mask());
+) -> ResourceDiff {
+    let (desired, mask) = (Reading::is(mode.word()), mode.mask());
     let on: BTreeMap<&String, u16> = words
         .iter()
         .filter(|(_, word)| **word & mask != 0)
         .map(|(bridge, word)| (bridge, *word))
         .collect();
-    let found = if on.is_empty() {
-        wanted.clone()
+    let actual = if on.is_empty() {
+        desired.clone()
     } else {
         Reading::is(describe_acs_control_words(&on))
     };
     let keeper = build_acs_unit(body, mode);
     let kept = keeper.kept(answers);
-    let mut assessment = build_kept_setting_diff("acs", &wanted, &found, &keeper, &kept);
+    let mut diff = build_kept_setting_diff("acs", &desired, &actual, &keeper, &kept);
     let before = PriorPciSetting::Bridges(words.clone());
-    assessment.before = serde_json::to_value(before).unwrap_or_default();
-    let Ok(kept) = kept else { return assessment };
-    if assessment.is_met() || assessment.has_unknown() {
-        return assessment;
+    diff.before = serde_json::to_value(before).unwrap_or_default();
+    let Ok(kept) = kept else { return diff };
+    if diff.is_met() || diff.has_unknown() {
+        return diff;
     }
     let all: BTreeSet<String> = words.keys().cloned().collect();
     if let Some(passed) = tree.passed_below(&all) {
-        assessment.refusal = Some(format!(
+        diff.refusal = Some(format!(
             "{passed} is lent to a virtual machine or a program (vfio), and ACS is what keeps it \
-             from reaching the other devices: take it back first, or leave ACS alone on this host"
+             from reaching the other devices: undo it first, or leave ACS alone on this host"
         ));
-        return assessment;
+        return diff;
     }
-    if refuse_if_unwritable(wish, body, answers, tree.means, &mut assessment) {
-        return assessment;
+    if refuse_if_unwritable(resource, body, answers, tree.means, &mut diff) {
+        return diff;
     }
-    assessment.actions = keeper.write(&kept);
+    diff.actions = keeper.write(&kept);
     if !on.is_empty() {
         let writes = on
             .keys()
             .map(|bridge| build_acs_write(bridge, 0, mask))
             .collect();
-        assessment.actions.push(Action::SetPci { writes });
+        diff.actions.push(Action::SetPci { writes });
         record_acs_disruption(
-            &mut assessment,
+            &mut diff,
             "devices below these bridges reach each other past the IOMMU: nothing of this host can \
              be lent to a virtual machine",
         );
     }
-    assessment
+    diff
 }
 
 fn build_acs_write(bridge: &str, value: u16, mask: u16) -> PciWrite {
@@ -188,9 +188,9 @@ fn describe_acs_control_words(on: &BTreeMap<&String, u16>) -> String {
         .join(", ")
 }
 
-fn record_acs_disruption(assessment: &mut Assessment, words: &str) {
-    assessment.disruption = Disruption::Reload;
-    assessment.interrupts = vec![words.to_owned()];
+fn record_acs_disruption(diff: &mut ResourceDiff, words: &str) {
+    diff.disruption = Disruption::Reload;
+    diff.interrupts = vec![words.to_owned()];
 }
 
 /// The words of before come back on the bridges that are still there. An error where those of now
@@ -198,7 +198,7 @@ fn record_acs_disruption(assessment: &mut Assessment, words: &str) {
 pub(super) fn plan_acs_undo(
     before: &Value,
     answers: &ReadResults,
-    assessment: &mut Assessment,
+    diff: &mut ResourceDiff,
 ) -> Result<(), Reason> {
     let old = match PriorPciSetting::deserialize(before) {
         Ok(PriorPciSetting::Bridges(words)) => words,
@@ -212,7 +212,7 @@ pub(super) fn plan_acs_undo(
     let tree = read_bridge_tree(answers)?;
     let now = tree.acs(&bridges)?;
     if old.is_empty() {
-        assessment.residue = vec!["ACS stays as it is until the next reboot".to_owned()];
+        diff.residue = vec!["ACS stays as it is until the next reboot".to_owned()];
         return Ok(());
     }
     let (mut there, mut back) = (BTreeMap::new(), BTreeMap::new());
@@ -228,7 +228,7 @@ pub(super) fn plan_acs_undo(
         }
     }
     if !writes.is_empty() && !tree.means.can_write() {
-        assessment.residue =
+        diff.residue =
             vec!["ACS stays as it is until the next reboot: nothing here can write it".to_owned()];
         return Ok(());
     }
@@ -237,11 +237,11 @@ pub(super) fn plan_acs_undo(
         Reading::is(describe_acs_control_words(&back)),
         Reading::is(describe_acs_control_words(&there)),
     );
-    assessment.attributes.insert("acs".to_owned(), attribute);
+    diff.attributes.insert("acs".to_owned(), attribute);
     if !writes.is_empty() {
-        assessment.actions.push(Action::SetPci { writes });
+        diff.actions.push(Action::SetPci { writes });
         record_acs_disruption(
-            assessment,
+            diff,
             "what GPUs and NICs say to each other takes the way through the root complex again",
         );
     }

@@ -80,7 +80,7 @@ impl PciConfigSpace {
     }
 
     /// Where a capability begins. The list ends by itself after 48 entries: more do not fit.
-    fn capability(&self, wanted: u8) -> Option<usize> {
+    fn capability(&self, desired: u8) -> Option<usize> {
         const HAS_LIST: u16 = 0x10;
         if self.word(0x06)? & HAS_LIST == 0 {
             return None;
@@ -90,7 +90,7 @@ impl PciConfigSpace {
             if at < OPEN_BYTES {
                 return None;
             }
-            if self.byte(at)? == wanted {
+            if self.byte(at)? == desired {
                 return Some(at);
             }
             at = usize::from(self.byte(at + 1)? & 0xfc);
@@ -99,13 +99,13 @@ impl PciConfigSpace {
     }
 
     /// Where an extended capability begins.
-    fn extended_capability(&self, wanted: u16) -> Option<usize> {
+    fn extended_capability(&self, desired: u16) -> Option<usize> {
         let mut at = EXTENDED;
         for _ in 0..(SPACE_BYTES - EXTENDED) / 8 {
             let (id, next) = (self.word(at)?, self.word(at + 2)? >> 4);
             match id {
                 0 | 0xffff => return None,
-                id if id == wanted => return Some(at),
+                id if id == desired => return Some(at),
                 _ => at = usize::from(next) & 0xffc,
             }
             if at < EXTENDED {

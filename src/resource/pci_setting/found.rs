@@ -6,7 +6,7 @@ use crate::{Read, ReadResults};
 use railwright_base::Reason;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How a wish names a PCI function.
+/// How a resource names a PCI function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PciFunctionSelector<'a> {
     /// By the netdev on it.
@@ -79,7 +79,7 @@ pub enum FoundDevice {
     },
 }
 
-/// The function that a wish names; the error fits after "unknown:".
+/// The function that a resource names; the error fits after "unknown:".
 pub fn read_pci_device(answers: &ReadResults, device: &str) -> Result<FoundDevice, Reason> {
     let (code, out) = answers.output(&Read::PciDevice {
         device: device.to_owned(),
@@ -191,14 +191,14 @@ impl PciBridgeTree {
 
     /// The bridges on the way to the GPUs and to these netdevs.
     pub fn above(&self, netdevs: &[String]) -> BTreeSet<String> {
-        let wanted: BTreeSet<&String> = netdevs
+        let desired: BTreeSet<&String> = netdevs
             .iter()
             .filter_map(|netdev| self.netdevs.get(netdev))
             .collect();
         let nics = self
             .nics
             .iter()
-            .filter(|way| way.last().is_some_and(|address| wanted.contains(address)));
+            .filter(|way| way.last().is_some_and(|address| desired.contains(address)));
         let ways = self.gpus.iter().chain(nics);
         ways.flatten()
             .filter(|address| self.bridges.contains_key(*address))

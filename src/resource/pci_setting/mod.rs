@@ -15,8 +15,8 @@ use super::keeper::{PersistenceUnit, PersistenceUnitFiles, Trigger};
 use super::names::is_netdev;
 use super::package::found::FoundPackage;
 use super::{
-    Action, Assessment, Attribute, DesiredResource, Disruption, Plane, Read, ReadResults, Reading,
-    ResourceKind,
+    Action, Attribute, DesiredResource, Disruption, Plane, Read, ReadResults, Reading,
+    ResourceDiff, ResourceKind,
 };
 use crate::body::{Body, BodyErrors, BodyType, read_body};
 use crate::json_fields::read_text_field;
@@ -33,7 +33,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The kind.
 pub struct PciSetting;
 
-/// What is wished of a NIC, or of the bridges above NICs.
+/// The desired state of a NIC, or of the bridges above NICs.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct PciSettingBody {
@@ -66,7 +66,7 @@ impl Body for PciSettingBody {
             (None, Some(bytes)) => self.check_read_request(bytes, errors),
             _ => errors.add(
                 "",
-                "one of `acs` and `max_read_request` is wished for",
+                "a resource declares one of `acs` and `max_read_request`",
                 "a resource for each of them",
             ),
         }
@@ -192,8 +192,8 @@ impl ResourceKind for PciSetting {
         BodyType::of::<PciSettingBody>()
     }
 
-    fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
-        let body = &read_body::<PciSettingBody>(&wish.body);
+    fn reads(&self, resource: &DesiredResource) -> Vec<Read> {
+        let body = &read_body::<PciSettingBody>(&resource.body);
         let mut reads = if body.acs.is_some() {
             vec![Read::PciBridges, Read::Host]
         } else {
@@ -207,11 +207,11 @@ impl ResourceKind for PciSetting {
         reads
     }
 
-    fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
-        let body = read_body::<PciSettingBody>(&wish.body);
+    fn diff(&self, resource: &DesiredResource, answers: &ReadResults) -> ResourceDiff {
+        let body = read_body::<PciSettingBody>(&resource.body);
         match body.acs {
-            Some(mode) => acs::diff_acs(wish, &body, mode, answers),
-            None => diff_read_request(wish, &body, answers),
+            Some(mode) => acs::diff_acs(resource, &body, mode, answers),
+            None => diff_read_request(resource, &body, answers),
         }
     }
 
@@ -220,21 +220,21 @@ impl ResourceKind for PciSetting {
         last_applied: &DesiredResource,
         before: &Value,
         answers: &ReadResults,
-    ) -> Assessment {
-        let mut assessment = Assessment {
+    ) -> ResourceDiff {
+        let mut diff = ResourceDiff {
             before: before.clone(),
-            ..Assessment::default()
+            ..ResourceDiff::default()
         };
         let body = read_body::<PciSettingBody>(&last_applied.body);
-        build_pci_setting_unit(&body).take_back(&mut assessment, answers);
+        build_pci_setting_unit(&body).take_back(&mut diff, answers);
         let undone = if body.acs.is_some() {
-            acs::plan_acs_undo(before, answers, &mut assessment)
+            acs::plan_acs_undo(before, answers, &mut diff)
         } else {
-            plan_read_request_undo(&body, before, answers, &mut assessment)
+            plan_read_request_undo(&body, before, answers, &mut diff)
         };
         match undone {
-            Ok(()) => assessment,
-            Err(reason) => Assessment::unknown_undo(Plane::Running, before, reason),
+            Ok(()) => diff,
+            Err(reason) => ResourceDiff::unknown_undo(Plane::Running, before, reason),
         }
     }
 
@@ -271,11 +271,11 @@ fn build_pci_setting_unit(body: &PciSettingBody) -> PersistenceUnit {
 /// the line `NAME=value`.
 fn read_persisted_value(
     name: &str,
-    wanted: &Reading,
+    desired: &Reading,
     keeper: &PersistenceUnit,
     kept: &Result<PersistenceUnitFiles, Reason>,
 ) -> Reading {
-    keeper.persisted(kept, wanted.clone(), |text| {
+    keeper.persisted(kept, desired.clone(), |text| {
         let value = text
             .lines()
             .find_map(|line| line.strip_prefix(name)?.strip_prefix('='))
@@ -292,25 +292,27 @@ fn read_persisted_value(
     })
 }
 
-/// A wish that cannot be judged, or whose device cannot have it, in both planes.
-fn build_uniform_diff(name: &str, wanted: &Reading, found: &Reading) -> Assessment {
-    let attribute = Attribute::in_plane(Plane::Persisted, wanted.clone(), found.clone()).and(
+/// A resource that cannot be compared, or whose device cannot have it, in both planes.
+fn build_uniform_diff(name: &str, desired: &Reading, actual: &Reading) -> ResourceDiff {
+    let attribute = Attribute::in_plane(Plane::Persisted, desired.clone(), actual.clone()).and(
         Plane::Running,
-        wanted.clone(),
-        found.clone(),
+        desired.clone(),
+        actual.clone(),
     );
-    Assessment {
+    ResourceDiff {
         attributes: [(name.to_owned(), attribute)].into(),
-        ..Assessment::default()
+        ..ResourceDiff::default()
     }
 }
 
-/// What is not there comes with the step that the wish names, or something is wrong.
-fn wait_or_refuse(wish: &DesiredResource, reason: Reason, assessment: &mut Assessment) {
-    assessment.actions = Vec::new();
-    assessment.wait_or_refuse(wish, &["reload_systemd", "set_pci", "write_file"], || {
-        reason.to_string()
-    });
+/// What is not there comes with the step that the resource names, or something is wrong.
+fn wait_or_refuse(resource: &DesiredResource, reason: Reason, diff: &mut ResourceDiff) {
+    diff.actions = Vec::new();
+    diff.wait_or_refuse(
+        resource,
+        &["reload_systemd", "set_pci", "write_file"],
+        || reason.to_string(),
+    );
 }
 
 /// The package that is to bring `setpci` and is there already: waiting for it would never end.
@@ -324,29 +326,29 @@ fn brought_nothing<'a>(body: &'a PciSettingBody, answers: &ReadResults) -> Optio
 
 /// What stands in the way of writing, if anything does.
 fn refuse_if_unwritable(
-    wish: &DesiredResource,
+    resource: &DesiredResource,
     body: &PciSettingBody,
     answers: &ReadResults,
     means: Means,
-    assessment: &mut Assessment,
+    diff: &mut ResourceDiff,
 ) -> bool {
     if !means.unlocked {
-        assessment.refusal = Some(
+        diff.refusal = Some(
             "the kernel is locked down (Secure Boot) and lets nobody write PCI registers: set it \
              in the firmware's setup, ACS also by the kernel's own `pci=disable_acs_redir=`"
                 .to_owned(),
         );
     } else if let (false, Some(package)) = (means.setpci, brought_nothing(body, answers)) {
-        assessment.refusal = Some(format!(
+        diff.refusal = Some(format!(
             "{package} is installed, and root finds no `setpci` in its PATH: install {package} \
              again (apt-get install --reinstall {package}, dnf reinstall {package}), or look who \
              took the program away"
         ));
     } else if !means.setpci {
         wait_or_refuse(
-            wish,
+            resource,
             "the host has no `setpci`: install pciutils".into(),
-            assessment,
+            diff,
         );
     }
     !means.can_write()
@@ -405,71 +407,71 @@ fn find_running_read_request(
 }
 
 fn diff_read_request(
-    wish: &DesiredResource,
+    resource: &DesiredResource,
     body: &PciSettingBody,
     answers: &ReadResults,
-) -> Assessment {
+) -> ResourceDiff {
     const NAME: &str = "max_read_request";
-    let wanted = Reading::is(body.read_request_bytes());
+    let desired = Reading::is(body.read_request_bytes());
     let running = match find_running_read_request(body, answers) {
         Ok(running) => running,
         Err(reading) => {
-            let mut assessment = build_uniform_diff(NAME, &wanted, &reading);
+            let mut diff = build_uniform_diff(NAME, &desired, &reading);
             if reading == Reading::Absent {
                 let reason = format!("there is no {}", body.device());
-                wait_or_refuse(wish, reason.into(), &mut assessment);
+                wait_or_refuse(resource, reason.into(), &mut diff);
             }
-            return assessment;
+            return diff;
         }
     };
     let keeper = build_pci_setting_unit(body);
     let kept = keeper.kept(answers);
-    let mut assessment = build_kept_setting_diff(NAME, &wanted, &running.size, &keeper, &kept);
+    let mut diff = build_kept_setting_diff(NAME, &desired, &running.size, &keeper, &kept);
     let bytes = running.size.value().and_then(Value::as_u64);
-    assessment.before = serde_json::to_value(PriorPciSetting::Running(bytes)).unwrap_or_default();
-    let Ok(kept) = kept else { return assessment };
-    if assessment.is_met()
-        || assessment.has_unknown()
-        || refuse_if_unwritable(wish, body, answers, running.means, &mut assessment)
+    diff.before = serde_json::to_value(PriorPciSetting::Running(bytes)).unwrap_or_default();
+    let Ok(kept) = kept else { return diff };
+    if diff.is_met()
+        || diff.has_unknown()
+        || refuse_if_unwritable(resource, body, answers, running.means, &mut diff)
     {
-        return assessment;
+        return diff;
     }
-    assessment.actions = keeper.write(&kept);
-    if running.size != wanted {
-        assessment.actions.push(write_read_request(
+    diff.actions = keeper.write(&kept);
+    if running.size != desired {
+        diff.actions.push(write_read_request(
             &running.address,
             body.read_request_bytes(),
         ));
-        assessment.disruption = Disruption::Reload;
-        assessment.interrupts = vec![format!(
+        diff.disruption = Disruption::Reload;
+        diff.interrupts = vec![format!(
             "{} asks for memory in other portions from then on",
             body.device()
         )];
     }
-    assessment
+    diff
 }
 
 /// A setting as it runs and as our unit sets it at boot, and the unit itself.
 fn build_kept_setting_diff(
     name: &str,
-    wanted: &Reading,
+    desired: &Reading,
     running: &Reading,
     keeper: &PersistenceUnit,
     kept: &Result<PersistenceUnitFiles, Reason>,
-) -> Assessment {
-    let on_disk = read_persisted_value(name, wanted, keeper, kept);
-    let attribute = Attribute::in_plane(Plane::Persisted, wanted.clone(), on_disk).and(
+) -> ResourceDiff {
+    let on_disk = read_persisted_value(name, desired, keeper, kept);
+    let attribute = Attribute::in_plane(Plane::Persisted, desired.clone(), on_disk).and(
         Plane::Running,
-        wanted.clone(),
+        desired.clone(),
         running.clone(),
     );
-    Assessment {
+    ResourceDiff {
         attributes: [
             (name.to_owned(), attribute),
             ("unit".to_owned(), keeper.attribute(kept)),
         ]
         .into(),
-        ..Assessment::default()
+        ..ResourceDiff::default()
     }
 }
 
@@ -492,7 +494,7 @@ fn plan_read_request_undo(
     body: &PciSettingBody,
     before: &Value,
     answers: &ReadResults,
-    assessment: &mut Assessment,
+    diff: &mut ResourceDiff,
 ) -> Result<(), Reason> {
     let now = found::read_pci_device(answers, body.device())?;
     let old = match PriorPciSetting::deserialize(before) {
@@ -510,7 +512,7 @@ fn plan_read_request_undo(
         FoundDevice::Missing | FoundDevice::NotPci => None,
     };
     let (Some((address, found, means)), Some(old)) = (there, old) else {
-        assessment.residue = vec![format!(
+        diff.residue = vec![format!(
             "the maximum read request of {} stays until the next reboot",
             body.device()
         )];
@@ -518,19 +520,18 @@ fn plan_read_request_undo(
     };
     let differs = u64::from(found) != old;
     if differs && !means.can_write() {
-        assessment.residue = vec![format!(
+        diff.residue = vec![format!(
             "the maximum read request of {} stays until the next reboot: nothing here can write it",
             body.device()
         )];
         return Ok(());
     }
     let attribute = Attribute::in_plane(Plane::Running, Reading::is(old), Reading::is(found));
-    assessment
-        .attributes
+    diff.attributes
         .insert("max_read_request".to_owned(), attribute);
     if differs {
-        assessment.actions.push(write_read_request(&address, old));
-        assessment.disruption = Disruption::Reload;
+        diff.actions.push(write_read_request(&address, old));
+        diff.disruption = Disruption::Reload;
     }
     Ok(())
 }

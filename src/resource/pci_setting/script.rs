@@ -192,7 +192,7 @@ pub fn keep_read_request(device: &str, bytes: u64, field: u16) -> String {
 }
 
 /// What the unit runs for ACS: every bridge on the way from a GPU of NVIDIA and from the netdevs to
-/// the root, or the bridges that the wish names. Nothing where a device is passed through by then.
+/// the root, or the bridges that the resource names. Nothing where a device is passed through then.
 pub fn keep_acs(mode: &str, mask: u16, netdevs: &[String], bridges: &[String]) -> String {
     let off = format!(
         "off() {{ setpci -s \"$1\" ECAP_ACS+6.w >/dev/null 2>&1 && setpci -s \"$1\" \

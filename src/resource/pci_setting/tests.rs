@@ -1,7 +1,7 @@
-//! `pci_setting` by tables: answers in, assessment out.
+//! `pci_setting` by tables: read results in, diff out.
 
 use super::*;
-use crate::test_support::{answered, wish};
+use crate::test_support::{answered, resource};
 use config::{PciConfigSpace, build_simulated_config_space};
 use proptest::prelude::*;
 use serde_json::json;
@@ -63,21 +63,21 @@ fn host(virtualization: &str) -> String {
 }
 
 fn read_request() -> DesiredResource {
-    wish(
+    resource(
         &PciSetting,
         json!({ "netdev": "ens1", "max_read_request": 4096 }),
     )
 }
 
 fn acs(mode: &str) -> DesiredResource {
-    wish(&PciSetting, json!({ "netdevs": ["ens1"], "acs": mode }))
+    resource(&PciSetting, json!({ "netdevs": ["ens1"], "acs": mode }))
 }
 
 /// Answers where no file of ours is there.
-fn fresh(wish: &DesiredResource, code: i32, out: &str, virtualization: &str) -> ReadResults {
+fn fresh(resource: &DesiredResource, code: i32, out: &str, virtualization: &str) -> ReadResults {
     let mut all = ReadResults::default();
     let host = host(virtualization);
-    for read in PciSetting.reads(wish) {
+    for read in PciSetting.reads(resource) {
         let (code, out) = match read {
             Read::PciDevice { .. } | Read::PciBridges => (code, out),
             Read::Host => (0, host.as_str()),
@@ -88,8 +88,8 @@ fn fresh(wish: &DesiredResource, code: i32, out: &str, virtualization: &str) -> 
     all
 }
 
-fn writes(assessment: &Assessment) -> Vec<String> {
-    let all = assessment.actions.iter().filter_map(|action| match action {
+fn writes(diff: &ResourceDiff) -> Vec<String> {
+    let all = diff.actions.iter().filter_map(|action| match action {
         Action::SetPci { writes } => Some(writes),
         _ => None,
     });
@@ -105,8 +105,11 @@ fn writes(assessment: &Assessment) -> Vec<String> {
 
 #[test]
 fn a_read_request_is_written_and_only_its_bits() {
-    let wish = read_request();
-    let found = PciSetting.assess(&wish, &fresh(&wish, 0, &function(0x2910, READY), "none"));
+    let resource = read_request();
+    let found = PciSetting.diff(
+        &resource,
+        &fresh(&resource, 0, &function(0x2910, READY), "none"),
+    );
     assert_eq!(writes(&found), ["0000:3b:00.0 DeviceControl 5000:7000"]);
     assert_eq!(found.before, json!({ "running": 512 }));
     assert!(PciSetting.can_read_before(&found.before));
@@ -122,17 +125,17 @@ fn a_read_request_is_written_and_only_its_bits() {
         ]
     );
     let undo = PciSetting.undo(
-        &wish,
+        &resource,
         &found.before,
-        &fresh(&wish, 0, &function(0x5910, READY), "none"),
+        &fresh(&resource, 0, &function(0x5910, READY), "none"),
     );
     assert_eq!(writes(&undo), ["0000:3b:00.0 DeviceControl 2000:7000"]);
     assert!(
         PciSetting
             .undo(
-                &wish,
+                &resource,
                 &Value::Null,
-                &fresh(&wish, 0, &function(0x5910, READY), "none")
+                &fresh(&resource, 0, &function(0x5910, READY), "none")
             )
             .residue[0]
             .contains("next reboot")
@@ -141,11 +144,11 @@ fn a_read_request_is_written_and_only_its_bits() {
 
 #[test]
 fn absent_not_applicable_unknown_and_refused_are_four_things() {
-    let wish = read_request();
-    let look = |code, out: &str| PciSetting.assess(&wish, &fresh(&wish, code, out, "none"));
-    let running = |found: &Assessment| {
+    let resource = read_request();
+    let look = |code, out: &str| PciSetting.diff(&resource, &fresh(&resource, code, out, "none"));
+    let running = |found: &ResourceDiff| {
         found.attributes["max_read_request"]
-            .found
+            .actual
             .running
             .clone()
             .unwrap()
@@ -218,12 +221,15 @@ fn behind_bars(text: &str) -> String {
 }
 
 #[test]
-fn a_missing_tool_is_waited_for_where_the_wish_says_who_brings_it() {
-    let wish = wish(
+fn a_missing_tool_is_waited_for_where_the_resource_says_who_brings_it() {
+    let resource = resource(
         &PciSetting,
         json!({ "netdev": "ens1", "max_read_request": 4096, "known_after": "package/pciutils" }),
     );
-    let found = PciSetting.assess(&wish, &fresh(&wish, 0, &function(0x2910, ""), "none"));
+    let found = PciSetting.diff(
+        &resource,
+        &fresh(&resource, 0, &function(0x2910, ""), "none"),
+    );
     assert_eq!(
         (found.known_after.as_deref(), found.refusal),
         (Some("package/pciutils"), None)
@@ -232,11 +238,11 @@ fn a_missing_tool_is_waited_for_where_the_wish_says_who_brings_it() {
 
 #[test]
 fn a_package_that_is_there_without_its_program_is_told_and_not_waited_for() {
-    let wish = wish(
+    let resource = resource(
         &PciSetting,
         json!({ "netdev": "ens1", "max_read_request": 4096, "known_after": "package/pciutils" }),
     );
-    let mut answers = fresh(&wish, 0, &function(0x2910, ""), "none");
+    let mut answers = fresh(&resource, 0, &function(0x2910, ""), "none");
     let read = Read::Packages {
         names: vec!["pciutils".to_owned()],
     };
@@ -245,7 +251,7 @@ fn a_package_that_is_there_without_its_program_is_told_and_not_waited_for() {
         0,
         "manager\tapt\ndpkg\tii \tpciutils\t1:3.9.0-4\n",
     )]));
-    let found = PciSetting.assess(&wish, &answers);
+    let found = PciSetting.diff(&resource, &answers);
     assert_eq!((found.known_after, found.actions.is_empty()), (None, true));
     assert!(found.refusal.is_some_and(|why| {
         why.contains("pciutils is installed, and root finds no `setpci` in its PATH")
@@ -254,8 +260,11 @@ fn a_package_that_is_there_without_its_program_is_told_and_not_waited_for() {
 
 #[test]
 fn acs_goes_off_on_the_way_to_gpus_and_rails_and_nowhere_else() {
-    let wish = acs("off");
-    let found = PciSetting.assess(&wish, &fresh(&wish, 0, &tree([0x1d, 0x01], READY), "none"));
+    let resource = acs("off");
+    let found = PciSetting.diff(
+        &resource,
+        &fresh(&resource, 0, &tree([0x1d, 0x01], READY), "none"),
+    );
     assert_eq!(
         writes(&found),
         [
@@ -270,7 +279,7 @@ fn acs_goes_off_on_the_way_to_gpus_and_rails_and_nowhere_else() {
     assert!(PciSetting.can_read_before(&found.before));
     assert!(found.interrupts[0].contains("past the IOMMU"));
     let gentle = acs("redirect-off");
-    let some = PciSetting.assess(
+    let some = PciSetting.diff(
         &gentle,
         &fresh(&gentle, 0, &tree([0x1d, 0x01], READY), "none"),
     );
@@ -280,9 +289,9 @@ fn acs_goes_off_on_the_way_to_gpus_and_rails_and_nowhere_else() {
         "source validation stays as it is"
     );
     let undo = PciSetting.undo(
-        &wish,
+        &resource,
         &found.before,
-        &fresh(&wish, 0, &tree([0, 0], READY), "none"),
+        &fresh(&resource, 0, &tree([0, 0], READY), "none"),
     );
     assert_eq!(
         writes(&undo),
@@ -291,11 +300,11 @@ fn acs_goes_off_on_the_way_to_gpus_and_rails_and_nowhere_else() {
             "0000:39:01.0 AcsControl 0001:007f"
         ]
     );
-    let named = super::super::test_support::wish(
+    let named = super::super::test_support::resource(
         &PciSetting,
         json!({ "bridges": ["0000:00:01.0"], "acs": "off" }),
     );
-    let one = PciSetting.assess(&named, &fresh(&named, 0, &tree([0x1d, 0x1d], READY), "kvm"));
+    let one = PciSetting.diff(&named, &fresh(&named, 0, &tree([0x1d, 0x1d], READY), "kvm"));
     assert_eq!(
         writes(&one),
         ["0000:00:01.0 AcsControl 0000:007f"],
@@ -307,7 +316,7 @@ fn acs_goes_off_on_the_way_to_gpus_and_rails_and_nowhere_else() {
 fn registers_that_cannot_be_read_are_not_taken_back() {
     let (size, bridges) = (read_request(), acs("off"));
     let no_space = format!("{READY}address 0000:3b:00.0\n");
-    for (wish, before, code, out) in [
+    for (resource, before, code, out) in [
         (&size, json!({ "running": 512 }), 0, no_space.as_str()),
         (&size, json!({ "running": 512 }), 0, ""),
         (
@@ -317,7 +326,7 @@ fn registers_that_cannot_be_read_are_not_taken_back() {
             "",
         ),
     ] {
-        let undo = PciSetting.undo(wish, &before, &fresh(wish, code, out, "none"));
+        let undo = PciSetting.undo(resource, &before, &fresh(resource, code, out, "none"));
         assert!(undo.only_unknown() && undo.actions.is_empty(), "{undo:?}");
     }
     let gone = PciSetting.undo(
@@ -330,15 +339,21 @@ fn registers_that_cannot_be_read_are_not_taken_back() {
 
 #[test]
 fn acs_is_left_alone_where_machines_lean_on_it() {
-    let wish = acs("off");
-    let guest = PciSetting.assess(&wish, &fresh(&wish, 0, &tree([0x1d, 0x1d], READY), "kvm"));
+    let resource = acs("off");
+    let guest = PciSetting.diff(
+        &resource,
+        &fresh(&resource, 0, &tree([0x1d, 0x1d], READY), "kvm"),
+    );
     assert!(
         guest.is_met() && guest.actions.is_empty(),
         "{:?}",
         guest.attributes
     );
     let lent = format!("{READY}passed pci0000:38/0000:38:00.0/0000:39:01.0/0000:3b:00.0\n");
-    let found = PciSetting.assess(&wish, &fresh(&wish, 0, &tree([0x1d, 0x1d], &lent), "none"));
+    let found = PciSetting.diff(
+        &resource,
+        &fresh(&resource, 0, &tree([0x1d, 0x1d], &lent), "none"),
+    );
     assert!(
         found
             .refusal
@@ -349,15 +364,15 @@ fn acs_is_left_alone_where_machines_lean_on_it() {
     let elsewhere = format!("{READY}passed pci0000:00/0000:00:01.0/0000:01:00.0\n");
     assert_eq!(
         PciSetting
-            .assess(
-                &wish,
-                &fresh(&wish, 0, &tree([0x1d, 0x1d], &elsewhere), "none")
+            .diff(
+                &resource,
+                &fresh(&resource, 0, &tree([0x1d, 0x1d], &elsewhere), "none")
             )
             .refusal,
         None
     );
     let none = tree([0, 0], READY).replace("0d 00 01 00", "0b 00 01 00");
-    let found = PciSetting.assess(&wish, &fresh(&wish, 0, &none, "none"));
+    let found = PciSetting.diff(&resource, &fresh(&resource, 0, &none, "none"));
     assert!(
         found.is_met() && found.actions.is_empty(),
         "without the capability there is nothing to set: {:?}",
@@ -367,8 +382,8 @@ fn acs_is_left_alone_where_machines_lean_on_it() {
 
 #[test]
 fn what_our_script_says_is_told_when_it_was_changed() {
-    let wish = read_request();
-    let keeper = build_pci_setting_unit(&read_body(&wish.body));
+    let resource = read_request();
+    let keeper = build_pci_setting_unit(&read_body(&resource.body));
     let [Action::WriteFile { content, .. }, ..] =
         &keeper.write(&PersistenceUnitFiles::default())[..]
     else {
@@ -379,20 +394,25 @@ fn what_our_script_says_is_told_when_it_was_changed() {
         kept.script = Some(text);
         Ok(kept)
     };
-    let wanted = Reading::is(4096u64);
+    let desired = Reading::is(4096u64);
     assert_eq!(
-        read_persisted_value("max_read_request", &wanted, &keeper, &kept(content.clone())),
-        wanted
+        read_persisted_value(
+            "max_read_request",
+            &desired,
+            &keeper,
+            &kept(content.clone())
+        ),
+        desired
     );
     let other = kept(content.replace("=4096", "=512"));
     assert_eq!(
-        read_persisted_value("max_read_request", &wanted, &keeper, &other),
+        read_persisted_value("max_read_request", &desired, &keeper, &other),
         Reading::is(512u64)
     );
     assert_eq!(
         read_persisted_value(
             "max_read_request",
-            &wanted,
+            &desired,
             &keeper,
             &kept("exit 0\n".to_owned())
         ),
@@ -448,9 +468,9 @@ proptest! {
                 ){0,40}",
         code in 0i32..3,
     ) {
-        for wish in [read_request(), acs("off")] {
-            let found = PciSetting.assess(&wish, &fresh(&wish, code, &out, "none"));
-            PciSetting.undo(&wish, &found.before, &fresh(&wish, code, &out, "none"));
+        for resource in [read_request(), acs("off")] {
+            let found = PciSetting.diff(&resource, &fresh(&resource, code, &out, "none"));
+            PciSetting.undo(&resource, &found.before, &fresh(&resource, code, &out, "none"));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Decodes what a host tells of the virtual functions of a NIC.
+//! Decodes what a host reports of the virtual functions of a NIC.
 
 use crate::{Read, ReadResults, sections};
 use railwright_base::Reason;
@@ -49,7 +49,7 @@ pub fn virtual_functions(netdev: &str, answers: &ReadResults) -> Result<VirtualF
         .collect();
     if bars.is_empty() {
         return Err(format!(
-            "the kernel does not tell where the memory of the virtual functions of {netdev} is"
+            "the kernel does not show where the memory of the virtual functions of {netdev} is"
         )
         .into());
     }

@@ -10,7 +10,7 @@ pub mod script;
 
 use super::hardware::platform::{IommuState, PlatformFacts, read_platform_facts};
 use super::{
-    Assessment, Attribute, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind, host,
+    Attribute, DesiredResource, Plane, Read, ReadResults, Reading, ResourceDiff, ResourceKind, host,
 };
 use crate::body::{Body, BodyErrors, BodyType, read_body};
 use found::{VirtualFunctions, virtual_functions};
@@ -32,7 +32,7 @@ const MACHINE: usize = 80;
 struct PlatformFeatureBody {
     feature: Feature,
     netdev: Option<String>,
-    /// What is not as it should be until then.
+    /// What does not work until then.
     effect: String,
     /// A list of { says: what somebody advises, source: who says it, and where }.
     advice: Vec<Advice>,
@@ -107,8 +107,8 @@ impl ResourceKind for PlatformFeature {
         BodyType::of::<PlatformFeatureBody>()
     }
 
-    fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
-        let netdev = read_body::<PlatformFeatureBody>(&wish.body).netdev;
+    fn reads(&self, resource: &DesiredResource) -> Vec<Read> {
+        let netdev = read_body::<PlatformFeatureBody>(&resource.body).netdev;
         let functions = netdev.map(|netdev| Read::VirtualFunctions { netdev });
         [Read::Platform, Read::Host]
             .into_iter()
@@ -116,9 +116,9 @@ impl ResourceKind for PlatformFeature {
             .collect()
     }
 
-    fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
-        let mut assessment = Assessment::default();
-        let body = read_body::<PlatformFeatureBody>(&wish.body);
+    fn diff(&self, resource: &DesiredResource, answers: &ReadResults) -> ResourceDiff {
+        let mut diff = ResourceDiff::default();
+        let body = read_body::<PlatformFeatureBody>(&resource.body);
         let found = match body.feature {
             Feature::Iommu => build_iommu_reading(answers),
             Feature::VirtualFunctions => {
@@ -126,13 +126,13 @@ impl ResourceKind for PlatformFeature {
             }
         };
         if found == Reading::Absent {
-            assessment.refusal = Some(by_hand(&body, answers));
+            diff.refusal = Some(by_hand(&body, answers));
         }
-        assessment.attributes.insert(
+        diff.attributes.insert(
             "offered".to_owned(),
             Attribute::in_plane(Plane::Running, Reading::is(true), found),
         );
-        assessment
+        diff
     }
 
     /// What somebody switched on by hand stays on.
@@ -141,15 +141,15 @@ impl ResourceKind for PlatformFeature {
         _last_applied: &DesiredResource,
         _before: &Value,
         _answers: &ReadResults,
-    ) -> Assessment {
-        Assessment::default()
+    ) -> ResourceDiff {
+        ResourceDiff::default()
     }
 
-    /// One feature of one netdev: what else is said of it does not change what was found.
-    fn is_same_wish(&self, applied: &DesiredResource, wish: &DesiredResource) -> bool {
+    /// One feature of one netdev: what else is declared of it does not change what was read.
+    fn is_same_resource(&self, applied: &DesiredResource, resource: &DesiredResource) -> bool {
         let applied = read_body::<PlatformFeatureBody>(&applied.body);
-        let wish = read_body::<PlatformFeatureBody>(&wish.body);
-        (applied.feature, applied.netdev) == (wish.feature, wish.netdev)
+        let resource = read_body::<PlatformFeatureBody>(&resource.body);
+        (applied.feature, applied.netdev) == (resource.feature, resource.netdev)
     }
 }
 

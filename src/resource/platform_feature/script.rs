@@ -1,4 +1,4 @@
-//! What the kernel tells of the virtual functions of a NIC, as POSIX sh.
+//! What the kernel reports of the virtual functions of a NIC, as POSIX sh.
 
 use railwright_base::quote::quote_for_shell;
 

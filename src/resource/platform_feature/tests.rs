@@ -2,7 +2,7 @@
 //! that no host would give.
 
 use super::*;
-use crate::test_support::wish;
+use crate::test_support::resource;
 use crate::{AnswerStatus, ReadResult, program};
 use proptest::prelude::*;
 use serde_json::json;
@@ -18,11 +18,16 @@ fn of(feature: &str) -> DesiredResource {
     if feature == "virtual_functions" {
         body["netdev"] = "ens1".into();
     }
-    wish(&PlatformFeature, body)
+    resource(&PlatformFeature, body)
 }
 
 /// A tree, read by this shell; who the host is, as it is given.
-fn read(shell: &[&str], wish: &DesiredResource, files: &[(&str, &str)], host: &str) -> ReadResults {
+fn read(
+    shell: &[&str],
+    resource: &DesiredResource,
+    files: &[(&str, &str)],
+    host: &str,
+) -> ReadResults {
     let folder = tempfile::tempdir().unwrap();
     for (path, text) in files {
         let path = folder.path().join(path);
@@ -30,7 +35,7 @@ fn read(shell: &[&str], wish: &DesiredResource, files: &[(&str, &str)], host: &s
         fs::write(&path, text).unwrap();
     }
     let reads: Vec<Read> = PlatformFeature
-        .reads(wish)
+        .reads(resource)
         .into_iter()
         .filter(|read| *read != Read::Host)
         .collect();
@@ -63,12 +68,8 @@ fn run(shell: &[&str], reads: &[Read], root: &Path) -> ReadResults {
     program::parse_program_answers(reads, "f00d", &child.wait_with_output().unwrap().stdout)
 }
 
-fn found(assessment: &Assessment) -> Reading {
-    assessment.attributes["offered"]
-        .found
-        .running
-        .clone()
-        .unwrap()
+fn found(diff: &ResourceDiff) -> Reading {
+    diff.attributes["offered"].actual.running.clone().unwrap()
 }
 
 const SERVER: [(&str, &str); 4] = [
@@ -104,40 +105,45 @@ fn who_made_the_processor_decides_what_it_is_called() {
             ),
             ("processor\t: 0\nBogoMIPS\t: 50.00\n", "the IOMMU"),
         ] {
-            let wish = of("iommu");
-            let assessment = PlatformFeature.assess(
-                &wish,
-                &read(shell, &wish, &server(&[("proc/cpuinfo", cpuinfo)]), BARE),
+            let resource = of("iommu");
+            let diff = PlatformFeature.diff(
+                &resource,
+                &read(
+                    shell,
+                    &resource,
+                    &server(&[("proc/cpuinfo", cpuinfo)]),
+                    BARE,
+                ),
             );
-            assert_eq!(found(&assessment), Reading::Absent, "{shell:?}");
+            assert_eq!(found(&diff), Reading::Absent, "{shell:?}");
             assert_eq!(
-                assessment.refusal.unwrap(),
+                diff.refusal.unwrap(),
                 format!(
                     "by hand: switch on {called} in the setup program (BIOS) of Example Server and \
                      boot it again; a plan after that proves it. Until then the NIC does nothing. \
                      Look into the BIOS (a page)"
                 )
             );
-            assert!(assessment.actions.is_empty() && !assessment.needs_reboot);
+            assert!(diff.actions.is_empty() && !diff.needs_reboot);
         }
     }
 }
 
 #[test]
 fn what_the_kernel_was_given_is_seen_and_what_cannot_be_known_is_unknown() {
-    let wish = of("iommu");
-    let judged = |files: &[(&str, &str)], host: &str| {
-        let assessment = PlatformFeature.assess(&wish, &read(&["sh"], &wish, files, host));
-        (found(&assessment), assessment.refusal.is_some())
+    let resource = of("iommu");
+    let compared = |files: &[(&str, &str)], host: &str| {
+        let diff = PlatformFeature.diff(&resource, &read(&["sh"], &resource, files, host));
+        (found(&diff), diff.refusal.is_some())
     };
     let table = ("sys/firmware/acpi/tables/IVRS", "");
     assert_eq!(
-        judged(&server(&[table]), BARE),
+        compared(&server(&[table]), BARE),
         (Reading::is(true), false),
         "offered, and not used"
     );
     assert_eq!(
-        judged(
+        compared(
             &server(&[("sys/kernel/iommu_groups/0/type", "identity\n")]),
             BARE
         ),
@@ -145,20 +151,20 @@ fn what_the_kernel_was_given_is_seen_and_what_cannot_be_known_is_unknown() {
     );
     let guest = BARE.replace("none", "kvm");
     assert!(
-        matches!(judged(&server(&[]), &guest), (Reading::NotApplicable(why), false) if why.as_words().contains("kvm"))
+        matches!(compared(&server(&[]), &guest), (Reading::NotApplicable(why), false) if why.as_words().contains("kvm"))
     );
     assert_eq!(
-        judged(&server(&[table]), &guest),
+        compared(&server(&[table]), &guest),
         (Reading::is(true), false),
         "a guest may have one too"
     );
     assert!(
-        matches!(judged(&[], BARE), (Reading::Unknown(_), false)),
+        matches!(compared(&[], BARE), (Reading::Unknown(_), false)),
         "neither ACPI nor groups"
     );
     assert!(
         matches!(
-            judged(&server(&[]), "version 1\n"),
+            compared(&server(&[]), "version 1\n"),
             (Reading::Unknown(_), false)
         ),
         "who the host is, is not known"
@@ -170,23 +176,22 @@ const UNUSED: &str = "0x0000000000000000 0x0000000000000000 0x0000000000000000\n
 const OWN: &str = "0x000000bffe000000 0x000000bfffffffff 0x000000000014220c\n";
 
 fn nic(total: &str, bars: &[&str]) -> (Reading, bool) {
-    let resource = [
+    let ranges = [
         OWN,
         &UNUSED.repeat(6),
         &bars.concat(),
         &UNUSED.repeat(6 - bars.len()),
     ]
     .concat();
-    let wish = of("virtual_functions");
-    let mut files = server(&[("sys/class/net/ens1/device/resource", resource.as_str())]);
+    let resource = of("virtual_functions");
+    let mut files = server(&[("sys/class/net/ens1/device/resource", ranges.as_str())]);
     if !total.is_empty() {
         files.push(("sys/class/net/ens1/device/sriov_totalvfs", total));
     }
-    let assessment = PlatformFeature.assess(&wish, &read(&["sh"], &wish, &files, BARE));
+    let diff = PlatformFeature.diff(&resource, &read(&["sh"], &resource, &files, BARE));
     (
-        found(&assessment),
-        assessment
-            .refusal
+        found(&diff),
+        diff.refusal
             .is_some_and(|why| why.starts_with("by hand: switch on SR-IOV in the setup program")),
     )
 }
@@ -212,8 +217,8 @@ fn virtual_functions_need_a_place_for_each_of_their_bars() {
             matches!(nic(none, &[placed]), (Reading::NotApplicable(why), false) if why.as_words().contains("firmware"))
         );
     }
-    let wish = of("virtual_functions");
-    let gone = PlatformFeature.assess(&wish, &read(&["sh"], &wish, &SERVER, BARE));
+    let resource = of("virtual_functions");
+    let gone = PlatformFeature.diff(&resource, &read(&["sh"], &resource, &SERVER, BARE));
     assert_eq!(
         found(&gone),
         Reading::Unknown("there is no netdev ens1".into())
@@ -221,7 +226,7 @@ fn virtual_functions_need_a_place_for_each_of_their_bars() {
 }
 
 #[test]
-fn a_wish_says_what_it_is_for_and_who_advises_what() {
+fn a_resource_says_what_it_is_for_and_who_advises_what() {
     let pointers = |body: Value| {
         PlatformFeature
             .check(&body)
@@ -254,17 +259,17 @@ fn a_wish_says_what_it_is_for_and_who_advises_what() {
 }
 
 #[test]
-fn other_words_for_the_same_feature_are_the_same_wish() {
+fn other_words_for_the_same_feature_are_the_same_resource() {
     let mut other = of("iommu");
     let mut body = other.body.clone();
     body["effect"] = "said better".into();
-    other.want = crate::Want {
+    other.declaration = crate::ResourceDeclaration {
         body,
-        ..(*other.want).clone()
+        ..(*other.declaration).clone()
     }
     .into();
-    assert!(PlatformFeature.is_same_wish(&of("iommu"), &other));
-    assert!(!PlatformFeature.is_same_wish(&of("iommu"), &of("virtual_functions")));
+    assert!(PlatformFeature.is_same_resource(&of("iommu"), &other));
+    assert!(!PlatformFeature.is_same_resource(&of("iommu"), &of("virtual_functions")));
 }
 
 proptest! {
@@ -273,15 +278,15 @@ proptest! {
                                                                     (platform|functions|end)?|\\|(acpi=|iommu_known=|sys_vendor=|total=|bar=0x)?)[ \
                                                                     -~\u{e4}\u{1b}]{0,24}", 0..12), code in 0i32..3) {
         for name in ["iommu", "virtual_functions"] {
-            let wish = of(name);
+            let resource = of(name);
             let mut answers = ReadResults::default();
-            for read in PlatformFeature.reads(&wish) {
+            for read in PlatformFeature.reads(&resource) {
                 let out = if read == Read::Host { BARE.to_owned() } else { lines.join("\n") + "\n== end\n" };
                 answers.insert(read.key(), ReadResult { status: AnswerStatus::Exit(code), out });
             }
-            let assessment = PlatformFeature.assess(&wish, &answers);
-            prop_assert!(assessment.actions.is_empty());
-            let says_escape = assessment.refusal.unwrap_or_default().contains('\u{1b}');
+            let diff = PlatformFeature.diff(&resource, &answers);
+            prop_assert!(diff.actions.is_empty());
+            let says_escape = diff.refusal.unwrap_or_default().contains('\u{1b}');
             prop_assert!(!says_escape);
         }
     }

@@ -10,8 +10,8 @@ use railwright_base::Reason;
 use super::keeper::{PersistenceUnit, PersistenceUnitFiles, Trigger};
 use super::link::{link_state, other_netdevs};
 use super::{
-    Action, Assessment, Attribute, DesiredResource, Disruption, Plane, Read, ReadResults, Reading,
-    ResourceKind,
+    Action, Attribute, DesiredResource, Disruption, Plane, Read, ReadResults, Reading,
+    ResourceDiff, ResourceKind,
 };
 use crate::body::{Body, BodyErrors, BodyType, read_body};
 use crate::json_fields::read_text_field;
@@ -23,7 +23,7 @@ use serde_json::Value;
 /// The kind.
 pub struct RdmaLink;
 
-/// What is wished of the RDMA device of a netdev.
+/// The desired state of the RDMA device of a netdev.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct RdmaLinkBody {
@@ -89,8 +89,8 @@ impl ResourceKind for RdmaLink {
         BodyType::of::<RdmaLinkBody>()
     }
 
-    fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
-        let body = &read_body::<RdmaLinkBody>(&wish.body);
+    fn reads(&self, resource: &DesiredResource) -> Vec<Read> {
+        let body = &read_body::<RdmaLinkBody>(&resource.body);
         let mut reads = vec![
             Read::RdmaLinks,
             Read::Link {
@@ -113,9 +113,9 @@ impl ResourceKind for RdmaLink {
         reads
     }
 
-    fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
-        let body = &read_body::<RdmaLinkBody>(&wish.body);
-        let mut assessment = Assessment::default();
+    fn diff(&self, resource: &DesiredResource, answers: &ReadResults) -> ResourceDiff {
+        let body = &read_body::<RdmaLinkBody>(&resource.body);
+        let mut diff = ResourceDiff::default();
         let devices = rdma_devices(answers);
         let device = devices
             .as_ref()
@@ -123,21 +123,21 @@ impl ResourceKind for RdmaLink {
             .map_err(Clone::clone);
         let mut found = build_presence_reading(&device);
         if body.is_soft() {
-            assess_soft(wish, body, answers, &device, &mut assessment);
+            diff_soft(resource, body, answers, &device, &mut diff);
         } else if let Some(soft) = find_soft_roce(&devices, &body.netdev) {
             found = Reading::is(format!("the Soft-RoCE device {}", soft.name));
-            assessment.refusal = Some(format!(
+            diff.refusal = Some(format!(
                 "{} has the Soft-RoCE device {}, and hardware is desired: take this rdma_link out \
                  of the spec and apply, which removes what railwright made, then declare it again; \
                  one of somebody else goes with `rdma link delete`",
                 body.netdev, soft.name
             ));
         } else if let Ok(None) = device {
-            wait_or_refuse(wish, body, answers, &mut assessment);
+            wait_or_refuse(resource, body, answers, &mut diff);
         }
         let running = Attribute::in_plane(Plane::Running, Reading::is("present"), found);
-        assessment.attributes.insert("device".to_owned(), running);
-        assessment
+        diff.attributes.insert("device".to_owned(), running);
+        diff
     }
 
     fn undo(
@@ -145,12 +145,12 @@ impl ResourceKind for RdmaLink {
         last_applied: &DesiredResource,
         before: &Value,
         answers: &ReadResults,
-    ) -> Assessment {
+    ) -> ResourceDiff {
         let body = read_body::<RdmaLinkBody>(&last_applied.body);
         if body.is_soft() || !before.is_null() {
             plan_rdma_link_undo(&body, before, answers)
         } else {
-            Assessment::default()
+            ResourceDiff::default()
         }
     }
 
@@ -210,17 +210,16 @@ fn build_presence_reading(device: &Result<Option<&RdmaDevice>, Reason>) -> Readi
     }
 }
 
-fn assess_soft(
-    wish: &DesiredResource,
+fn diff_soft(
+    resource: &DesiredResource,
     body: &RdmaLinkBody,
     answers: &ReadResults,
     device: &Result<Option<&RdmaDevice>, Reason>,
-    assessment: &mut Assessment,
+    diff: &mut ResourceDiff,
 ) {
     let keeper = build_soft_roce_unit(body);
     let kept = keeper.kept(answers);
-    assessment
-        .attributes
+    diff.attributes
         .insert("unit".to_owned(), keeper.attribute(&kept));
     let (Ok(device), Ok(kept)) = (device, kept) else {
         return;
@@ -229,9 +228,9 @@ fn assess_soft(
         device: device.map(|device| device.name.clone()),
         kept: kept != PersistenceUnitFiles::default(),
     };
-    assessment.before = serde_json::to_value(before).unwrap_or_default();
+    diff.before = serde_json::to_value(before).unwrap_or_default();
     if let Some(hardware) = device.filter(|device| !device.is_soft_roce) {
-        assessment.refusal = Some(format!(
+        diff.refusal = Some(format!(
             "{} already has the hardware RDMA device {}; Soft-RoCE above it would only take its \
              place in programs that use the first device",
             body.netdev, hardware.name
@@ -239,14 +238,14 @@ fn assess_soft(
         return;
     }
     match link_state(answers, &body.netdev) {
-        Ok(None) => return wait_or_refuse(wish, body, answers, assessment),
+        Ok(None) => return wait_or_refuse(resource, body, answers, diff),
         Err(_) => return,
         Ok(Some(_)) => {}
     }
-    assessment.actions = keeper.write(&kept);
+    diff.actions = keeper.write(&kept);
     if device.is_none() {
         let (name, netdev) = (body.device_name(), body.netdev.clone());
-        assessment.actions.push(Action::AddRdmaLink {
+        diff.actions.push(Action::AddRdmaLink {
             name,
             link_type: "rxe".to_owned(),
             netdev,
@@ -254,20 +253,20 @@ fn assess_soft(
     }
 }
 
-/// The netdev or its device is not there: it comes with the step that the wish names, or something
-/// is wrong.
+/// The netdev or its device is not there: it comes with the step that the resource names, or
+/// something is wrong.
 fn wait_or_refuse(
-    wish: &DesiredResource,
+    resource: &DesiredResource,
     body: &RdmaLinkBody,
     answers: &ReadResults,
-    assessment: &mut Assessment,
+    diff: &mut ResourceDiff,
 ) {
     let announced: &[&str] = if body.is_soft() {
         &["add_rdma_link", "reload_systemd", "write_file"]
     } else {
         &[]
     };
-    assessment.wait_or_refuse(wish, announced, || {
+    diff.wait_or_refuse(resource, announced, || {
         let netdev = &body.netdev;
         let names = other_netdevs(answers, netdev);
         if names.is_empty() {
@@ -286,23 +285,23 @@ fn wait_or_refuse(
 
 /// Where hardware is desired by now, the files say whether a Soft-RoCE device is ours; so they go
 /// last.
-fn plan_rdma_link_undo(body: &RdmaLinkBody, before: &Value, answers: &ReadResults) -> Assessment {
-    let mut assessment = Assessment {
+fn plan_rdma_link_undo(body: &RdmaLinkBody, before: &Value, answers: &ReadResults) -> ResourceDiff {
+    let mut diff = ResourceDiff {
         before: before.clone(),
-        ..Assessment::default()
+        ..ResourceDiff::default()
     };
-    build_soft_roce_unit(body).take_back(&mut assessment, answers);
+    build_soft_roce_unit(body).take_back(&mut diff, answers);
     let prior = PriorRdmaLink::deserialize(before).unwrap_or_default();
     if prior.device.is_some() {
-        return assessment;
+        return diff;
     }
     let devices = rdma_devices(answers);
     if let Err(reason) = devices {
-        return Assessment::unknown_undo(Plane::Running, before, reason);
+        return ResourceDiff::unknown_undo(Plane::Running, before, reason);
     }
-    let is_kept = !assessment.actions.is_empty();
+    let is_kept = !diff.actions.is_empty();
     let device = find_soft_roce(&devices, &body.netdev).filter(|_| body.is_soft() || is_kept);
-    assessment.attributes.insert(
+    diff.attributes.insert(
         "device".to_owned(),
         Attribute::in_plane(
             Plane::Running,
@@ -312,20 +311,18 @@ fn plan_rdma_link_undo(body: &RdmaLinkBody, before: &Value, answers: &ReadResult
     );
     if let Some(device) = device {
         let name = device.name.clone();
-        assessment
-            .actions
-            .insert(0, Action::RemoveRdmaLink { name });
-        assessment.disruption = Disruption::LinkBlip;
-        assessment.interrupts = vec![format!(
+        diff.actions.insert(0, Action::RemoveRdmaLink { name });
+        diff.disruption = Disruption::LinkBlip;
+        diff.interrupts = vec![format!(
             "every RDMA connection over {} ends: its device {} goes away",
             body.netdev, device.name
         )];
-        assessment.disturbs = vec![
+        diff.disturbs = vec![
             format!("configfs_value/{}.default_roce_tos", body.netdev),
             format!("configfs_value/{}.default_roce_mode", body.netdev),
         ];
     }
-    assessment
+    diff
 }
 
 /// Adds a Soft-RoCE device unless the netdev has one; the kernel loads the module of the type

@@ -1,4 +1,4 @@
-//! `rdma_link` by tables: answers in, assessment out.
+//! `rdma_link` by tables: read results in, diff out.
 
 use super::*;
 use crate::{AnswerStatus, ReadResult};
@@ -9,16 +9,16 @@ use serde_json::json;
 /// rdma-core 44).
 const SOFT: &str = include_str!("tests/soft-roce.txt");
 
-fn wish(body: Value) -> DesiredResource {
+fn resource(body: Value) -> DesiredResource {
     assert_eq!(RdmaLink.check(&body), [], "{body}");
     let name = RdmaLink.address_name(&body).unwrap();
     DesiredResource::of(Address::host("n1", "rdma_link", &name), "rdma_link", body)
 }
 
 /// Answers with these RDMA devices (none where empty), a netdev or not, and no files.
-fn answers(wish: &DesiredResource, devices: &str, has_netdev: bool) -> ReadResults {
+fn answers(resource: &DesiredResource, devices: &str, has_netdev: bool) -> ReadResults {
     let mut answers = ReadResults::default();
-    for read in RdmaLink.reads_to_undo(wish) {
+    for read in RdmaLink.reads_to_undo(resource) {
         let (code, out) = match &read {
             Read::RdmaLinks => (i32::from(devices.is_empty()), devices),
             Read::Link { .. } if has_netdev => (0, "mtu=9000\n"),
@@ -38,8 +38,8 @@ fn answers(wish: &DesiredResource, devices: &str, has_netdev: bool) -> ReadResul
 
 #[test]
 fn a_renamed_device_is_found_by_its_netdev() {
-    let wish = wish(json!({ "netdev": "ens1f0np0", "type": "rxe", "name": "rxe0" }));
-    let answers = answers(&wish, SOFT, true);
+    let resource = resource(json!({ "netdev": "ens1f0np0", "type": "rxe", "name": "rxe0" }));
+    let answers = answers(&resource, SOFT, true);
     let devices = rdma_devices(&answers).unwrap();
     let device = device_on(&devices, "ens1f0np0").unwrap();
     assert_eq!(
@@ -61,7 +61,7 @@ fn a_renamed_device_is_found_by_its_netdev() {
         ),
         (1, "192.168.77.1", "RoCE v2", Some("ens1f0np0"))
     );
-    let found = RdmaLink.assess(&wish, &answers);
+    let found = RdmaLink.diff(&resource, &answers);
     assert!(found.attributes["device"].differences().is_empty());
     assert_eq!(
         found.actions.iter().map(Action::word).collect::<Vec<_>>(),
@@ -76,22 +76,30 @@ fn a_renamed_device_is_found_by_its_netdev() {
 
 #[test]
 fn undo_spares_a_device_that_was_there_before() {
-    let wish = wish(json!({ "netdev": "ens1f0np0", "type": "rxe" }));
-    let answers = answers(&wish, SOFT, true);
-    let brought = RdmaLink.undo(&wish, &json!({ "device": null, "kept": false }), &answers);
+    let resource = resource(json!({ "netdev": "ens1f0np0", "type": "rxe" }));
+    let answers = answers(&resource, SOFT, true);
+    let brought = RdmaLink.undo(
+        &resource,
+        &json!({ "device": null, "kept": false }),
+        &answers,
+    );
     assert_eq!(
         brought.actions,
         [Action::RemoveRdmaLink {
             name: "rocep193s0".to_owned()
         }]
     );
-    let found = RdmaLink.undo(&wish, &json!({ "device": "rxe0", "kept": false }), &answers);
+    let found = RdmaLink.undo(
+        &resource,
+        &json!({ "device": "rxe0", "kept": false }),
+        &answers,
+    );
     assert!(found.is_met() && found.actions.is_empty());
 }
 
 #[test]
 fn soft_roce_of_ours_goes_also_where_hardware_is_desired_by_now() {
-    let hca = wish(json!({ "netdev": "ens1f0np0", "type": "hca" }));
+    let hca = resource(json!({ "netdev": "ens1f0np0", "type": "hca" }));
     let mut answers = answers(&hca, SOFT, true);
     let before = json!({ "device": null, "kept": false });
     let theirs = RdmaLink.undo(&hca, &before, &answers);
@@ -108,7 +116,7 @@ fn soft_roce_of_ours_goes_also_where_hardware_is_desired_by_now() {
     let words: Vec<String> = ours.actions.iter().map(Action::word).collect();
     assert_eq!(words, ["remove_rdma_link", "remove_file"]);
     let never_soft = RdmaLink.undo(&hca, &Value::Null, &answers);
-    assert_eq!(never_soft, Assessment::default());
+    assert_eq!(never_soft, ResourceDiff::default());
     let now = json!({ "device": "rxe0", "kept": false });
     assert_eq!(RdmaLink.remembered(&Value::Null, &now), now);
     assert_eq!(RdmaLink.remembered(&before, &now), before);
@@ -116,8 +124,8 @@ fn soft_roce_of_ours_goes_also_where_hardware_is_desired_by_now() {
 
 #[test]
 fn devices_that_cannot_be_read_are_not_taken_back() {
-    let wish = wish(json!({ "netdev": "ens1f0np0", "type": "rxe" }));
-    let mut answers = answers(&wish, SOFT, true);
+    let resource = resource(json!({ "netdev": "ens1f0np0", "type": "rxe" }));
+    let mut answers = answers(&resource, SOFT, true);
     answers.insert(
         Read::RdmaLinks.key(),
         ReadResult {
@@ -125,18 +133,22 @@ fn devices_that_cannot_be_read_are_not_taken_back() {
             out: String::new(),
         },
     );
-    let undo = RdmaLink.undo(&wish, &json!({ "device": null, "kept": false }), &answers);
+    let undo = RdmaLink.undo(
+        &resource,
+        &json!({ "device": null, "kept": false }),
+        &answers,
+    );
     assert_eq!(undo.attributes.len(), 1, "{undo:?}");
     assert!(undo.only_unknown() && undo.actions.is_empty(), "{undo:?}");
 }
 
 #[test]
 fn hardware_is_only_looked_for() {
-    let hca = wish(json!({ "netdev": "ens1f0np0", "type": "hca" }));
+    let hca = resource(json!({ "netdev": "ens1f0np0", "type": "hca" }));
     let hardware = SOFT.replace("|parent=ens1f0np0\n", "");
-    let found = RdmaLink.assess(&hca, &answers(&hca, &hardware, true));
+    let found = RdmaLink.diff(&hca, &answers(&hca, &hardware, true));
     assert!(found.is_met() && found.before.is_null());
-    let soft = RdmaLink.assess(&hca, &answers(&hca, SOFT, true));
+    let soft = RdmaLink.diff(&hca, &answers(&hca, SOFT, true));
     assert!(
         !soft.is_met()
             && soft
@@ -144,14 +156,14 @@ fn hardware_is_only_looked_for() {
                 .unwrap()
                 .contains("Soft-RoCE device rocep193s0")
     );
-    let missing = RdmaLink.assess(&hca, &answers(&hca, "", true));
+    let missing = RdmaLink.diff(&hca, &answers(&hca, "", true));
     assert!(missing.refusal.unwrap().contains("mlx5_ib"));
-    let waiting = wish(
+    let waiting = resource(
         json!({ "netdev": "ens1f0np0", "type": "hca", "known_after": "kernel_module/mlx5_ib" }),
     );
     assert_eq!(
         RdmaLink
-            .assess(&waiting, &answers(&waiting, "", true))
+            .diff(&waiting, &answers(&waiting, "", true))
             .known_after
             .as_deref(),
         Some("kernel_module/mlx5_ib")
@@ -160,16 +172,16 @@ fn hardware_is_only_looked_for() {
 
 #[test]
 fn soft_roce_is_not_put_above_hardware_or_nothing() {
-    let rxe = wish(json!({ "netdev": "ens1f0np0", "type": "rxe" }));
+    let rxe = resource(json!({ "netdev": "ens1f0np0", "type": "rxe" }));
     let hardware = SOFT.replace("|parent=ens1f0np0\n", "");
     assert!(
         RdmaLink
-            .assess(&rxe, &answers(&rxe, &hardware, true))
+            .diff(&rxe, &answers(&rxe, &hardware, true))
             .refusal
             .unwrap()
             .contains("rocep193s0")
     );
-    let absent = RdmaLink.assess(&rxe, &answers(&rxe, "", false));
+    let absent = RdmaLink.diff(&rxe, &answers(&rxe, "", false));
     assert!(absent.refusal.unwrap().contains("eth0, lo") && absent.actions.is_empty());
 }
 

@@ -55,8 +55,8 @@ impl Qos {
 }
 
 /// The port that a desired resource is about.
-pub fn extract_port_name(desired: &DesiredResource) -> &str {
-    desired.text("port").unwrap_or_default()
+pub fn extract_port_name(resource: &DesiredResource) -> &str {
+    resource.text("port").unwrap_or_default()
 }
 
 /// The field of every body that says what the switch has.
@@ -66,8 +66,8 @@ struct SwitchSystemField {
 }
 
 /// The system of the switch; a body that was checked names one that there is.
-pub fn extract_switch_system(desired: &DesiredResource) -> SwitchSystem {
-    let field = SwitchSystemField::deserialize(&desired.body);
+pub fn extract_switch_system(resource: &DesiredResource) -> SwitchSystem {
+    let field = SwitchSystemField::deserialize(&resource.body);
     field.unwrap_or_default().system
 }
 

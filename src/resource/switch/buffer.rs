@@ -9,7 +9,7 @@ use super::diff::{SwitchConfigurations, SwitchDiffBuilder, can_read_before, take
 use crate::body::{Body, BodyErrors, BodyType, read_body};
 use crate::json_fields::read_text_field;
 use crate::merged_before::merge_before_values;
-use crate::{Assessment, DesiredResource, Read, ReadResults, ResourceKind};
+use crate::{DesiredResource, Read, ReadResults, ResourceDiff, ResourceKind};
 use railwright_base::TargetKind;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -18,7 +18,7 @@ use serde_json::Value;
 /// The kind.
 pub struct SwitchBuffer;
 
-/// What is desired of the buffer of a port.
+/// The desired state of the buffer of a port.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SwitchBufferBody {
@@ -63,25 +63,25 @@ impl ResourceKind for SwitchBuffer {
         BodyType::of::<SwitchBufferBody>()
     }
 
-    fn reads(&self, desired: &DesiredResource) -> Vec<Read> {
-        build_switch_reads(read_body::<SwitchBufferBody>(&desired.body).system)
+    fn reads(&self, resource: &DesiredResource) -> Vec<Read> {
+        build_switch_reads(read_body::<SwitchBufferBody>(&resource.body).system)
     }
 
-    fn part<'a>(&self, desired: &'a DesiredResource) -> Option<&'a str> {
-        Some(extract_port_name(desired))
+    fn part<'a>(&self, resource: &'a DesiredResource) -> Option<&'a str> {
+        Some(extract_port_name(resource))
     }
 
-    fn assess(&self, desired: &DesiredResource, answers: &ReadResults) -> Assessment {
-        let configurations = SwitchConfigurations::decode(desired, answers);
-        let body = read_body::<SwitchBufferBody>(&desired.body);
-        let mut diff = SwitchDiffBuilder::new(desired, &configurations);
-        diff.attribute("cable_m", body.cable_m, |port| port.cable_m().into());
+    fn diff(&self, resource: &DesiredResource, answers: &ReadResults) -> ResourceDiff {
+        let configurations = SwitchConfigurations::decode(resource, answers);
+        let body = read_body::<SwitchBufferBody>(&resource.body);
+        let mut builder = SwitchDiffBuilder::new(resource, &configurations);
+        builder.attribute("cable_m", body.cable_m, |port| port.cable_m().into());
         let metres = body.cable_m;
-        let mut assessment = diff.finish(&DesiredPortSetting::Cable { metres });
+        let mut diff = builder.finish(&DesiredPortSetting::Cable { metres });
         if body.system.makes_buffers() {
-            configurations.note_made_buffer(&mut assessment, &body.port, body.priority, metres);
+            configurations.note_made_buffer(&mut diff, &body.port, body.priority, metres);
         }
-        assessment
+        diff
     }
 
     fn remembered(&self, first: &Value, now: &Value) -> Value {
@@ -93,7 +93,7 @@ impl ResourceKind for SwitchBuffer {
         last_applied: &DesiredResource,
         before: &Value,
         answers: &ReadResults,
-    ) -> Assessment {
+    ) -> ResourceDiff {
         take_back(last_applied, before, answers)
     }
 

@@ -39,7 +39,7 @@ pub enum DesiredPortSetting {
 
 /// What of a port is put back, and how it stands.
 pub struct RestorableSetting {
-    /// What it is called, alike for all ports.
+    /// What it is called, identical for all ports.
     pub called: String,
     /// As it was before us.
     pub was: Reading,
@@ -59,11 +59,11 @@ pub trait SwitchConfiguration: Any + Send + Sync {
     fn edits(
         &self,
         port: &str,
-        wanted: &DesiredPortSetting,
+        desired: &DesiredPortSetting,
     ) -> Result<Vec<SwitchEdit>, SwitchError>;
 
     /// What stands where these edits may come to write that is of the port alone.
-    fn before(&self, port: &str, wanted: &DesiredPortSetting) -> Value;
+    fn before(&self, port: &str, desired: &DesiredPortSetting) -> Value;
 
     /// What `before` says, beside what is there now.
     fn kept(&self, port: &str, before: &Value) -> Vec<RestorableSetting>;
@@ -98,8 +98,8 @@ pub fn list_shared_settings(before: &Value) -> impl Iterator<Item = (&String, &V
 }
 
 /// True where every DSCP has the priority of its class.
-pub fn has_desired_dscps(port: &dyn SwitchPortSettings, wanted: &Qos) -> bool {
-    let mut dscps = wanted.dscps().into_iter();
+pub fn has_desired_dscps(port: &dyn SwitchPortSettings, desired: &Qos) -> bool {
+    let mut dscps = desired.dscps().into_iter();
     dscps.all(|(dscp, priority)| port.priority(dscp) == Fact::Is(priority))
 }
 
@@ -107,10 +107,10 @@ pub fn has_desired_dscps(port: &dyn SwitchPortSettings, wanted: &Qos) -> bool {
 /// `priority` and `map` are the system's words for them, `of_whom` whose queues are not known.
 pub fn check_queue_numbers(
     port: &dyn SwitchPortSettings,
-    wanted: &Qos,
+    desired: &Qos,
     [priority, map, of_whom]: [&str; 3],
 ) -> Result<(), SwitchError> {
-    for class in wanted.classes.iter().map(|class| class.priority) {
+    for class in desired.classes.iter().map(|class| class.priority) {
         match port.queue(class) {
             Fact::Is(queue) if queue != class => {
                 return Err(SwitchError::Conflict(format!(
@@ -185,8 +185,8 @@ pub trait SwitchPortSettings {
         self.queue(priority)
     }
 
-    /// The priority group that packets of a priority are held in when they come. Where the switch
-    /// holds paused packets apart by itself, nothing says where.
+    /// The priority group that received packets of a priority are stored in. Where the switch keeps
+    /// paused packets apart by itself, nothing says where.
     fn group(&self, priority: u64) -> Fact<u64> {
         self.queue(priority)
     }

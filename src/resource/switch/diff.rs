@@ -8,7 +8,7 @@ use super::configuration::{
 use super::edit::SwitchEdit;
 use super::{SwitchRead, SwitchSystem};
 use crate::{
-    Action, Assessment, Attribute, DesiredResource, Disruption, Plane, Read, ReadResults, Reading,
+    Action, Attribute, DesiredResource, Disruption, Plane, Read, ReadResults, Reading, ResourceDiff,
 };
 use railwright_base::Reason;
 use railwright_base::nodeset;
@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// The word of the transaction that all changes of a switch make.
 const TRANSACTION: &str = "switch";
 
-/// What a step may do after the change has been proven.
+/// What a step may do after the change has been confirmed.
 const SAVE: &str = "save_switch";
 
 /// Both configurations of a switch, which all its desired resources share.
@@ -99,8 +99,8 @@ pub fn list_differing_ports(
 
 impl SwitchConfigurations {
     /// Decodes both configurations.
-    pub fn decode(desired: &DesiredResource, answers: &ReadResults) -> Self {
-        let system = extract_switch_system(desired);
+    pub fn decode(resource: &DesiredResource, answers: &ReadResults) -> Self {
+        let system = extract_switch_system(resource);
         let running = decode_running_configuration(system, answers);
         // Where nobody knows what runs nothing can be done about what is saved, which is made from
         // it.
@@ -119,7 +119,7 @@ impl SwitchConfigurations {
     /// An attribute in both planes: what is desired, and how it is read from a configuration.
     fn attribute(
         &self,
-        wanted: Reading,
+        desired: Reading,
         read: impl Fn(&dyn SwitchConfiguration) -> Reading,
     ) -> Attribute {
         let running = match &self.running {
@@ -131,9 +131,9 @@ impl SwitchConfigurations {
             Ok(None) => Reading::Absent,
             Err(reason) => Reading::Unknown(reason.clone()),
         };
-        Attribute::in_plane(Plane::Running, wanted.clone(), running).and(
+        Attribute::in_plane(Plane::Running, desired.clone(), running).and(
             Plane::Persisted,
-            wanted,
+            desired,
             saved,
         )
     }
@@ -190,7 +190,7 @@ impl SwitchConfigurations {
     /// doing.
     pub fn note_made_buffer(
         &self,
-        assessment: &mut Assessment,
+        diff: &mut ResourceDiff,
         port: &str,
         priority: u64,
         cable_m: u64,
@@ -205,33 +205,32 @@ impl SwitchConfigurations {
         let attribute =
             Attribute::in_plane(Plane::Running, Reading::is("there"), actual).that_settles();
         let lacks = !attribute.differences().is_empty();
-        assessment
-            .attributes
+        diff.attributes
             .insert("lossless_buffer".to_owned(), attribute);
         if never.is_some() {
-            assessment.refusal = never;
+            diff.refusal = never;
         }
         if lacks {
-            assessment.transaction = Some(TRANSACTION.to_owned());
+            diff.transaction = Some(TRANSACTION.to_owned());
         }
     }
 }
 
 /// Compares an attribute after the other, in both planes.
 pub struct SwitchDiffBuilder<'a> {
-    desired: &'a DesiredResource,
+    resource: &'a DesiredResource,
     configurations: &'a SwitchConfigurations,
     /// What came of it.
-    pub assessment: Assessment,
+    pub diff: ResourceDiff,
 }
 
 impl<'a> SwitchDiffBuilder<'a> {
     /// Nothing is compared yet.
-    pub fn new(desired: &'a DesiredResource, configurations: &'a SwitchConfigurations) -> Self {
+    pub fn new(resource: &'a DesiredResource, configurations: &'a SwitchConfigurations) -> Self {
         SwitchDiffBuilder {
-            desired,
+            resource,
             configurations,
-            assessment: Assessment::default(),
+            diff: ResourceDiff::default(),
         }
     }
 
@@ -239,76 +238,71 @@ impl<'a> SwitchDiffBuilder<'a> {
     pub fn attribute(
         &mut self,
         name: &str,
-        wanted: impl Into<Value>,
+        desired: impl Into<Value>,
         read: impl Fn(&dyn SwitchPortSettings) -> Reading,
     ) {
-        let port = extract_port_name(self.desired);
-        let wanted = Reading::Is(wanted.into());
+        let port = extract_port_name(self.resource);
+        let desired = Reading::Is(desired.into());
         let attribute = self
             .configurations
-            .attribute(wanted, |configuration| match configuration.port(port) {
+            .attribute(desired, |configuration| match configuration.port(port) {
                 Some(port) => read(port.as_ref()),
                 None => Reading::Absent,
             });
-        self.assessment
-            .attributes
-            .insert(name.to_owned(), attribute);
+        self.diff.attributes.insert(name.to_owned(), attribute);
     }
 
     /// The actions: what runs is changed first, and saved once it is so.
-    pub fn finish(mut self, wanted: &DesiredPortSetting) -> Assessment {
+    pub fn finish(mut self, desired: &DesiredPortSetting) -> ResourceDiff {
         let Some(running) = self.configurations.running() else {
-            return self.assessment;
+            return self.diff;
         };
-        let port = extract_port_name(self.desired);
+        let port = extract_port_name(self.resource);
         let Some(view) = running.port(port) else {
             let known = nodeset::fold_node_set(&running.ports());
-            self.assessment.refusal =
-                Some(format!("the switch has no port {port}; it has {known}"));
-            return self.assessment;
+            self.diff.refusal = Some(format!("the switch has no port {port}; it has {known}"));
+            return self.diff;
         };
-        let edits = match running.edits(port, wanted) {
+        let edits = match running.edits(port, desired) {
             Ok(edits) => edits,
             Err(why) => {
-                self.assessment.refusal = Some(why.to_string());
-                return self.assessment;
+                self.diff.refusal = Some(why.to_string());
+                return self.diff;
             }
         };
-        self.assessment.before = running.before(port, wanted);
-        plan_switch_actions(&mut self.assessment, self.desired, edits, view.is_up());
-        self.assessment
+        self.diff.before = running.before(port, desired);
+        plan_switch_actions(&mut self.diff, self.resource, edits, view.is_up());
+        self.diff
     }
 }
 
 /// What runs is changed first; it is saved once it has been seen to be right.
 fn plan_switch_actions(
-    assessment: &mut Assessment,
-    desired: &DesiredResource,
+    diff: &mut ResourceDiff,
+    resource: &DesiredResource,
     edits: Vec<SwitchEdit>,
     is_up: bool,
 ) {
     let (mut of_running, mut of_saved) = (false, false);
-    for attribute in assessment.attributes.values() {
+    for attribute in diff.attributes.values() {
         for (plane, ..) in attribute.differences() {
             of_running |= plane == Plane::Running;
             of_saved |= plane == Plane::Persisted;
         }
     }
-    let system = extract_switch_system(desired);
+    let system = extract_switch_system(resource);
     if of_running && !edits.is_empty() {
-        let disturbance = system.disturbance(&edits, extract_port_name(desired), is_up);
-        assessment.disruption = disturbance.disruption;
-        assessment.interrupts.extend(disturbance.interrupts);
-        assessment
-            .actions
-            .push(Action::EditSwitch { system, edits });
-        assessment.announced.push(SAVE.to_owned());
+        let disturbance = system.disturbance(&edits, extract_port_name(resource), is_up);
+        diff.disruption = disturbance.disruption;
+        diff.interrupts.extend(disturbance.interrupts);
+        diff.actions.push(Action::EditSwitch { system, edits });
+        diff.announced.push(SAVE.to_owned());
     } else if of_saved && !of_running {
-        assessment.disruption = Disruption::Reload;
-        assessment.actions.push(Action::SaveSwitch { system });
+        diff.disruption = Disruption::Reload;
+        diff.actions.push(Action::SaveSwitch { system });
     }
-    if !assessment.actions.is_empty() {
-        assessment.transaction = Some(TRANSACTION.to_owned());
+    if !diff.actions.is_empty() {
+        diff.transaction = Some(TRANSACTION.to_owned());
     }
 }
 
@@ -319,38 +313,42 @@ pub fn can_read_before(before: &Value) -> bool {
 }
 
 /// Puts back what is the port's own as it was before us.
-pub fn take_back(desired: &DesiredResource, before: &Value, answers: &ReadResults) -> Assessment {
-    let configurations = SwitchConfigurations::decode(desired, answers);
-    let mut assessment = Assessment {
+pub fn take_back(
+    resource: &DesiredResource,
+    before: &Value,
+    answers: &ReadResults,
+) -> ResourceDiff {
+    let configurations = SwitchConfigurations::decode(resource, answers);
+    let mut diff = ResourceDiff {
         before: before.clone(),
-        ..Assessment::default()
+        ..ResourceDiff::default()
     };
     let running = match &configurations.running {
         Ok(running) => running.as_ref().as_ref(),
-        Err(reason) => return Assessment::unknown_undo(Plane::Running, before, reason.clone()),
+        Err(reason) => return ResourceDiff::unknown_undo(Plane::Running, before, reason.clone()),
     };
-    let port = extract_port_name(desired);
+    let port = extract_port_name(resource);
     let Some(view) = running.port(port) else {
         if let Some(reason) = configurations.find_why_port_may_return(running, port, before) {
-            return Assessment::unknown_undo(Plane::Running, before, reason);
+            return ResourceDiff::unknown_undo(Plane::Running, before, reason);
         }
-        assessment.residue.push(format!(
+        diff.residue.push(format!(
             "nothing is left of {port}: the switch has no such port any more"
         ));
-        return assessment;
+        return diff;
     };
     for setting in running.kept(port, before) {
         let attribute = configurations.restorable_attribute(port, before, &setting);
-        assessment.attributes.insert(setting.called, attribute);
+        diff.attributes.insert(setting.called, attribute);
     }
-    assessment.residue = running.stays(before);
+    diff.residue = running.stays(before);
     plan_switch_actions(
-        &mut assessment,
-        desired,
+        &mut diff,
+        resource,
         running.put_back(port, before),
         view.is_up(),
     );
-    // What is only forgotten goes along, so that what is taken back around it is one step.
-    assessment.transaction = Some(TRANSACTION.to_owned());
-    assessment
+    // What is only forgotten goes along, so that what is undone around it is one step.
+    diff.transaction = Some(TRANSACTION.to_owned());
+    diff
 }

@@ -8,7 +8,7 @@ use super::{EcnMarkingThresholds, SwitchSystem};
 use crate::body::{Body, BodyErrors, BodyType, read_body};
 use crate::json_fields::read_text_field;
 use crate::merged_before::merge_before_values;
-use crate::{Assessment, DesiredResource, Read, ReadResults, ResourceKind};
+use crate::{DesiredResource, Read, ReadResults, ResourceDiff, ResourceKind};
 use railwright_base::TargetKind;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -20,7 +20,7 @@ type ThresholdMember = fn(EcnMarkingThresholds) -> u64;
 /// The kind.
 pub struct SwitchEcn;
 
-/// What is desired of the marking of packets on a port.
+/// The desired state of the marking of packets on a port.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SwitchEcnBody {
@@ -84,19 +84,19 @@ impl ResourceKind for SwitchEcn {
         BodyType::of::<SwitchEcnBody>()
     }
 
-    fn reads(&self, desired: &DesiredResource) -> Vec<Read> {
-        build_switch_reads(read_body::<SwitchEcnBody>(&desired.body).system)
+    fn reads(&self, resource: &DesiredResource) -> Vec<Read> {
+        build_switch_reads(read_body::<SwitchEcnBody>(&resource.body).system)
     }
 
-    fn part<'a>(&self, desired: &'a DesiredResource) -> Option<&'a str> {
-        Some(extract_port_name(desired))
+    fn part<'a>(&self, resource: &'a DesiredResource) -> Option<&'a str> {
+        Some(extract_port_name(resource))
     }
 
-    fn assess(&self, desired: &DesiredResource, answers: &ReadResults) -> Assessment {
-        let configurations = SwitchConfigurations::decode(desired, answers);
-        let body = read_body::<SwitchEcnBody>(&desired.body);
-        let (wanted, queue) = (body.thresholds(), body.priority);
-        let mut diff = SwitchDiffBuilder::new(desired, &configurations);
+    fn diff(&self, resource: &DesiredResource, answers: &ReadResults) -> ResourceDiff {
+        let configurations = SwitchConfigurations::decode(resource, answers);
+        let body = read_body::<SwitchEcnBody>(&resource.body);
+        let (desired, queue) = (body.thresholds(), body.priority);
+        let mut diff = SwitchDiffBuilder::new(resource, &configurations);
         let members: [(&str, ThresholdMember); 3] = [
             ("min_bytes", |thresholds| thresholds.min_bytes),
             ("max_bytes", |thresholds| thresholds.max_bytes),
@@ -105,13 +105,13 @@ impl ResourceKind for SwitchEcn {
             }),
         ];
         for (name, member) in members {
-            diff.attribute(name, member(wanted), |port| {
+            diff.attribute(name, member(desired), |port| {
                 port.marking(queue).map(member).into()
             });
         }
         diff.finish(&DesiredPortSetting::Marking {
             queue,
-            thresholds: wanted,
+            thresholds: desired,
         })
     }
 
@@ -124,7 +124,7 @@ impl ResourceKind for SwitchEcn {
         last_applied: &DesiredResource,
         before: &Value,
         answers: &ReadResults,
-    ) -> Assessment {
+    ) -> ResourceDiff {
         take_back(last_applied, before, answers)
     }
 

@@ -1,4 +1,4 @@
-//! What a switch is told, line by line, in its own words.
+//! The edits of a switch, line by line, in its own words.
 
 /// One line. Lines whose texts are equal differ in their port or number alone.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Ports that had a link before a change have to have one after it, by what the switch itself says:
-//! a change that leaves a port dark is not proven, and its guard takes it back. As sh; a system
-//! brings the function `up_of`, which prints those of its arguments that have a link.
+//! a change that leaves a port dark is not confirmed, and is rolled back. As sh; a system brings
+//! the function `up_of`, which prints those of its arguments that have a link.
 
 use railwright_base::quote::quote_for_shell;
 use std::collections::BTreeSet;
@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 /// training take their time.
 pub const LINK_S: u32 = 60;
 
-/// Notes which of these ports have a link. Where that cannot be told nothing is changed.
+/// Notes which of these ports have a link. Where that cannot be read nothing is changed.
 pub fn render_link_state_capture(ports: &BTreeSet<&str>) -> String {
     let ports: Vec<String> = ports.iter().map(|port| quote_for_shell(port)).collect();
     format!(

@@ -5,7 +5,7 @@
 //! How to add a system stands in the head of this crate.
 //!
 //! What only runs is lost at the next reload, so every attribute has two planes: *running*, and
-//! *persisted* for what is saved. What runs is changed first, proven over a new connection, and
+//! *persisted* for what is saved. What runs is changed first, confirmed over a new connection, and
 //! only then saved.
 
 pub mod body;
@@ -40,7 +40,7 @@ use serde::{Deserialize, Serialize};
 /// program say so with `say 65` or `drop 65`.
 pub const NOT_TAKEN: i32 = 65;
 
-/// What is asked of a switch.
+/// What is read from a switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SwitchRead {

@@ -1,14 +1,14 @@
 //! Values that are there and make no sense, on all three systems: each is unknown with its raw
-//! text, and never the default, the wish or wrong.
+//! text, and never the default, the desired value or wrong.
 
 use super::SwitchSystem;
 use super::buffer::SwitchBuffer;
 use super::ecn::SwitchEcn;
 use super::port::SwitchPort;
 use super::qos::SwitchQos;
-use super::test_support::wish;
+use super::test_support::resource;
 use crate::test_support::answered;
-use crate::{Action, Assessment, DesiredResource, Plane, Reading, ResourceKind};
+use crate::{Action, DesiredResource, Plane, Reading, ResourceDiff, ResourceKind};
 use serde_json::{Value, json};
 
 /// Where a value stands, and what stands there: a pointer into JSON, or the commands that lead to
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 type Bend = (SwitchSystem, &'static str, Value);
 
 /// A configuration in which all is in sync.
-fn as_wished(system: SwitchSystem) -> String {
+fn in_sync(system: SwitchSystem) -> String {
     match system {
         SwitchSystem::Sonic => sonic().to_string(),
         SwitchSystem::Cumulus => json!({ "ports": ["swp1"], "set": cumulus() }).to_string(),
@@ -56,7 +56,7 @@ fn cumulus() -> Value {
     })
 }
 
-/// With these lines in the place of those that begin alike.
+/// With these lines in the place of those that have their beginning.
 fn eos(bends: &[&str]) -> String {
     let lines = [
         "qos map dscp 26 to traffic-class 3",
@@ -108,7 +108,7 @@ fn bent((system, place, value): &Bend) -> String {
     }
 }
 
-fn wishes(system: SwitchSystem) -> Vec<(&'static dyn ResourceKind, DesiredResource)> {
+fn resources(system: SwitchSystem) -> Vec<(&'static dyn ResourceKind, DesiredResource)> {
     let (port, mtu) = match system {
         SwitchSystem::Sonic => ("Ethernet0", 9216),
         SwitchSystem::Cumulus => ("swp1", 9216),
@@ -134,26 +134,24 @@ fn wishes(system: SwitchSystem) -> Vec<(&'static dyn ResourceKind, DesiredResour
         all.push((&SwitchBuffer, json!({ "cable_m": 40, "priority": 3 })));
     }
     all.into_iter()
-        .map(|(kind, body)| (kind, wish(kind, of(body))))
+        .map(|(kind, body)| (kind, resource(kind, of(body))))
         .collect()
 }
 
-fn assess(system: SwitchSystem, config: &str) -> Vec<Assessment> {
-    let of = |(kind, wish): (&dyn ResourceKind, DesiredResource)| {
-        let reads = kind.reads(&wish);
-        kind.assess(
-            &wish,
+fn diff(system: SwitchSystem, config: &str) -> Vec<ResourceDiff> {
+    let of = |(kind, resource): (&dyn ResourceKind, DesiredResource)| {
+        let reads = kind.reads(&resource);
+        kind.diff(
+            &resource,
             &answered(&[(&reads[0], 0, config), (&reads[1], 1, "")]),
         )
     };
-    wishes(system).into_iter().map(of).collect()
+    resources(system).into_iter().map(of).collect()
 }
 
-/// Attributes that run and are not as desired, with what was found.
-fn running(assessments: &[Assessment]) -> Vec<(&str, &Reading)> {
-    let all = assessments
-        .iter()
-        .flat_map(|assessment| &assessment.attributes);
+/// Attributes that run and are not as desired, with their actual values.
+fn running(diffs: &[ResourceDiff]) -> Vec<(&str, &Reading)> {
+    let all = diffs.iter().flat_map(|diff| &diff.attributes);
     all.filter_map(|(name, attribute)| {
         let (_, _, found) = attribute
             .differences()
@@ -165,21 +163,17 @@ fn running(assessments: &[Assessment]) -> Vec<(&str, &Reading)> {
 }
 
 #[test]
-fn in_these_configurations_all_is_as_wished() {
+fn in_these_configurations_all_is_in_sync() {
     for system in [
         SwitchSystem::Sonic,
         SwitchSystem::Cumulus,
         SwitchSystem::Eos,
     ] {
-        assert_eq!(
-            running(&assess(system, &as_wished(system))),
-            [],
-            "{system:?}"
-        );
+        assert_eq!(running(&diff(system, &in_sync(system))), [], "{system:?}");
     }
 }
 
-/// What stands somewhere, and the attribute that nobody can judge then.
+/// What stands somewhere, and the attribute that nobody can compare then.
 fn nonsense() -> Vec<(Bend, &'static str)> {
     use SwitchSystem::{Cumulus, Eos, Sonic};
     let marking = "random-detect ecn minimum-threshold 1000 bytes maximum-threshold 2000 bytes \
@@ -449,8 +443,8 @@ fn nonsense() -> Vec<(Bend, &'static str)> {
 #[test]
 fn a_value_that_makes_no_sense_is_unknown_and_its_text_is_said() {
     for (bend, attribute) in nonsense() {
-        let assessments = assess(bend.0, &bent(&bend));
-        let found = running(&assessments);
+        let diffs = diff(bend.0, &bent(&bend));
+        let found = running(&diffs);
         let Some((_, Reading::Unknown(why))) = found.iter().find(|(name, _)| *name == attribute)
         else {
             panic!("{bend:?}\n{found:#?}")
@@ -471,15 +465,15 @@ fn a_value_that_makes_no_sense_is_unknown_and_its_text_is_said() {
     }
 }
 
-/// Where the wish says what has to be there, it is told, as `sysctl` does; where that would go by
-/// what nobody knows, it is refused.
+/// Where the resource says what has to be there, it is set, as `sysctl` does; where that would go
+/// by what nobody knows, it is refused.
 #[test]
 fn what_nobody_can_read_is_set_anew_or_refused() {
     for (bend, attribute) in nonsense() {
-        let assessments = assess(bend.0, &bent(&bend));
-        let owner = assessments
+        let diffs = diff(bend.0, &bent(&bend));
+        let owner = diffs
             .iter()
-            .find(|assessment| assessment.attributes.contains_key(attribute))
+            .find(|diff| diff.attributes.contains_key(attribute))
             .unwrap();
         let edits = matches!(owner.actions.as_slice(), [Action::EditSwitch { edits, .. }] if !edits.is_empty());
         assert!(

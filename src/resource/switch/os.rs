@@ -73,7 +73,7 @@ pub trait SwitchOs: Sync {
     /// Where the configuration is saved.
     fn saved(&self) -> &'static str;
 
-    /// What is asked for what runs.
+    /// What is read for what runs.
     fn asked(&self) -> &'static str;
 
     /// Prints a configuration.
@@ -94,7 +94,7 @@ pub trait SwitchOs: Sync {
     /// Saves the configuration that runs.
     fn save_script(&self) -> String;
 
-    /// Keeps the configuration that runs under this name in the folder of a guard.
+    /// Keeps the configuration that runs under this name in the folder of an automatic rollback.
     fn keep_running_script(&self, name: &str) -> String;
 
     /// Makes what is of these ports (one quoted word), or of our own making, run again as it was.
@@ -141,7 +141,7 @@ pub trait SwitchOs: Sync {
         }
     }
 
-    /// Keeps the configuration that runs and the one that is saved, in the folder of a guard.
+    /// Keeps the running and the saved configuration, in the folder of an automatic rollback.
     fn keep_script(&self, name: &str) -> String {
         format!(
             "{runs}\n\
@@ -155,7 +155,7 @@ pub trait SwitchOs: Sync {
     /// Makes what is of these ports, or of our own making, run again as it was. Where somebody has
     /// saved since, be it we, what runs then is saved anew, so that what others saved with it
     /// stays. Where that cannot be, all that was saved since stays, be it others' or ours, and that
-    /// is told; a file that is empty or gone is the one from before again.
+    /// is reported; a file that is empty or gone is the one from before again.
     fn restore_script(&self, name: &str, ports: &BTreeSet<String>) -> String {
         let ports: Vec<&str> = ports.iter().map(String::as_str).collect();
         let ports = quote_for_shell(&ports.join(" "));

@@ -7,7 +7,7 @@ use super::diff::{SwitchConfigurations, SwitchDiffBuilder, can_read_before, take
 use crate::body::{Body, BodyErrors, BodyType, read_body};
 use crate::json_fields::read_text_field;
 use crate::merged_before::merge_before_values;
-use crate::{Assessment, DesiredResource, Read, ReadResults, ResourceKind};
+use crate::{DesiredResource, Read, ReadResults, ResourceDiff, ResourceKind};
 use railwright_base::TargetKind;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -16,7 +16,7 @@ use serde_json::Value;
 /// The kind.
 pub struct SwitchPort;
 
-/// What is desired of a port.
+/// The desired state of a port.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SwitchPortBody {
@@ -56,18 +56,18 @@ impl ResourceKind for SwitchPort {
         BodyType::of::<SwitchPortBody>()
     }
 
-    fn reads(&self, desired: &DesiredResource) -> Vec<Read> {
-        build_switch_reads(read_body::<SwitchPortBody>(&desired.body).system)
+    fn reads(&self, resource: &DesiredResource) -> Vec<Read> {
+        build_switch_reads(read_body::<SwitchPortBody>(&resource.body).system)
     }
 
-    fn part<'a>(&self, desired: &'a DesiredResource) -> Option<&'a str> {
-        Some(extract_port_name(desired))
+    fn part<'a>(&self, resource: &'a DesiredResource) -> Option<&'a str> {
+        Some(extract_port_name(resource))
     }
 
-    fn assess(&self, desired: &DesiredResource, answers: &ReadResults) -> Assessment {
-        let configurations = SwitchConfigurations::decode(desired, answers);
-        let SwitchPortBody { mtu, up, .. } = read_body(&desired.body);
-        let mut diff = SwitchDiffBuilder::new(desired, &configurations);
+    fn diff(&self, resource: &DesiredResource, answers: &ReadResults) -> ResourceDiff {
+        let configurations = SwitchConfigurations::decode(resource, answers);
+        let SwitchPortBody { mtu, up, .. } = read_body(&resource.body);
+        let mut diff = SwitchDiffBuilder::new(resource, &configurations);
         if let Some(mtu) = mtu {
             diff.attribute("mtu", mtu, |port| port.mtu().into());
         }
@@ -86,7 +86,7 @@ impl ResourceKind for SwitchPort {
         last_applied: &DesiredResource,
         before: &Value,
         answers: &ReadResults,
-    ) -> Assessment {
+    ) -> ResourceDiff {
         take_back(last_applied, before, answers)
     }
 

@@ -9,7 +9,7 @@ use super::{PfcWatchdogSettings, SwitchSystem};
 use crate::body::{Body, BodyErrors, BodyType, read_body};
 use crate::json_fields::read_text_field;
 use crate::merged_before::merge_before_values;
-use crate::{Assessment, DesiredResource, Fact, Read, ReadResults, Reading, ResourceKind};
+use crate::{DesiredResource, Fact, Read, ReadResults, Reading, ResourceDiff, ResourceKind};
 use railwright_base::TargetKind;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 /// The kind.
 pub struct SwitchQos;
 
-/// What is desired of the classes of a port.
+/// The desired state of the classes of a port.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SwitchQosBody {
@@ -117,25 +117,27 @@ impl ResourceKind for SwitchQos {
         BodyType::of::<SwitchQosBody>()
     }
 
-    fn reads(&self, desired: &DesiredResource) -> Vec<Read> {
-        build_switch_reads(read_body::<SwitchQosBody>(&desired.body).system)
+    fn reads(&self, resource: &DesiredResource) -> Vec<Read> {
+        build_switch_reads(read_body::<SwitchQosBody>(&resource.body).system)
     }
 
-    fn part<'a>(&self, desired: &'a DesiredResource) -> Option<&'a str> {
-        Some(extract_port_name(desired))
+    fn part<'a>(&self, resource: &'a DesiredResource) -> Option<&'a str> {
+        Some(extract_port_name(resource))
     }
 
-    fn assess(&self, desired: &DesiredResource, answers: &ReadResults) -> Assessment {
-        let configurations = SwitchConfigurations::decode(desired, answers);
-        let body = read_body::<SwitchQosBody>(&desired.body);
-        let wanted = body.build_qos();
-        let mut diff = SwitchDiffBuilder::new(desired, &configurations);
-        add_class_attributes(&mut diff, &wanted);
-        if let Some(watchdog) = &wanted.watchdog {
-            let text = format_watchdog(wanted.pfc(), watchdog);
+    fn diff(&self, resource: &DesiredResource, answers: &ReadResults) -> ResourceDiff {
+        let configurations = SwitchConfigurations::decode(resource, answers);
+        let body = read_body::<SwitchQosBody>(&resource.body);
+        let desired = body.build_qos();
+        let mut diff = SwitchDiffBuilder::new(resource, &configurations);
+        add_class_attributes(&mut diff, &desired);
+        if let Some(watchdog) = &desired.watchdog {
+            let text = format_watchdog(desired.pfc(), watchdog);
             diff.attribute("watchdog", text, |port| {
                 let actual = port.watchdog();
-                actual.map(|(on, found)| format_watchdog(on, &found)).into()
+                actual
+                    .map(|(on, actual)| format_watchdog(on, &actual))
+                    .into()
             });
         }
         if body.system.has_pools() {
@@ -146,7 +148,7 @@ impl ResourceKind for SwitchQos {
                 }
             });
         }
-        diff.finish(&DesiredPortSetting::Qos(wanted))
+        diff.finish(&DesiredPortSetting::Qos(desired))
     }
 
     fn remembered(&self, first: &Value, now: &Value) -> Value {
@@ -158,7 +160,7 @@ impl ResourceKind for SwitchQos {
         last_applied: &DesiredResource,
         before: &Value,
         answers: &ReadResults,
-    ) -> Assessment {
+    ) -> ResourceDiff {
         take_back(last_applied, before, answers)
     }
 
@@ -177,27 +179,27 @@ impl ResourceKind for SwitchQos {
     }
 }
 
-fn add_class_attributes(diff: &mut SwitchDiffBuilder<'_>, wanted: &Qos) {
-    let dscps = wanted.dscps();
+fn add_class_attributes(diff: &mut SwitchDiffBuilder<'_>, desired: &Qos) {
+    let dscps = desired.dscps();
     diff.attribute("dscp", format_number_pairs(&dscps), |port| {
         let actual = dscps.iter().map(|(dscp, _)| (*dscp, port.priority(*dscp)));
         format_fact_pairs(actual).into()
     });
     let mut queues = Vec::new();
-    for class in &wanted.classes {
+    for class in &desired.classes {
         queues.push((class.priority, class.priority));
     }
     diff.attribute("queue", format_number_pairs(&queues), |port| {
-        let actual = wanted.classes.iter().map(|class| {
+        let actual = desired.classes.iter().map(|class| {
             let queue = find_agreed_queue(port, class.priority, class.pfc);
             (class.priority, queue)
         });
         format_fact_pairs(actual).into()
     });
-    diff.attribute("pfc", format_number_list(wanted.pfc()), |port| {
+    diff.attribute("pfc", format_number_list(desired.pfc()), |port| {
         port.pfc().map(format_number_list).into()
     });
-    let strict = wanted.strict_queues();
+    let strict = desired.strict_queues();
     if !strict.is_empty() {
         diff.attribute("strict", format_number_list(strict.clone()), |port| {
             let actual = select_strict_queues(port, &strict);
@@ -211,7 +213,7 @@ fn format_watchdog(on: BTreeSet<u64>, watchdog: &PfcWatchdogSettings) -> String 
 }
 
 /// The queue of a priority, where all ways to it agree: by DSCP, by a pause frame, and by the group
-/// that it is held in. A pause that lands on another queue than the packets is the mismatch that no
+/// that stores it. A pause that lands on another queue than the packets is the mismatch that no
 /// check of the switch finds.
 fn find_agreed_queue(port: &dyn SwitchPortSettings, priority: u64, pfc: bool) -> Fact<u64> {
     let queue = port.queue(priority);

@@ -1,4 +1,4 @@
-//! The guard of a switch, where not all can be put back, on fakes of switches.
+//! The automatic rollback of a switch, where not all can be put back, on fakes of switches.
 
 use super::SwitchSystem;
 use std::os::unix::fs::PermissionsExt as _;
@@ -15,7 +15,7 @@ struct FakeSwitch {
 }
 
 impl FakeSwitch {
-    /// A guard has kept what runs and is saved.
+    /// An automatic rollback has kept what runs and is saved.
     fn new(system: SwitchSystem, cli: &str, runs: &str, saved: Option<&str>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let switch = FakeSwitch { system, folder };
@@ -73,8 +73,8 @@ impl FakeSwitch {
         sh.output().unwrap().status.code()
     }
 
-    /// This runs and is saved now, and the guard puts it back: its status, what runs then and
-    /// what is saved.
+    /// This runs and is saved now, and is rolled back: the script's status, what runs then and what
+    /// is saved.
     fn put_back(&self, runs: &str, saved: &str) -> (Option<i32>, String, Option<String>) {
         self.write("runs", runs);
         self.write("startup", saved);

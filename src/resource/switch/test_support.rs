@@ -1,12 +1,12 @@
 //! For the tests of the systems.
 
 use super::edit::SwitchEdit;
-use crate::{Action, Assessment, DesiredResource, ResourceKind};
+use crate::{Action, DesiredResource, ResourceDiff, ResourceKind};
 use railwright_base::{Address, Target};
 use serde_json::Value;
 
-/// A checked wish of `leaf1`.
-pub fn wish(kind: &dyn ResourceKind, body: Value) -> DesiredResource {
+/// A checked resource of `leaf1`.
+pub fn resource(kind: &dyn ResourceKind, body: Value) -> DesiredResource {
     assert_eq!(kind.check(&body), []);
     let path = kind.address_path(&body).unwrap();
     DesiredResource::of(
@@ -20,9 +20,9 @@ pub fn wish(kind: &dyn ResourceKind, body: Value) -> DesiredResource {
     )
 }
 
-/// What a switch is to be told; nothing where all is in sync.
-pub fn edits(assessment: &Assessment) -> Vec<SwitchEdit> {
-    match assessment.actions.as_slice() {
+/// The edits of a switch; none where all is in sync.
+pub fn edits(diff: &ResourceDiff) -> Vec<SwitchEdit> {
+    match diff.actions.as_slice() {
         [] => Vec::new(),
         [Action::EditSwitch { edits, .. }] => edits.clone(),
         other => panic!("{other:?}"),

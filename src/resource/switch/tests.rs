@@ -7,9 +7,9 @@ use super::edit::SwitchEdit;
 use super::port::SwitchPort;
 use super::qos::SwitchQos;
 use super::sonic::edit::build_json_patch;
-use super::test_support::wish;
+use super::test_support::resource;
 use crate::test_support::answered;
-use crate::{Action, Assessment, DesiredResource, Disruption, ReadResults, ResourceKind};
+use crate::{Action, DesiredResource, Disruption, ReadResults, ResourceDiff, ResourceKind};
 use proptest::prelude::*;
 use railwright_base::Reason;
 use serde_json::{Value, json};
@@ -40,16 +40,16 @@ fn delivered() -> Value {
 fn qos() -> DesiredResource {
     let body = json!({ "system": "sonic", "port": "Ethernet0", "priority": 3, "dscp": 26, "cnp_priority": 6, "cnp_dscp": 48,
         "watchdog_detection_ms": 200, "watchdog_restoration_ms": 400 });
-    wish(&SwitchQos, body)
+    resource(&SwitchQos, body)
 }
 
 fn answers(
     kind: &dyn ResourceKind,
-    wish: &DesiredResource,
+    resource: &DesiredResource,
     running: &Value,
     saved: Option<&Value>,
 ) -> ReadResults {
-    let reads = kind.reads(wish);
+    let reads = kind.reads(resource);
     let saved = saved.map_or((1, String::new()), |saved| (0, saved.to_string()));
     answered(&[
         (&reads[0], 0, &running.to_string()),
@@ -57,8 +57,8 @@ fn answers(
     ])
 }
 
-fn edits(assessment: &Assessment) -> &[SwitchEdit] {
-    match assessment.actions.as_slice() {
+fn edits(diff: &ResourceDiff) -> &[SwitchEdit] {
+    match diff.actions.as_slice() {
         [Action::EditSwitch { edits, .. }] => edits,
         other => panic!("{other:?}"),
     }
@@ -91,31 +91,31 @@ fn patched(config: &Value, edits: &[SwitchEdit]) -> Value {
     out
 }
 
-/// As planned, then done, then saved: met; and taken back it is as it was, but for what is ours and
+/// As planned, then done, then saved: in sync; and undone it is as it was, but for what is ours and
 /// unused.
-fn round(kind: &dyn ResourceKind, wish: &DesiredResource, config: &Value) -> Value {
-    let first = kind.assess(wish, &answers(kind, wish, config, Some(config)));
+fn round(kind: &dyn ResourceKind, resource: &DesiredResource, config: &Value) -> Value {
+    let first = kind.diff(resource, &answers(kind, resource, config, Some(config)));
     let done = patched(config, edits(&first));
-    let unsaved = kind.assess(wish, &answers(kind, wish, &done, Some(config)));
+    let unsaved = kind.diff(resource, &answers(kind, resource, &done, Some(config)));
     assert!(
         matches!(unsaved.actions.as_slice(), [Action::SaveSwitch { .. }]),
         "{:?}",
         unsaved.actions
     );
     assert!(first.announced.contains(&unsaved.actions[0].word()));
-    let saved = kind.assess(wish, &answers(kind, wish, &done, Some(&done)));
+    let saved = kind.diff(resource, &answers(kind, resource, &done, Some(&done)));
     assert!(saved.is_met() && saved.actions.is_empty(), "{saved:?}");
     assert!(kind.can_read_before(&first.before), "{}", first.before);
     let undo = kind.undo(
-        wish,
+        resource,
         &first.before,
-        &answers(kind, wish, &done, Some(&done)),
+        &answers(kind, resource, &done, Some(&done)),
     );
     let back = patched(&done, edits(&undo));
     let undone = kind.undo(
-        wish,
+        resource,
         &first.before,
-        &answers(kind, wish, &back, Some(&back)),
+        &answers(kind, resource, &back, Some(&back)),
     );
     assert!(undone.is_met() && undone.actions.is_empty(), "{undone:?}");
     back
@@ -123,15 +123,20 @@ fn round(kind: &dyn ResourceKind, wish: &DesiredResource, config: &Value) -> Val
 
 #[test]
 fn the_class_of_the_fabric_on_a_port_as_it_is_delivered() {
-    let (config, wish) = (delivered(), qos());
-    let first = SwitchQos.assess(&wish, &answers(&SwitchQos, &wish, &config, Some(&config)));
+    let (config, resource) = (delivered(), qos());
+    let first = SwitchQos.diff(
+        &resource,
+        &answers(&SwitchQos, &resource, &config, Some(&config)),
+    );
     let rows: Vec<String> = first
         .attributes
         .iter()
         .flat_map(|(name, a)| {
             a.differences()
                 .into_iter()
-                .map(move |(plane, wanted, found)| format!("{name} {plane:?} {found:?} {wanted:?}"))
+                .map(move |(plane, desired, actual)| {
+                    format!("{name} {plane:?} {actual:?} {desired:?}")
+                })
         })
         .filter(|row| row.contains("Running"))
         .collect();
@@ -143,7 +148,7 @@ fn the_class_of_the_fabric_on_a_port_as_it_is_delivered() {
         (first.disruption, first.transaction.as_deref()),
         (Disruption::LinkBlip, Some("switch"))
     );
-    let back = round(&SwitchQos, &wish, &config);
+    let back = round(&SwitchQos, &resource, &config);
     assert_eq!(back["PORT_QOS_MAP"]["Ethernet0"]["dscp_to_tc_map"], "AZURE");
     assert_eq!(back["PORT_QOS_MAP"]["Ethernet0"]["pfc_enable"], "3,4");
     assert!(
@@ -158,35 +163,35 @@ fn the_class_of_the_fabric_on_a_port_as_it_is_delivered() {
 
 #[test]
 fn a_port_that_is_down_loses_no_link_and_a_switch_without_tables_gets_them() {
-    let wish = qos();
+    let resource = qos();
     let bare = json!({ "PORT": { "Ethernet0": { "speed": "100000" } } });
-    let first = SwitchQos.assess(&wish, &answers(&SwitchQos, &wish, &bare, None));
+    let first = SwitchQos.diff(&resource, &answers(&SwitchQos, &resource, &bare, None));
     assert_eq!(
         (first.disruption, first.interrupts.as_slice()),
         (Disruption::Reload, &[][..])
     );
-    round(&SwitchQos, &wish, &bare);
+    round(&SwitchQos, &resource, &bare);
 }
 
 #[test]
 fn the_other_kinds_go_round() {
     let config = delivered();
-    let port = wish(
+    let port = resource(
         &SwitchPort,
         json!({ "system": "sonic", "port": "Ethernet0", "mtu": 9216, "up": true }),
     );
     assert_eq!(round(&SwitchPort, &port, &config), config);
-    let assessed = SwitchPort.assess(&port, &answers(&SwitchPort, &port, &config, Some(&config)));
+    let diffed = SwitchPort.diff(&port, &answers(&SwitchPort, &port, &config, Some(&config)));
     assert_eq!(
-        assessed.disruption,
+        diffed.disruption,
         Disruption::Reload,
         "an MTU takes no port down"
     );
     let ecn = json!({ "system": "sonic", "port": "Ethernet0", "priority": 3, "min_bytes": 1_000_000, "max_bytes": 2_000_000, "probability_percent": 10 });
-    let ecn = wish(&SwitchEcn, ecn);
+    let ecn = resource(&SwitchEcn, ecn);
     let back = round(&SwitchEcn, &ecn, &config);
     assert_eq!(back["QUEUE"], config["QUEUE"]);
-    let buffer = wish(
+    let buffer = resource(
         &SwitchBuffer,
         json!({ "system": "sonic", "port": "Ethernet0", "cable_m": 40, "priority": 3 }),
     );
@@ -197,15 +202,15 @@ fn the_other_kinds_go_round() {
 fn other_thresholds_later_edit_our_profile_alone() {
     let body = |max: u64| json!({ "system": "sonic", "port": "Ethernet0", "priority": 3, "min_bytes": 1_000_000, "max_bytes": max, "probability_percent": 10 });
     let (first, second) = (
-        wish(&SwitchEcn, body(2_000_000)),
-        wish(&SwitchEcn, body(3_000_000)),
+        resource(&SwitchEcn, body(2_000_000)),
+        resource(&SwitchEcn, body(3_000_000)),
     );
     let config = delivered();
     let done = patched(
         &config,
-        edits(&SwitchEcn.assess(&first, &answers(&SwitchEcn, &first, &config, Some(&config)))),
+        edits(&SwitchEcn.diff(&first, &answers(&SwitchEcn, &first, &config, Some(&config)))),
     );
-    let changed = SwitchEcn.assess(&second, &answers(&SwitchEcn, &second, &done, Some(&done)));
+    let changed = SwitchEcn.diff(&second, &answers(&SwitchEcn, &second, &done, Some(&done)));
     assert_eq!(
         (changed.disruption, edits(&changed).len()),
         (Disruption::Reload, 1),
@@ -216,25 +221,28 @@ fn other_thresholds_later_edit_our_profile_alone() {
 /// Ours is a copy of the map that a port has now, and not of the one that another port had once.
 #[test]
 fn a_map_that_changed_since_ours_was_copied_is_copied_anew_or_holds_a_further_port() {
-    let assess = |port: &str, config: &Value| {
+    let diff = |port: &str, config: &Value| {
         let mut body = qos().body.clone();
         body["port"] = json!(port);
-        let wish = wish(&SwitchQos, body);
-        SwitchQos.assess(&wish, &answers(&SwitchQos, &wish, config, Some(config)))
+        let resource = resource(&SwitchQos, body);
+        SwitchQos.diff(
+            &resource,
+            &answers(&SwitchQos, &resource, config, Some(config)),
+        )
     };
     let mut config = delivered();
     for table in ["PORT", "PORT_QOS_MAP"] {
         config[table]["Ethernet4"] = config[table]["Ethernet0"].clone();
     }
-    let mut done = patched(&config, edits(&assess("Ethernet0", &config)));
-    assert_eq!(assess("Ethernet4", &done).refusal, None);
+    let mut done = patched(&config, edits(&diff("Ethernet0", &config)));
+    assert_eq!(diff("Ethernet4", &done).refusal, None);
     let theirs = json!({ "3": "3", "4": "2", "26": "0", "46": "5", "48": "6" });
     done["DSCP_TO_TC_MAP"]["AZURE"] = theirs.clone();
     assert!(
-        assess("Ethernet0", &done).is_met(),
-        "who has it is not held"
+        diff("Ethernet0", &done).is_met(),
+        "who has it is not blocked"
     );
-    let further = assess("Ethernet4", &done);
+    let further = diff("Ethernet4", &done);
     let why = further.refusal.clone().unwrap_or_default();
     assert!(further.actions.is_empty(), "{further:?}");
     for words in [
@@ -247,19 +255,15 @@ fn a_map_that_changed_since_ours_was_copied_is_copied_anew_or_holds_a_further_po
     let mut both = done.clone();
     both["DSCP_TO_TC_MAP"]["railwright"]["4"] = json!("2");
     both["DSCP_TO_TC_MAP"]["railwright"]["46"] = json!("5");
-    assert_eq!(
-        assess("Ethernet4", &both).refusal,
-        None,
-        "the remedy is one"
-    );
+    assert_eq!(diff("Ethernet4", &both).refusal, None, "the remedy is one");
     // Nobody has it any more.
     done["PORT_QOS_MAP"]["Ethernet0"] = config["PORT_QOS_MAP"]["Ethernet0"].clone();
     done["DSCP_TO_TC_MAP"]["railwright"]["9"] = json!("1");
-    let again = patched(&done, edits(&assess("Ethernet4", &done)));
+    let again = patched(&done, edits(&diff("Ethernet4", &done)));
     let mut expected = theirs;
     expected["26"] = json!("3");
     assert_eq!(again["DSCP_TO_TC_MAP"]["railwright"], expected);
-    assert!(assess("Ethernet4", &again).is_met());
+    assert!(diff("Ethernet4", &again).is_met());
 }
 
 /// What somebody else wrote is neither lost in a copy of ours nor guessed at.
@@ -268,13 +272,12 @@ fn an_entry_of_others_that_makes_no_sense_holds_the_port() {
     let refusal = |bend: &dyn Fn(&mut Value)| {
         let mut config = delivered();
         bend(&mut config);
-        let assessed =
-            SwitchQos.assess(&qos(), &answers(&SwitchQos, &qos(), &config, Some(&config)));
+        let diffed = SwitchQos.diff(&qos(), &answers(&SwitchQos, &qos(), &config, Some(&config)));
         assert!(
-            assessed.refusal.is_none() || assessed.actions.is_empty(),
-            "{assessed:?}"
+            diffed.refusal.is_none() || diffed.actions.is_empty(),
+            "{diffed:?}"
         );
-        assessed.refusal.unwrap_or_default()
+        diffed.refusal.unwrap_or_default()
     };
     for odd in ["soon", "-200", "", "200.5", "2e2"] {
         let said =
@@ -301,7 +304,7 @@ fn an_entry_of_others_that_makes_no_sense_holds_the_port() {
             "{said}"
         );
     }
-    // What is wished is written anew, and of a map of ours nothing is copied.
+    // What is desired is written anew, and of a map of ours nothing is copied.
     assert_eq!(
         refusal(&|config| config["TC_TO_PRIORITY_GROUP_MAP"]["AZURE"]["6"] = json!(" 0")),
         ""
@@ -316,12 +319,12 @@ fn an_entry_of_others_that_makes_no_sense_holds_the_port() {
 #[test]
 fn what_cannot_be_is_refused_and_what_nobody_knows_is_unknown() {
     let mut config = delivered();
-    let other = wish(
+    let other = resource(
         &SwitchPort,
         json!({ "system": "sonic", "port": "Ethernet1", "mtu": 9216 }),
     );
     let refused = SwitchPort
-        .assess(
+        .diff(
             &other,
             &answers(&SwitchPort, &other, &config, Some(&config)),
         )
@@ -332,16 +335,16 @@ fn what_cannot_be_is_refused_and_what_nobody_knows_is_unknown() {
     );
     config["QUEUE"] = json!({ "Ethernet0|3-4": { "scheduler": "scheduler.0" } });
     let ecn = json!({ "system": "sonic", "port": "Ethernet0", "priority": 3, "min_bytes": 1, "max_bytes": 2, "probability_percent": 10 });
-    let ecn = wish(&SwitchEcn, ecn);
+    let ecn = resource(&SwitchEcn, ecn);
     let refused = SwitchEcn
-        .assess(&ecn, &answers(&SwitchEcn, &ecn, &config, Some(&config)))
+        .diff(&ecn, &answers(&SwitchEcn, &ecn, &config, Some(&config)))
         .refusal
         .unwrap();
     assert!(refused.contains("QUEUE|Ethernet0|3-4"), "{refused}");
     let reads = SwitchPort.reads(&other);
-    // What is saved is judged beside what runs, and not by itself.
+    // What is saved is compared with what runs, and not by itself.
     for saved in ["{", &delivered().to_string()] {
-        let unknown = SwitchPort.assess(
+        let unknown = SwitchPort.diff(
             &other,
             &answered(&[(&reads[0], 69, ""), (&reads[1], 0, saved)]),
         );
@@ -355,8 +358,11 @@ fn what_cannot_be_is_refused_and_what_nobody_knows_is_unknown() {
 /// `config reload` empties CONFIG_DB, and loads what is saved after that.
 #[test]
 fn a_port_that_does_not_run_is_gone_only_where_nothing_of_it_is_saved() {
-    let (config, wish) = (delivered(), qos());
-    let first = SwitchQos.assess(&wish, &answers(&SwitchQos, &wish, &config, Some(&config)));
+    let (config, resource) = (delivered(), qos());
+    let first = SwitchQos.diff(
+        &resource,
+        &answers(&SwitchQos, &resource, &config, Some(&config)),
+    );
     let done = patched(&config, edits(&first));
     let (empty, without) = (
         json!({}),
@@ -371,32 +377,32 @@ fn a_port_that_does_not_run_is_gone_only_where_nothing_of_it_is_saved() {
         (&without, Some(&rows)),
         (&without, None),
     ] {
-        let answers = answers(&SwitchQos, &wish, running, saved);
-        let undo = SwitchQos.undo(&wish, &first.before, &answers);
+        let answers = answers(&SwitchQos, &resource, running, saved);
+        let undo = SwitchQos.undo(&resource, &first.before, &answers);
         assert!(undo.only_unknown(), "{undo:?}");
         assert!(undo.actions.is_empty() && undo.residue.is_empty());
-        let desired = SwitchQos.assess(&wish, &answers);
+        let desired = SwitchQos.diff(&resource, &answers);
         assert!(desired.refusal.is_some() && desired.actions.is_empty());
     }
-    let answers = answers(&SwitchQos, &wish, &without, Some(&without));
-    let undo = SwitchQos.undo(&wish, &first.before, &answers);
+    let answers = answers(&SwitchQos, &resource, &without, Some(&without));
+    let undo = SwitchQos.undo(&resource, &first.before, &answers);
     let gone = ["nothing is left of Ethernet0: the switch has no such port any more"];
     assert!(undo.is_met() && undo.residue == gone, "{undo:?}");
 }
 
 #[test]
-fn a_buffer_that_the_switch_has_no_row_for_is_never_as_wished() {
+fn a_buffer_that_the_switch_has_no_row_for_is_never_in_sync() {
     let mut config = delivered();
     config["BUFFER_PG"] = json!({});
-    let buffer = wish(
+    let buffer = resource(
         &SwitchBuffer,
         json!({ "system": "sonic", "port": "Ethernet0", "cable_m": 300, "priority": 3 }),
     );
-    let assessed = SwitchBuffer.assess(
+    let diffed = SwitchBuffer.diff(
         &buffer,
         &answers(&SwitchBuffer, &buffer, &config, Some(&config)),
     );
-    assert!(!assessed.is_met() && assessed.only_waits());
+    assert!(!diffed.is_met() && diffed.only_waits());
 }
 
 /// Any configuration in the form of CONFIG_DB.
@@ -460,22 +466,22 @@ fn configs() -> impl Strategy<Value = Value> {
 proptest! {
     /// Whatever is there: the patch fits, and what it makes is in sync.
     #[test]
-    fn what_is_done_is_as_wished(config in configs()) {
-        let wish = qos();
-        let first = SwitchQos.assess(&wish, &answers(&SwitchQos, &wish, &config, Some(&config)));
+    fn what_is_done_is_in_sync(config in configs()) {
+        let resource = qos();
+        let first = SwitchQos.diff(&resource, &answers(&SwitchQos, &resource, &config, Some(&config)));
         if first.refusal.is_none() && !first.is_met() {
             let done = patched(&config, edits(&first));
-            let after = SwitchQos.assess(&wish, &answers(&SwitchQos, &wish, &done, Some(&done)));
+            let after = SwitchQos.diff(&resource, &answers(&SwitchQos, &resource, &done, Some(&done)));
             prop_assert!(after.is_met(), "{after:?}");
         }
     }
 }
 
 #[test]
-fn a_configuration_is_read_once_for_all_wishes() {
-    let (config, wish) = (delivered(), qos());
-    let answers = answers(&SwitchQos, &wish, &config, Some(&config));
-    let read = &SwitchQos.reads(&wish)[0];
+fn a_configuration_is_read_once_for_all_resources() {
+    let (config, resource) = (delivered(), qos());
+    let answers = answers(&SwitchQos, &resource, &config, Some(&config));
+    let read = &SwitchQos.reads(&resource)[0];
     let first = answers
         .decoded(read, |_, out| Ok::<_, Reason>(out.len()))
         .unwrap();

@@ -8,7 +8,7 @@ use super::file::found::{FileState, build_config_file_action};
 use super::json_fields::read_text_field;
 use super::names::is_word;
 use super::{
-    Action, Assessment, Attribute, DesiredResource, Plane, Read, ReadResults, Reading,
+    Action, Attribute, DesiredResource, Plane, Read, ReadResults, Reading, ResourceDiff,
     ResourceKind, rights,
 };
 use crate::body::{Body, BodyErrors, BodyType, Scalar, read_body};
@@ -21,7 +21,7 @@ use settings::{SettingFiles, key_name, key_path, normal_value};
 /// The kind.
 pub struct Sysctl;
 
-/// What is wished of a setting.
+/// The desired state of a setting.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SysctlBody {
@@ -152,44 +152,43 @@ impl ResourceKind for Sysctl {
         BodyType::of::<SysctlBody>()
     }
 
-    fn is_guarded(&self, wish: &DesiredResource) -> bool {
-        read_body::<SysctlBody>(&wish.body).guard == Some(true)
+    fn is_guarded(&self, resource: &DesiredResource) -> bool {
+        read_body::<SysctlBody>(&resource.body).guard == Some(true)
     }
 
-    fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
-        let SysctlBody { key, .. } = read_body(&wish.body);
+    fn reads(&self, resource: &DesiredResource) -> Vec<Read> {
+        let SysctlBody { key, .. } = read_body(&resource.body);
         let path = drop_in(&key);
         vec![Read::Sysctl { key }, Read::File { path }]
     }
 
-    fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
-        let body: SysctlBody = read_body(&wish.body);
+    fn diff(&self, resource: &DesiredResource, answers: &ReadResults) -> ResourceDiff {
+        let body: SysctlBody = read_body(&resource.body);
         let (key, value) = (body.key.as_str(), normal_value(&body.value.0));
-        let (found, own) = (
+        let (actual, own) = (
             decode_sysctl_values(key, answers),
             FileState::at(&drop_in(key), answers),
         );
         let content =
             format!("# Written by railwright; a change by hand is drift.\n{key} = {value}\n");
-        let mut assessment = Assessment {
+        let mut diff = ResourceDiff {
             before: json!({
-                "running": found.running.value(),
-                "persisted": found.persisted.value(),
+                "running": actual.running.value(),
+                "persisted": actual.persisted.value(),
                 "drop_in": own.remember(),
             }),
-            ..Assessment::default()
+            ..ResourceDiff::default()
         };
-        let wanted = Reading::is(value.clone());
-        if found.persisted != wanted {
-            assessment
-                .actions
+        let desired = Reading::is(value.clone());
+        if actual.persisted != desired {
+            diff.actions
                 .push(build_config_file_action(&drop_in(key), content.clone()));
-            let later = found
+            let later = actual
                 .files
                 .with(&drop_in(key), &content)
                 .effective(&key_path(key))
                 .filter(|e| e.value != value);
-            assessment.refusal = later.map(|e| {
+            diff.refusal = later.map(|e| {
                 format!(
                     "{} sets {key} to {} and is read after our file; change or remove that line \
                      first",
@@ -197,23 +196,20 @@ impl ResourceKind for Sysctl {
                 )
             });
         }
-        if let (Reading::Absent, Some(step)) = (&found.running, wish.naming()) {
-            assessment.known_after = Some(step);
-            assessment.announced = ["set_sysctl", "write_file"].map(str::to_owned).to_vec();
-            assessment.actions.clear();
-        } else if found.running != wanted {
-            assessment.actions.push(Action::SetSysctl {
+        if let (Reading::Absent, Some(step)) = (&actual.running, resource.naming()) {
+            diff.known_after = Some(step);
+            diff.announced = ["set_sysctl", "write_file"].map(str::to_owned).to_vec();
+            diff.actions.clear();
+        } else if actual.running != desired {
+            diff.actions.push(Action::SetSysctl {
                 key: key.to_owned(),
                 value,
             });
         }
-        let attribute = Attribute::in_plane(Plane::Persisted, wanted.clone(), found.persisted).and(
-            Plane::Running,
-            wanted,
-            found.running,
-        );
-        assessment.attributes.insert("value".to_owned(), attribute);
-        assessment
+        let attribute = Attribute::in_plane(Plane::Persisted, desired.clone(), actual.persisted)
+            .and(Plane::Running, desired, actual.running);
+        diff.attributes.insert("value".to_owned(), attribute);
+        diff
     }
 
     fn undo(
@@ -221,7 +217,7 @@ impl ResourceKind for Sysctl {
         last_applied: &DesiredResource,
         before: &Value,
         answers: &ReadResults,
-    ) -> Assessment {
+    ) -> ResourceDiff {
         let key = &read_body::<SysctlBody>(&last_applied.body).key;
         let found = decode_sysctl_values(key, answers);
         let now = FileState::at(&drop_in(key), answers);
@@ -237,9 +233,9 @@ impl ResourceKind for Sysctl {
         } else {
             before.running.map(Reading::is)
         };
-        let wanted_running = running.clone().unwrap_or_else(|| found.running.clone());
+        let desired_running = running.clone().unwrap_or_else(|| found.running.clone());
         match running {
-            Some(Reading::Is(Value::String(value))) if found.running != wanted_running => {
+            Some(Reading::Is(Value::String(value))) if found.running != desired_running => {
                 actions.push(Action::SetSysctl {
                     key: key.to_owned(),
                     value,
@@ -251,23 +247,23 @@ impl ResourceKind for Sysctl {
                  known"
             )),
         }
-        if FORWARDING.contains(&key_path(key).as_str()) && found.running != wanted_running {
+        if FORWARDING.contains(&key_path(key).as_str()) && found.running != desired_running {
             residue.push(
-                "net.ipv4.conf.all.accept_redirects is set by the kernel together with it: look \
-                 whether it is as it should be"
+                "net.ipv4.conf.all.accept_redirects is set by the kernel together with it: check \
+                 its value"
                     .to_owned(),
             );
         }
         let attribute = Attribute::in_plane(Plane::Persisted, persisted, found.persisted).and(
             Plane::Running,
-            wanted_running,
+            desired_running,
             found.running,
         );
-        Assessment {
+        ResourceDiff {
             attributes: [("value".to_owned(), attribute)].into(),
             actions,
             residue,
-            ..Assessment::default()
+            ..ResourceDiff::default()
         }
     }
 
@@ -283,16 +279,16 @@ impl ResourceKind for Sysctl {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_support::{answered, wish};
+    use crate::test_support::{answered, resource};
 
-    fn assess(out: &str) -> Assessment {
-        let wish = wish(
+    fn diff(out: &str) -> ResourceDiff {
+        let resource = resource(
             &Sysctl,
             json!({ "key": "net.core.rmem_max", "value": 16777216 }),
         );
-        let reads = Sysctl.reads(&wish);
-        Sysctl.assess(
-            &wish,
+        let reads = Sysctl.reads(&resource);
+        Sysctl.diff(
+            &resource,
             &answered(&[
                 (&reads[0], 0, out),
                 (&reads[1], 1, "folder /etc/sysctl.d\n"),
@@ -329,19 +325,19 @@ mod tests {
     }
 
     #[test]
-    fn planes_are_judged_apart() {
-        let words = |a: &Assessment| a.actions.iter().map(Action::word).collect::<Vec<_>>();
+    fn planes_are_compared_apart() {
+        let words = |a: &ResourceDiff| a.actions.iter().map(Action::word).collect::<Vec<_>>();
         assert_eq!(
-            words(&assess("running\t212992\n")),
+            words(&diff("running\t212992\n")),
             ["write_file", "set_sysctl"]
         );
         let other = "file\t/etc/sysctl.d/50-x.conf\nline\t/etc/sysctl.d/50-x.conf:net.core.rmem_max=16777216\n";
         assert_eq!(
-            words(&assess(&format!("running\t212992\n{other}"))),
+            words(&diff(&format!("running\t212992\n{other}"))),
             ["set_sysctl"]
         );
-        assert!(assess(&format!("running\t16777216\n{other}")).is_met());
-        assert_eq!(words(&assess("running\t16777216\n")), ["write_file"]);
+        assert!(diff(&format!("running\t16777216\n{other}")).is_met());
+        assert_eq!(words(&diff("running\t16777216\n")), ["write_file"]);
     }
 
     #[test]
@@ -350,7 +346,7 @@ mod tests {
                     file\t/etc/sysctl.d/99-sysctl.conf\n\
                     line\t/etc/sysctl.d/99-sysctl.conf:net.core.rmem_max = 4096\n";
         assert!(
-            assess(late)
+            diff(late)
                 .refusal
                 .unwrap()
                 .starts_with("/etc/sysctl.d/99-sysctl.conf sets net.core.rmem_max to 4096")
@@ -359,13 +355,13 @@ mod tests {
 
     #[test]
     fn a_list_of_numbers_is_compared_without_its_tabs() {
-        let wish = wish(
+        let resource = resource(
             &Sysctl,
             json!({ "key": "net.ipv4.tcp_rmem", "value": "4096 87380  16777216" }),
         );
-        let reads = Sysctl.reads(&wish);
-        let found = Sysctl.assess(
-            &wish,
+        let reads = Sysctl.reads(&resource);
+        let found = Sysctl.diff(
+            &resource,
             &answered(&[
                 (&reads[0], 0, "running\t4096 87380 16777216\n"),
                 (&reads[1], 1, ""),
@@ -381,13 +377,13 @@ mod tests {
 
     #[test]
     fn undo_gives_back_the_running_value_and_removes_the_drop_in() {
-        let wish = wish(&Sysctl, json!({ "key": "net.core.rmem_max", "value": "2" }));
-        let reads = Sysctl.reads(&wish);
+        let resource = resource(&Sysctl, json!({ "key": "net.core.rmem_max", "value": "2" }));
+        let reads = Sysctl.reads(&resource);
         let before = json!({ "running": "1", "persisted": null, "drop_in": { "absent": { "folder": "/etc/sysctl.d" } } });
         let own = drop_in("net.core.rmem_max");
         let now = format!("running\t2\nfile\t{own}\nline\t{own}:net.core.rmem_max = 2\n");
         let undone = Sysctl.undo(
-            &wish,
+            &resource,
             &before,
             &answered(&[
                 (&reads[0], 0, &now),
@@ -413,7 +409,7 @@ mod tests {
              line\t/etc/sysctl.d/95-admin.conf:net.core.rmem_max = 7\n"
         );
         let undone = Sysctl.undo(
-            &wish,
+            &resource,
             &before,
             &answered(&[
                 (&reads[0], 0, &theirs),
@@ -428,11 +424,11 @@ mod tests {
             }
         );
         assert_eq!(
-            undone.attributes["value"].wanted.persisted,
+            undone.attributes["value"].desired.persisted,
             Some(Reading::is("7"))
         );
         let done = Sysctl.undo(
-            &wish,
+            &resource,
             &before,
             &answered(&[
                 (&reads[0], 0, "running\t1\n"),
@@ -440,6 +436,6 @@ mod tests {
             ]),
         );
         assert!(done.is_met() && done.actions.is_empty());
-        assert!(Sysctl.can_read_before(&assess("running\t1\n").before));
+        assert!(Sysctl.can_read_before(&diff("running\t1\n").before));
     }
 }

@@ -41,7 +41,7 @@ fn files_script() -> String {
 
 /// What the reads of all these keys ask once: the files, and the running values in
 /// `$sysctl_values`. It takes a program: the shell itself would read one byte at a time, and many
-/// settings are all told to the first one (Linux, kernel/sysctl.c: `*ppos && !write`).
+/// settings answer the first read alone (Linux, kernel/sysctl.c: `*ppos && !write`).
 pub fn shared_script(keys: &[&str]) -> String {
     let paths: Vec<String> = keys
         .iter()

@@ -1,4 +1,4 @@
-//! What is wished of a unit.
+//! The desired state of a unit.
 
 use crate::Action;
 use crate::action::UnitVerb;
@@ -19,7 +19,7 @@ const SUFFIXES: [&str; 8] = [
     ".automount",
 ];
 
-/// What is wished of a unit.
+/// The desired state of a unit.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct UnitBody {
@@ -32,7 +32,7 @@ pub(super) struct UnitBody {
     pub(super) enabled: Option<bool>,
     pub(super) active: Option<bool>,
     pub(super) masked: Option<bool>,
-    /// Paths of files whose change makes a restart owed.
+    /// Paths of files whose change makes a restart pending.
     #[serde(default)]
     pub(super) restart_on: Vec<String>,
     pub(super) guard: Option<bool>,
@@ -75,12 +75,12 @@ impl UnitBody {
     }
 
     /// Whether it starts at boot, runs or is masked is ours to decide.
-    pub(super) fn wishes_state(&self) -> bool {
+    pub(super) fn declares_state(&self) -> bool {
         let states = [self.enabled, self.active, self.masked];
         states.iter().any(Option::is_some)
     }
 
-    /// Every path whose change makes a restart owed.
+    /// Every path whose change makes a restart pending.
     pub(super) fn list_restart_triggers(&self) -> Vec<String> {
         self.list_files()
             .into_iter()
@@ -149,9 +149,9 @@ impl Body for UnitBody {
         self.check_content(errors);
         self.check_files(errors);
         errors.require(
-            !self.list_files().is_empty() || self.wishes_state(),
+            !self.list_files().is_empty() || self.declares_state(),
             "",
-            "nothing is wished of the unit",
+            "nothing is declared for the unit",
             "give `content`, `dropins`, `enabled`, `active` or `masked`",
         );
     }

@@ -7,7 +7,7 @@ use railwright_base::Reason;
 use std::collections::BTreeMap;
 
 /// For how long a service has to be active before a start of ours counts, in seconds. That a program
-/// ends over its configuration is told to nobody who started it: `Type=simple` counts as active once
+/// ends over its configuration is not reported to its starter: `Type=simple` counts as active once
 /// it was forked (systemd.service(5)).
 pub const STEADY_S: u64 = 5;
 
@@ -184,7 +184,7 @@ impl FoundUnit {
     }
 
     /// How `active` reads of a service that became active less than `STEADY_S` ago, by systemd's note
-    /// of the monotonic clock and the uptime of the host; none where they are not told, or are not of
+    /// of the monotonic clock and the uptime of the host; none where they are not shown, or not of
     /// one clock (a container may have an uptime of its own).
     pub fn unsteady(&self) -> Option<Reading> {
         let restarts: u64 = self.property("NRestarts").parse().ok()?;

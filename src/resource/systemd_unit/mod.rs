@@ -1,7 +1,6 @@
 //! `systemd_unit`: a unit, its file and drop-ins (persisted), whether it starts at boot (next boot)
-//! and whether it runs (running). A restart that is owed is no event: it is the difference between
-//! when a watched file changed and when the unit became active, and it plans itself until it is
-//! done.
+//! and whether it runs (running). A pending restart is no event: it is the difference between when
+//! a watched file changed and when the unit became active, and it plans itself until it is done.
 
 mod body;
 pub mod found;
@@ -10,13 +9,13 @@ pub mod script;
 mod undo;
 
 use super::action::UnitVerb;
-use super::assessment::WatchedFiles;
+use super::diff::WatchedFiles;
 use super::file::found::{FileState, build_config_file_action};
 use super::json_fields::read_text_field;
 use super::merged_before::merge_before_values;
 use super::{
-    Action, Assessment, Attribute, DesiredResource, Disruption, Plane, Read, ReadResults, Reading,
-    ResourceKind,
+    Action, Attribute, DesiredResource, Disruption, Plane, Read, ReadResults, Reading,
+    ResourceDiff, ResourceKind,
 };
 use crate::body::{BodyType, read_body};
 use body::UnitBody;
@@ -42,7 +41,7 @@ fn build_unit_snapshot(unit: &Result<FoundUnit, Reason>) -> Value {
     }
 }
 
-/// What is judged of the unit itself, beside its files.
+/// What is compared of the unit itself, beside its files.
 struct UnitComparison<'a> {
     body: &'a UnitBody,
     unit: Result<FoundUnit, Reason>,
@@ -75,68 +74,61 @@ impl<'a> UnitComparison<'a> {
         }
     }
 
-    fn diff(&self, assessment: &mut Assessment) {
+    fn diff(&self, diff: &mut ResourceDiff) {
         let body = self.body;
         if let Some(masked) = body.masked {
-            let wanted = || Reading::is(masked);
+            let desired = || Reading::is(masked);
             let [running, next_boot] = [FoundUnit::is_masked, FoundUnit::is_masked_for_good]
                 .map(|is_masked| self.reading(|unit| Reading::is(is_masked(unit))));
-            assessment.attributes.insert(
+            diff.attributes.insert(
                 "masked".to_owned(),
-                Attribute::in_plane(Plane::Running, wanted(), running).and(
+                Attribute::in_plane(Plane::Running, desired(), running).and(
                     Plane::NextBoot,
-                    wanted(),
+                    desired(),
                     next_boot,
                 ),
             );
         }
         if let Some(enabled) = body.enabled {
             let content = body.content.as_deref();
-            let found = self.reading(|unit| unit.enabled_by(content));
-            insert_flag(assessment, "enabled", Plane::NextBoot, enabled, found);
+            let actual = self.reading(|unit| unit.enabled_by(content));
+            insert_flag(diff, "enabled", Plane::NextBoot, enabled, actual);
         }
         if let Some(active) = body.active {
-            let found = self.reading(|unit| match unit.is_missing() {
+            let actual = self.reading(|unit| match unit.is_missing() {
                 false if !active => Reading::is(unit.is_running()),
                 _ => unit.active(),
             });
-            insert_flag(assessment, "active", Plane::Running, active, found);
+            insert_flag(diff, "active", Plane::Running, active, actual);
         }
         let loaded = self.reading(|unit| match unit.is_missing() {
             true => Reading::NotApplicable("systemd does not know the unit yet".into()),
             false => Reading::is(!unit.is_stale()),
         });
-        insert_flag(assessment, "loaded", Plane::Running, true, loaded);
+        insert_flag(diff, "loaded", Plane::Running, true, loaded);
         if body.active == Some(true) && !body.list_restart_triggers().is_empty() {
-            let found = match &self.newer {
+            let actual = match &self.newer {
                 Ok(newer) if newer.is_empty() => Reading::is(true),
                 Ok(newer) => Reading::is(format!("{} changed since it started", newer.join(", "))),
                 Err(reason) => Reading::Unknown(reason.clone()),
             };
-            insert_flag(assessment, "restarted", Plane::Running, true, found);
+            insert_flag(diff, "restarted", Plane::Running, true, actual);
         }
     }
 }
 
 /// A unit that is not there is neither enabled nor active nor masked.
-fn insert_flag(
-    assessment: &mut Assessment,
-    name: &str,
-    plane: Plane,
-    wanted: bool,
-    found: Reading,
-) {
-    let found = match found {
-        Reading::Absent if !wanted => Reading::is(false),
-        found => found,
+fn insert_flag(diff: &mut ResourceDiff, name: &str, plane: Plane, desired: bool, actual: Reading) {
+    let actual = match actual {
+        Reading::Absent if !desired => Reading::is(false),
+        actual => actual,
     };
-    let attribute = Attribute::in_plane(plane, Reading::is(wanted), found);
-    assessment.attributes.insert(name.to_owned(), attribute);
+    let attribute = Attribute::in_plane(plane, Reading::is(desired), actual);
+    diff.attributes.insert(name.to_owned(), attribute);
 }
 
-fn has_attribute_difference(assessment: &Assessment, attribute: &str) -> bool {
-    assessment
-        .attributes
+fn has_attribute_difference(diff: &ResourceDiff, attribute: &str) -> bool {
+    diff.attributes
         .get(attribute)
         .is_some_and(|attribute| !attribute.differences().is_empty())
 }
@@ -146,15 +138,15 @@ fn plan_unit_actions(
     body: &UnitBody,
     files_change: bool,
     unit_runs: bool,
-    assessment: &mut Assessment,
+    diff: &mut ResourceDiff,
 ) {
-    if files_change || has_attribute_difference(assessment, "loaded") {
-        assessment.actions.push(Action::ReloadSystemd);
-        assessment.disruption = Disruption::Reload;
+    if files_change || has_attribute_difference(diff, "loaded") {
+        diff.actions.push(Action::ReloadSystemd);
+        diff.disruption = Disruption::Reload;
     }
-    let enabled = assessment.attributes.get("enabled");
+    let enabled = diff.attributes.get("enabled");
     let enabled_elsewhere = enabled.is_some_and(|enabled| {
-        let found = enabled.found.get(Plane::NextBoot);
+        let found = enabled.actual.get(Plane::NextBoot);
         matches!(found, Some(Reading::Is(Value::String(_))))
     });
     for (attribute, desired, yes, no) in [
@@ -176,29 +168,27 @@ fn plan_unit_actions(
             &[UnitVerb::Disable],
         ),
     ] {
-        if has_attribute_difference(assessment, attribute) {
+        if has_attribute_difference(diff, attribute) {
             let verbs = if desired == Some(true) { yes } else { no };
             let actions = verbs.iter().map(|verb| body.build_action(*verb));
-            assessment.actions.extend(actions);
+            diff.actions.extend(actions);
         }
     }
-    let active_differs = has_attribute_difference(assessment, "active");
+    let active_differs = has_attribute_difference(diff, "active");
     let (verb, interrupts) = match body.active {
         Some(true) if active_differs => (UnitVerb::Start, None),
         Some(true)
-            if unit_runs && (files_change || has_attribute_difference(assessment, "restarted")) =>
+            if unit_runs && (files_change || has_attribute_difference(diff, "restarted")) =>
         {
             (UnitVerb::Restart, Some("restarts"))
         }
         Some(false) if active_differs => (UnitVerb::Stop, Some("stops")),
         _ => return,
     };
-    assessment.actions.push(body.build_action(verb));
+    diff.actions.push(body.build_action(verb));
     if let Some(interrupts) = interrupts {
-        assessment
-            .interrupts
-            .push(format!("{} {interrupts}", body.name));
-        assessment.disruption = Disruption::Restart;
+        diff.interrupts.push(format!("{} {interrupts}", body.name));
+        diff.disruption = Disruption::Restart;
     }
 }
 
@@ -215,12 +205,12 @@ impl ResourceKind for SystemdUnit {
         BodyType::of::<UnitBody>()
     }
 
-    fn is_guarded(&self, wish: &DesiredResource) -> bool {
-        read_body::<UnitBody>(&wish.body).guard == Some(true)
+    fn is_guarded(&self, resource: &DesiredResource) -> bool {
+        read_body::<UnitBody>(&resource.body).guard == Some(true)
     }
 
-    fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
-        let body: UnitBody = read_body(&wish.body);
+    fn reads(&self, resource: &DesiredResource) -> Vec<Read> {
+        let body: UnitBody = read_body(&resource.body);
         let files = body.list_files().into_iter();
         let paths = body.list_restart_triggers();
         let mut reads = vec![Read::Unit { name: body.name }];
@@ -231,64 +221,62 @@ impl ResourceKind for SystemdUnit {
         reads
     }
 
-    fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
-        let body: UnitBody = read_body(&wish.body);
-        let judged = UnitComparison::new(&body, answers);
-        let masked = judged.unit.as_ref().is_ok_and(FoundUnit::is_masked);
-        let mut assessment = Assessment::default();
+    fn diff(&self, resource: &DesiredResource, answers: &ReadResults) -> ResourceDiff {
+        let body: UnitBody = read_body(&resource.body);
+        let compared = UnitComparison::new(&body, answers);
+        let masked = compared.unit.as_ref().is_ok_and(FoundUnit::is_masked);
+        let mut diff = ResourceDiff::default();
         let mut kept = Map::new();
         for (attribute, path, content) in body.list_files() {
-            let found = FileState::at(&path, answers);
-            kept.insert(path.clone(), found.remember());
-            // A mask is such a link, and it may be wished away.
+            let actual = FileState::at(&path, answers);
+            kept.insert(path.clone(), actual.remember());
+            // A mask is such a link, and the resource may lift it.
             let is_lifted = masked && body.masked == Some(false) && attribute == "content";
-            if let (FileState::Other { what }, false) = (&found, is_lifted) {
-                assessment.refusal = Some(format!(
+            if let (FileState::Other { what }, false) = (&actual, is_lifted) {
+                diff.refusal = Some(format!(
                     "there is a {what} at {path}; railwright replaces only regular files (take it \
                      away, or leave `{attribute}` out)"
                 ));
             }
-            let (wanted, shown) = (Reading::is(content.as_str()), found.content_reading());
-            if wanted != shown {
-                assessment
-                    .actions
-                    .push(build_config_file_action(&path, content));
+            let (desired, shown) = (Reading::is(content.as_str()), actual.content_reading());
+            if desired != shown {
+                diff.actions.push(build_config_file_action(&path, content));
             }
-            assessment.attributes.insert(
+            diff.attributes.insert(
                 attribute,
-                Attribute::in_plane(Plane::Persisted, wanted, shown),
+                Attribute::in_plane(Plane::Persisted, desired, shown),
             );
         }
-        judged.diff(&mut assessment);
-        let files_change = !assessment.actions.is_empty();
-        let runs = judged.reading(FoundUnit::active) == Reading::is(true);
-        plan_unit_actions(&body, files_change, runs, &mut assessment);
-        if let Ok(unit) = &judged.unit {
-            let refusal = refusal::find_unit_refusal(&body, unit, &assessment, files_change);
-            assessment.refusal = refusal;
+        compared.diff(&mut diff);
+        let files_change = !diff.actions.is_empty();
+        let runs = compared.reading(FoundUnit::active) == Reading::is(true);
+        plan_unit_actions(&body, files_change, runs, &mut diff);
+        if let Ok(unit) = &compared.unit {
+            let refusal = refusal::find_unit_refusal(&body, unit, &diff, files_change);
+            diff.refusal = refusal;
         }
-        assessment.before = json!({ "unit": build_unit_snapshot(&judged.unit), "files": kept });
+        diff.before = json!({ "unit": build_unit_snapshot(&compared.unit), "files": kept });
         if runs
             && body.active == Some(true)
             && !body.restart_on.is_empty()
-            && assessment.disruption < Disruption::Restart
+            && diff.disruption < Disruption::Restart
         {
             let interrupts = format!("{} restarts", body.name);
-            assessment.watch = Some(WatchedFiles {
+            diff.watch = Some(WatchedFiles {
                 paths: body.restart_on,
                 disruption: Disruption::Restart,
                 interrupts,
             });
         }
-        assessment
+        diff
     }
 
     fn unsteady(
         &self,
-        wish: &DesiredResource,
+        resource: &DesiredResource,
         answers: &ReadResults,
     ) -> Option<(&'static str, Reading)> {
-        let unit = FoundUnit::of(wish.text("name")?, answers).ok()?;
+        let unit = FoundUnit::of(resource.text("name")?, answers).ok()?;
         Some(("active", unit.unsteady()?))
     }
 
@@ -301,7 +289,7 @@ impl ResourceKind for SystemdUnit {
         last_applied: &DesiredResource,
         before: &Value,
         answers: &ReadResults,
-    ) -> Assessment {
+    ) -> ResourceDiff {
         undo::plan_systemd_unit_undo(last_applied, before, answers)
     }
 

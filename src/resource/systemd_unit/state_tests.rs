@@ -1,11 +1,11 @@
-//! `systemd_unit` by tables: what systemd says of a unit, and what may be asked of it.
+//! `systemd_unit` by tables: what systemd reports of a unit, and what may be declared.
 
 use super::tests::{RUNS, words};
 use super::*;
-use crate::redacted_assessment::diff_removal;
-use crate::test_support::{answered, wish};
+use crate::redacted_diff::diff_removal;
+use crate::test_support::{answered, resource};
 
-/// What a host says of q.service, where some lines are others than while it runs.
+/// What a host reports of q.service, where some lines are others than while it runs.
 fn said(changes: &[(&str, &str)]) -> String {
     changes.iter().fold(RUNS.to_owned(), |text, (line, other)| {
         assert!(text.contains(line), "{line}");
@@ -13,13 +13,13 @@ fn said(changes: &[(&str, &str)]) -> String {
     })
 }
 
-/// The assessment of a wish without files, by what a host says of q.service.
-fn assess_state(body: &Value, show: &str) -> (Assessment, DesiredResource, ReadResults) {
+/// The diff of a resource without files, by what a host reports of q.service.
+fn diff_state(body: &Value, show: &str) -> (ResourceDiff, DesiredResource, ReadResults) {
     let mut body = body.clone();
     body["name"] = json!("q.service");
-    let wish = wish(&SystemdUnit, body);
-    let answers = answered(&[(&SystemdUnit.reads(&wish)[0], 0, show)]);
-    (SystemdUnit.assess(&wish, &answers), wish, answers)
+    let resource = resource(&SystemdUnit, body);
+    let answers = answered(&[(&SystemdUnit.reads(&resource)[0], 0, show)]);
+    (SystemdUnit.diff(&resource, &answers), resource, answers)
 }
 
 #[test]
@@ -31,18 +31,18 @@ fn an_alias_of_another_unit_is_refused_and_not_rolled_back() {
         (&format!("{RUNS}Id=q.service\n"), false),
         (&alias, true),
     ] {
-        let (assessment, ..) = assess_state(&off, show);
-        let refusal = assessment.refusal.as_deref();
+        let (diff, ..) = diff_state(&off, show);
+        let refusal = diff.refusal.as_deref();
         let words = "q.service is another name of real.service on this host: give that as \
                      `name`";
         assert_eq!(refusal, is_refused.then_some(words), "{show}");
     }
-    let before = assess_state(&off, RUNS).0.before;
-    let (_, wish, as_before) = assess_state(&off, &alias);
-    let undo = diff_removal(&SystemdUnit, &wish, &before, &as_before);
+    let before = diff_state(&off, RUNS).0.before;
+    let (_, resource, as_before) = diff_state(&off, &alias);
+    let undo = diff_removal(&SystemdUnit, &resource, &before, &as_before);
     assert!(undo.is_met() && undo.actions.is_empty(), "{undo:?}");
-    let (_, wish, disabled) = assess_state(&off, &alias.replace("=enabled", "=disabled"));
-    let undo = diff_removal(&SystemdUnit, &wish, &before, &disabled);
+    let (_, resource, disabled) = diff_state(&off, &alias.replace("=enabled", "=disabled"));
+    let undo = diff_removal(&SystemdUnit, &resource, &before, &disabled);
     assert!(undo.only_unknown() && undo.actions.is_empty(), "{undo:?}");
 }
 
@@ -70,13 +70,13 @@ fn a_unit_is_enabled_where_its_file_says_once_the_links_are_there() {
         assert_eq!(unit.enabled_by(None), Reading::is(true));
     }
     let body = json!({ "name": "q.service", "content": content, "enabled": true });
-    let wish = wish(&SystemdUnit, body);
+    let resource = resource(&SystemdUnit, body);
     let show = format!("{RUNS}Links= old.target.wants\n");
     let file = format!("644 root root 9 regular file\n{content}");
-    let [unit, own, times] = <[Read; 3]>::try_from(SystemdUnit.reads(&wish)).unwrap();
+    let [unit, own, times] = <[Read; 3]>::try_from(SystemdUnit.reads(&resource)).unwrap();
     let answers = answered(&[(&unit, 0, &show), (&own, 0, &file), (&times, 0, "")]);
-    let assessment = SystemdUnit.assess(&wish, &answers);
-    assert_eq!(words(&assessment), "disable enable", "{assessment:?}");
+    let diff = SystemdUnit.diff(&resource, &answers);
+    assert_eq!(words(&diff), "disable enable", "{diff:?}");
 }
 
 /// `systemctl disable` takes every link to a unit file away.
@@ -88,7 +88,7 @@ fn a_unit_that_is_a_link_to_a_file_elsewhere_keeps_its_link() {
     };
     let linked = link_to("/opt/app/q.service", "linked");
     let elsewhere = link_to("/opt/app/q.service", "enabled");
-    for (wished, show, is_refused) in [
+    for (desired, show, is_refused) in [
         (true, &linked, true),
         (false, &linked, false),
         (true, &elsewhere, false),
@@ -100,12 +100,12 @@ fn a_unit_that_is_a_link_to_a_file_elsewhere_keeps_its_link() {
         ),
         (true, &link_to("/dev/null", "disabled"), false),
     ] {
-        let (assessment, ..) = assess_state(&json!({ "enabled": wished }), show);
-        assert_eq!(assessment.refusal.is_some(), is_refused, "{wished} {show}");
+        let (diff, ..) = diff_state(&json!({ "enabled": desired }), show);
+        assert_eq!(diff.refusal.is_some(), is_refused, "{desired} {show}");
     }
-    let before = assess_state(&json!({ "enabled": true }), &linked).0.before;
-    let (_, wish, answers) = assess_state(&json!({ "enabled": true }), &elsewhere);
-    let undo = SystemdUnit.undo(&wish, &before, &answers);
+    let before = diff_state(&json!({ "enabled": true }), &linked).0.before;
+    let (_, resource, answers) = diff_state(&json!({ "enabled": true }), &elsewhere);
+    let undo = SystemdUnit.undo(&resource, &before, &answers);
     assert!(undo.only_unknown() && undo.actions.is_empty(), "{undo:?}");
 }
 
@@ -118,16 +118,16 @@ fn a_oneshot_that_has_run_is_stopped_and_is_not_taken_back() {
     let has_run = format!("{fresh}{exited}");
     let runs = fresh.replace("=inactive", "=activating");
     let (on, off) = (json!({ "active": true }), json!({ "active": false }));
-    let before = [&fresh, &has_run].map(|show| assess_state(&on, show).0.before);
+    let before = [&fresh, &has_run].map(|show| diff_state(&on, show).0.before);
     for (show, met, undone) in [
         (&fresh, [false, true], ["", ""]),
         (&has_run, [true, true], ["", ""]),
         (&runs, [false, false], ["stop", ""]),
     ] {
-        let (is_on, wish, answers) = assess_state(&on, show);
-        let (is_off, ..) = assess_state(&off, show);
+        let (is_on, resource, answers) = diff_state(&on, show);
+        let (is_off, ..) = diff_state(&off, show);
         assert_eq!([is_on.is_met(), is_off.is_met()], met, "{show}");
-        let undo = |before| SystemdUnit.undo(&wish, before, &answers);
+        let undo = |before| SystemdUnit.undo(&resource, before, &answers);
         let actions = [undo(&before[0]), undo(&before[1])].map(|undo| words(&undo));
         assert_eq!(actions, undone, "{show}");
     }
@@ -182,9 +182,9 @@ fn a_oneshot_whose_run_systemd_forgets_is_refused() {
     ] {
         let mut body = body;
         body["name"] = json!("q.service");
-        let wish = wish(&SystemdUnit, body);
+        let resource = resource(&SystemdUnit, body);
         let answers: Vec<(Read, i32, &str)> = SystemdUnit
-            .reads(&wish)
+            .reads(&resource)
             .into_iter()
             .map(|read| match read {
                 Read::Unit { .. } => (read, 0, show.as_str()),
@@ -196,10 +196,10 @@ fn a_oneshot_whose_run_systemd_forgets_is_refused() {
             .iter()
             .map(|(r, code, out)| (r, *code, *out))
             .collect();
-        let refusal = SystemdUnit.assess(&wish, &answered(&answers)).refusal;
+        let refusal = SystemdUnit.diff(&resource, &answered(&answers)).refusal;
         let words = "systemd forgets that q.service has run";
         let is_so = refusal.is_some_and(|refusal| refusal.starts_with(words));
-        assert_eq!(is_so, is_refused, "{}\n{show}", wish.body);
+        assert_eq!(is_so, is_refused, "{}\n{show}", resource.body);
     }
 }
 
@@ -213,7 +213,7 @@ fn a_mask_that_the_next_boot_loses_is_none_there() {
         ])
     };
     let (runtime, for_good) = (mask("masked-runtime"), mask("masked"));
-    let wanted = format!("{runtime}WantedBy=multi-user.target\n");
+    let desired = format!("{runtime}WantedBy=multi-user.target\n");
     let in_etc = format!("{RUNS}FragmentPath=/etc/systemd/system/q.service\n");
     let mask_and_disable = json!({ "masked": true, "enabled": false });
     for (body, show, actions, is_refused) in [
@@ -235,19 +235,19 @@ fn a_mask_that_the_next_boot_loses_is_none_there() {
             false,
         ),
         (json!({ "enabled": false }), &runtime, "", false),
-        (json!({ "enabled": false }), &wanted, "disable", true),
-        (mask_and_disable, &wanted, "mask disable", false),
+        (json!({ "enabled": false }), &desired, "disable", true),
+        (mask_and_disable, &desired, "mask disable", false),
     ] {
-        let (assessment, ..) = assess_state(&body, show);
-        assert_eq!(words(&assessment), actions, "{body} {show}");
-        assert_eq!(assessment.refusal.is_some(), is_refused, "{body} {show}");
+        let (diff, ..) = diff_state(&body, show);
+        assert_eq!(words(&diff), actions, "{body} {show}");
+        assert_eq!(diff.refusal.is_some(), is_refused, "{body} {show}");
     }
-    let (assessment, wish, as_before) = assess_state(&json!({ "masked": true }), &runtime);
-    assert!(assessment.differs_in(Plane::NextBoot) && !assessment.differs_in(Plane::Running));
-    let before = assessment.before;
-    assert!(SystemdUnit.undo(&wish, &before, &as_before).is_met());
+    let (diff, resource, as_before) = diff_state(&json!({ "masked": true }), &runtime);
+    assert!(diff.differs_in(Plane::NextBoot) && !diff.differs_in(Plane::Running));
+    let before = diff.before;
+    assert!(SystemdUnit.undo(&resource, &before, &as_before).is_met());
     // What was there before us stays: the mask in /run.
-    let (_, wish, masked) = assess_state(&json!({ "masked": true }), &for_good);
-    let undo = SystemdUnit.undo(&wish, &before, &masked);
+    let (_, resource, masked) = diff_state(&json!({ "masked": true }), &for_good);
+    let undo = SystemdUnit.undo(&resource, &before, &masked);
     assert_eq!(words(&undo), "unmask");
 }

@@ -1,8 +1,8 @@
-//! `systemd_unit` by tables: its files, its verbs and what takes it back.
+//! `systemd_unit` by tables: its files, its verbs and its undo.
 
 use super::*;
-use crate::redacted_assessment::diff_removal;
-use crate::test_support::{answered, wish};
+use crate::redacted_diff::diff_removal;
+use crate::test_support::{answered, resource};
 
 pub(super) const RUNS: &str = "Type=simple\n\
                     RemainAfterExit=no\n\
@@ -16,7 +16,7 @@ pub(super) const RUNS: &str = "Type=simple\n\
 
 fn unit() -> DesiredResource {
     let content = "[Service]\nExecStart=/x\n[Install]\nWantedBy=multi-user.target\n";
-    wish(
+    resource(
         &SystemdUnit,
         json!({ "name": "q.service", "content": content, "enabled": true, "active": true, "restart_on": ["/etc/q.conf"] }),
     )
@@ -38,23 +38,18 @@ fn there() -> String {
     )
 }
 
-pub(super) fn words(assessment: &Assessment) -> String {
+pub(super) fn words(diff: &ResourceDiff) -> String {
     let word = |action: &Action| match action {
         Action::Unit { verb, .. } => format!("{verb:?}").to_lowercase(),
         other => other.word(),
     };
-    assessment
-        .actions
-        .iter()
-        .map(word)
-        .collect::<Vec<_>>()
-        .join(" ")
+    diff.actions.iter().map(word).collect::<Vec<_>>().join(" ")
 }
 
 #[test]
 fn a_restart_is_owed_until_it_has_happened() {
     let file = there();
-    let owed = SystemdUnit.assess(
+    let owed = SystemdUnit.diff(
         &unit(),
         &answers(
             RUNS,
@@ -66,7 +61,7 @@ fn a_restart_is_owed_until_it_has_happened() {
         (words(&owed).as_str(), owed.disruption),
         ("restart", Disruption::Restart)
     );
-    let found = owed.attributes["restarted"].found.running.clone();
+    let found = owed.attributes["restarted"].actual.running.clone();
     assert_eq!(
         found,
         Some(Reading::is("/etc/q.conf changed since it started"))
@@ -74,7 +69,7 @@ fn a_restart_is_owed_until_it_has_happened() {
     let paid = RUNS.replace("00:16:45", "00:16:46");
     assert!(
         SystemdUnit
-            .assess(&unit(), &answers(&paid, (0, &file), "1006 /etc/q.conf\n"))
+            .diff(&unit(), &answers(&paid, (0, &file), "1006 /etc/q.conf\n"))
             .is_met()
     );
 }
@@ -117,7 +112,7 @@ fn each_difference_asks_for_its_verbs() {
             .iter()
             .fold(RUNS.to_owned(), |text, (from, to)| text.replace(from, to));
         assert_eq!(
-            words(&SystemdUnit.assess(&unit(), &answers(&show, file, ""))),
+            words(&SystemdUnit.diff(&unit(), &answers(&show, file, ""))),
             actions,
             "{changes:?}"
         );
@@ -132,7 +127,7 @@ fn a_link_in_the_place_of_a_file_is_left_alone() {
         .replace("UnitFileState=enabled", "UnitFileState=masked");
     for show in [RUNS, &masked] {
         let refused = SystemdUnit
-            .assess(&unit(), &answers(show, link, ""))
+            .diff(&unit(), &answers(show, link, ""))
             .refusal
             .unwrap();
         assert!(
@@ -142,7 +137,7 @@ fn a_link_in_the_place_of_a_file_is_left_alone() {
     }
     let mut body = unit().body.clone();
     body["masked"] = json!(false);
-    let lifted = SystemdUnit.assess(&wish(&SystemdUnit, body), &answers(&masked, link, ""));
+    let lifted = SystemdUnit.diff(&resource(&SystemdUnit, body), &answers(&masked, link, ""));
     assert!(
         lifted.refusal.is_none() && words(&lifted).starts_with("write_file reload_systemd unmask"),
         "{lifted:?}"
@@ -156,8 +151,8 @@ fn what_runs_with_a_drop_in_is_restarted_without_it() {
         body.as_object_mut()
             .unwrap()
             .extend(active.then(|| ("active".to_owned(), json!(true))));
-        let wish = wish(&SystemdUnit, body);
-        let reads = SystemdUnit.reads(&wish);
+        let resource = resource(&SystemdUnit, body);
+        let reads = SystemdUnit.reads(&resource);
         let asked = |file: (i32, &str)| {
             answered(&[
                 (&reads[0], 0, RUNS),
@@ -166,10 +161,10 @@ fn what_runs_with_a_drop_in_is_restarted_without_it() {
             ])
         };
         let before = SystemdUnit
-            .assess(&wish, &asked((1, "folder /etc/systemd/system\n")))
+            .diff(&resource, &asked((1, "folder /etc/systemd/system\n")))
             .before;
         SystemdUnit.undo(
-            &wish,
+            &resource,
             &before,
             &asked((0, "644 root root 2 regular file\nx\n")),
         )
@@ -193,7 +188,7 @@ fn undo_stops_and_disables_before_the_file_goes() {
         .replace("=active", "=inactive")
         .replace("UnitFileState=enabled", "UnitFileState=");
     let before = SystemdUnit
-        .assess(
+        .diff(
             &unit(),
             &answers(&missing, (1, "folder /etc/systemd/system\n"), ""),
         )
@@ -223,21 +218,21 @@ fn undo_stops_and_disables_before_the_file_goes() {
 
 #[test]
 fn a_unit_that_is_gone_since_is_not_brought_back() {
-    let wish = wish(
+    let resource = resource(
         &SystemdUnit,
         json!({ "name": "q.service", "enabled": false, "active": false }),
     );
-    let asked = |out: &str| answered(&[(&SystemdUnit.reads(&wish)[0], 0, out)]);
-    let before = SystemdUnit.assess(&wish, &asked(RUNS)).before;
+    let asked = |out: &str| answered(&[(&SystemdUnit.reads(&resource)[0], 0, out)]);
+    let before = SystemdUnit.diff(&resource, &asked(RUNS)).before;
     let stopped = RUNS
         .replace("ActiveState=active", "ActiveState=inactive")
         .replace("=enabled", "=disabled");
     assert_eq!(
-        words(&SystemdUnit.undo(&wish, &before, &asked(&stopped))),
+        words(&SystemdUnit.undo(&resource, &before, &asked(&stopped))),
         "enable start"
     );
     let gone = SystemdUnit.undo(
-        &wish,
+        &resource,
         &before,
         &asked(
             &stopped
@@ -256,7 +251,7 @@ fn a_unit_that_is_gone_since_is_not_brought_back() {
 #[test]
 fn a_unit_of_which_too_little_is_known_is_not_taken_back() {
     let before = SystemdUnit
-        .assess(&unit(), &answers(RUNS, (0, &there()), ""))
+        .diff(&unit(), &answers(RUNS, (0, &there()), ""))
         .before;
     let reads = SystemdUnit.reads(&unit());
     let no_bus = answered(&[(&reads[0], 1, ""), (&reads[1], 0, &there())]);
@@ -274,19 +269,21 @@ fn a_unit_of_which_too_little_is_known_is_not_taken_back() {
 fn a_drop_in_that_came_later_is_taken_back_too() {
     let with = |file: &str| {
         let text = "[Service]\nLimitMEMLOCK=infinity\n";
-        wish(
+        resource(
             &SystemdUnit,
             json!({ "name": "q.service", "dropins": { file: text } }),
         )
     };
-    let answered = |wish: &DesiredResource, file: (i32, &str)| {
-        let reads = SystemdUnit.reads(wish);
+    let answered = |resource: &DesiredResource, file: (i32, &str)| {
+        let reads = SystemdUnit.reads(resource);
         answered(&[(&reads[0], 0, RUNS), (&reads[1], file.0, file.1)])
     };
     let (first, later) = (with("10-a"), with("20-b"));
-    let [before, now] = [&first, &later].map(|wish| {
+    let [before, now] = [&first, &later].map(|resource| {
         let absent = (1, "folder /etc/systemd/system\n");
-        SystemdUnit.assess(wish, &answered(wish, absent)).before
+        SystemdUnit
+            .diff(resource, &answered(resource, absent))
+            .before
     });
     let before = SystemdUnit.remembered(&before, &now);
     let there = (0, "644 root root 2 regular file\nx\n");

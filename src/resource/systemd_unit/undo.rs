@@ -8,7 +8,7 @@ use crate::body::read_body;
 use crate::file::found::FileState;
 use crate::json_fields::read_flag_field;
 use crate::{
-    Action, Assessment, Attribute, DesiredResource, Disruption, Plane, ReadResults, Reading,
+    Action, Attribute, DesiredResource, Disruption, Plane, ReadResults, Reading, ResourceDiff,
 };
 use serde_json::Value;
 
@@ -20,15 +20,15 @@ pub(super) fn plan_systemd_unit_undo(
     last_applied: &DesiredResource,
     before: &Value,
     answers: &ReadResults,
-) -> Assessment {
+) -> ResourceDiff {
     let body: UnitBody = read_body(&last_applied.body);
     let name = body.name.as_str();
-    let unknown = |reason| Assessment::unknown_undo(Plane::Running, before, reason);
+    let unknown = |reason| ResourceDiff::unknown_undo(Plane::Running, before, reason);
     let unit = match FoundUnit::of(name, answers) {
         Ok(unit) => unit,
         Err(reason) => return unknown(reason),
     };
-    if before["unit"].is_null() && body.wishes_state() {
+    if before["unit"].is_null() && body.declares_state() {
         return unknown(NOT_RECORDED.into());
     }
     let undo = plan_read_unit_undo(&body, before, answers, &unit);
@@ -59,25 +59,25 @@ fn plan_read_unit_undo(
     before: &Value,
     answers: &ReadResults,
     unit: &FoundUnit,
-) -> Assessment {
+) -> ResourceDiff {
     let (name, earlier) = (body.name.as_str(), &before["unit"]);
-    let mut assessment = Assessment::default();
+    let mut diff = ResourceDiff::default();
     let own_file = before["files"].get(format!("/etc/systemd/system/{name}"));
     let comes_back = matches!(FileState::remembered(own_file), FileState::Regular(_));
     if unit.is_missing() && earlier["there"] == true && !comes_back {
-        assessment.residue.push(format!(
+        diff.residue.push(format!(
             "{name} stays as it is: its unit file is gone since"
         ));
     } else {
-        undo_unit(body, earlier, unit, &mut assessment);
+        undo_unit(body, earlier, unit, &mut diff);
     }
-    let late = std::mem::take(&mut assessment.actions);
-    restore_unit_files(body, before, answers, &mut assessment);
-    let mut files_change = !assessment.actions.is_empty();
+    let late = std::mem::take(&mut diff.actions);
+    restore_unit_files(body, before, answers, &mut diff);
+    let mut files_change = !diff.actions.is_empty();
     // Files that went in an attempt that was cut short: systemd still has them until it reads anew.
     if unit.is_stale() {
         files_change = true;
-        assessment.attributes.insert(
+        diff.attributes.insert(
             "loaded".to_owned(),
             Attribute::in_plane(Plane::Running, Reading::is(true), Reading::is(false)),
         );
@@ -85,45 +85,41 @@ fn plan_read_unit_undo(
     let runs_on = unit.active() == Reading::is(true)
         && (unit.is_running() || earlier["active"] == true)
         && !late.contains(&body.build_action(UnitVerb::Stop));
-    order_undo(body, late, files_change, &mut assessment);
+    order_undo(body, late, files_change, &mut diff);
     if runs_on && files_change {
-        plan_unit_restart(body, &mut assessment);
+        plan_unit_restart(body, &mut diff);
     }
-    assessment
+    diff
 }
 
 fn restore_unit_files(
     body: &UnitBody,
     before: &Value,
     answers: &ReadResults,
-    assessment: &mut Assessment,
+    diff: &mut ResourceDiff,
 ) {
     for (attribute, path, _) in body.list_files() {
         let kept = FileState::remembered(before["files"].get(&path));
         let now = FileState::at(&path, answers);
         let (actions, residue) = kept.restore(&path, &now);
-        assessment.actions.extend(actions);
-        assessment.residue.extend(residue);
-        let (wanted, found) = (kept.restored_reading(&now), now.content_reading());
-        assessment.attributes.insert(
+        diff.actions.extend(actions);
+        diff.residue.extend(residue);
+        let (desired, actual) = (kept.restored_reading(&now), now.content_reading());
+        diff.attributes.insert(
             attribute,
-            Attribute::in_plane(Plane::Persisted, wanted, found),
+            Attribute::in_plane(Plane::Persisted, desired, actual),
         );
     }
 }
 
 /// It runs with what is taken away, and is restarted where we had it restarted for that.
-fn plan_unit_restart(body: &UnitBody, assessment: &mut Assessment) {
+fn plan_unit_restart(body: &UnitBody, diff: &mut ResourceDiff) {
     if body.active == Some(true) {
-        assessment
-            .actions
-            .push(body.build_action(UnitVerb::Restart));
-        assessment
-            .interrupts
-            .push(format!("{} restarts", body.name));
-        assessment.disruption = Disruption::Restart;
+        diff.actions.push(body.build_action(UnitVerb::Restart));
+        diff.interrupts.push(format!("{} restarts", body.name));
+        diff.disruption = Disruption::Restart;
     } else {
-        assessment.residue.push(format!(
+        diff.residue.push(format!(
             "{} goes on as it was started until it is restarted",
             body.name
         ));
@@ -135,7 +131,7 @@ fn order_undo(
     body: &UnitBody,
     unit_actions: Vec<Action>,
     files_change: bool,
-    assessment: &mut Assessment,
+    diff: &mut ResourceDiff,
 ) {
     let (mut first, mut later) = (Vec::new(), Vec::new());
     for action in unit_actions {
@@ -150,26 +146,25 @@ fn order_undo(
         }
     }
     if !first.is_empty() {
-        assessment
-            .interrupts
+        diff.interrupts
             .push(format!("{} stops or no longer starts at boot", body.name));
-        assessment.disruption = Disruption::Restart;
+        diff.disruption = Disruption::Restart;
     }
-    first.append(&mut assessment.actions);
+    first.append(&mut diff.actions);
     if files_change {
         first.push(Action::ReloadSystemd);
-        assessment.disruption = assessment.disruption.max(Disruption::Reload);
+        diff.disruption = diff.disruption.max(Disruption::Reload);
     }
     first.extend(later);
-    assessment.actions = first;
+    diff.actions = first;
 }
 
-fn undo_unit(body: &UnitBody, earlier: &Value, unit: &FoundUnit, assessment: &mut Assessment) {
+fn undo_unit(body: &UnitBody, earlier: &Value, unit: &FoundUnit, diff: &mut ResourceDiff) {
     let enabled = match unit.enabled() {
         Reading::Unknown(reason) => Reading::Unknown(reason),
         enabled => Reading::is(enabled == Reading::is(true)),
     };
-    // That a oneshot has run is not taken back, and it need not run again.
+    // That a oneshot has run is not undone, and it need not run again.
     let has_run_before = unit.runs_once() && earlier["active"] == true;
     let active = Reading::is(unit.is_running() || has_run_before);
     let states = [
@@ -204,11 +199,10 @@ fn undo_unit(body: &UnitBody, earlier: &Value, unit: &FoundUnit, assessment: &mu
         }
         let back = read_flag_field(earlier, field).unwrap_or(false);
         if Reading::is(back) != now {
-            assessment
-                .actions
+            diff.actions
                 .push(body.build_action(if back { yes } else { no }));
         }
-        assessment.attributes.insert(
+        diff.attributes.insert(
             field.to_owned(),
             Attribute::in_plane(plane, Reading::is(back), now),
         );

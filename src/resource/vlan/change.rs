@@ -1,4 +1,4 @@
-//! How a VLAN is made and taken back, by the manager that owns its parent.
+//! How a VLAN is made and undone, by the manager that owns its parent.
 
 use super::{ANNOUNCED, PriorVlanState, VlanBody};
 use crate::action::NetworkManagerKind;
@@ -6,29 +6,29 @@ use crate::link::layers::{OnDisk, RunningLinkLayers};
 use crate::link::owner::{HEAD, Handle, own_file};
 use crate::link::{Owner, link_state};
 use crate::{
-    Action, Assessment, Attribute, DesiredResource, Disruption, Plane, ReadResults, Reading,
+    Action, Attribute, DesiredResource, Disruption, Plane, ReadResults, Reading, ResourceDiff,
 };
 use railwright_base::Reason;
 use railwright_base::quote::quote_for_shell;
 use serde_json::Value;
 
-/// What there is not yet comes with the wish for it, or never.
+/// What there is not yet comes with the resource that declares it, or never.
 pub(super) fn wait_for_parent(
     body: &VlanBody,
-    wish: &DesiredResource,
-    assessment: &mut Assessment,
+    resource: &DesiredResource,
+    diff: &mut ResourceDiff,
     reason: impl FnOnce() -> String,
 ) {
-    let first = wish
+    let first = resource
         .after
         .iter()
         .find(|after| matches!(after.kind(), "bond" | "vlan") && after.name() == body.parent);
     match first {
-        Some(first) if wish.text("known_after").is_none() => {
-            assessment.known_after = Some(first.within_target());
-            assessment.announced = ANNOUNCED.map(str::to_owned).to_vec();
+        Some(first) if resource.text("known_after").is_none() => {
+            diff.known_after = Some(first.within_target());
+            diff.announced = ANNOUNCED.map(str::to_owned).to_vec();
         }
-        _ => assessment.wait_or_refuse(wish, &ANNOUNCED, reason),
+        _ => diff.wait_or_refuse(resource, &ANNOUNCED, reason),
     }
 }
 
@@ -181,7 +181,7 @@ pub(super) fn record_vlan_disruption(
     body: &VlanBody,
     reload: Option<NetworkManagerKind>,
     answers: &ReadResults,
-    assessment: &mut Assessment,
+    diff: &mut ResourceDiff,
 ) {
     if reload.is_none() {
         return;
@@ -195,14 +195,14 @@ pub(super) fn record_vlan_disruption(
         .iter()
         .flatten()
         .any(|address| address.scope != "link");
-    assessment.disruption = if has_addresses {
+    diff.disruption = if has_addresses {
         Disruption::LinkBlip
     } else {
         Disruption::Reload
     };
-    assessment.interrupts_netdevs = vec![body.parent.clone()];
+    diff.interrupts_netdevs = vec![body.parent.clone()];
     if has_addresses {
-        assessment.interrupts.push(format!(
+        diff.interrupts.push(format!(
             "systemd-networkd sets the addresses of {} anew, and its RDMA GIDs with them",
             body.parent
         ));
@@ -216,39 +216,38 @@ pub(super) fn take_back(
     running: Option<&RunningLinkLayers>,
     on_disk: &OnDisk,
     answers: &ReadResults,
-) -> Assessment {
-    let mut assessment = Assessment {
+) -> ResourceDiff {
+    let mut diff = ResourceDiff {
         before: serde_json::to_value(before).unwrap_or_default(),
-        ..Assessment::default()
+        ..ResourceDiff::default()
     };
     let is_written = !on_disk.settings.is_empty();
     let is_running = running.is_some_and(|running| {
-        running.kind.as_deref() == Some("vlan") && running.settings == body.wanted()
+        running.kind.as_deref() == Some("vlan") && running.settings == body.desired()
     });
     let mut gone = Attribute::default();
     if !before.persisted {
-        let found = reading_from_presence(is_written);
-        gone = gone.and(Plane::Persisted, Reading::Absent, found);
+        let actual = reading_from_presence(is_written);
+        gone = gone.and(Plane::Persisted, Reading::Absent, actual);
     }
     if !before.running {
-        let found = reading_from_presence(is_running);
-        gone = gone.and(Plane::Running, Reading::Absent, found);
+        let actual = reading_from_presence(is_running);
+        gone = gone.and(Plane::Running, Reading::Absent, actual);
     }
     if !before.persisted && is_written {
-        plan_boot_file_removal(body, on_disk, answers, &mut assessment);
+        plan_boot_file_removal(body, on_disk, answers, &mut diff);
     }
     if !before.running && is_running {
-        assessment.actions.push(Action::RemoveVlan {
+        diff.actions.push(Action::RemoveVlan {
             netdev: body.netdev.clone(),
         });
-        assessment.disruption = assessment.disruption.max(Disruption::LinkBlip);
-        assessment
-            .interrupts
+        diff.disruption = diff.disruption.max(Disruption::LinkBlip);
+        diff.interrupts
             .push(format!("all traffic on {} ends", body.netdev));
-        assessment.interrupts_netdevs.push(body.netdev.clone());
+        diff.interrupts_netdevs.push(body.netdev.clone());
     }
-    assessment.attributes.insert("vlan".to_owned(), gone);
-    assessment
+    diff.attributes.insert("vlan".to_owned(), gone);
+    diff
 }
 
 fn reading_from_presence(is_there: bool) -> Reading {
@@ -264,30 +263,28 @@ fn plan_boot_file_removal(
     body: &VlanBody,
     on_disk: &OnDisk,
     answers: &ReadResults,
-    assessment: &mut Assessment,
+    diff: &mut ResourceDiff,
 ) {
     let Ok(files) = render_vlan_boot_files(body, on_disk) else {
-        assessment.residue.push(format!(
+        diff.residue.push(format!(
             "{} in the configuration of its manager, which has changed since",
             body.netdev
         ));
         return;
     };
     for (path, ..) in files {
-        assessment
-            .actions
-            .push(Action::RemoveFile { path, below: None });
+        diff.actions.push(Action::RemoveFile { path, below: None });
     }
     let reload = on_disk
         .manager
         .filter(|manager| *manager != NetworkManagerKind::Ifupdown);
     if let Some(manager) = reload {
-        assessment.actions.push(Action::ReloadLink {
+        diff.actions.push(Action::ReloadLink {
             netdev: body.parent.clone(),
             manager,
         });
     }
-    record_vlan_disruption(body, reload, answers, assessment);
+    record_vlan_disruption(body, reload, answers, diff);
 }
 
 /// Adds it, unless it is there already; whether that one is right is read afterwards.

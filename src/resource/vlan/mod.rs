@@ -9,7 +9,7 @@ pub mod change;
 
 use super::link::layers::{self, OnDisk, RunningLinkLayers, Settings};
 use super::names::is_netdev;
-use super::{Assessment, DesiredResource, Plane, Read, ReadResults, Reading, ResourceKind};
+use super::{DesiredResource, Plane, Read, ReadResults, Reading, ResourceDiff, ResourceKind};
 use crate::body::{Body, BodyErrors, BodyType, read_body};
 use crate::json_fields::read_text_field;
 use crate::link::Owner;
@@ -23,7 +23,7 @@ pub struct Vlan;
 
 const NO_DETAILS: &str = "`ip -d` gave no details of it";
 
-/// What is wished of a VLAN.
+/// The desired state of a VLAN.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct VlanBody {
@@ -50,7 +50,7 @@ impl Body for VlanBody {
 }
 
 impl VlanBody {
-    fn wanted(&self) -> Settings {
+    fn desired(&self) -> Settings {
         [
             ("id".to_owned(), json!(self.id)),
             ("parent".to_owned(), json!(self.parent)),
@@ -82,8 +82,8 @@ impl ResourceKind for Vlan {
         BodyType::of::<VlanBody>()
     }
 
-    fn reads(&self, wish: &DesiredResource) -> Vec<Read> {
-        let body = read_body::<VlanBody>(&wish.body);
+    fn reads(&self, resource: &DesiredResource) -> Vec<Read> {
+        let body = read_body::<VlanBody>(&resource.body);
         let mut all = layers::build_layer_reads(&body.netdev, std::slice::from_ref(&body.parent));
         all.push(Read::Link {
             netdev: body.parent,
@@ -91,10 +91,12 @@ impl ResourceKind for Vlan {
         all
     }
 
-    fn assess(&self, wish: &DesiredResource, answers: &ReadResults) -> Assessment {
-        let body = read_body::<VlanBody>(&wish.body);
+    fn diff(&self, resource: &DesiredResource, answers: &ReadResults) -> ResourceDiff {
+        let body = read_body::<VlanBody>(&resource.body);
         match decode_vlan_state(&body, answers) {
-            Ok((running, on_disk)) => diff_vlan(&body, wish, answers, running.as_ref(), &on_disk),
+            Ok((running, on_disk)) => {
+                diff_vlan(&body, resource, answers, running.as_ref(), &on_disk)
+            }
             Err(reason) => build_unknown_vlan_diff(&body, reason),
         }
     }
@@ -104,7 +106,7 @@ impl ResourceKind for Vlan {
         last_applied: &DesiredResource,
         before: &Value,
         answers: &ReadResults,
-    ) -> Assessment {
+    ) -> ResourceDiff {
         let body = read_body::<VlanBody>(&last_applied.body);
         let before: PriorVlanState =
             serde_json::from_value(before.clone()).unwrap_or(PriorVlanState {
@@ -147,18 +149,18 @@ fn decode_vlan_state(
     ))
 }
 
-fn build_unknown_vlan_diff(body: &VlanBody, reason: Reason) -> Assessment {
-    layers::diff_layer_settings(&body.wanted(), |_, _| Reading::Unknown(reason.clone()))
+fn build_unknown_vlan_diff(body: &VlanBody, reason: Reason) -> ResourceDiff {
+    layers::diff_layer_settings(&body.desired(), |_, _| Reading::Unknown(reason.clone()))
 }
 
 fn diff_vlan(
     body: &VlanBody,
-    wish: &DesiredResource,
+    resource: &DesiredResource,
     answers: &ReadResults,
     running: Option<&RunningLinkLayers>,
     on_disk: &OnDisk,
-) -> Assessment {
-    let mut assessment = layers::diff_layer_settings(&body.wanted(), |word, plane| {
+) -> ResourceDiff {
+    let mut diff = layers::diff_layer_settings(&body.desired(), |word, plane| {
         let value = match (plane, running) {
             (Plane::Persisted, _) => on_disk.settings.get(word),
             (_, Some(running)) if !running.is_told => {
@@ -173,67 +175,67 @@ fn diff_vlan(
         running: running.is_some(),
         persisted: !on_disk.settings.is_empty(),
     };
-    assessment.before = serde_json::to_value(before).unwrap_or_default();
-    if !assessment.is_met() && !assessment.has_unknown() {
-        plan_vlan_fix(body, wish, answers, running, on_disk, &mut assessment);
+    diff.before = serde_json::to_value(before).unwrap_or_default();
+    if !diff.is_met() && !diff.has_unknown() {
+        plan_vlan_fix(body, resource, answers, running, on_disk, &mut diff);
     }
-    assessment
+    diff
 }
 
 fn plan_vlan_fix(
     body: &VlanBody,
-    wish: &DesiredResource,
+    resource: &DesiredResource,
     answers: &ReadResults,
     running: Option<&RunningLinkLayers>,
     on_disk: &OnDisk,
-    assessment: &mut Assessment,
+    diff: &mut ResourceDiff,
 ) {
-    let disk = assessment.differs_in(Plane::Persisted);
-    let now = assessment.differs_in(Plane::Running);
+    let disk = diff.differs_in(Plane::Persisted);
+    let now = diff.differs_in(Plane::Running);
     if let Some(running) = running.filter(|_| now) {
-        return assessment.refusal = Some(in_the_way(body, running));
+        return diff.refusal = Some(in_the_way(body, running));
     }
-    let wanted = body.wanted();
+    let desired = body.desired();
     if disk
         && on_disk
             .settings
             .iter()
-            .any(|(word, value)| wanted.get(word).is_some_and(|wanted| wanted != value))
+            .any(|(word, value)| desired.get(word).is_some_and(|desired| desired != value))
     {
-        return assessment.refusal = Some(format!(
-            "{} is on disk as {}, and {} is wanted; change it there, because what goes by it \
+        return diff.refusal = Some(format!(
+            "{} is on disk as {}, and {} is desired; change it there, because what goes by it \
              (addresses, routes) would go along",
             body.netdev,
             describe_vlan_settings(&on_disk.settings),
-            describe_vlan_settings(&wanted)
+            describe_vlan_settings(&desired)
         ));
     }
     match super::link::link_state(answers, &body.parent) {
         Ok(Some(_)) => {}
         Ok(None) => {
-            return change::wait_for_parent(body, wish, assessment, || {
+            return change::wait_for_parent(body, resource, diff, || {
                 format!(
                     "there is no netdev {} for VLAN {} to sit on",
                     body.parent, body.id
                 )
             });
         }
-        Err(reason) => return assessment.refusal = Some(reason.to_string()),
+        Err(reason) => return diff.refusal = Some(reason.to_string()),
     }
-    let waits = wish
+    let waits = resource
         .after
         .iter()
         .any(|after| after.kind() == "link" && after.name() == body.parent);
     if disk && waits && matches!(on_disk.below, Owner::Nobody { .. }) {
-        assessment.known_after = Some(format!("link/{}", body.parent));
-        assessment.announced = ANNOUNCED.map(str::to_owned).to_vec();
+        diff.known_after = Some(format!("link/{}", body.parent));
+        diff.announced = ANNOUNCED.map(str::to_owned).to_vec();
         return;
     }
     match change::plan_vlan_creation(body, disk, now, on_disk) {
-        Err(reason) => assessment.refusal = Some(reason.to_string()),
+        Err(reason) => diff.refusal = Some(reason.to_string()),
         Ok((actions, reload)) => {
-            assessment.actions = actions;
-            change::record_vlan_disruption(body, reload, answers, assessment);
+            diff.actions = actions;
+            change::record_vlan_disruption(body, reload, answers, diff);
         }
     }
 }
@@ -263,7 +265,7 @@ fn in_the_way(body: &VlanBody, running: &RunningLinkLayers) -> String {
         None => "a NIC".to_owned(),
     };
     format!(
-        "{} is there as {what}, and VLAN {} on {} is wanted; it is not torn down, because \
+        "{} is there as {what}, and VLAN {} on {} is desired; it is not torn down, because \
          addresses and connections would go with it: remove it by hand (ip link del dev {}) once \
          nobody uses it",
         body.netdev, body.id, body.parent, body.netdev

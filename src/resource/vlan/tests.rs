@@ -1,4 +1,4 @@
-//! `vlan` by tables: answers in, assessment out.
+//! `vlan` by tables: read results in, diff out.
 
 use super::*;
 use crate::{Action, AnswerStatus, ReadResult};
@@ -26,16 +26,16 @@ const NETDEV_FILE: &str = "\n\
                            |Id=100\n";
 const RUNNING: &str = "\n== netdev 0\n|kind=vlan\n|lower=ens1\n|id=100\n";
 
-fn wish() -> DesiredResource {
+fn resource() -> DesiredResource {
     let body = json!({ "netdev": "ens1.100", "parent": "ens1", "id": 100 });
     assert_eq!(Vlan.check(&body), []);
     DesiredResource::of(Address::host("n1", "vlan", "ens1.100"), "vlan", body)
 }
 
-/// What there is of layers and of the parent's manager, and what the parent says of itself.
+/// What there is of layers and of the parent's manager, and what the parent reports of itself.
 fn answers(layers: &str, manager: &str, parent: &str) -> ReadResults {
     let mut answers = ReadResults::default();
-    for read in Vlan.reads(&wish()) {
+    for read in Vlan.reads(&resource()) {
         let (code, out) = match &read {
             Read::LinkManager { netdev } => (0, if netdev == "ens1" { manager } else { "" }),
             Read::Link { .. } => (i32::from(parent.starts_with("netdev=")), parent),
@@ -52,8 +52,8 @@ fn answers(layers: &str, manager: &str, parent: &str) -> ReadResults {
     answers
 }
 
-fn assess(layers: &str, manager: &str) -> Assessment {
-    Vlan.assess(&wish(), &answers(layers, manager, PARENT))
+fn diff(layers: &str, manager: &str) -> ResourceDiff {
+    Vlan.diff(&resource(), &answers(layers, manager, PARENT))
 }
 
 fn joined(manager: &str) -> String {
@@ -68,7 +68,7 @@ fn joined(manager: &str) -> String {
 
 #[test]
 fn one_that_is_not_there_is_made_by_the_manager_of_its_parent() {
-    let found = assess("", NETWORKD);
+    let found = diff("", NETWORKD);
     insta::assert_json_snapshot!((&found.actions, found.disruption, &found.interrupts_netdevs), @r##"
     [
       [
@@ -104,7 +104,7 @@ fn one_that_is_not_there_is_made_by_the_manager_of_its_parent() {
 
 #[test]
 fn only_the_plane_that_differs_is_touched() {
-    let found = assess(NETDEV_FILE, &joined(NETWORKD));
+    let found = diff(NETDEV_FILE, &joined(NETWORKD));
     assert_eq!(
         found.actions,
         [Action::AddVlan {
@@ -113,17 +113,17 @@ fn only_the_plane_that_differs_is_touched() {
             id: 100
         }]
     );
-    let found = assess(RUNNING, NETWORKD);
+    let found = diff(RUNNING, NETWORKD);
     assert_eq!(
         found.actions.iter().map(Action::word).collect::<Vec<_>>(),
         ["write_file", "write_file", "reload_link"]
     );
-    assert!(assess(&format!("{RUNNING}{NETDEV_FILE}"), &joined(NETWORKD)).is_met());
+    assert!(diff(&format!("{RUNNING}{NETDEV_FILE}"), &joined(NETWORKD)).is_met());
 }
 
 #[test]
 fn what_means_something_else_is_never_torn_down() {
-    let found = assess(
+    let found = diff(
         &format!("{}{NETDEV_FILE}", RUNNING.replace("id=100", "id=7")),
         &joined(NETWORKD),
     );
@@ -132,7 +132,7 @@ fn what_means_something_else_is_never_torn_down() {
         found.actions.is_empty() && said.contains("is there as VLAN 7 on ens1"),
         "{said}"
     );
-    let found = assess(
+    let found = diff(
         &format!("{RUNNING}{}", NETDEV_FILE.replace("Id=100", "Id=7")),
         &joined(NETWORKD),
     );
@@ -140,10 +140,10 @@ fn what_means_something_else_is_never_torn_down() {
         found
             .refusal
             .unwrap()
-            .contains("is on disk as VLAN 7 on ens1, and VLAN 100 on ens1 is wanted")
+            .contains("is on disk as VLAN 7 on ens1, and VLAN 100 on ens1 is desired")
     );
     assert!(
-        assess("\n== netdev 0\n|kind=bond\n", NETWORKD)
+        diff("\n== netdev 0\n|kind=bond\n", NETWORKD)
             .refusal
             .unwrap()
             .contains("is there as a bond")
@@ -153,7 +153,7 @@ fn what_means_something_else_is_never_torn_down() {
 /// Only one of the two files is there: nothing is in the way of the other.
 #[test]
 fn what_was_written_by_half_is_finished() {
-    let found = assess(NETDEV_FILE, NETWORKD);
+    let found = diff(NETDEV_FILE, NETWORKD);
     assert_eq!(
         found.actions.iter().map(Action::word).collect::<Vec<_>>(),
         ["write_file", "write_file", "reload_link"],
@@ -164,7 +164,7 @@ fn what_was_written_by_half_is_finished() {
 
 #[test]
 fn a_file_of_several_netdevs_is_not_added_to() {
-    let found = assess(
+    let found = diff(
         "",
         &(NETWORKD.replace("|Name=ens1\n", "|Name=ens*\n") + "\n== physical\n|ens1\n|ens2\n"),
     );
@@ -179,7 +179,7 @@ fn a_file_of_several_netdevs_is_not_added_to() {
 
 #[test]
 fn without_details_of_ip_it_is_unknown_and_not_absent() {
-    let found = assess(
+    let found = diff(
         &format!("{}{NETDEV_FILE}", RUNNING.replace("|id=100\n", "")),
         &joined(NETWORKD),
     );
@@ -188,20 +188,20 @@ fn without_details_of_ip_it_is_unknown_and_not_absent() {
 
 #[test]
 fn it_waits_for_its_parent_and_for_the_one_who_manages_that() {
-    let mut late = wish();
+    let mut late = resource();
     late.after.push(Address::host("n1", "bond", "ens1"));
     let gone = answers("", "", "netdev=lo\n");
     assert_eq!(
-        Vlan.assess(&late, &gone).known_after.as_deref(),
+        Vlan.diff(&late, &gone).known_after.as_deref(),
         Some("bond/ens1")
     );
     assert!(
-        Vlan.assess(&wish(), &gone)
+        Vlan.diff(&resource(), &gone)
             .refusal
             .unwrap()
             .contains("there is no netdev ens1")
     );
-    let mut after = wish();
+    let mut after = resource();
     after.after.push(Address::host("n1", "link", "ens1"));
     let nobodys = answers(
         "",
@@ -209,11 +209,11 @@ fn it_waits_for_its_parent_and_for_the_one_who_manages_that() {
         PARENT,
     );
     assert_eq!(
-        Vlan.assess(&after, &nobodys).known_after.as_deref(),
+        Vlan.diff(&after, &nobodys).known_after.as_deref(),
         Some("link/ens1")
     );
     assert!(
-        Vlan.assess(&wish(), &nobodys)
+        Vlan.diff(&resource(), &nobodys)
             .refusal
             .unwrap()
             .contains("nmcli connection add type vlan con-name ens1.100")
@@ -232,12 +232,12 @@ fn netplan_and_ifupdown_get_files_of_ours() {
          |  ethernets:\n\
          |    rail0:\n\
          |      match: {name: ens1}\n";
-    let text = |found: Assessment| match found.actions.first() {
+    let text = |found: ResourceDiff| match found.actions.first() {
         Some(Action::WriteFile { path, content, .. }) => format!("{path}\n{content}"),
         other => panic!("{other:?} {:?}", found.refusal),
     };
     assert!(
-        text(assess("", &netplan))
+        text(diff("", &netplan))
             .ends_with("  vlans:\n    \"ens1.100\":\n      id: 100\n      link: \"rail0\"\n")
     );
     let interfaces = "== ifquery 0\n\
@@ -247,7 +247,7 @@ fn netplan_and_ifupdown_get_files_of_ours() {
                       |source /etc/network/interfaces.d/*\n\
                       |auto ens1\n\
                       |iface ens1 inet static\n";
-    let found = assess("", interfaces);
+    let found = diff("", interfaces);
     assert_eq!(
         found.actions.iter().map(Action::word).collect::<Vec<_>>(),
         ["write_file", "add_vlan"]
@@ -255,7 +255,7 @@ fn netplan_and_ifupdown_get_files_of_ours() {
     assert!(text(found).contains("/89-railwright-ens1_100\n"));
     let unread = interfaces.replace("|source /etc/network/interfaces.d/*\n", "");
     assert!(
-        assess("", &unread)
+        diff("", &unread)
             .refusal
             .unwrap()
             .contains("does not read /etc/network/interfaces.d")
@@ -264,26 +264,26 @@ fn netplan_and_ifupdown_get_files_of_ours() {
 
 #[test]
 fn undo_takes_away_what_we_brought_and_nothing_else() {
-    let before = assess("", NETWORKD).before;
+    let before = diff("", NETWORKD).before;
     let now = answers(
         &format!("{RUNNING}{NETDEV_FILE}"),
         &joined(NETWORKD),
         PARENT,
     );
     assert!(Vlan.can_read_before(&before));
-    let undo = Vlan.undo(&wish(), &before, &now);
+    let undo = Vlan.undo(&resource(), &before, &now);
     assert_eq!(
         undo.actions.iter().map(Action::word).collect::<Vec<_>>(),
         ["remove_file", "remove_file", "reload_link", "remove_vlan"]
     );
     assert!(
-        Vlan.undo(&wish(), &before, &answers("", NETWORKD, PARENT))
+        Vlan.undo(&resource(), &before, &answers("", NETWORKD, PARENT))
             .is_met()
     );
-    let kept = assess(RUNNING, NETWORKD).before;
+    let kept = diff(RUNNING, NETWORKD).before;
     assert!(
         !Vlan
-            .undo(&wish(), &kept, &now)
+            .undo(&resource(), &kept, &now)
             .actions
             .iter()
             .any(|action| action.word() == "remove_vlan")
@@ -292,9 +292,9 @@ fn undo_takes_away_what_we_brought_and_nothing_else() {
 
 #[test]
 fn one_without_details_is_not_taken_back() {
-    let before = assess("", NETWORKD).before;
+    let before = diff("", NETWORKD).before;
     let bare = answers(&RUNNING.replace("|id=100\n", ""), NETWORKD, PARENT);
-    let undo = Vlan.undo(&wish(), &before, &bare);
+    let undo = Vlan.undo(&resource(), &before, &bare);
     assert!(undo.only_unknown() && undo.actions.is_empty(), "{undo:?}");
 }
 

@@ -1,4 +1,4 @@
-//! What a journal tells: one entry for each thing that happened in a run.
+//! What a journal records: one entry for each thing that happened in a run.
 
 use crate::order::OrderKind;
 use crate::outcome::NodeOutcome;
@@ -43,7 +43,7 @@ pub enum JournalEntry {
         run: String,
         /// The cluster.
         cluster: ClusterIdentity,
-        /// The plan that is carried out.
+        /// The plan that is executed.
         plan: String,
         /// Where the spec came from, with its commit.
         inventory: InventoryOrigin,
@@ -109,35 +109,34 @@ pub enum JournalEntry {
         attempt: u32,
         /// The token under which the target knows the step.
         token: String,
-        /// Digest of the actions that will be carried out.
+        /// Digest of the actions that will be executed.
         actions: Digest,
         /// What the resources were like.
         members: Vec<MemberIntent>,
         /// The boot that the host was in.
         boot_id: Option<String>,
     },
-    /// The host watches over a step: unless that is confirmed, it takes it back by itself.
+    /// The host watches over a step: unless that is confirmed, it rolls it back by itself.
     GuardArmed {
         /// The node's id.
         node: String,
-        /// The name of the guard on the host.
+        /// The name of the automatic rollback on the host.
         guard: String,
         /// After so many seconds.
         seconds: u32,
-        /// The hosts behind the switch passed their gate before it.
+        /// The hosts attached to the switch passed their gate before it.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         hosts_passed: bool,
     },
-    /// A guard is over.
+    /// An automatic rollback is over.
     GuardOver {
         /// The node's id.
         node: String,
-        /// The name of the guard on the host.
+        /// The name of the automatic rollback on the host.
         guard: String,
-        /// It was confirmed over a new connection; otherwise the host put back what was there
-        /// before.
+        /// It was confirmed over a new connection; otherwise the host rolled back.
         confirmed: bool,
-        /// What could not be put back.
+        /// What could not be rolled back.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         failed: String,
     },
@@ -156,7 +155,7 @@ pub enum JournalEntry {
         node: String,
         /// Its place among the node's actions, from 0.
         index: usize,
-        /// The exit status; nothing when it is not known.
+        /// The exit status; nothing when it is unknown.
         code: Option<i32>,
     },
     /// A step ends without anything done to its host, which is in service as it was: its node could
@@ -243,7 +242,7 @@ pub enum JournalEntry {
         /// The machine that it was ordered on.
         machine: String,
     },
-    /// Locks were taken away from whoever had them.
+    /// Locks were taken over from whoever had them.
     LockStolen {
         /// The user.
         who: String,

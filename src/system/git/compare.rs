@@ -115,7 +115,7 @@ impl<'a> ReadFolder<'a> {
 
 impl CommitComparison<'_> {
     /// A folder beside a tree; `below` is its path with `/` at the end. What surely changed goes
-    /// before what is not known.
+    /// before what is unknown.
     fn folder(&self, tree: &Id, read: &ReadFolder<'_>, below: &str) -> WorkTreeState {
         let Some(entries) = self.objects.tree(tree) else {
             return WorkTreeState::Unknown;

@@ -6,7 +6,7 @@
 //! of its configuration is read, nothing is run, and nothing outside the repository is opened.
 //! HEAD, references, loose objects and packs are read with limits, and an object counts only when
 //! its content has the hash that names it. What takes more than that (filters, linked work trees,
-//! submodules, alternates, reference tables) is not known.
+//! submodules, alternates, reference tables) is unknown.
 
 mod attributes;
 mod compare;

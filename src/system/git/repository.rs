@@ -62,7 +62,7 @@ pub fn find_enclosing_repository(folder: &Path) -> Around {
 }
 
 impl GitRepository {
-    /// What HEAD leads to; nothing where that cannot be told.
+    /// What HEAD leads to; nothing where that is unknown.
     pub fn head(&self) -> Option<GitHead> {
         let mut name = "HEAD".to_owned();
         for _ in 0..SYMBOLIC_MAX {

@@ -59,7 +59,7 @@ enum CertificatePins {
     Nothing,
 }
 
-/// Judges the certificate of one switch, and remembers what it was shown.
+/// Checks the certificate of one switch, and remembers what it was shown.
 #[derive(Debug)]
 pub(super) struct Verifier {
     switch: String,
@@ -220,7 +220,7 @@ impl ServerCertVerifier for Verifier {
         }
     }
 
-    // That whoever shows the certificate has its key is proven here: a pin alone would prove
+    // That whoever shows the certificate has its key is verified here: a pin alone would prove
     // nothing.
     fn verify_tls12_signature(
         &self,

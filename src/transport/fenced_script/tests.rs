@@ -338,7 +338,7 @@ fn silence_is_told_by_a_clock_that_nobody_sets() {
         "seconds of another boot are none of this one: {}",
         silence()
     );
-    // A container that was started anew counts from there, in the same boot of the kernel.
+    // A container that was restarted counts from there, in the same boot of the kernel.
     seen("lock", "a\n7", &boot, uptime_s() + 10_000);
     assert!(is_about(uptime_s()), "{}", silence());
     assert_eq!(host.write(&Fence::new("a", 7), beat("run 'r1'\nx")).0, 0);
@@ -368,8 +368,8 @@ fn of_many_at_once_one_gets_it() {
         "{taken:?}"
     );
     let holder = host.reading()[0].clone();
-    // Each takes it away and takes it: of whoever was looked at, one takes it away, and nobody is
-    // robbed who came after.
+    // Each takes it away and takes it: of whoever was looked at, one takes it away, and no later
+    // holder loses the lock.
     let taken = of_eight(&|i| match host.steal(&holder, 2, Grounds::Forced).0 {
         0 => host.lock(&format!("n{i}"), 2).0,
         other => other,

@@ -104,7 +104,7 @@ pub(super) mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_we_are_allowed_is_asked_by_a_review() {
-        for (reply, wanted) in [
+        for (reply, desired) in [
             (review(&json!({ "allowed": true })), new_exit_answer(0, "")),
             (
                 review(&json!({ "allowed": false, "reason": "no" })),
@@ -126,7 +126,7 @@ pub(super) mod tests {
             let (link, asked) = link(move |_, _, _| reply.clone());
             let [_, access] = questions();
             let answers = link.read(std::slice::from_ref(&access)).await.unwrap();
-            assert_eq!(answers.get(&access), Some(&wanted));
+            assert_eq!(answers.get(&access), Some(&desired));
             assert_eq!(
                 asked.lines(),
                 [format!("POST {REVIEWS}")],

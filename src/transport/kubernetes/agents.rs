@@ -248,7 +248,7 @@ mod tests {
                          one, `container` in `pod` of the probe";
             assert_eq!(
                 unsaid.out, words,
-                "the pod's name is of chance, and alike nodes are told once"
+                "the pod's name is of chance, and identical errors are reported once"
             );
         }
     }

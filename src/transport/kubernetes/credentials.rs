@@ -105,7 +105,7 @@ fn secrets_of(header: &HeaderValue) -> Vec<(&'static str, String)> {
     }
 }
 
-/// A token that a file holds, which others write anew.
+/// A token that a file holds, which others rewrite.
 struct TokenFile {
     path: PathBuf,
     header: HeaderValue,

@@ -130,7 +130,7 @@ impl KubernetesLink {
     }
 }
 
-/// The patch that takes back a cordon which bears no mark.
+/// The patch that undoes a cordon which bears no mark.
 fn uncordon_unmarked(live: &Value) -> Option<Value> {
     let now = NodeNow::of(live);
     let is_unmarked_cordon = !now.schedulable && now.cordoned.is_none();
@@ -273,7 +273,7 @@ mod tests {
             "{performed:?}"
         );
         assert!(
-            format!("{performed:?}").contains("it was taken back"),
+            format!("{performed:?}").contains("it was undone"),
             "{performed:?}"
         );
         assert_eq!(lines.len(), 6, "{lines:?}");

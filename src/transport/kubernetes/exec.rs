@@ -146,8 +146,8 @@ async fn run_pod_command(
 const RUNTIME: &str = "OCI runtime exec failed: ";
 
 /// Why the program did not run, in the server's words. Without the pod's name, which is of chance:
-/// alike nodes are told once. From 1.30 on the server puts the whole request to the kubelet into
-/// its complaint.
+/// nodes with identical errors are reported once. From 1.30 on the server puts the whole request to
+/// the kubelet into its complaint.
 fn not_run(message: &str) -> String {
     let message = message.rsplit_once(RUNTIME).map_or(message, |(_, why)| why);
     let request = message

@@ -287,8 +287,8 @@ impl Helm {
                  of it",
                 path.display()
             ))),
-            Some(wanted) if wanted != digest.as_str() => Ok(Chart::Another(format!(
-                "the chart {} has the digest {digest} and not {wanted}: it is another one than was \
+            Some(desired) if desired != digest.as_str() => Ok(Chart::Another(format!(
+                "the chart {} has the digest {digest} and not {desired}: it is another one than was \
                  looked at, and nothing of it is used",
                 one_line(&release.chart, 200)
             ))),

@@ -320,7 +320,7 @@ pub(super) mod tests {
                 "SECRET",
                 "[secret bearer token]",
             ),
-            // One that is asked anew for each request.
+            // One that is asked again for each request.
             (
                 plugin(
                     r#""\"token\":\"SECRET-of-$$\",\"expirationTimestamp\":\"2020-01-01T00:00:00Z\"""#,
@@ -442,20 +442,20 @@ pub(super) mod tests {
         ];
         // The second is a file of 0 bytes that goes on for ever, and that does not give the single
         // byte beyond the limit.
-        for (path, wanted) in [
+        for (path, desired) in [
             ("/dev/zero", "/dev/zero is no file"),
             ("/proc/self/pagemap", "/proc/self/pagemap: Invalid argument"),
         ] {
             for user in files.map(|files| format!("{{{}}}", files.replace("PATH", path))) {
                 std::fs::write(&of_user, kubeconfig("http://127.0.0.1:1", &user)).unwrap();
                 let said = said(&of_user).await;
-                assert!(said.contains(wanted), "{said}");
+                assert!(said.contains(desired), "{said}");
             }
             let server = format!("https://127.0.0.1:1\", certificate-authority: \"{path}");
             std::fs::write(&of_user, kubeconfig(&server, "{}")).unwrap();
             let said = said(&of_user).await;
             assert!(
-                said.contains(wanted) && said.contains("the certificate authority that"),
+                said.contains(desired) && said.contains("the certificate authority that"),
                 "{said}"
             );
         }
@@ -471,7 +471,7 @@ pub(super) mod tests {
             .unwrap()
             .set_len(64 << 20)
             .unwrap();
-        for (path, wanted) in [
+        for (path, desired) in [
             (pipe.as_path(), "is no file"),
             (Path::new("/dev/zero"), "/dev/zero is no file"),
             (
@@ -485,7 +485,7 @@ pub(super) mod tests {
             ),
         ] {
             let said = said(path).await;
-            assert!(said.contains(wanted), "{said}");
+            assert!(said.contains(desired), "{said}");
         }
     }
 

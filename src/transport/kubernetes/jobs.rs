@@ -275,7 +275,7 @@ mod tests {
             "POST \
              /apis/apps/v1/namespaces/ml/deployments?fieldManager=railwright&fieldValidation=Strict"
         );
-        for (status, word, wanted) in [
+        for (status, word, desired) in [
             (409, "w2", TAKEN),
             (409, "w1", 0),
             (500, "w1", 0),
@@ -289,15 +289,15 @@ mod tests {
                 .await
                 .unwrap();
             assert!(
-                matches!(&performed, ExecutionOutcome::Ended { code, .. } if *code == wanted),
+                matches!(&performed, ExecutionOutcome::Ended { code, .. } if *code == desired),
                 "{status} {word}: {performed:?}"
             );
         }
         // A gateway answers for the server, and passed the request on.
-        for (status, word, wanted) in [(404, "w1", 0), (301, "w1", 0), (404, "w2", TAKEN)] {
+        for (status, word, desired) in [(404, "w1", 0), (301, "w1", 0), (404, "w2", TAKEN)] {
             let performed = page(status, word).perform(&action, "t", None).await;
             assert!(
-                matches!(&performed, Ok(ExecutionOutcome::Ended { code, .. }) if *code == wanted),
+                matches!(&performed, Ok(ExecutionOutcome::Ended { code, .. }) if *code == desired),
                 "{status} {word}: {performed:?}"
             );
         }

@@ -55,15 +55,15 @@ impl Kinds {
         server: &KubernetesServer,
         objects: impl Iterator<Item = &ObjectName>,
     ) -> BTreeMap<String, Result<Group, NotKnown>> {
-        let mut wanted: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        let mut desired: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         for object in objects {
-            wanted
+            desired
                 .entry(&object.api_version)
                 .or_default()
                 .insert(&object.kind);
         }
-        let mut found = BTreeMap::new();
-        for (api_version, kinds) in wanted {
+        let mut actual = BTreeMap::new();
+        for (api_version, kinds) in desired {
             let known = self
                 .known()
                 .get(api_version)
@@ -73,12 +73,12 @@ impl Kinds {
                 Some(known) => Ok(known),
                 None => self.asked(server, api_version).await,
             };
-            found.insert(api_version.to_owned(), group);
+            actual.insert(api_version.to_owned(), group);
         }
-        found
+        actual
     }
 
-    /// Whether the server still has the kind of an object: asked anew.
+    /// Whether the server still has the kind of an object: asked again.
     pub async fn is_served(
         &self,
         server: &KubernetesServer,

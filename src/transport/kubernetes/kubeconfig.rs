@@ -101,7 +101,7 @@ fn refuse_two_readings(text: &str, file: &str) -> Result<(), Reason> {
         Err(error) => {
             let line = error.location().map(|at| format!(": line {}", at.line()));
             Err(format!(
-                "{file} is not read alike by all readers of YAML{}; write it without `<<`",
+                "{file} is not read identically by all readers of YAML{}; write it without `<<`",
                 line.unwrap_or_default()
             )
             .into())

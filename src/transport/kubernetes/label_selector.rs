@@ -1,4 +1,4 @@
-//! Whether labels are those that a selector asks for: what a server lists is held against what it
+//! Whether labels are those that a selector asks for: what a server lists is compared with what it
 //! was asked for (kubernetes.io/docs/concepts/overview/working-with-objects/labels).
 
 use serde_json::Value;

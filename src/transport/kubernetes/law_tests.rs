@@ -20,8 +20,8 @@ const COLLECTION: &str = "/api/v1/namespaces/zone/configmaps";
 /// What the spec says of the object at one time.
 #[derive(Debug, Clone, Copy)]
 enum Turn {
-    /// It is wished for with this text.
-    Wished(&'static str),
+    /// It is declared with this text.
+    Declared(&'static str),
     /// It left the spec. Whether it was there before us: then our marks alone are taken from it.
     Left { existed: bool },
 }
@@ -30,8 +30,8 @@ fn turns(count: std::ops::Range<usize>) -> impl Strategy<Value = Vec<Turn>> {
     let left = any::<bool>().prop_map(|existed| Turn::Left { existed });
     prop::collection::vec(
         prop_oneof![
-            Just(Turn::Wished("ours")),
-            Just(Turn::Wished("ours by now")),
+            Just(Turn::Declared("ours")),
+            Just(Turn::Declared("ours by now")),
             left
         ],
         count,
@@ -235,7 +235,7 @@ fn with_name(mut object: Value) -> Value {
     object
 }
 
-fn wish(text: &str) -> DesiredResource {
+fn resource(text: &str) -> DesiredResource {
     let manifest = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "conf", "namespace": "zone" }, "data": { "a": text } });
     let path = ["ConfigMap.core", "zone", "conf"]
         .map(str::to_owned)
@@ -252,35 +252,31 @@ fn wish(text: &str) -> DesiredResource {
     )
 }
 
-/// Wishes for the object or takes it back, so many times; what was said of each action, and what
-/// was wrong.
+/// Declares the object or undoes it, so many times; what was said of each action, and what was
+/// wrong.
 async fn run(cluster: Cluster, turns: &[Turn]) -> (Vec<(i32, String)>, Arc<Mutex<Cluster>>) {
     let cluster = Arc::new(Mutex::new(cluster));
     let serving = cluster.clone();
     let (link, _) =
         link(move |method, path, body| serving.lock().unwrap().answer(method, path, body));
-    let (mut wish, mut said) = (wish("ours"), Vec::new());
+    let (mut resource, mut said) = (resource("ours"), Vec::new());
     for turn in turns {
-        if let Turn::Wished(text) = turn {
-            wish = self::wish(text);
+        if let Turn::Declared(text) = turn {
+            resource = self::resource(text);
         }
-        let Ok(answers) = link.read(&KubernetesObject.reads(&wish)).await else {
+        let Ok(answers) = link.read(&KubernetesObject.reads(&resource)).await else {
             continue;
         };
-        let assessment = match turn {
-            Turn::Wished(_) => KubernetesObject.assess(&wish, &answers),
+        let diff = match turn {
+            Turn::Declared(_) => KubernetesObject.diff(&resource, &answers),
             Turn::Left { existed } => {
-                KubernetesObject.undo(&wish, &json!({ "existed": existed }), &answers)
+                KubernetesObject.undo(&resource, &json!({ "existed": existed }), &answers)
             }
         };
-        if assessment.refusal.is_some() || assessment.has_unknown() {
+        if diff.refusal.is_some() || diff.has_unknown() {
             continue;
         }
-        for action in assessment
-            .actions
-            .iter()
-            .filter(|action| action.waits_s() == 0)
-        {
+        for action in diff.actions.iter().filter(|action| action.waits_s() == 0) {
             let (code, _, stderr) = told(link.perform(action, "t", None).await.unwrap());
             said.push((code, stderr));
             if code != 0 {
@@ -336,13 +332,13 @@ async fn two_specs_that_make_one_object_know_of_each_other() {
     let serving = cluster.clone();
     let (link, _) =
         link(move |method, path, body| serving.lock().unwrap().answer(method, path, body));
-    let wish = wish("ours");
-    let answers = link.read(&KubernetesObject.reads(&wish)).await.unwrap();
-    let actions = KubernetesObject.assess(&wish, &answers).actions;
+    let resource = resource("ours");
+    let answers = link.read(&KubernetesObject.reads(&resource)).await.unwrap();
+    let actions = KubernetesObject.diff(&resource, &answers).actions;
     cluster.lock().unwrap().put(other);
     let (code, _, said) = told(link.perform(&actions[0], "t", None).await.unwrap());
-    let wanted = "railwright: ConfigMap.core zone/conf was not there when it was looked at; it \
+    let desired = "railwright: ConfigMap.core zone/conf was not there when it was looked at; it \
                   belongs to the spec `other` of railwright by now, and it is left alone\n";
-    assert_eq!((code, said.as_str()), (MOVED, wanted));
+    assert_eq!((code, said.as_str()), (MOVED, desired));
     assert!(cluster.lock().unwrap().violations.is_empty());
 }

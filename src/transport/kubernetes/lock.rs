@@ -319,8 +319,8 @@ impl KubernetesLink {
         })
     }
 
-    /// Seconds since the latest sign of life. Where that is dated ahead of the server's clock,
-    /// which was set back or is another one's, a holder that is alive gives another one while it is
+    /// Seconds since the latest heartbeat. Where that is dated ahead of the server's clock, which
+    /// was set back or is another one's, a holder that is alive gives another one while it is
     /// looked at (as kubernetes/client-go: tools/leaderelection, which goes by changes that it
     /// observes and by no clock of others).
     async fn age_s(&self, lease: &Lease) -> i64 {
@@ -399,7 +399,7 @@ impl Lease {
             .is_some_and(|at| at.as_second() > self.now.as_second().saturating_add(CLOCKS_DIFFER_S))
     }
 
-    /// Seconds since the latest sign of life. One without a date is as old as can be.
+    /// Seconds since the latest heartbeat. One without a date is as old as can be.
     fn age_s(&self) -> i64 {
         self.renewed().map_or(i64::from(u32::MAX), |at| {
             self.now.as_second().saturating_sub(at.as_second()).max(0)
@@ -417,7 +417,7 @@ impl Lease {
                 object.to_string(),
             );
         }
-        // An apply, because a POST has no name that a role could be held to.
+        // An apply, because a POST has no name that a role could be limited to.
         object["metadata"]["resourceVersion"] = OF_NOTHING.into();
         KubernetesRequest::with(
             Method::PATCH,

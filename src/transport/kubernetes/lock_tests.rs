@@ -132,7 +132,7 @@ async fn of_many_at_once_one_gets_the_lock() {
 
 /// Its date says nothing: the server's clock was set back, or another one wrote it.
 #[tokio::test(start_paused = true)]
-async fn a_lock_that_is_dated_ahead_is_judged_by_what_is_seen_of_it() {
+async fn a_lock_that_is_dated_ahead_goes_by_what_is_seen_of_it() {
     let date = Arc::new(Mutex::new(clock(0)));
     let (link, _) = link(store(date.clone()));
     let holder = || "a".to_owned();

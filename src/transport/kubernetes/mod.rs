@@ -6,12 +6,13 @@
 //!   `pinned_server` (the same one from beginning to end), `identity` (who we are; the exec plugin),
 //!   `credentials` (what a request shows), `proxy`, `server` (one request and its answer), `fault`
 //!   (what an answer means that is no success).
-//! - Reads: `read` over `lists` (held against their `label_selector`), `kinds` (what the server calls
-//!   a kind), `nodes` (whose pods `silence` takes for gone), `jobs`, `access_review` (what this
-//!   account may do); a program in a pod by `exec`, the pod that is named (`pod_exec`) or that an
-//!   agent has on a node (`agents`), if it runs (`running_pod`).
-//! - Writes: `act` decides by what is there, `create`, `write`, `edit`, `node_edit` and `drain` send
-//!   it (to a `write_target`) and judge the answer; `lock`, `record` and `mark_key` are ours.
+//! - Reads: `read` over `lists` (checked against their `label_selector`), `kinds` (what the server
+//!   calls a kind), `nodes` (whose pods `silence` takes for gone), `jobs`, `access_review` (what
+//!   this account may do); a program in a pod by `exec`, the pod that is named (`pod_exec`) or that
+//!   an agent has on a node (`agents`), if it runs (`running_pod`).
+//! - Writes: `act` decides by what is there, `create`, `write`, `edit`, `node_edit` and `drain`
+//!   send it (to a `write_target`) and evaluate the answer; `lock`, `record` and `mark_key` are
+//!   ours.
 //! - Helm: `helm` runs the program, `chart` finds the chart, `release` shows what it renders to,
 //!   `release_change` applies it.
 
@@ -98,7 +99,7 @@ const KEPT_FOR: Duration = Duration::from_secs(300);
 
 /// Opens connections to API servers. Each step of a run has one of its own, and the exec plugin of
 /// a kubeconfig takes a second or two: what it gave is used again, as long as the server takes it.
-/// No step changes the way to the server, as one of a host may, so there is none to be proven
+/// No step changes the way to the server, as one of a host may, so there is none to be checked
 /// afresh.
 #[derive(Default)]
 pub struct KubernetesConnector {
@@ -251,7 +252,7 @@ impl KubernetesLink {
             FencedWrite::Arm { .. } => Ok(performed_from_exit(
                 69,
                 "",
-                "an API server has no guard that puts things back",
+                "an API server has no automatic rollback",
             )),
             FencedWrite::Disarm { .. } | FencedWrite::Fire { .. } => {
                 Ok(performed_from_exit(1, "", ""))

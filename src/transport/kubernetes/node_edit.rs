@@ -26,7 +26,7 @@ enum NodeEditOutcome {
 }
 
 impl KubernetesLink {
-    /// Carries out every edit; one that cannot be done keeps no other.
+    /// Executes every edit; one that cannot be done keeps no other.
     pub(super) async fn edit_nodes(
         &self,
         field: &NodeField,
@@ -311,7 +311,7 @@ mod tests {
         let said = format!("{performed:?}");
         assert!(
             said.contains("took railwright.io/label-pool from it")
-                && said.contains("it was taken back"),
+                && said.contains("it was undone"),
             "{said}"
         );
         assert_eq!(*labels.lock().unwrap(), json!({}));

@@ -132,7 +132,7 @@ impl Cluster {
             self.violations
                 .push(format!("{sent} ended a pod that nobody had looked at"));
         }
-        // Its controller makes it anew.
+        // Its controller recreates it.
         self.pod += 1;
         says(201, "")
     }

@@ -92,7 +92,7 @@ impl ServerPins {
             return Ok(selected);
         }
         Err(format!(
-            "the kubeconfig {}: nothing was sent there; put it back, or begin anew, with a \
+            "the kubeconfig {}: nothing was sent there; put it back, or begin again, with a \
              `context:` in the spec that nobody changes: {}",
             pinned.describe_change(&now),
             selected.place

@@ -80,7 +80,7 @@ impl KubernetesLink {
             answers.insert(read.key(), answer);
         }
         match first {
-            // Without the record nobody can judge what is to be rolled back.
+            // Without the record nobody can tell what is to be rolled back.
             Some(trouble) if !told || !has_record => Err(trouble.error(&self.server)),
             _ => Ok(answers),
         }

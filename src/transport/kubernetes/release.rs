@@ -111,7 +111,7 @@ impl KubernetesLink {
         release: &Release,
     ) -> Result<Option<DeployedRelease>, HelmCallError> {
         let name = release.name.as_str();
-        // Before all that is judged: whatever somebody makes from here on has another record.
+        // Before all that is compared: whatever somebody makes from here on has another record.
         let Some(record) = self.newest_record(name, &release.namespace).await? else {
             return Ok(None);
         };
@@ -270,16 +270,16 @@ impl KubernetesLink {
         Ok((self.with_namespaces(objects, release).await, hooks))
     }
 
-    /// The objects of the hooks of a release as Helm tells it, of those that are `wanted`.
+    /// The objects of the hooks of a release as Helm tells it, of those that are `desired`.
     async fn hook_objects(
         &self,
         told: &Value,
         release: &Release,
-        wanted: fn(&Value) -> bool,
+        desired: fn(&Value) -> bool,
     ) -> Result<Vec<Value>, HelmCallError> {
         let mut hooks = Vec::new();
         let all = list_items_at(told, "/hooks").iter();
-        for hook in all.filter(|hook| wanted(hook)) {
+        for hook in all.filter(|hook| desired(hook)) {
             let objects = rendered_objects::parse_hook_objects(hook);
             hooks.extend(objects.map_err(HelmCallError::Local)?);
         }
@@ -407,10 +407,10 @@ fn split_kept_objects(
     Ok((stay, go))
 }
 
-/// A release as a whole. It does not wait for pods, and is not taken back when it fails: on a
+/// A release as a whole. It does not wait for pods, and is not rolled back when it fails: on a
 /// first install that would delete what the chart defines, with all objects of these kinds. Helm 4
-/// makes objects and definitions as Helm 3 does: by a server-side apply it would write into whatever
-/// has the name of a hook or of a definition in `crds/` (helm/helm: pkg/action/hooks.go,
+/// makes objects and definitions as Helm 3 does: by a server-side apply it would write into
+/// whatever has the name of a hook or of a definition in `crds/` (helm/helm: pkg/action/hooks.go,
 /// install.go), where Helm 3 fails or leaves it.
 pub fn build_upgrade_arguments(
     program: &HelmProgram,

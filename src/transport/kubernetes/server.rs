@@ -405,7 +405,7 @@ impl KubernetesServer {
             }
             Err(kube::Error::UpgradeConnection(error)) => Err(KubernetesRequestError::Lost(
                 format!(
-                    "no WebSocket came about: {}",
+                    "no WebSocket was opened: {}",
                     fault::describe_root_cause(&error)
                 )
                 .into(),

@@ -71,12 +71,12 @@ async fn no_answer_is_no_failure() {
             Err(std::io::Error::other("reset by peer"))
         });
         let link = over(kube::Client::new(service, "default"));
-        let wanted = if hangs {
+        let desired = if hangs {
             "no answer within 60 s"
         } else {
             "the connection ended: reset by peer"
         };
-        let unreachable = |error| matches!(error, TransportError::ServerUnreachable { reason, .. } if reason == wanted.into());
+        let unreachable = |error| matches!(error, TransportError::ServerUnreachable { reason, .. } if reason == desired.into());
         assert!(unreachable(
             link.read(&[Read::Host, object()]).await.unwrap_err()
         ));
@@ -86,7 +86,7 @@ async fn no_answer_is_no_failure() {
         assert_eq!(
             link.perform(&apply(), "t", None).await.unwrap(),
             ExecutionOutcome::Unknown {
-                reason: wanted.to_owned().into()
+                reason: desired.to_owned().into()
             }
         );
     }

@@ -197,7 +197,7 @@ async fn nothing_is_written_without_the_lock() {
                 "{status}: {action:?}: {performed:?}"
             );
         }
-        // The token counts: the same holder has taken it anew since.
+        // The token counts: the same holder has taken it again since.
         let (again, asked) = link(|_, path, _| {
             if path.contains("/leases/") {
                 lease("a", "6", 9)
@@ -257,7 +257,7 @@ async fn once_a_try_is_unsure_every_later_error_is() {
 #[tokio::test(start_paused = true)]
 async fn what_another_run_made_is_known_by_its_attempt() {
     let action = &actions()[0];
-    for (status, attempt, wanted) in [
+    for (status, attempt, desired) in [
         (409, "other", MOVED),
         (504, "other", MOVED),
         (409, "t", 0),
@@ -286,7 +286,7 @@ async fn what_another_run_made_is_known_by_its_attempt() {
         let (code, ..) = told(link.perform(action, "t", None).await.unwrap());
         assert_eq!(
             (code, *writes.lock().unwrap()),
-            (wanted, 1),
+            (desired, 1),
             "{status} {attempt}"
         );
         let sent: Value = serde_json::from_str(
@@ -392,9 +392,9 @@ async fn what_somebody_changed_meanwhile_is_not_deleted() {
         left_alone
     );
     // Nor what was changed before the first look of the write itself, by whomever.
-    let mut judged = object("conf");
-    judged["data"]["conf"] = json!("{}");
-    let precondition = ObjectPrecondition::for_deletion(&judged);
+    let mut compared = object("conf");
+    compared["data"]["conf"] = json!("{}");
+    let precondition = ObjectPrecondition::for_deletion(&compared);
     let (link, asked) = link(|_, path, _| read(path));
     let delete = Action::DeleteObject {
         object: named("v1", "ConfigMap", "conf"),

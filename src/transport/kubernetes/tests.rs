@@ -412,7 +412,7 @@ async fn an_apply_says_what_came_of_it() {
     // It was to be made, and 201 alone says that it was.
     let over = "railwright: DaemonSet.apps n/a was there by then, and the server wrote over it all \
                 the same\n";
-    for (reply, wanted) in [
+    for (reply, desired) in [
         (
             (
                 201,
@@ -437,7 +437,7 @@ async fn an_apply_says_what_came_of_it() {
             }
         });
         let (code, stdout, stderr) = told(link.perform(&apply(), "t", None).await.unwrap());
-        assert_eq!((code, stdout.as_str(), stderr.as_str()), wanted);
+        assert_eq!((code, stdout.as_str(), stderr.as_str()), desired);
         let (_, path, body) = asked
             .0
             .lock()

@@ -67,7 +67,7 @@ impl UnmarkedObject {
     /// The failure, with what has become of it.
     pub fn stop(&self, fate: UnmarkedFate) -> KubernetesActionStop {
         let (code, now) = match fate {
-            UnmarkedFate::TakenBack => (1, "it was taken back"),
+            UnmarkedFate::TakenBack => (1, "it was undone"),
             UnmarkedFate::Ends => (UNMARKED, "it was told to end, and is there still"),
             UnmarkedFate::Stands => (UNMARKED, "it stands as it was written"),
         };
@@ -174,8 +174,8 @@ mod tests {
     /// An admission webhook takes our marks away: nobody would know whose it is.
     #[tokio::test(start_paused = true)]
     async fn what_is_made_without_its_marks_is_deleted_again() {
-        for (kind, plural, is_held, wanted, said) in [
-            ("ConfigMap", "configmaps", false, 1, "it was taken back"),
+        for (kind, plural, is_held, desired, said) in [
+            ("ConfigMap", "configmaps", false, 1, "it was undone"),
             ("ConfigMap", "configmaps", true, UNMARKED, "is there still"),
             ("Namespace", "namespaces", false, UNMARKED, "it stands"),
             // With them may go a volume of others, and endpoints that others wrote.
@@ -232,7 +232,7 @@ mod tests {
                 let deleted = bodies.iter().any(|body| body.contains(r#""uid":"u1""#));
                 assert_eq!(
                     (*code, stderr.contains(said), deleted),
-                    (wanted, true, kind == "ConfigMap"),
+                    (desired, true, kind == "ConfigMap"),
                     "{stderr}"
                 );
                 assert!(stderr.contains(MEMBERSHIP), "{stderr}");

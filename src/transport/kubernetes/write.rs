@@ -285,7 +285,7 @@ impl KubernetesLink {
                 Err(place.refused(&reply))
             }
             ObjectWriteOutcome::Answered(_) | ObjectWriteOutcome::Gone => Err(
-                stop_with_stale_precondition(&format!("{object} is gone: nothing starts anew")),
+                stop_with_stale_precondition(&format!("{object} is gone: nothing is restarted")),
             ),
         }
     }

@@ -104,7 +104,7 @@ impl KubernetesLink {
     }
 
     /// One merge patch of what was looked at: the answer that took it. Nothing where it has to be
-    /// looked at again: somebody wrote in between, or the answer got lost.
+    /// re-checked: somebody wrote in between, or the answer got lost.
     pub(super) async fn patch(
         &self,
         place: &WriteTarget<'_>,

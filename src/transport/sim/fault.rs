@@ -32,7 +32,7 @@ pub enum SimulatedTrouble {
     PowerLost,
     /// Of a read, all behind the section with this number is cut off.
     CutOff(usize),
-    /// A guard is armed, and the answer gets lost.
+    /// An automatic rollback is armed, and the answer gets lost.
     ArmedUnsaid,
     /// Nobody reaches the host for so many seconds.
     Unreachable(u32),
@@ -67,7 +67,7 @@ pub enum SimulatedCall<'a> {
     Read,
     /// An action.
     Act(&'a Action),
-    /// Record, lock and guards.
+    /// Record, lock and automatic rollbacks.
     Upkeep(&'a Upkeep),
 }
 

@@ -1,5 +1,5 @@
-//! Guards of a simulated host: what is kept is a copy of its parts, and virtual time or a boot puts
-//! it back.
+//! Automatic rollbacks of a simulated host: what is kept is a copy of its parts, and virtual time
+//! or a boot puts it back.
 
 use super::host::{Answered, SimulatedHost};
 use railwright_resource::Action;
@@ -7,7 +7,7 @@ use railwright_resource::action::UnitVerb;
 use railwright_resource::guard::{Guard, Keep};
 use std::time::Duration;
 
-/// A guard, until another one is armed.
+/// An automatic rollback, until another one is armed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SimulatedArmedRollback {
     /// Its name.
@@ -39,7 +39,7 @@ impl SimulatedArmedRollback {
 }
 
 impl SimulatedHost {
-    /// Keeps everything from now on; exit 75 while another guard is armed.
+    /// Keeps everything from now on; exit 75 while another rollback is armed.
     pub fn arm(&mut self, token: &str, guard: &Guard, seconds: u32, now: Duration) -> Answered {
         if self.disk.full_for > 0 {
             return (74, String::new());
@@ -94,7 +94,7 @@ impl SimulatedHost {
         (0, String::new())
     }
 
-    /// How a guard stands.
+    /// The state of an automatic rollback.
     pub fn guard_standing(&self, token: &str, now: Duration) -> Answered {
         match self.guard.as_ref().filter(|guard| guard.token == token) {
             None => (1, String::new()),
@@ -110,7 +110,7 @@ impl SimulatedHost {
         }
     }
 
-    /// A guard whose time is over puts back what it keeps, once no step runs any more.
+    /// A rollback whose timer has expired puts back what it keeps, once no step runs any more.
     pub fn revert_what_is_due(&mut self, now: Duration) {
         let Some(guard) = &self.guard else {
             return;
@@ -121,7 +121,7 @@ impl SimulatedHost {
         }
     }
 
-    /// Puts back what the guard keeps.
+    /// Puts back what the rollback keeps.
     pub fn revert(&mut self, now: Duration) {
         let Some(mut armed) = self.guard.take() else {
             return;

@@ -101,7 +101,7 @@ pub struct SimulatedHost {
     pub machine_id: Option<MachineId>,
     /// Its setup program has the IOMMU switched on.
     pub offers_iommu: bool,
-    /// The latest guard.
+    /// The latest automatic rollback.
     pub guard: Option<SimulatedArmedRollback>,
     /// A step that runs.
     pub running: Option<SimulatedRunningAction>,
@@ -509,7 +509,7 @@ impl SimulatedHost {
         if let Some(switch) = &mut self.switch {
             switch.boot(&self.disk);
         }
-        // A boot with a guard that is armed: nobody has confirmed anything.
+        // A boot with an automatic rollback that is armed: nobody has confirmed anything.
         if self.guard.as_ref().is_some_and(|guard| !guard.reverted) {
             self.revert(self.booted);
         }

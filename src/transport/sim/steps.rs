@@ -210,7 +210,8 @@ impl SimulatedHost {
         }
     }
 
-    /// Ends what has run for long enough; then a guard whose time is over puts back what it keeps.
+    /// Ends what has run for long enough; then a rollback whose timer has expired puts back what it
+    /// keeps.
     pub fn settle(&mut self, now: Duration) {
         self.end_step(now);
         self.revert_what_is_due(now);
@@ -274,8 +275,8 @@ impl SimulatedHost {
         }
     }
 
-    /// Record, lock, fence and guards, with the exit statuses of `Upkeep`; or who has the lock
-    /// instead.
+    /// Record, lock, fence and automatic rollbacks, with the exit statuses of `Upkeep`; or who has
+    /// the lock instead.
     pub fn upkeep(
         &mut self,
         upkeep: &Upkeep,

@@ -233,7 +233,7 @@ impl Units {
     /// Starts a unit whose file says this; one that is active only where it is restarted.
     fn start(&mut self, name: &str, file: Option<String>, restart: bool, now_s: u64) -> Done {
         self.check_unmasked(name, "start")?;
-        // What is in memory is read anew by daemon-reload alone.
+        // What is in memory is read again by daemon-reload alone.
         if self.kept(name).is_none() {
             let loaded = file.ok_or_else(|| new_missing_unit_error(name))?;
             self.known.insert(

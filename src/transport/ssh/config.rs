@@ -180,8 +180,8 @@ fn parse_ssh_config(text: &str, home: Option<&Path>) -> SshConfig {
 mod tests {
     use super::*;
 
-    /// The spec is held to the same, and a jump host is what `ssh -G` itself said: `Match exec`
-    /// hands both to a shell.
+    /// The spec is checked by this rule too, and a jump host is what `ssh -G` itself said: `Match
+    /// exec` hands both to a shell.
     #[tokio::test]
     async fn ssh_is_asked_about_no_host_that_a_shell_would_read() {
         let aliases = Aliases::of_file("/dev/null".into());

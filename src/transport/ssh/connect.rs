@@ -188,7 +188,7 @@ pub(super) fn describe_ssh_error(error: &russh::Error) -> String {
         | russh::Error::Disconnect
         | russh::Error::SendError
         | russh::Error::RecvError => "the server closed the connection".to_owned(),
-        // The same, when what we had sent was still unread there.
+        // Reset, because what we had sent was still unread there.
         russh::Error::IO(error)
             if matches!(
                 error.kind(),

@@ -263,12 +263,12 @@ fn is_malformed(line: &str) -> bool {
 /// Whether a list of patterns holds for a server. A negated pattern that matches takes the line
 /// out, except for a revocation of the bare host.
 fn is_line_for_server(patterns: &str, names: &KnownHostNames, mark: KnownHostsMarker) -> bool {
-    let wanted: &[&str] = match mark {
+    let desired: &[&str] = match mark {
         KnownHostsMarker::Key => &[&names.pinned, &names.name],
         KnownHostsMarker::Authority => &[&names.pinned, &names.name],
         KnownHostsMarker::Revoked => &[&names.pinned, &names.name, &names.host],
     };
-    wanted
+    desired
         .iter()
         .any(|name| has_matching_pattern(patterns, name))
 }

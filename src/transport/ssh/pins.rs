@@ -1,4 +1,4 @@
-//! Is this the host's key? The order of the judgement: revoked beats everything; then a host
+//! Is this the host's key? The order of the checks: revoked beats everything; then a host
 //! certificate of an authority that is pinned for the name; then a pinned key. There is no "accept
 //! new": a key is pinned by a person, or the host is not talked to.
 
@@ -210,7 +210,7 @@ mod tests {
             .map(|()| pins)
     }
 
-    fn judge(text: &str, host: &str, port: u16, shown: &str) -> HostKeyVerdict {
+    fn evaluate(text: &str, host: &str, port: u16, shown: &str) -> HostKeyVerdict {
         pins(text, host, port)
             .unwrap()
             .check_key(&PublicKey::from_openssh(shown).unwrap().into())
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn judges_by_the_file() {
+    fn goes_by_the_file() {
         for (text, host, port, shown, verdict) in [
             (format!("h {A}"), "h", 22, A, HostKeyVerdict::Trusted),
             (
@@ -322,7 +322,7 @@ mod tests {
             (String::new(), "h", 22, A, HostKeyVerdict::Unknown),
         ] {
             assert_eq!(
-                judge(&text, host, port, shown),
+                evaluate(&text, host, port, shown),
                 verdict,
                 "{text} for {host}:{port}"
             );
@@ -349,10 +349,10 @@ mod tests {
             line("h", b"0123456789abcdefghij"),
             line("[h]:2222", b"abcdefghij0123456789")
         );
-        assert_eq!(judge(&text, "h", 22, A), HostKeyVerdict::Trusted);
-        assert_eq!(judge(&text, "h", 2222, B), HostKeyVerdict::Trusted);
-        assert_eq!(judge(&text, "h", 2222, A), changed(2));
-        assert_eq!(judge(&text, "i", 22, A), HostKeyVerdict::Unknown);
+        assert_eq!(evaluate(&text, "h", 22, A), HostKeyVerdict::Trusted);
+        assert_eq!(evaluate(&text, "h", 2222, B), HostKeyVerdict::Trusted);
+        assert_eq!(evaluate(&text, "h", 2222, A), changed(2));
+        assert_eq!(evaluate(&text, "i", 22, A), HostKeyVerdict::Unknown);
     }
 
     #[test]

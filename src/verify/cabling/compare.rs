@@ -39,7 +39,7 @@ struct ComparedCables<'a> {
     /// Plugs that are in another port than the file says.
     wrong: Vec<Plug>,
     findings: Vec<CablingFinding>,
-    /// Devices that told nothing, each with why and with its cables.
+    /// Devices that reported nothing, each with why and with its cables.
     silent: BTreeMap<&'a str, (&'a Silent, Vec<Plug>)>,
 }
 
@@ -63,7 +63,7 @@ impl<'a> ComparedCables<'a> {
                 self.findings.push(new_cabling_finding(
                     CablingFindingKind::UnknownDevice,
                     Plug {
-                        found: Some(there),
+                        actual: Some(there),
                         ..plug_from_cable(cable)
                     },
                 ));
@@ -108,7 +108,7 @@ pub fn compare_cabling(scope: CablingScope, views: &Views) -> CablingComparison 
     let mut all = find_cable_moves(wrong);
     all.extend(findings);
     all.extend(find_uncabled_nics(scope, &plugs, &belongs));
-    // A device that has no cable in the file, and told nothing, is worth a word too.
+    // A device that has no cable in the file, and reported nothing, is worth a word too.
     for (device, view) in views {
         if let Err(why) = view {
             silent.entry(device).or_insert((why, Vec::new()));
@@ -140,7 +140,7 @@ fn classify_cable<'a>(
     }
     if let Some(found) = plugs.found(&cable.from) {
         return CableState::Wrong(Plug {
-            found: Some(found.clone()),
+            actual: Some(found.clone()),
             owner: belongs.get(found).copied().cloned(),
             ..plug_from_cable(cable)
         });
@@ -208,14 +208,14 @@ fn find_uncabled_nics(
         if cabled.contains(nic) {
             continue;
         }
-        let Some(found) = plugs.found(nic) else {
+        let Some(actual) = plugs.found(nic) else {
             continue;
         };
         let plug = Plug {
             end: nic.clone(),
-            wanted: None,
-            found: Some(found.clone()),
-            owner: belongs.get(found).copied().cloned(),
+            desired: None,
+            actual: Some(actual.clone()),
+            owner: belongs.get(actual).copied().cloned(),
             line: None,
         };
         findings.push(new_cabling_finding(CablingFindingKind::NotInFile, plug));
@@ -251,7 +251,7 @@ fn plug_at_device(cable: &Cable, device: &str) -> Plug {
     }
     Plug {
         end: cable.to.clone(),
-        wanted: Some(cable.from.clone()),
+        desired: Some(cable.from.clone()),
         ..plug
     }
 }
@@ -259,8 +259,8 @@ fn plug_at_device(cable: &Cable, device: &str) -> Plug {
 fn plug_from_cable(cable: &Cable) -> Plug {
     Plug {
         end: cable.from.clone(),
-        wanted: Some(cable.to.clone()),
-        found: None,
+        desired: Some(cable.to.clone()),
+        actual: None,
         owner: None,
         line: Some(cable.line),
     }
@@ -269,8 +269,8 @@ fn plug_from_cable(cable: &Cable) -> Plug {
 fn new_device_plug(device: &str) -> Plug {
     Plug {
         end: CableEnd::new(device, ""),
-        wanted: None,
-        found: None,
+        desired: None,
+        actual: None,
         owner: None,
         line: None,
     }

@@ -20,7 +20,7 @@ pub struct DiscoveredCables {
 }
 
 /// The cables of these NICs, as they or else the switches hear them, and those between switches;
-/// what devices that told nothing would have said is left to whoever tells of the devices.
+/// what devices that reported nothing would have said is left to whoever tells of the devices.
 pub fn discover_cables(
     nics: &[CableEnd],
     switches: &BTreeSet<&str>,

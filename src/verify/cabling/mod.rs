@@ -41,7 +41,7 @@ pub enum CablingFindingKind {
     NotInFile,
     /// A NIC of which nobody can tell.
     Unknown,
-    /// A device that told nothing at all.
+    /// A device that reported nothing at all.
     Silent,
 }
 
@@ -78,9 +78,9 @@ pub struct Plug {
     /// The NIC; of a cable between switches the port that the file names first.
     pub end: CableEnd,
     /// The port that it belongs in.
-    pub wanted: Option<CableEnd>,
+    pub desired: Option<CableEnd>,
     /// The port that it is in.
-    pub found: Option<CableEnd>,
+    pub actual: Option<CableEnd>,
     /// The NIC that belongs in the port that it is in.
     pub owner: Option<CableEnd>,
     /// The line of the file.
@@ -114,7 +114,7 @@ pub enum UnknownCableReason {
     Unclear { device: String, said: String },
     /// It hears somebody who says no name, but this chassis.
     Nameless(String),
-    /// The device told nothing.
+    /// The device reported nothing.
     Silent(Silent),
 }
 

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct CablingNames {
     /// By name in small letters.
     devices: BTreeMap<String, CablingDevice>,
-    /// Devices by the first part of their names, in small letters; several may begin alike.
+    /// Devices by the first part of their names, in small letters; several may share it.
     short: BTreeMap<String, Vec<String>>,
 }
 

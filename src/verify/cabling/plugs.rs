@@ -63,7 +63,7 @@ impl Plugs {
         self.of.get(end).filter(|there| there.len() == 1)?.first()
     }
 
-    /// Who is heard and cannot be told to a port of the spec; strangers first.
+    /// Who is heard and cannot be matched to a port of the spec; strangers first.
     pub fn other(&self, end: &CableEnd) -> Option<&Spot> {
         self.others.get(end)?.first()
     }

@@ -49,7 +49,7 @@ fn neighbour(system: &str, port: &str) -> LldpNeighbour {
 }
 
 /// `gpu01 ens0 leaf1 Ethernet0`, `gpu01 ens0 -` (hears nobody), `x` (no link), `down`; `gpu01 !`
-/// told nothing.
+/// reported nothing.
 fn views(lines: &[&str]) -> Views {
     let mut views = Views::new();
     for line in lines {
@@ -138,8 +138,8 @@ fn words(finding: &CablingFinding) -> String {
             format!(
                 "{}: {} not {}",
                 plug.end,
-                end(&plug.found),
-                end(&plug.wanted)
+                end(&plug.actual),
+                end(&plug.desired)
             )
         })
         .collect();
@@ -166,7 +166,7 @@ fn what_is_as_it_should_be_is_not_told() {
 
 #[test]
 fn swaps_rounds_and_chains_are_told_apart() {
-    for (lines, wanted) in [
+    for (lines, desired) in [
         (
             &["gpu01 ens0 leaf2 Ethernet0", "gpu01 ens1 leaf1 Ethernet0"][..],
             &[
@@ -217,11 +217,11 @@ fn swaps_rounds_and_chains_are_told_apart() {
             ],
         ),
     ] {
-        let wanted: Vec<String> = wanted
+        let desired: Vec<String> = desired
             .iter()
             .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
             .collect();
-        assert_eq!(told(lines), wanted, "{lines:?}");
+        assert_eq!(told(lines), desired, "{lines:?}");
         assert_eq!(but(lines).verdict(), CheckVerdict::Failed, "{lines:?}");
     }
 }
@@ -468,7 +468,7 @@ fn what_is_heard_becomes_a_table() {
 }
 
 proptest! {
-    /// However the plugs of the file are mixed: what is told names each cable that is not where it
+    /// However the plugs of the file are mixed: the report names each cable that is not where it
     /// belongs once, and no other; and each round comes back to its beginning.
     #[test]
     fn every_permutation_is_told_once(order in Just((0..7usize).collect::<Vec<_>>()).prop_shuffle()) {
@@ -479,17 +479,17 @@ proptest! {
             let view = all.entry(cable.from.device.clone()).or_insert_with(|| Ok(DeviceLldpView::default()));
             view.as_mut().unwrap().ports.insert(cable.from.port.clone(), PortLldpState::Neighbours(vec![neighbour(&there.device, &there.port)]));
         }
-        let found = compare_cabling(CablingScope { cables: &cabling.cables, nics: &[], names: &CablingNames::of(&loaded, &cabling.cables) }, &all);
+        let actual = compare_cabling(CablingScope { cables: &cabling.cables, nics: &[], names: &CablingNames::of(&loaded, &cabling.cables) }, &all);
         let moved = order.iter().enumerate().filter(|(place, other)| place != *other).count();
-        let mut ends: Vec<&CableEnd> = found.findings.iter().flat_map(|finding| &finding.plugs).map(|plug| &plug.end).collect();
+        let mut ends: Vec<&CableEnd> = actual.findings.iter().flat_map(|finding| &finding.plugs).map(|plug| &plug.end).collect();
         ends.sort();
         ends.dedup();
-        prop_assert_eq!((found.counts.wrong, ends.len(), found.counts.right), (moved, moved, 7 - moved));
-        for finding in &found.findings {
+        prop_assert_eq!((actual.counts.wrong, ends.len(), actual.counts.right), (moved, moved, 7 - moved));
+        for finding in &actual.findings {
             prop_assert_eq!(finding.kind, CablingFindingKind::Swapped);
             for (place, plug) in finding.plugs.iter().enumerate() {
                 let next = &finding.plugs[(place + 1) % finding.plugs.len()];
-                prop_assert_eq!(&plug.found, &next.wanted);
+                prop_assert_eq!(&plug.actual, &next.desired);
             }
         }
     }

@@ -23,7 +23,7 @@ pub struct DeviceLldpView {
     pub ports: BTreeMap<String, PortLldpState>,
 }
 
-/// Why a device told nothing.
+/// Why a device reported nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Silent {
     /// It could not be reached or read.

@@ -27,7 +27,7 @@ pub enum FabricDevice {
     Host(ReadResults),
     /// A switch.
     Switch(SwitchSystem, ReadResults),
-    /// Nothing came from it: why, alike for all with the same trouble.
+    /// Nothing came from it: why, in identical words for all with the same trouble.
     Silent(String),
 }
 
@@ -212,7 +212,7 @@ impl<'d> DecodedDevice<'d> {
     }
 
     /// What one of its ends is.
-    pub fn end(&self, end: &EndPoint, wanted: &DesiredFabricSettings) -> EndFacts {
+    pub fn end(&self, end: &EndPoint, desired: &DesiredFabricSettings) -> EndFacts {
         match self {
             DecodedDevice::Host(answers, counters) => EndFacts {
                 counted: summarize_port_counters(counters, &end.port),
@@ -222,7 +222,7 @@ impl<'d> DecodedDevice<'d> {
             DecodedDevice::Switch(Ok(configuration), counters) => switch_end(
                 configuration.as_ref().as_ref(),
                 &end.port,
-                wanted,
+                desired,
                 summarize_port_counters(counters, &end.port),
             ),
             DecodedDevice::Silent(why) => EndFacts::silent(why),
@@ -264,7 +264,7 @@ fn summarize_port_counters(counters: &Counters, port: &str) -> Fact<EndCounterCh
         None => Fact::NotApplicable("counters were not looked at".into()),
         Some(Err(why)) => Fact::Unknown(one_line(why.as_words(), WHY_MAX).into()),
         Some(Ok(movement)) => match movement.ports.get(port) {
-            None => Fact::Unknown("its counters were not told".into()),
+            None => Fact::Unknown("its counters were not read".into()),
             Some(moved) => moved.clone().map(|moved| EndCounterChanges::of(&moved)),
         },
     }
@@ -321,11 +321,11 @@ fn priority_from_number(priority: u64) -> Option<u8> {
 /// leaves them unknown.
 fn map_dscp_priorities(
     port: &dyn SwitchPortSettings,
-    wanted: &DesiredFabricSettings,
+    desired: &DesiredFabricSettings,
 ) -> Fact<BTreeMap<u8, u8>> {
     let mut priorities = BTreeMap::new();
     for dscp in 0..64u8 {
-        if !wanted.dscp.is_empty() && !wanted.dscp.contains_key(&dscp) {
+        if !desired.dscp.is_empty() && !desired.dscp.contains_key(&dscp) {
             continue;
         }
         match port.priority(dscp.into()) {
@@ -344,7 +344,7 @@ fn map_dscp_priorities(
 fn switch_end(
     configuration: &dyn SwitchConfiguration,
     name: &str,
-    wanted: &DesiredFabricSettings,
+    desired: &DesiredFabricSettings,
     counted: Fact<EndCounterChanges>,
 ) -> EndFacts {
     let Some(port) = configuration.port(name) else {
@@ -354,11 +354,11 @@ fn switch_end(
         silent: None,
         up: port.up(),
         mtu: port.mtu(),
-        dscp: map_dscp_priorities(port.as_ref(), wanted),
+        dscp: map_dscp_priorities(port.as_ref(), desired),
         pfc: port
             .pfc()
             .map(|pfc| pfc.into_iter().filter_map(priority_from_number).collect()),
-        marking: match wanted.lossless {
+        marking: match desired.lossless {
             None => Fact::NotApplicable("the spec has no lossless class".into()),
             Some(priority) => port
                 .queue(priority.into())

@@ -2,13 +2,14 @@
 //! and PFC, whether queues are marked, and what their counters did in a while. Pure: what was read
 //! twice comes in, links and findings come out, and nobody is asked for anything.
 //!
-//! `topology` (which links there are), `wanted` (what the spec wants of them) -> `facts` (what an
-//! end says of itself) -> `judge` (what is wrong between two ends) -> `group` (what is wrong alike
-//! is one finding).
+//! `topology` (which links there are), `desired` (what the spec wants of them) -> `facts` (what an
+//! end says of itself) -> `evaluation` (what is wrong between two ends) -> `group` (one trouble of
+//! many links is one finding).
 
+mod desired;
+pub mod evaluation;
 mod facts;
 mod group;
-pub mod judge;
 #[cfg(any(test, feature = "samples"))]
 #[allow(
     clippy::unwrap_used,
@@ -18,12 +19,11 @@ pub mod sample_for_tests;
 #[cfg(test)]
 mod tests;
 mod topology;
-mod wanted;
 
+pub use desired::DesiredFabricSettings;
+pub use evaluation::{CheckedLinkEnd, LinkProblem, UnknownMatter, find_link_problems};
 pub use facts::{DecodedDevice, Devices, EndFacts, FabricDevice};
-pub use judge::{CheckedLinkEnd, LinkProblem, UnknownMatter, find_link_problems};
 pub use topology::{EndPoint, FabricLink, Tier, list_fabric_links};
-pub use wanted::DesiredFabricSettings;
 
 use super::CheckVerdict;
 use serde::Serialize;
@@ -127,7 +127,7 @@ impl LinkReport {
 pub struct FabricFinding {
     /// What it is.
     pub kind: LinkProblemKind,
-    /// What was found, alike on all of them.
+    /// What was found on all of them.
     pub said: String,
     /// What it is about where it is unknown.
     pub matter: UnknownMatter,
@@ -142,7 +142,7 @@ pub struct FabricFinding {
 pub struct Report {
     /// Every link, in the order of the cabling file.
     pub links: Vec<LinkReport>,
-    /// What is wrong, worst first, alike ones folded.
+    /// What is wrong, worst first, identical ones folded.
     pub findings: Vec<FabricFinding>,
     /// The shortest time between two readings of a device, in seconds; nothing where counters were
     /// not looked at.
@@ -165,19 +165,19 @@ impl Report {
     }
 }
 
-/// Judges these links by what devices said of themselves.
+/// Checks these links by the facts of their devices.
 pub fn check_fabric_links(
     links: &[FabricLink],
     devices: &Devices,
-    wanted: &DesiredFabricSettings,
+    desired: &DesiredFabricSettings,
 ) -> Report {
     let mut decoded = BTreeMap::new();
     for (name, device) in devices {
-        decoded.insert(name.as_str(), DecodedDevice::of(device, wanted.counts));
+        decoded.insert(name.as_str(), DecodedDevice::of(device, desired.counts));
     }
     let mut reports = Vec::new();
     for link in links {
-        reports.push(check_fabric_link(link, &decoded, wanted));
+        reports.push(check_fabric_link(link, &decoded, desired));
     }
     let seconds = decoded
         .values()
@@ -193,16 +193,16 @@ pub fn check_fabric_links(
 fn check_fabric_link(
     link: &FabricLink,
     decoded: &BTreeMap<&str, DecodedDevice<'_>>,
-    wanted: &DesiredFabricSettings,
+    desired: &DesiredFabricSettings,
 ) -> LinkReport {
-    let from = find_end_facts(&link.from, decoded, wanted);
-    let to = find_end_facts(&link.to, decoded, wanted);
+    let from = find_end_facts(&link.from, decoded, desired);
+    let to = find_end_facts(&link.to, decoded, desired);
     let ends = [
-        &new_checked_end(&link.from, &from, wanted),
-        &new_checked_end(&link.to, &to, wanted),
+        &new_checked_end(&link.from, &from, desired),
+        &new_checked_end(&link.to, &to, desired),
     ];
     LinkReport {
-        troubles: judge::find_link_problems(ends, wanted),
+        troubles: evaluation::find_link_problems(ends, desired),
         link: link.clone(),
         from,
         to,
@@ -212,10 +212,10 @@ fn check_fabric_link(
 fn find_end_facts(
     end: &EndPoint,
     decoded: &BTreeMap<&str, DecodedDevice<'_>>,
-    wanted: &DesiredFabricSettings,
+    desired: &DesiredFabricSettings,
 ) -> EndFacts {
     match decoded.get(end.device.as_str()) {
-        Some(device) => device.end(end, wanted).watched(&wanted.dscp),
+        Some(device) => device.end(end, desired).watched(&desired.dscp),
         None => EndFacts::silent("the spec does not say how it is reached (`ssh`)"),
     }
 }
@@ -223,12 +223,12 @@ fn find_end_facts(
 fn new_checked_end<'a>(
     end: &EndPoint,
     facts: &'a EndFacts,
-    wanted: &DesiredFabricSettings,
+    desired: &DesiredFabricSettings,
 ) -> CheckedLinkEnd<'a> {
     CheckedLinkEnd {
         tier: end.tier,
         facts,
-        is_to_mark: wanted.marking.contains(&end.device),
-        mtu: wanted.mtu_of(&end.device, &end.port),
+        is_to_mark: desired.marking.contains(&end.device),
+        mtu: desired.mtu_of(&end.device, &end.port),
     }
 }

@@ -24,7 +24,7 @@ pub struct Size {
     pub spines: usize,
 }
 
-/// A fabric whose answers can be bent before they are judged.
+/// A fabric whose read results can be bent before they are checked.
 pub struct Fabric {
     /// Its spec.
     pub loaded: LoadedSpec,
@@ -143,15 +143,15 @@ impl Fabric {
         answers.insert(key, answer);
     }
 
-    /// Judges it.
-    pub fn judged(&self) -> (DesiredFabricSettings, Report) {
-        let wanted = DesiredFabricSettings::of(&self.loaded, true);
+    /// Checks it.
+    pub fn evaluated(&self) -> (DesiredFabricSettings, Report) {
+        let desired = DesiredFabricSettings::of(&self.loaded, true);
         let report = check_fabric_links(
             &list_fabric_links(&self.loaded, None),
             &self.devices,
-            &wanted,
+            &desired,
         );
-        (wanted, report)
+        (desired, report)
     }
 }
 

@@ -26,13 +26,13 @@ const PFC_OF_3: &str = "== pfc 0\n|{\"prio_pfc\":[false,false,false,true,false,f
 const NO_DCB: &str = "== pfc 1\n|Attribute read: Operation not supported";
 const VIRTUAL: &str = "== virtual-function\n\n== pfc 0";
 
-/// What is told once these answers are bent: `(device, key, from, to)`.
+/// What is reported once these read results are bent: `(device, key, from, to)`.
 fn bent(bends: &[(&str, &str, &str, &str)]) -> Vec<String> {
     let mut fabric = Fabric::of(SMALL);
     bends
         .iter()
         .for_each(|(device, key, from, to)| fabric.bend(device, key, from, to));
-    let (_, report) = fabric.judged();
+    let (_, report) = fabric.evaluated();
     let words = |finding: &super::FabricFinding| {
         let count = finding
             .count
@@ -49,7 +49,7 @@ fn bent(bends: &[(&str, &str, &str, &str)]) -> Vec<String> {
 
 #[test]
 fn what_agrees_is_not_told() {
-    let (_, report) = Fabric::of(SMALL).judged();
+    let (_, report) = Fabric::of(SMALL).evaluated();
     assert_eq!(
         (
             report.verdict(),
@@ -65,7 +65,7 @@ fn what_agrees_is_not_told() {
 #[test]
 fn each_thing_that_is_bent_is_told() {
     const RUNNING: &str = "switch:running";
-    for (bend, wanted) in [
+    for (bend, desired) in [
         (
             ("gpu01", "link:ens0f0np0", "mtu=9000", "mtu=9500"),
             "Mtu MTU: host 9500, leaf 9216 on 1",
@@ -202,7 +202,7 @@ fn each_thing_that_is_bent_is_told() {
         ),
     ] {
         let told = bent(&[bend]);
-        let is_that = told.iter().any(|told| told == wanted);
+        let is_that = told.iter().any(|told| told == desired);
         assert!(is_that, "{bend:?}\n{told:#?}");
     }
 }
@@ -261,15 +261,15 @@ fn switches_stand_where_the_spec_says() {
     );
 }
 
-/// Both ends wrong alike agree with each other, and not with the spec; those that do not agree are
-/// told so, and no more.
+/// Both ends with one wrong value agree with each other, and not with the spec; of those that do
+/// not agree only that is reported.
 #[test]
 fn an_end_that_has_not_the_mtu_of_the_spec_is_told() {
     let facts = |mtu: u64| EndFacts {
         mtu: Fact::Is(mtu),
         ..EndFacts::silent("why")
     };
-    let told = |[(one, wanted), (other, of_other)]: [(u64, Option<u64>); 2]| {
+    let told = |[(one, desired), (other, of_other)]: [(u64, Option<u64>); 2]| {
         let (one, other) = (facts(one), facts(other));
         let seen = |tier, facts, mtu| CheckedLinkEnd {
             tier,
@@ -279,7 +279,7 @@ fn an_end_that_has_not_the_mtu_of_the_spec_is_told() {
         };
         let all = find_link_problems(
             [
-                &seen(Tier::Leaf, &one, wanted),
+                &seen(Tier::Leaf, &one, desired),
                 &seen(Tier::Spine, &other, of_other),
             ],
             &DesiredFabricSettings::default(),
@@ -335,7 +335,7 @@ fn a_device_that_says_nothing_is_unknown_once() {
         "leaf1".to_owned(),
         FabricDevice::Silent("not reachable (RW0401)".to_owned()),
     );
-    let (_, report) = fabric.judged();
+    let (_, report) = fabric.evaluated();
     assert_eq!(report.verdict(), CheckVerdict::Unknown);
     let told: Vec<_> = report
         .findings
@@ -344,7 +344,7 @@ fn a_device_that_says_nothing_is_unknown_once() {
         .collect();
     assert_eq!(told, [("leaf: not reachable (RW0401)", 3)]);
     // Where counters are not looked at, none are missed.
-    let wanted = DesiredFabricSettings {
+    let desired = DesiredFabricSettings {
         counts: false,
         ..DesiredFabricSettings::of(&fabric.loaded, false)
     };
@@ -352,7 +352,7 @@ fn a_device_that_says_nothing_is_unknown_once() {
     let report = super::check_fabric_links(
         &super::list_fabric_links(&fabric.loaded, None),
         &fabric.devices,
-        &wanted,
+        &desired,
     );
     assert_eq!(
         report.findings[0].said,
@@ -375,16 +375,16 @@ fn a_nic_without_pfc_is_right_where_no_class_is_lossless() {
             spines: 0,
         });
         fabric.bend("gpu01", "link_qos:ens0f0np0", from, to);
-        let found = |fabric: &Fabric| -> Vec<LinkProblemKind> {
+        let actual = |fabric: &Fabric| -> Vec<LinkProblemKind> {
             let links = super::list_fabric_links(&fabric.loaded, None);
-            let wanted = DesiredFabricSettings::default();
-            let report = super::check_fabric_links(&links, &fabric.devices, &wanted);
-            report.findings.iter().map(|found| found.kind).collect()
+            let desired = DesiredFabricSettings::default();
+            let report = super::check_fabric_links(&links, &fabric.devices, &desired);
+            report.findings.iter().map(|actual| actual.kind).collect()
         };
-        assert_eq!(found(&fabric), [beside_pfc], "{to}");
+        assert_eq!(actual(&fabric), [beside_pfc], "{to}");
         let (on, off) = ("\"pfc_enable\":\"3\"", "\"pfc_enable\":\"\"");
         fabric.bend("leaf1", "switch:running", on, off);
-        assert_eq!(found(&fabric), [], "{to}");
+        assert_eq!(actual(&fabric), [], "{to}");
     }
 }
 
@@ -458,7 +458,7 @@ fn end() -> impl Strategy<Value = (Tier, EndFacts, bool)> {
     (tier, facts, any::<bool>())
 }
 
-fn wanted() -> impl Strategy<Value = DesiredFabricSettings> {
+fn desired() -> impl Strategy<Value = DesiredFabricSettings> {
     (proptest::option::of(Just(3u8)), any::<bool>()).prop_map(|(lossless, counts)| {
         DesiredFabricSettings {
             lossless,
@@ -473,12 +473,12 @@ fn wanted() -> impl Strategy<Value = DesiredFabricSettings> {
 }
 
 proptest! {
-    /// Which end the cabling file names first says nothing; and each trouble is told once.
+    /// Which end the cabling file names first says nothing; and each trouble is reported once.
     #[test]
-    fn judging_is_symmetric(one in end(), other in end(), wanted in wanted()) {
+    fn comparing_is_symmetric(one in end(), other in end(), desired in desired()) {
         let [a, b] = [&one, &other].map(|(tier, facts, is_to_mark)| CheckedLinkEnd { tier: *tier, facts, is_to_mark: *is_to_mark, mtu: Some(1501) });
-        let told = find_link_problems([&a, &b], &wanted);
-        prop_assert_eq!(&told, &find_link_problems([&b, &a], &wanted));
+        let told = find_link_problems([&a, &b], &desired);
+        prop_assert_eq!(&told, &find_link_problems([&b, &a], &desired));
         let mut once = told.clone();
         once.dedup();
         prop_assert_eq!(&told, &once);

@@ -45,7 +45,7 @@ pub struct EndPoint {
 /// A cable, with what it is for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]
 pub struct FabricLink {
-    /// The NIC, or the leaf; of two switches that stand alike the end that the cabling file names
+    /// The NIC, or the leaf; of two switches of one rank the end that the cabling file names
     /// first.
     pub from: EndPoint,
     /// The port of the switch.

@@ -3,9 +3,9 @@
 //!
 //! `seen` is what was found in a root, and where a loader looks; `root` reads it from a folder,
 //! `program` is the same as one program of sh for a pod, with the reader of what that says.
-//! `machine` is which machine and distribution an image is for. `judge` says what it comes to.
+//! `machine` is which machine and distribution an image is for. `evaluation` says what it comes to.
 
-pub mod judge;
+pub mod evaluation;
 mod machine;
 pub mod program;
 pub mod root;
@@ -13,7 +13,7 @@ pub mod seen;
 #[cfg(test)]
 mod tests;
 
-pub use judge::{ImageCheckItem, ImageFinding, check_image_contents, compute_image_verdict};
+pub use evaluation::{ImageCheckItem, ImageFinding, check_image_contents, compute_image_verdict};
 pub use seen::{ImageContents, PodSeen};
 
 use railwright_knowledge::catalog::user_space::UserSpaceRow;

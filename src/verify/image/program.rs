@@ -29,19 +29,19 @@ exit 0
 "#;
 
 /// The program.
-pub fn build_inspection_script(wanted: &ImageRequirements) -> String {
+pub fn build_inspection_script(desired: &ImageRequirements) -> String {
     [
-        build_script_functions(wanted),
-        build_script_searches(wanted),
+        build_script_functions(desired),
+        build_script_searches(desired),
         POD_FACTS.to_owned(),
     ]
     .concat()
 }
 
 /// The functions of sh that print what a folder holds of libraries, providers and names of drivers.
-fn build_script_functions(wanted: &ImageRequirements) -> String {
-    let libraries = sh_words(wanted.libraries.iter().map(String::as_str));
-    let providers = sh_words(wanted.providers.iter().map(String::as_str));
+fn build_script_functions(desired: &ImageRequirements) -> String {
+    let libraries = sh_words(desired.libraries.iter().map(String::as_str));
+    let providers = sh_words(desired.providers.iter().map(String::as_str));
     let verbs = quote_for_shell(VERBS);
     format!(
         r#"{ROOT}LC_ALL=C; export LC_ALL
@@ -70,11 +70,11 @@ names() {{
 }
 
 /// The searches in their order: distribution, programs, folders of the loader, and its cache.
-fn build_script_searches(wanted: &ImageRequirements) -> String {
+fn build_script_searches(desired: &ImageRequirements) -> String {
     let folders = machine::list_all_standard_folders();
     let standard = sh_words(folders.iter().map(String::as_str));
     let (programs, libc) = (sh_words(PROGRAMS), quote_for_shell(LIBC));
-    let (drivers, cached) = (quote_for_shell(DRIVERS), build_cache_patterns(wanted));
+    let (drivers, cached) = (quote_for_shell(DRIVERS), build_cache_patterns(desired));
     format!(
         r#"say begin 1
 for f in /etc/os-release /usr/lib/os-release; do
@@ -100,10 +100,10 @@ names {drivers}
     )
 }
 
-/// Options of grep that find the wanted libraries by their paths in the loader's cache.
-fn build_cache_patterns(wanted: &ImageRequirements) -> String {
+/// Options of grep that find the desired libraries by their paths in the loader's cache.
+fn build_cache_patterns(desired: &ImageRequirements) -> String {
     let mut options = Vec::new();
-    for name in &wanted.libraries {
+    for name in &desired.libraries {
         let pattern = format!("/[!-~]*/{}", name.replace('.', "\\."));
         options.push(format!("-e {}", quote_for_shell(&pattern)));
     }

@@ -20,8 +20,8 @@ const LIBRARIES: usize = 100_000;
 const FOLDERS: usize = 256;
 
 /// What is there of it. A tree that leads farther than an image does is an error that says where it
-/// ends, and nothing is judged of it.
-pub fn inspect_root(root: &RootedFolder, wanted: &ImageRequirements) -> io::Result<ImageContents> {
+/// ends, and nothing is checked of it.
+pub fn inspect_root(root: &RootedFolder, desired: &ImageRequirements) -> io::Result<ImageContents> {
     let mut seen = ImageContents {
         of_configuration: read_configured_folders(root)?,
         distribution: read_distribution(root)?,
@@ -35,31 +35,31 @@ pub fn inspect_root(root: &RootedFolder, wanted: &ImageRequirements) -> io::Resu
         record_file_head(root, &mut seen, &join_path(&folder, LIBC))?;
     }
     for folder in &folders {
-        for library in &wanted.libraries {
+        for library in &desired.libraries {
             record_file_head(root, &mut seen, &join_path(folder, library))?;
         }
         let verbs = join_path(folder, VERBS);
-        if seen.files.contains_key(&verbs) && wanted.libraries.iter().any(|name| name == VERBS) {
-            record_verbs_paths(root, &mut seen, wanted, &verbs)?;
+        if seen.files.contains_key(&verbs) && desired.libraries.iter().any(|name| name == VERBS) {
+            record_verbs_paths(root, &mut seen, desired, &verbs)?;
         }
-        record_providers(root, &mut seen, wanted, &join_path(folder, "libibverbs"))?;
-        record_providers(root, &mut seen, wanted, folder)?;
+        record_providers(root, &mut seen, desired, &join_path(folder, "libibverbs"))?;
+        record_providers(root, &mut seen, desired, folder)?;
     }
     let mut settings = BTreeSet::from([DRIVERS.to_owned()]);
     settings.extend(seen.driver_folders.values().cloned());
     for folder in settings {
         record_driver_names(root, &mut seen, &folder)?;
     }
-    seen.cache = read_loader_cache(root, wanted)?;
+    seen.cache = read_loader_cache(root, desired)?;
     Ok(seen)
 }
 
 /// Records where a libibverbs looks for names of drivers and for files of providers, as its own
-/// bytes say it, and the files of wanted providers that are there.
+/// bytes say it, and the files of desired providers that are there.
 fn record_verbs_paths(
     root: &RootedFolder,
     seen: &mut ImageContents,
-    wanted: &ImageRequirements,
+    desired: &ImageRequirements,
     verbs: &str,
 ) -> io::Result<()> {
     let bytes = read_whole_file(root, verbs, LIBRARY)?.unwrap_or_default();
@@ -71,21 +71,21 @@ fn record_verbs_paths(
         return Ok(());
     };
     seen.patterns.insert(verbs.to_owned(), pattern.to_owned());
-    for provider in &wanted.providers {
+    for provider in &desired.providers {
         record_file_head(root, seen, &pattern.replacen(NAME, provider, 1))?;
     }
     Ok(())
 }
 
-/// Records the files of wanted providers that a folder holds.
+/// Records the files of desired providers that a folder holds.
 fn record_providers(
     root: &RootedFolder,
     seen: &mut ImageContents,
-    wanted: &ImageRequirements,
+    desired: &ImageRequirements,
     folder: &str,
 ) -> io::Result<()> {
     for name in root.names(folder, LIBRARIES)? {
-        let mut providers = wanted.providers.iter();
+        let mut providers = desired.providers.iter();
         if providers.any(|provider| is_of_provider(&name, provider)) {
             record_file_head(root, seen, &join_path(folder, &name))?;
         }
@@ -114,15 +114,15 @@ fn record_driver_names(
     Ok(())
 }
 
-/// Paths of wanted libraries in the loader's cache; nothing where there is no cache.
+/// Paths of desired libraries in the loader's cache; nothing where there is no cache.
 fn read_loader_cache(
     root: &RootedFolder,
-    wanted: &ImageRequirements,
+    desired: &ImageRequirements,
 ) -> io::Result<Option<BTreeSet<String>>> {
     let Some(cache) = read_whole_file(root, "/etc/ld.so.cache", LIBRARY)? else {
         return Ok(None);
     };
-    let endings: Vec<String> = wanted
+    let endings: Vec<String> = desired
         .libraries
         .iter()
         .map(|name| format!("/{name}"))

@@ -4,7 +4,7 @@
 use super::seen::Loads;
 use super::*;
 use crate::CheckVerdict;
-use crate::image::judge::list_unknown_findings;
+use crate::image::evaluation::list_unknown_findings;
 use proptest::prelude::*;
 use railwright_system::rooted::RootedFolder;
 use std::fs;
@@ -19,7 +19,7 @@ const LIB: &str = "usr/lib/x86_64-linux-gnu";
 const ESCAPE: char = '\u{1b}';
 const RENDER: &str = "railwright image render";
 
-fn wanted(provider: &str) -> ImageRequirements {
+fn desired(provider: &str) -> ImageRequirements {
     let libraries = ["libibverbs.so.1", "librdmacm.so.1"]
         .map(str::to_owned)
         .to_vec();
@@ -84,13 +84,13 @@ fn debian() -> tempfile::TempDir {
 }
 
 fn of_folder(root: &Path, provider: &str) -> ImageContents {
-    root::inspect_root(&RootedFolder::open(root).unwrap(), &wanted(provider)).unwrap()
+    root::inspect_root(&RootedFolder::open(root).unwrap(), &desired(provider)).unwrap()
 }
 
 /// What a shell says of a tree. Links that lead out of it lead out of it here: no pod is a part of
 /// a larger tree.
 fn of_program(shell: &[&str], root: &Path, provider: &str) -> ImageContents {
-    let program = program::build_inspection_script(&wanted(provider)).replacen(
+    let program = program::build_inspection_script(&desired(provider)).replacen(
         program::ROOT,
         &format!("R='{}'\n", root.display()),
         1,
@@ -111,9 +111,9 @@ fn of_program(shell: &[&str], root: &Path, provider: &str) -> ImageContents {
 }
 
 fn codes(seen: &ImageContents, provider: &str) -> Vec<&'static str> {
-    check_image_contents(seen, &wanted(provider), RENDER)
+    check_image_contents(seen, &desired(provider), RENDER)
         .iter()
-        .filter_map(|finding| finding.judgement.code)
+        .filter_map(|finding| finding.evaluation.code)
         .collect()
 }
 
@@ -121,23 +121,23 @@ fn codes(seen: &ImageContents, provider: &str) -> Vec<&'static str> {
 fn what_debian_packs_is_complete_and_another_provider_is_missing() {
     let root = debian();
     let seen = of_folder(root.path(), "mlx5");
-    let findings = check_image_contents(&seen, &wanted("mlx5"), RENDER);
+    let findings = check_image_contents(&seen, &desired("mlx5"), RENDER);
     assert_eq!(
         (compute_image_verdict(&findings), codes(&seen, "mlx5")),
         (CheckVerdict::Passed, vec![])
     );
     assert_eq!(
-        findings[2].judgement.measured,
+        findings[2].evaluation.measured,
         "/usr/lib/x86_64-linux-gnu/libibverbs/libmlx5-rdmav34.so"
     );
     let seen = of_folder(root.path(), "erdma");
-    let findings = check_image_contents(&seen, &wanted("erdma"), RENDER);
+    let findings = check_image_contents(&seen, &desired("erdma"), RENDER);
     assert_eq!(
         (compute_image_verdict(&findings), codes(&seen, "erdma")),
         (CheckVerdict::Failed, vec!["RW1277", "RW1278"])
     );
     assert_eq!(
-        findings[2].judgement.measured,
+        findings[2].evaluation.measured,
         "/usr/lib/x86_64-linux-gnu/libibverbs/liberdma-rdmav34.so is not there"
     );
 }
@@ -320,8 +320,8 @@ fn what_only_a_configuration_names_counts_once_ldconfig_was_run() {
         Loads::NotCached("/opt/rdma/lib/librdmacm.so.1".to_owned())
     );
     assert!(
-        check_image_contents(&seen, &wanted("mlx5"), RENDER)[1]
-            .judgement
+        check_image_contents(&seen, &desired("mlx5"), RENDER)[1]
+            .evaluation
             .next
             .contains("RUN ldconfig")
     );
@@ -376,12 +376,12 @@ fn what_machine_an_image_is_for_is_known_or_nothing_is_proven() {
     let root = debian();
     let at = root.path();
     fs::remove_file(at.join("bin/sh")).unwrap();
-    let all = |at: &Path| check_image_contents(&of_folder(at, "mlx5"), &wanted("mlx5"), RENDER);
+    let all = |at: &Path| check_image_contents(&of_folder(at, "mlx5"), &desired("mlx5"), RENDER);
     let findings = all(at);
     assert_eq!(
         (
             compute_image_verdict(&findings),
-            findings[0].judgement.verdict
+            findings[0].evaluation.verdict
         ),
         (CheckVerdict::Unknown, CheckVerdict::NotRun)
     );
@@ -396,7 +396,7 @@ fn what_machine_an_image_is_for_is_known_or_nothing_is_proven() {
     symlink("dash", at.join("bin/sh")).unwrap();
     write(at, "bin/dash", ARM);
     let findings = all(at);
-    let first = &findings[0].judgement;
+    let first = &findings[0].evaluation;
     assert_eq!(
         (first.verdict, first.measured.as_str()),
         (
@@ -406,7 +406,7 @@ fn what_machine_an_image_is_for_is_known_or_nothing_is_proven() {
     );
     fs::remove_file(at.join("etc/ld.so.conf.d/x86_64-linux-gnu.conf")).unwrap();
     assert_eq!(
-        all(at)[0].judgement.measured,
+        all(at)[0].evaluation.measured,
         "in no folder that a loader looks into"
     );
 }
@@ -415,7 +415,7 @@ fn what_machine_an_image_is_for_is_known_or_nothing_is_proven() {
 #[test]
 fn a_tree_without_an_end_has_one() {
     let said = |at: &Path| {
-        root::inspect_root(&RootedFolder::open(at).unwrap(), &wanted("mlx5"))
+        root::inspect_root(&RootedFolder::open(at).unwrap(), &desired("mlx5"))
             .unwrap_err()
             .to_string()
     };
@@ -459,8 +459,8 @@ fn a_pod_needs_devices_and_memory_that_it_may_lock() {
             .into_iter()
             .map(|finding| {
                 (
-                    finding.judgement.verdict,
-                    finding.judgement.code.unwrap_or("-"),
+                    finding.evaluation.verdict,
+                    finding.evaluation.code.unwrap_or("-"),
                 )
             })
             .collect::<Vec<_>>()
@@ -521,9 +521,9 @@ fn what_a_pod_says_is_held_to_what_the_program_says() {
     let long = format!("begin 1\n{}end 1\n", "driver a\n".repeat(5000));
     assert!(program::parse_inspection_output(&long).is_err());
     let escapes = pod("limit \u{1b}[2J\u{7}\ndevice c uverbs0\ndevice c \u{1b}]0;x\u{7}\n");
-    let told: String = check_image_contents(&escapes, &wanted("mlx5"), RENDER)
+    let told: String = check_image_contents(&escapes, &desired("mlx5"), RENDER)
         .into_iter()
-        .map(|finding| finding.judgement.measured)
+        .map(|finding| finding.evaluation.measured)
         .collect();
     assert!(!told.contains('\u{1b}'), "{told:?}");
 }
@@ -531,7 +531,7 @@ fn what_a_pod_says_is_held_to_what_the_program_says() {
 #[test]
 fn where_nothing_could_be_looked_at_nothing_is_missing() {
     let findings = list_unknown_findings(
-        &wanted("erdma"),
+        &desired("erdma"),
         "no pod a is in namespace b",
         "kubectl get pods",
     );
@@ -550,13 +550,13 @@ proptest! {
                                       ){0,8}(end 1\n\
                                       )?") {
         if let Ok(seen) = program::parse_inspection_output(&text) {
-            for finding in check_image_contents(&seen, &wanted("mlx5"), RENDER) {
-                prop_assert!(!finding.judgement.measured.contains(ESCAPE));
+            for finding in check_image_contents(&seen, &desired("mlx5"), RENDER) {
+                prop_assert!(!finding.evaluation.measured.contains(ESCAPE));
             }
         }
     }
 
-    /// Made-up trees of links and files: nothing hangs, and nothing of outside is told.
+    /// Made-up trees of links and files: nothing hangs, and nothing of outside is reported.
     #[test]
     fn no_tree_is_too_much(links in prop::collection::vec(("(usr|lib|etc|usr/lib|usr/lib64|etc/libibverbs\\.d|etc/ld\\.so\\.conf)(/libibverbs\\.so\\.1|/a|/libibverbs)?", "(/|\\.\\./|\\./)*(usr|lib|etc|a)?(/libibverbs\\.so\\.1|/etc|/\\.\\.)*"), 0..12)) {
         let world = tempfile::tempdir().unwrap();
@@ -568,13 +568,13 @@ proptest! {
             let place = root.join(place);
             let above: Vec<&Path> = place.ancestors().skip(1).take_while(|above| above.starts_with(&root)).collect();
             // Never laid through a link, which could lead out of the test's own folder.
-            let is_plain = above.iter().all(|above| fs::symlink_metadata(above).map_or(true, |found| found.is_dir()));
+            let is_plain = above.iter().all(|above| fs::symlink_metadata(above).map_or(true, |actual| actual.is_dir()));
             if is_plain && !target.is_empty() {
                 fs::create_dir_all(place.parent().unwrap()).unwrap();
                 let _ = symlink(target, place);
             }
         }
-        if let Ok(seen) = root::inspect_root(&RootedFolder::open(&root).unwrap(), &wanted("mlx5")) {
+        if let Ok(seen) = root::inspect_root(&RootedFolder::open(&root).unwrap(), &desired("mlx5")) {
             prop_assert!(!seen.drivers.values().flatten().any(|name| name == "outside") && seen.of_configuration.iter().all(|folder| folder != "/outside"));
         }
     }

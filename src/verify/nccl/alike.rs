@@ -39,7 +39,7 @@ pub(super) fn check_same_job(
         return CheckOutcome::failed("RW1255", told.differs.join("; "))
             .expected(SAME_JOB)
             .effect("what differs between the two may be this, and not RDMA")
-            .next("railwright job render compare KIND writes a pair that is alike");
+            .next("railwright job render compare KIND writes a pair of one job");
     }
     if !told.open.is_empty() {
         return CheckOutcome::unknown("RW1290", told.open.join("; "))

@@ -1,8 +1,8 @@
 //! Whether the largest messages of nccl-tests reached what the NICs of one node carry.
 
 use super::collective::{CollectiveRun, CollectiveSizeResult};
+use super::evaluation::format_bytes;
 use super::expected::NcclExpectations;
-use super::judge::format_bytes;
 use super::log::NcclLog;
 use crate::result::CheckOutcome;
 
@@ -18,7 +18,7 @@ const MOST_PERCENT: f64 = 110.0;
 const MEASURE: &str = "run all_reduce_perf -b 8 -e 8G -f 2 on two hosts, and say with \
                        --expect-gbps what the NICs of one node carry";
 
-/// What nccl-tests measured at the size that is judged.
+/// What nccl-tests measured at the size that is checked.
 struct MeasuredBandwidth {
     /// In GB/s.
     busbw: f64,
@@ -99,7 +99,7 @@ pub(super) fn check_bandwidth(
     }
 }
 
-/// The run that is judged: the last one that measures what a node's NICs carry, else the last one.
+/// The run that is checked: the last one that measures what a node's NICs carry, else the last one.
 fn select_bandwidth_run(log: &NcclLog) -> Option<(&CollectiveRun, CollectiveSizeResult)> {
     let mut last = None;
     for run in log.runs.iter().rev() {
@@ -116,7 +116,7 @@ fn select_bandwidth_run(log: &NcclLog) -> Option<(&CollectiveRun, CollectiveSize
 
 fn report_missing_figure(what: String) -> CheckOutcome {
     CheckOutcome::unknown("RW1210", what)
-        .expected("a figure of nccl-tests and what it is held against")
+        .expected("a figure of nccl-tests and what to compare it with")
         .effect("whether the fabric's bandwidth was there is not known")
         .next(MEASURE)
 }
@@ -145,7 +145,7 @@ fn compare_bandwidth(measured: &MeasuredBandwidth, node: &NodeBandwidth) -> Chec
                 node.gbps, node.expected.source
             ))
             .effect(
-                "what it is held against is not what these NICs carry, or the switches reduce \
+                "what it is compared with is not what these NICs carry, or the switches reduce \
                  (SHARP): nothing is proven of the bandwidth",
             )
             .next("say with --expect-gbps what the NICs of one node carry together");

@@ -16,7 +16,7 @@ const SIZES_MAX: usize = 64;
 /// Rates of one placement, in GB/s (10^9 bytes).
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, schemars::JsonSchema)]
 pub struct CollectiveRates {
-    /// Of one turn, in microseconds; nothing where the column is called otherwise (`-C`).
+    /// Of one iteration, in microseconds; nothing where the column is called otherwise (`-C`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_us: Option<f64>,
     /// Bytes by time.
@@ -43,7 +43,7 @@ impl CollectiveSizeResult {
         rates.min_by(f64::total_cmp)
     }
 
-    /// The slower placement's time of one turn, in seconds.
+    /// The slower placement's time of one iteration, in seconds.
     pub fn seconds(&self) -> Option<f64> {
         let times = self.placements().filter_map(|rates| rates.time_us);
         let time_us = times.max_by(f64::total_cmp)?;

@@ -2,10 +2,10 @@
 //! each took.
 //!
 //! Source of the question: Alibaba Cloud, ACK documentation, accelerate PyTorch jobs with eRDMA and
-//! Arena (how to judge whether eRDMA made a training faster).
+//! Arena (how to tell whether eRDMA made a training faster).
 
 use super::collective::{CollectiveRun, CollectiveSizeResult};
-use super::judge::{Aspect, format_bytes};
+use super::evaluation::{Aspect, format_bytes};
 use super::steps::{STEPS_MIN, StepUnit};
 use super::transport::Transport;
 use super::{NcclLog, NcclProof, Proven, alike};
@@ -16,13 +16,13 @@ use serde::Serialize;
 /// A gain below this is none: runs of the same job differ by as much.
 const GAIN_MIN: f64 = 1.05;
 
-/// What is judged of two logs.
+/// What is checked of two logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LogComparisonTopic {
     /// One used RDMA, the other TCP.
     Pair,
-    /// They are alike in everything else that a log tells.
+    /// They are identical in everything else that a log shows.
     Alike,
     /// Neither broke, and its data arrived as it was sent.
     Sound,
@@ -49,7 +49,7 @@ pub struct ComparedLog<'a> {
     pub name: &'a str,
     /// The words by which a command that is suggested finds it.
     pub words: &'a str,
-    /// What it told.
+    /// What it shows.
     pub log: &'a NcclLog,
     /// What that proves.
     pub proof: &'a NcclProof,

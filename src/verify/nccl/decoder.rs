@@ -1,4 +1,4 @@
-//! The decoder: bytes in, as they come, and at the end what the log told. Lines of NCCL and of a
+//! The decoder: bytes in, as they come, and at the end what the log shows. Lines of NCCL and of a
 //! ring are read as events; of all other lines only those are looked at that begin like a table of
 //! nccl-tests or hold one of a few words.
 
@@ -86,7 +86,7 @@ impl NcclLogDecoder {
         self.lines.feed(chunk, &mut |line| reading.line(line));
     }
 
-    /// What the log told.
+    /// What the log shows.
     pub fn finish(mut self) -> NcclLog {
         let reading = &mut self.reading;
         let lines = self.lines.end(&mut |line| reading.line(line));

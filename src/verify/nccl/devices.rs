@@ -82,7 +82,7 @@ pub fn format_device_names(devices: &[(String, RdmaLinkLayer)]) -> String {
     )
 }
 
-/// Judges them: as many on every host.
+/// Checks them: as many on every host.
 pub fn check_rdma_devices(log: &NcclLog, transport: Transport) -> CheckOutcome {
     let groups = group_hosts_by_devices(log);
     let Some(first) = groups.first() else {

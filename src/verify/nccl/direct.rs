@@ -79,7 +79,7 @@ pub fn explain_gpudirect_off(log: &NcclLog) -> String {
 /// What a log shows where GPUDirect carries all data.
 const DIRECT_CHANNELS: &str = "every channel between hosts with GDRDMA";
 
-/// Judges it.
+/// Checks it.
 pub fn check_gpudirect(
     log: &NcclLog,
     transport: Transport,

@@ -1,4 +1,4 @@
-//! What a log is held against.
+//! What a log is compared with.
 
 use crate::flow::Flow;
 
@@ -28,7 +28,7 @@ pub enum ObservedRailTraffic {
     Unseen(String),
 }
 
-/// What a log is held against.
+/// What a log is compared with.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NcclExpectations {
     /// What the NICs of one node carry together, in Gb/s.
@@ -51,7 +51,7 @@ pub struct NcclExpectations {
 }
 
 impl NcclExpectations {
-    /// A log of this name, found by these words, that is held against no bandwidth and no platform.
+    /// A log of this name, found by these words, with no expected bandwidth or platform.
     pub fn of(log: impl Into<String>, words: impl Into<String>) -> Self {
         NcclExpectations {
             node_gbps: None,

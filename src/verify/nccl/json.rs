@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// How such an object begins: its version comes first.
 const BEGINS: &[u8] = b"\n{\"version\":";
-/// More of it is not held. An object of a run of thirty sizes on a thousand ranks has half a MiB.
+/// More of it is not kept. An object of a run of thirty sizes on a thousand ranks has half a MiB.
 const HELD_MAX: usize = 16 << 20;
 /// Variables whose names begin so are kept of its environment, and nothing else, as there are
 /// secrets in it.
@@ -313,7 +313,7 @@ mod tests {
                 .aspects
                 .iter()
                 .find(|(aspect, _)| aspect.word() == "bandwidth")
-                .map(|(_, judged)| judged.verdict);
+                .map(|(_, evaluated)| evaluated.verdict);
             (proof.proven, bandwidth)
         };
         assert_eq!(

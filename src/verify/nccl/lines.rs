@@ -1,5 +1,5 @@
 //! A stream of bytes as lines, however it is split: each cut at a limit, without what a terminal
-//! takes for commands. What is held is one line, so a log of any size needs the same memory.
+//! takes for commands. One line is kept, so a log of any size needs the same memory.
 
 use memchr::{memchr2, memchr3};
 use std::borrow::Cow;
@@ -34,8 +34,8 @@ pub struct LogLineSplitter {
 }
 
 impl LogLineSplitter {
-    /// Takes the next bytes; every line that ends in them is told. Empty lines are counted and not
-    /// told.
+    /// Takes the next bytes; every line that ends in them is emitted. Empty lines are counted and
+    /// not emitted.
     pub fn feed(&mut self, mut chunk: &[u8], each: &mut impl FnMut(LogLine<'_>)) {
         self.bytes += chunk.len() as u64;
         while let Some(at) = memchr2(b'\n', b'\r', chunk) {
@@ -54,7 +54,7 @@ impl LogLineSplitter {
         self.hold(chunk);
     }
 
-    /// The stream is over: a last line without a line end is told too. Gives back how many lines
+    /// The stream is over: a last line without a line end is emitted too. Gives back how many lines
     /// there were.
     pub fn end(&mut self, each: &mut impl FnMut(LogLine<'_>)) -> u64 {
         let open = u64::from(!self.held.is_empty());

@@ -1,4 +1,4 @@
-//! What a log told, in a memory that does not grow with its length: the first of each, and how
+//! What a log shows, in a memory that does not grow with its length: the first of each, and how
 //! many.
 
 use super::collective::CollectiveRun;
@@ -120,7 +120,7 @@ impl NcclLog {
             || self.runs.iter().any(|run| run.sizes > 0)
     }
 
-    /// Channels that verbs carry were connected, by what a process says after them: they are told
+    /// Channels that verbs carry were connected, by what a process says after them: they are logged
     /// before that.
     pub fn is_connected(&self) -> bool {
         self.processes

@@ -62,7 +62,7 @@ pub enum NcclEvent<'a> {
     Network(&'a str),
     /// A channel is to be set up: its way, and of a network the ranks at its ends.
     Channel(ChannelPath<'a>, Option<Ends>),
-    /// All channels that were told so far were connected.
+    /// All channels that were logged so far were connected.
     Connected,
     /// Whether a NIC can read and write GPU memory.
     DirectNic(bool),
@@ -151,7 +151,7 @@ fn parse_channel(text: &str) -> Option<NcclEvent<'_>> {
     Some(NcclEvent::Channel(way, ends))
 }
 
-/// `Channel 00/0 : 15[7] -> 0[0] [receive]`: what is sent is told by the first rank, what is
+/// `Channel 00/0 : 15[7] -> 0[0] [receive]`: what is sent is logged by the first rank, what is
 /// received by the second.
 fn parse_channel_ends(text: &str) -> Option<Ends> {
     let (_, pair) = text.split_once(" : ")?;

@@ -4,9 +4,9 @@
 //! `lines` (a stream as lines) -> `speaker` (who says a line) -> `message` (one event of NCCL),
 //! `collective` (tables of nccl-tests), `json` (the same as an object), `traffic` (counters of the
 //! rails), `training`, `steps`, `interface` and `failure` -> `log` (all of it, in a memory that
-//! does not grow) -> `judge` (with `bandwidth` and `progress`). `decoder` holds them together, and
-//! `compare` sets two logs side by side (`alike`: whether they are of the same job; `operation`:
-//! what a table measured). Nothing here reads a file: bytes in, values out.
+//! does not grow) -> `evaluation` (with `bandwidth` and `progress`). `decoder` holds them together,
+//! and `compare` sets two logs side by side (`alike`: whether they are of the same job;
+//! `operation`: what a table measured). Nothing here reads a file: bytes in, values out.
 
 mod alike;
 mod bandwidth;
@@ -15,11 +15,11 @@ pub mod compare;
 pub mod decoder;
 pub mod devices;
 pub mod direct;
+pub mod evaluation;
 mod expected;
 pub mod failure;
 pub mod interface;
 mod json;
-pub mod judge;
 pub mod lines;
 pub mod log;
 pub mod message;
@@ -43,8 +43,8 @@ pub mod transport;
 mod transport_tests;
 
 pub use decoder::NcclLogDecoder;
+pub use evaluation::{Aspect, NcclProof, Proven, check_nccl_log};
 pub use expected::{AcsNic, NcclExpectations, ObservedRailTraffic};
-pub use judge::{Aspect, NcclProof, Proven, check_nccl_log};
 pub use log::NcclLog;
 use railwright_base::nodeset;
 use railwright_base::text::{one_line, start_of};
@@ -57,7 +57,7 @@ fn truncate_log_text(text: &str) -> String {
 }
 
 /// Names of hosts or devices as a node-set. A log can be anybody's: what is no plain name, or holds
-/// more numbers than a name that counts on, is told as it is, so that folding stays cheap and the
+/// more numbers than a name that counts on, is shown as it is, so that folding stays cheap and the
 /// brackets of a node-set are ours.
 fn fold_log_names<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let (plain, odd): (Vec<&str>, Vec<&str>) =

@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn a_table_without_a_name_tells_its_test_where_no_other_prints_the_like() {
-        for (operation, root, busbw, ranks, wanted) in [
+        for (operation, root, busbw, ranks, desired) in [
             ("sum", -1, 150.0, 4, Some("all_reduce")),
             ("max", -1, 193.75, 32, Some("all_reduce")),
             ("sum", -1, 75.0, 4, Some("reduce_scatter")),
@@ -83,7 +83,7 @@ mod tests {
         ] {
             assert_eq!(
                 of("", operation, root, busbw, ranks).as_deref(),
-                wanted,
+                desired,
                 "{operation} {root} {busbw} {ranks}"
             );
         }
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn a_program_that_is_named_is_what_it_says() {
-        for (name, wanted) in [
+        for (name, desired) in [
             ("alltoall_perf", "alltoall"),
             ("./build/all_reduce_perf_mpi", "all_reduce"),
             ("own", "own"),
@@ -103,7 +103,7 @@ mod tests {
                 75.0,
                 4,
             );
-            assert_eq!(told.as_deref(), Some(wanted));
+            assert_eq!(told.as_deref(), Some(desired));
         }
     }
 }

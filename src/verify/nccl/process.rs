@@ -1,4 +1,4 @@
-//! One process of a job, as far as it told of itself: its ranks, what it found, what it chose, and
+//! One process of a job, as far as it logged: its ranks, what it found, what it chose, and
 //! how its channels go.
 
 use super::message::{ChannelPath, Ends, NcclEvent, RdmaLinkLayer};
@@ -53,7 +53,7 @@ impl Channels {
     }
 }
 
-/// One process of the job, as far as it told of itself.
+/// One process of the job, as far as it logged.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NcclProcess {
     /// The host or pod; nothing for lines without a name.

@@ -2,9 +2,9 @@
 
 use super::collective::CollectiveRun;
 use super::compare::format_seconds;
+use super::evaluation::format_bytes;
 use super::expected::NcclExpectations;
 use super::failure::{NcclFailureCause, NcclLogFailure, describe_completion_status};
-use super::judge::format_bytes;
 use super::log::NcclLog;
 use crate::result::CheckOutcome;
 use railwright_base::text::format_count;
@@ -142,7 +142,7 @@ fn report_steps(log: &NcclLog, doctor: &str) -> CheckOutcome {
         )
         .expected("a table of nccl-tests, or progress of a training")
         .effect(
-            "channels are told before they are connected: a job that hangs in its first \
+            "channels are logged before they are connected: a job that hangs in its first \
              collective looks like this",
         )
         .next(format!(

@@ -151,7 +151,7 @@ impl Steps {
         }
     }
 
-    /// A step was told.
+    /// A step was logged.
     pub fn are_there(&self) -> bool {
         self.said.count > 0 || self.timed.count > 0
     }

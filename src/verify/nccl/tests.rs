@@ -1,4 +1,4 @@
-//! Logs in, judgements out; hostile logs; the same answer however a log is split.
+//! Logs in, verdicts out; hostile logs; the same answer however a log is split.
 
 use super::direct::{self, Direct};
 use super::transport::Transport;
@@ -25,8 +25,8 @@ pub(super) fn told(
     expected: &NcclExpectations,
 ) -> (Proven, Vec<(&'static str, CheckVerdict, &'static str)>) {
     let proof = check_nccl_log(&of(text), expected);
-    let found = proof.aspects.iter().filter_map(|(aspect, judgement)| {
-        Some((aspect.word(), judgement.verdict, judgement.code?))
+    let found = proof.aspects.iter().filter_map(|(aspect, evaluation)| {
+        Some((aspect.word(), evaluation.verdict, evaluation.code?))
     });
     (proof.proven, found.collect())
 }

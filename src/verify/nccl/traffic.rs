@@ -8,7 +8,7 @@ use railwright_base::text::{format_count, format_duration};
 
 const WANTED: &str = "data in both directions on every rail of the hosts, while the job runs";
 
-/// Judges it.
+/// Checks it.
 pub(super) fn check_rail_traffic(traffic: &ObservedRailTraffic) -> CheckOutcome {
     let (flow, seconds) = match traffic {
         ObservedRailTraffic::Unseen(why) => return report_unknown_traffic(why.clone()),
@@ -123,15 +123,15 @@ mod tests {
             of(&[[Some((9.0, 9.0)), None]]).measured,
             "not known: e1 of gpu1"
         );
-        for judged in [
+        for evaluated in [
             of(&[[None, None]]),
             of(&[]),
             check_rail_traffic(&ObservedRailTraffic::Unseen("it has ended".to_owned())),
         ] {
             assert_eq!(
-                (judged.verdict, judged.code),
+                (evaluated.verdict, evaluated.code),
                 (CheckVerdict::Unknown, Some("RW1309")),
-                "{judged:?}"
+                "{evaluated:?}"
             );
         }
         // A rail that is known to be quiet disproves, whatever is not known of others.

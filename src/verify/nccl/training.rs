@@ -11,7 +11,7 @@ pub const WORDS: &str = "Train Epoch: ";
 pub struct TrainingProgress {
     /// Lines of progress.
     pub lines: u64,
-    /// The first epoch and the last one that was told.
+    /// The first epoch and the last one that was logged.
     pub epochs: (u64, u64),
     /// Samples done and to do of the last line.
     pub samples: Option<(u64, u64)>,

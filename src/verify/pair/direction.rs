@@ -44,8 +44,8 @@ impl<'a> RailDirection<'a, '_> {
             latency_us: latency.map(|latency| latency.typical_us),
             latency_p99_us: latency.and_then(|latency| latency.p99_us),
         });
-        if let (true, Some(wanted)) = (with_marks, self.traffic.run.request.fabric.marks) {
-            let outcome = self.count_marks(wanted).await;
+        if let (true, Some(desired)) = (with_marks, self.traffic.run.request.fabric.marks) {
+            let outcome = self.count_marks(desired).await;
             self.record(findings, outcome, VerifyCheck::Marks);
         }
     }
@@ -56,7 +56,7 @@ impl<'a> RailDirection<'a, '_> {
 
     fn record(&self, findings: &mut VerifyFindings, outcome: CheckOutcome, check: VerifyCheck) {
         let run = self.traffic.run;
-        run.judged(findings, outcome, &self.names(), Some(self.rail), check);
+        run.evaluated(findings, outcome, &self.names(), Some(self.rail), check);
     }
 
     /// What the pair must deliver, from GPU memory where models of GPUs are given.
@@ -91,10 +91,10 @@ impl<'a> RailDirection<'a, '_> {
     /// Gb/s between host memories; nothing where the run gave no figure.
     async fn measure_bandwidth(&self, findings: &mut VerifyFindings) -> Option<f64> {
         let run = self.traffic.run;
-        let wanted = self.select_expectation([None, None]);
+        let desired = self.select_expectation([None, None]);
         let seconds = run.request.expectations.duration_s.max(1);
         let what = TrafficRunOptions {
-            load: wanted.load,
+            load: desired.load,
             ..TrafficRunOptions::plain(TrafficTest::WriteBandwidth, seconds)
         };
         let (bandwidth, live) = tokio::join!(
@@ -105,14 +105,14 @@ impl<'a> RailDirection<'a, '_> {
         if let Some(outcome) = live.filter(|_| matches!(bandwidth, Ok(Ok(_)))) {
             let receiver = [self.to.session.name()];
             let check = VerifyCheck::LiveTraffic;
-            run.judged(findings, outcome, &receiver, Some(self.rail), check);
+            run.evaluated(findings, outcome, &receiver, Some(self.rail), check);
         }
         let gbps = match &bandwidth {
             Ok(Ok(gbps)) => Some(*gbps),
             _ => None,
         };
         let outcome = match bandwidth {
-            Ok(measured) => traffic::judge_bandwidth(measured, &wanted),
+            Ok(measured) => traffic::evaluate_bandwidth(measured, &desired),
             Err(reason) => outcome_from_lost_host(&reason),
         };
         self.record(findings, outcome, VerifyCheck::Bandwidth);
@@ -141,15 +141,15 @@ impl<'a> RailDirection<'a, '_> {
     ) -> Option<f64> {
         let sender = self.from.gpu_model()?;
         let receiver = self.to.gpu_model()?;
-        let wanted = self.select_expectation([Some(sender), Some(receiver)]);
-        let (outcome, gbps) = self.run_gpu_traffic(&wanted, host_gbps).await;
+        let desired = self.select_expectation([Some(sender), Some(receiver)]);
+        let (outcome, gbps) = self.run_gpu_traffic(&desired, host_gbps).await;
         self.record(findings, outcome, VerifyCheck::GpuDirect);
         gbps
     }
 
     async fn run_gpu_traffic(
         &self,
-        wanted: &BandwidthExpectation,
+        desired: &BandwidthExpectation,
         host_gbps: Option<f64>,
     ) -> (CheckOutcome, Option<f64>) {
         let gpus = self.from.gpu().zip(self.to.gpu());
@@ -168,7 +168,7 @@ impl<'a> RailDirection<'a, '_> {
         }
         let seconds = self.traffic.run.request.expectations.duration_s.max(1);
         let what = TrafficRunOptions {
-            load: wanted.load,
+            load: desired.load,
             gpus: Some([&sender, &receiver]),
             ..TrafficRunOptions::plain(TrafficTest::WriteBandwidth, seconds)
         };
@@ -182,7 +182,7 @@ impl<'a> RailDirection<'a, '_> {
                 let gbps = measured.as_ref().ok().copied();
                 let places = [&sender_place, &receiver_place];
                 let outcome =
-                    gpudirect::check_gpudirect_bandwidth(measured, wanted, host_gbps, places);
+                    gpudirect::check_gpudirect_bandwidth(measured, desired, host_gbps, places);
                 (outcome, gbps)
             }
         }
@@ -200,7 +200,7 @@ impl<'a> RailDirection<'a, '_> {
         };
         let outcome = match ran {
             Ok(measured) => {
-                traffic::judge_latency(measured, &self.traffic.run.request.expectations)
+                traffic::evaluate_latency(measured, &self.traffic.run.request.expectations)
             }
             Err(reason) => outcome_from_lost_host(&reason),
         };
@@ -210,7 +210,7 @@ impl<'a> RailDirection<'a, '_> {
 
     /// Real traffic over rdma_cm, whose default mark is what the sender's configfs says, counted at
     /// the receiver.
-    async fn count_marks(&self, wanted: ExpectedMarks) -> CheckOutcome {
+    async fn count_marks(&self, desired: ExpectedMarks) -> CheckOutcome {
         let token = format!(
             "{}m{}",
             self.traffic.token,
@@ -241,12 +241,12 @@ impl<'a> RailDirection<'a, '_> {
             (Ok(ran), Ok(said)) => (ran, said),
             (Err(reason), _) | (_, Err(reason)) => return outcome_from_lost_host(&reason),
         };
-        // Packets that arrived are judged, however the run ended.
+        // Packets that arrived are checked, however the run ended.
         let counted = marks::parse_mark_counts(&said.out);
-        let outcome = marks::check_packet_marks(&before, &counted, wanted);
+        let outcome = marks::check_packet_marks(&before, &counted, desired);
         let is_decided = matches!(outcome.verdict, CheckVerdict::Passed | CheckVerdict::Failed);
         match ran {
-            Err(fault) if !is_decided => traffic::judge_fault(fault),
+            Err(fault) if !is_decided => traffic::evaluate_fault(fault),
             _ => outcome,
         }
     }

@@ -67,7 +67,7 @@ pub struct RayClusterFacts {
     /// What nodes give.
     pub room: Result<Room, Reason>,
     /// Workers that its operator wants.
-    pub wanted: Option<u64>,
+    pub desired: Option<u64>,
     /// Traffic.
     pub crossing: Crossing,
 }
@@ -79,7 +79,7 @@ pub const LOOK: &str = "ls /dev/infiniband 2>/dev/null | while read -r one; do\n
                         done\n\
                         if command -v ib_write_bw >/dev/null 2>&1; then echo perftest; fi\n";
 
-/// What it said; devices that have no name are told by none.
+/// Parses what it printed; lines without a device's name are left out.
 pub fn parse_pod_facts(said: &str) -> RayPodFacts {
     let mut inside = RayPodFacts::default();
     for line in said.lines() {
@@ -103,7 +103,7 @@ fn is_device(name: &str) -> bool {
             .all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c))
 }
 
-/// The pod's name, as it is told.
+/// The pod's name, as it is shown.
 pub fn format_pod_name(pod: &JobPod) -> String {
     one_line(&pod.name, 80)
 }

@@ -44,8 +44,8 @@ pub struct RayProofRequest<'a> {
     /// Pools of the spec.
     pub pools: Vec<Pool>,
     /// Workers that its operator wants.
-    pub wanted: Option<u64>,
-    /// What `ib_write_bw` is told at both ends.
+    pub desired: Option<u64>,
+    /// Arguments of `ib_write_bw` at both ends.
     pub words: Vec<String>,
     /// Seconds of traffic for each device.
     pub seconds: u32,
@@ -53,7 +53,7 @@ pub struct RayProofRequest<'a> {
 
 impl RayProofRequest<'_> {
     /// All that is to be found.
-    pub async fn found(&self) -> Result<RayClusterFacts, TransportError> {
+    pub async fn actual(&self) -> Result<RayClusterFacts, TransportError> {
         let pods = KubernetesRead::JobPods {
             namespace: self.namespace.to_owned(),
             selector: self.selector.clone(),
@@ -84,7 +84,7 @@ impl RayProofRequest<'_> {
             pools: select_expected_pools(&self.pools, &pods),
             pods,
             room,
-            wanted: self.wanted,
+            desired: self.desired,
             crossing,
         })
     }
@@ -94,7 +94,7 @@ impl RayProofRequest<'_> {
             pools: self.pools.clone(),
             pods: Vec::new(),
             room,
-            wanted: self.wanted,
+            desired: self.desired,
             crossing: Crossing::Not(why),
         }
     }

@@ -1,5 +1,5 @@
-//! What was asked for, held to what can stand in a Containerfile: a value there is a word, and
-//! never the beginning of another line.
+//! What was asked for, checked against what can stand in a Containerfile: a value there is a word,
+//! and never the beginning of another line.
 
 use super::super::asked::RequestPlaces;
 use super::super::check::{is_image, is_plain_word};
@@ -11,7 +11,7 @@ use railwright_knowledge::catalog::Catalog;
 use railwright_knowledge::catalog::user_space::{AptRepository, UserSpaceRow};
 use railwright_resource::package_repository::is_armoured_key;
 
-/// The rows that the request comes to, or all that cannot be.
+/// The entries that the request comes to, or all that cannot be.
 pub(super) fn check_image_request<'a>(
     request: &'a ImageRequest,
     catalog: &'a Catalog,
@@ -22,7 +22,7 @@ pub(super) fn check_image_request<'a>(
     if row.is_none() {
         problems.push(report_unknown_fabric(&request.fabric, catalog, asked));
     }
-    // What is no suite at all was told already.
+    // What is no suite at all was reported already.
     let repository = row.filter(|_| is_suite(&request.suite)).and_then(|row| {
         match resolve_repository(request, row, asked) {
             Ok(repository) => repository,
@@ -201,7 +201,7 @@ fn report_unknown_suite(
         .state("nothing was rendered")
         .next(format!("take a base of {}, with --suite", known.join(", ")))
         .next(
-            "or name the suite in a row of your own: modules/catalog/user-space.yaml of the \
+            "or name the suite in an entry of your own: modules/catalog/user-space.yaml of the \
              inventory",
         );
     asked.at(error, "image.suite", "none for this release")

@@ -1,5 +1,5 @@
-//! Images that carry the RDMA user space: from a base, a kind of fabric and rows of the catalogue
-//! to a Containerfile.
+//! Images that carry the RDMA user space: from a base, a kind of fabric and entries of the
+//! catalogue to a Containerfile.
 //!
 //! `check` holds what was asked for to what can stand in such a file, `containerfile` writes it.
 //! Nothing is built, and nothing is fetched.
@@ -40,7 +40,7 @@ pub struct RepositorySigningKey {
     pub text: String,
 }
 
-/// What was asked for, with the rows that it comes to, and found sound.
+/// What was asked for, with the entries that it comes to, and found sound.
 #[derive(Debug, Clone, Copy)]
 struct Sound<'a> {
     request: &'a ImageRequest,

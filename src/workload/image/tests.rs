@@ -153,7 +153,8 @@ fn an_image_for_nics_of_several_makers_is_looked_through_for_each() {
     );
 }
 
-/// Every value ends up in quotes or was held to be a word, and the key is bound by what is in it.
+/// Every value ends up in quotes or was checked to be a word, and the key is bound by what is in
+/// it.
 #[test]
 fn the_key_is_bound_by_its_sum() {
     let one = written(&erdma()).unwrap();

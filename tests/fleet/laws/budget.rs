@@ -1,7 +1,7 @@
 //! Law 7: in no interleaving do we start a disruption that puts unavailable above the budget,
 //! whoever caused it: hosts down before the plan, nodes that others cordoned, gates that failed in
-//! an earlier run, also with a budget in percent and a plan that is narrowed away from them. Judged
-//! from what happened, by rules of its own: not by what the scheduler thinks.
+//! an earlier run, also with a budget in percent and a plan that is narrowed away from them.
+//! Checked from what happened, by rules of its own: not by what the scheduler thinks.
 
 use super::case::{Case, Freedom, free_cases, troubles};
 use super::{Held, ensure, law, runtime, switch_off_and_on};
@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Who is out of service, as somebody who only watches would say.
 struct Watcher<'a> {
     plan: &'a Plan,
-    /// Disturbed, or found bad by a gate, and no gate has passed since.
+    /// Disturbed, or failed by a gate, and no gate has passed since.
     out: BTreeSet<String>,
     /// Lost by a step that disturbs nobody, and no gate has passed since: it may carry jobs.
     in_doubt: BTreeSet<String>,
@@ -136,7 +136,7 @@ impl<'a> Watcher<'a> {
     }
 }
 
-/// What is so before the run that is judged, and who else takes hosts out of service.
+/// What is so before the run that is checked, and who else takes hosts out of service.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct World {
     case: Case,
@@ -202,7 +202,7 @@ async fn through(
     }
 }
 
-/// Judges what happened since this event, with these hosts down or cordoned by others all the time.
+/// Checks what happened since this event, with these hosts down or cordoned by others all the time.
 fn watch(
     room: &Room,
     watcher: &mut Watcher<'_>,
@@ -221,7 +221,7 @@ fn watch(
     Ok(())
 }
 
-/// What becomes of a world, judged by a watcher: the first plan, then another spec on a fleet of
+/// What becomes of a world, checked by a watcher: the first plan, then another spec on a fleet of
 /// which some hosts are down or taken by others.
 async fn within_budget(world: &World) -> Result<Held, String> {
     let case = &world.case;
@@ -239,7 +239,7 @@ async fn within_budget(world: &World) -> Result<Held, String> {
     if world.healed {
         room.gate.bad.lock().unwrap().clear();
     }
-    room.wishes = case.wished(&case.dropped);
+    room.resources = case.desired(&case.dropped);
     for host in world.names(world.down.iter().copied()) {
         room.host(&host, |host| {
             host.faults.push(SimulatedFault {
@@ -288,7 +288,7 @@ fn law_7_never_more_out_of_service_than_the_budget_allows() {
 /// host is down already.
 #[test]
 fn a_host_that_booted_anew_by_itself_is_disturbed_within_the_budget() {
-    let line = r#"{"case":{"hosts":[0,0,0],"wishes":[{"what":11,"form":false,"after":[]},
+    let line = r#"{"case":{"hosts":[0,0,0],"resources":[{"what":11,"form":false,"after":[]},
         {"what":16,"form":true,"after":[0]}],"dropped":[],"max_unavailable":1,"canary":1,
         "faults":[{"host":1,"after":5,"trouble":"power_lost"}],"crash":[0,false],"failing":[0]},
         "healed":false,"down":[0],"nodes":{}}"#;

@@ -1,10 +1,10 @@
 //! A random spec, a random world and a random schedule of faults: one value, so that it shrinks as
 //! a whole, and one line of JSON, so that it can be run again.
 
-use super::leaf::{Port, port_wishes};
+use super::leaf::{Port, port_resources};
 use super::third_party::{EDITS, Edited, edit};
 use crate::nodes::Nodes;
-use crate::room::{Room, wish};
+use crate::room::{Room, resource};
 use crate::switches::{LEAF, delivered, port};
 use proptest::prelude::*;
 use railwright_apply::apply_plan;
@@ -29,17 +29,17 @@ use std::time::Duration;
 /// How long a host stays down, in seconds, if nobody switches it on.
 const DOWN_S: u32 = 10_000_000;
 
-/// How many things a spec may wish for.
+/// How many things a spec may declare.
 pub const WISHES: usize = 18;
 
-/// One wish of the spec, on every host: which, in which of its forms, and after which earlier ones.
+/// A resource of the spec, on every host: which, in which of its forms, after which earlier ones.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Wished {
+pub struct CaseResource {
     /// Which, below `WISHES`.
     pub what: usize,
     /// One of two forms (another content, another value).
     pub form: bool,
-    /// Places of earlier wishes in the list.
+    /// Places of earlier resources in the list.
     pub after: Vec<usize>,
 }
 
@@ -61,9 +61,9 @@ pub struct Struck {
 pub struct Case {
     /// One entry a host.
     pub hosts: Vec<There>,
-    /// What is wished for.
-    pub wishes: Vec<Wished>,
-    /// Which of the wishes (by place) the second spec no longer has.
+    /// The declared resources.
+    pub resources: Vec<CaseResource>,
+    /// Which of the resources (by place) the second spec no longer has.
     pub dropped: BTreeSet<usize>,
     /// Hosts that may be out of service.
     pub max_unavailable: usize,
@@ -79,7 +79,7 @@ pub struct Case {
     /// Hosts that nobody reaches before the plan is made.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub down: BTreeSet<usize>,
-    /// What is wished of the ports of the leaf that the hosts are behind, from its second on;
+    /// The desired state of the ports of the leaf that the hosts are behind, from its second on;
     /// without any there is no leaf.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub leaf: Vec<Port>,
@@ -103,7 +103,7 @@ pub struct Policy {
     /// The hosts are nodes of a cluster, which are emptied for what disturbs at least so much.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drains: Option<Disruption>,
-    /// What is above a drain is held.
+    /// What is above a drain is blocked.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub boots_nobody: bool,
     /// Plans are narrowed to this host.
@@ -362,7 +362,7 @@ impl Case {
             .collect()
     }
 
-    /// The world before anybody comes, with everything that is wished for and nothing that goes
+    /// The world before anybody comes, with everything that is declared and nothing that goes
     /// wrong yet.
     pub fn room(&self) -> Room {
         let mut hosts: BTreeMap<String, SimulatedHost> = self
@@ -382,7 +382,7 @@ impl Case {
             *access = new_simulated_switch_access(LEAF);
             room.rollout.behind = BTreeMap::from([(LEAF.to_owned(), self.names().join(","))]);
         }
-        room.wishes = self.wished(&BTreeSet::new());
+        room.resources = self.desired(&BTreeSet::new());
         (room.rollout.canary, room.rollout.max_unavailable) = (self.canary, self.max_unavailable);
         room.rollout.max_disruption = if self.policy.boots_nobody {
             Disruption::Drain
@@ -475,7 +475,7 @@ impl Case {
                     )
                 });
             }
-            room.wishes = self.wished(&self.dropped);
+            room.resources = self.desired(&self.dropped);
         }
         self.switch_off(&room);
         room
@@ -508,42 +508,42 @@ impl Case {
         })
     }
 
-    /// Which wish of a host (`Wished::what`) has this address.
+    /// Which resource of a host (`CaseResource::what`) has this address.
     pub fn what_is(&self, address: &Address) -> Option<usize> {
         let is_it = |place: &usize| self.address(&address.target.name, *place).path == address.path;
-        (0..self.wishes.len())
+        (0..self.resources.len())
             .find(is_it)
-            .map(|place| self.wishes[place].what)
+            .map(|place| self.resources[place].what)
     }
 
-    /// The wishes without those that are left out, on every host.
-    pub fn wished(&self, without: &BTreeSet<usize>) -> Vec<DesiredResource> {
+    /// The resources without those that are left out, on every host.
+    pub fn desired(&self, without: &BTreeSet<usize>) -> Vec<DesiredResource> {
         let mut all = Vec::new();
         for host in self.names() {
-            for (place, wished) in self
-                .wishes
+            for (place, desired) in self
+                .resources
                 .iter()
                 .enumerate()
                 .filter(|(place, _)| !without.contains(place))
             {
-                let (kind, body) = body(wished.what, wished.form);
-                let mut own = wish(&host, kind, body, &[]);
-                let earlier = wished
+                let (kind, body) = body(desired.what, desired.form);
+                let mut own = resource(&host, kind, body, &[]);
+                let earlier = desired
                     .after
                     .iter()
                     .filter(|before| **before < place && !without.contains(before));
-                // A file that comes after the unit that watches it would leave a restart owed, as
-                // it was asked for.
-                let earlier = earlier.filter(|_| wished.what != 0);
+                // A file that comes after the unit that watches it would leave a restart pending,
+                // as it was asked for.
+                let earlier = earlier.filter(|_| desired.what != 0);
                 own.after = earlier.map(|before| self.address(&host, *before)).collect();
                 all.push(own);
             }
         }
-        let kept = |n: &usize| !without.contains(&(self.wishes.len() + n));
+        let kept = |n: &usize| !without.contains(&(self.resources.len() + n));
         all.extend(
             (0..self.leaf.len())
                 .filter(kept)
-                .flat_map(|n| port_wishes(n + 1, &self.leaf[n])),
+                .flat_map(|n| port_resources(n + 1, &self.leaf[n])),
         );
         all
     }
@@ -557,8 +557,8 @@ impl Case {
     }
 
     fn address(&self, host: &str, place: usize) -> Address {
-        let (kind, body) = body(self.wishes[place].what, self.wishes[place].form);
-        wish(host, kind, body, &[]).address
+        let (kind, body) = body(self.resources[place].what, self.resources[place].form);
+        resource(host, kind, body, &[]).address
     }
 }
 
@@ -597,7 +597,7 @@ pub fn troubles() -> BoxedStrategy<SimulatedTrouble> {
     .boxed()
 }
 
-fn wishes() -> impl Strategy<Value = Vec<Wished>> {
+fn resources() -> impl Strategy<Value = Vec<CaseResource>> {
     let one = (
         0..WISHES,
         any::<bool>(),
@@ -605,11 +605,11 @@ fn wishes() -> impl Strategy<Value = Vec<Wished>> {
     );
     proptest::collection::vec(one, 1..9).prop_map(|all| {
         let mut seen = BTreeSet::new();
-        // The same thing in two forms is no spec.
+        // One thing in two forms is no spec.
         let all = all
             .into_iter()
-            .map(|(what, form, after)| Wished { what, form, after });
-        all.filter(|wished| seen.insert(wished.what)).collect()
+            .map(|(what, form, after)| CaseResource { what, form, after });
+        all.filter(|desired| seen.insert(desired.what)).collect()
     })
 }
 
@@ -620,7 +620,7 @@ pub struct Freedom {
     pub edits: usize,
     /// Hosts are down before the plan is made.
     pub down: bool,
-    /// The hosts may be behind a leaf of which something is wished.
+    /// The hosts may be behind a leaf that has resources.
     pub leaf: bool,
     /// The spec may have been applied once before.
     pub lived: bool,
@@ -681,7 +681,7 @@ pub fn cases(
     free_cases(hosts, trouble, faults, Freedom::default())
 }
 
-/// The same where more varies.
+/// Cases in which more varies.
 pub fn free_cases(
     hosts: usize,
     trouble: BoxedStrategy<SimulatedTrouble>,
@@ -718,8 +718,8 @@ pub fn free_cases(
         freedom.policy(),
         failing,
     );
-    let made = (hosts, wishes(), dropped, rest, more).prop_map(
-        move |(hosts, wishes, dropped, rest, more)| {
+    let made = (hosts, resources(), dropped, rest, more).prop_map(
+        move |(hosts, resources, dropped, rest, more)| {
             let (edited, down, leaf, lived, policy, failing) = more;
             let (max_unavailable, canary, struck, crash) = rest;
             let strike =
@@ -750,7 +750,7 @@ pub fn free_cases(
                 .collect();
             let (policy, lived) = (policy.for_hosts(hosts.len()), lived && freedom.lived);
             Case {
-                wishes,
+                resources,
                 dropped,
                 max_unavailable,
                 canary,

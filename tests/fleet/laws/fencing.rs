@@ -1,6 +1,6 @@
 //! Law 11: of two controllers on one fleet, however they sleep, steal, copy or crash, at most one
-//! writes to a target at a time, and none overwrites what the other recorded, there or in the folder
-//! of both.
+//! writes to a target at a time, and none overwrites what the other recorded, there or in the
+//! folder of both.
 
 use super::case::{Case, benign, cases};
 use super::{Held, ensure, law};

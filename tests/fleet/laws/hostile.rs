@@ -37,14 +37,14 @@ proptest! {
         };
         for (name, body) in bodies() {
             let kind = list_resource_kinds().iter().find(|kind| kind.name() == name).unwrap();
-            let wish = crate::room::wish("a", name, body, &[]);
+            let resource = crate::room::resource("a", name, body, &[]);
             let mut answers = ReadResults::default();
-            for read in kind.reads(&wish) {
+            for read in kind.reads(&resource) {
                 answers.insert(read.key(), ReadResult { status: status.clone(), out: out.clone() });
             }
-            let found = kind.assess(&wish, &answers);
-            kind.undo(&wish, &found.before, &answers);
-            kind.undo(&wish, &Value::Null, &answers);
+            let found = kind.diff(&resource, &answers);
+            kind.undo(&resource, &found.before, &answers);
+            kind.undo(&resource, &Value::Null, &answers);
         }
     }
 
@@ -140,7 +140,7 @@ const PIECES: [&str; 78] = [
     "{\"data\":{\"b\":\"{\\\"c\\\":{\\\"d\\\":2},\\\"e\\\":[]}\"},\"metadata\":{},\"spec\":{\"template\":{}}}",
     "{\"data\":{\"b\":\"{\\\"c\\\":[],\\\"e\\\":\\\"\\\"}\"}}",
     "{\"installed\":{\"chart\":\"a\",\"version\":\"1\",\"revision\":1,\"status\":\"pending-\",\"description\":\"\",\"updated\":\"\",\"ours\":true,\"kept\":[],\"defines\":[],\"runs\":[]},",
-    "\"preview\":{\"is\":{\"chart\":\"a\",\"version\":\"2\",\"changes\":[{\"name\":\"values.c\",\"wanted\":1,\"found\":null}]}}}",
+    "\"preview\":{\"is\":{\"chart\":\"a\",\"version\":\"2\",\"changes\":[{\"name\":\"values.c\",\"desired\":1,\"actual\":null}]}}}",
 ];
 
 /// A word that has to be quoted, in whose place the hostile ones are put.
@@ -395,7 +395,7 @@ fn object(text: &str) -> ObjectName {
     }
 }
 
-/// The same of what is read.
+/// Reads with the text in every place.
 fn reads(text: &str) -> Vec<Read> {
     let own = || text.to_owned();
     vec![

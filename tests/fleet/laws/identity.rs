@@ -66,7 +66,7 @@ fn another(case: &Case, room: &Room) -> Room {
         let lock = ClusterLock::take(&other.context.folder, "apply").unwrap();
         state.store(lock.folder()).unwrap();
     }
-    other.wishes = case.wished(&case.dropped);
+    other.resources = case.desired(&case.dropped);
     (other.rollout.canary, other.rollout.max_unavailable) = (case.canary, case.max_unavailable);
     other
 }
@@ -181,7 +181,7 @@ async fn story(
         tempfile::tempdir().unwrap(),
     );
     copy_folder(&folder, &aside.path().join("state"));
-    room.wishes = case.wished(&case.dropped);
+    room.resources = case.desired(&case.dropped);
     if run(&room).await.1.ending != RunExitClass::Done {
         return Ok(None);
     }
@@ -195,7 +195,7 @@ async fn story(
         "after the state was lost it plans {:?}",
         next.nodes
     );
-    room.wishes.clear();
+    room.resources.clear();
     let (_, outcome) = run(&room).await;
     if outcome.ending != RunExitClass::Done {
         return Ok(None);
@@ -245,7 +245,7 @@ fn law_nothing_of_a_machine_before_comes_to_a_new_one() {
             if case.canary == 2 && run(&room).await.1.ending != RunExitClass::Done {
                 return Ok(Held::Beside);
             }
-            room.wishes.clear();
+            room.resources.clear();
             let (_, outcome) = run(&room).await;
             if outcome.ending != RunExitClass::Done {
                 return Ok(Held::Beside);
@@ -253,13 +253,13 @@ fn law_nothing_of_a_machine_before_comes_to_a_new_one() {
             let mut fresh = Room::with([(name.clone(), image)].into());
             fresh.reinstall(&name, fresh.host(&name, |host| host.clone()));
             if case.canary == 2 {
-                fresh.wishes = case
-                    .wished(&BTreeSet::new())
+                fresh.resources = case
+                    .desired(&BTreeSet::new())
                     .into_iter()
-                    .filter(|wish| *wish.address.target.name == *name)
+                    .filter(|resource| *resource.address.target.name == *name)
                     .collect();
                 run(&fresh).await;
-                fresh.wishes.clear();
+                fresh.resources.clear();
                 run(&fresh).await;
             }
             let (is, ought) = (

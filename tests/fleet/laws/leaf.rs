@@ -1,12 +1,12 @@
-//! What is wished of the ports of a leaf.
+//! The desired state of the ports of a leaf.
 
-use crate::room::wish;
+use crate::room::resource;
 use crate::switches::{LEAF, port};
 use railwright_resource::DesiredResource;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// What is wished of a port.
+/// The desired state of a port.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Port {
     /// With the smallest, nobody reaches the switch over the port.
@@ -17,28 +17,28 @@ pub struct Port {
     pub lossless: bool,
 }
 
-/// The wishes of the port with this number.
-pub fn port_wishes(n: usize, wished: &Port) -> Vec<DesiredResource> {
+/// The resources of the port with this number.
+pub fn port_resources(n: usize, desired: &Port) -> Vec<DesiredResource> {
     let mut all = Vec::new();
     let with = |mut body: Value| {
         (body["system"], body["port"]) = (json!("sonic"), json!(port(n)));
         body
     };
     let mut own = json!({});
-    if let Some(mtu) = wished.mtu {
+    if let Some(mtu) = desired.mtu {
         own["mtu"] = json!(mtu);
     }
-    if let Some(up) = wished.up {
+    if let Some(up) = desired.up {
         own["up"] = json!(up);
     }
     if own != json!({}) {
-        all.push(wish(LEAF, "switch_port", with(own), &[]));
+        all.push(resource(LEAF, "switch_port", with(own), &[]));
     }
-    if wished.lossless {
+    if desired.lossless {
         let classes = json!({ "priority": 3, "dscp": 26, "cnp_priority": 6, "cnp_dscp": 48 });
-        all.push(wish(LEAF, "switch_qos", with(classes), &[]));
+        all.push(resource(LEAF, "switch_qos", with(classes), &[]));
         let marks = json!({ "priority": 3, "min_bytes": 1_000_000, "max_bytes": 2_000_000, "probability_percent": 5 });
-        all.push(wish(LEAF, "switch_ecn", with(marks), &[]));
+        all.push(resource(LEAF, "switch_ecn", with(marks), &[]));
     }
     all
 }

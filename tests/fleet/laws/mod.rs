@@ -79,8 +79,8 @@ fn schedules() -> u32 {
         .unwrap_or(50)
 }
 
-/// The same cases every time, so that a change is judged by what it changes; the long runs look for
-/// new ones.
+/// Every run has equal cases, so that a change shows by what it changes; the long runs look for new
+/// ones.
 pub fn config() -> Config {
     let rng_seed = if std::env::var_os("RAILWRIGHT_SCHEDULES").is_some() {
         RngSeed::Random

@@ -32,31 +32,35 @@ fn law_5_the_plan_does_not_depend_on_order_or_parallelism() {
         async |case: &Case| {
             let room = case.lived_room().await;
             let last = room.state().last_applied;
-            let mut wishes = room.wishes.clone();
-            let observation = room.observe(&wishes, &last, 1).await;
-            let part =
-                resources(&room.plan_of(&wishes, &last, &observation, PlanSelection::default()))
-                    .into_iter()
-                    .nth(case.crash.0 % 7);
+            let mut resources = room.resources.clone();
+            let observation = room.observe(&resources, &last, 1).await;
+            let part = list_resources(&room.plan_of(
+                &resources,
+                &last,
+                &observation,
+                PlanSelection::default(),
+            ))
+            .into_iter()
+            .nth(case.crash.0 % 7);
             let parts = [
                 PlanSelection::default(),
                 chosen(part.iter(), true),
                 chosen(part.iter(), false),
             ];
-            let plans = |wishes: &[DesiredResource], observation: &Observation| {
+            let plans = |resources: &[DesiredResource], observation: &Observation| {
                 parts.clone().map(|part| {
-                    file::serialize_plan(&room.plan_of(wishes, &last, observation, part))
+                    file::serialize_plan(&room.plan_of(resources, &last, observation, part))
                 })
             };
-            let before = plans(&wishes, &observation);
+            let before = plans(&resources, &observation);
             // A shuffle by the case's own numbers, so that it can be run again.
             let salt = case.crash.0;
-            wishes.sort_by_key(|wish| {
-                railwright_base::Digest::of(&(salt, &wish.address)).to_string()
+            resources.sort_by_key(|resource| {
+                railwright_base::Digest::of(&(salt, &resource.address)).to_string()
             });
-            let observation = room.observe(&wishes, &last, 64).await;
+            let observation = room.observe(&resources, &last, 64).await;
             ensure!(
-                before == plans(&wishes, &observation),
+                before == plans(&resources, &observation),
                 "the order of the wishes shows"
             );
             Ok(if case.hosts.len() > 1 {
@@ -87,11 +91,11 @@ fn chosen<'a>(
     }
 }
 
-fn resources(plan: &Plan) -> BTreeSet<Address> {
+fn list_resources(plan: &Plan) -> BTreeSet<Address> {
     plan.nodes
         .iter()
         .flat_map(PlanNode::members)
-        .map(|member| member.wish.address.clone())
+        .map(|member| member.resource.address.clone())
         .collect()
 }
 
@@ -103,22 +107,24 @@ fn own_resources(plan: &Plan) -> BTreeSet<Address> {
         .iter()
         .flat_map(PlanNode::members)
         .filter(|member| !follows(member));
-    members.map(|member| member.wish.address.clone()).collect()
+    members
+        .map(|member| member.resource.address.clone())
+        .collect()
 }
 
 /// Of each resource, all that come before it: by the spec's own word, and, if it counts, by the
 /// kinds'. What is removed goes the other way round, and keeps no order with what stays.
 fn before(
-    wishes: &[DesiredResource],
+    resources: &[DesiredResource],
     last: &LastApplied,
     kinds_count: bool,
 ) -> BTreeMap<Address, BTreeSet<Address>> {
     let removed = last
-        .not_wished(wishes)
-        .map(|(address, applied)| (true, applied.wish(address)));
-    let all: Vec<(bool, DesiredResource)> = wishes
+        .not_in_spec(resources)
+        .map(|(address, applied)| (true, applied.resource(address)));
+    let all: Vec<(bool, DesiredResource)> = resources
         .iter()
-        .map(|wish| (false, wish.clone()))
+        .map(|resource| (false, resource.clone()))
         .chain(removed)
         .collect();
     let follows = |late: &DesiredResource, early: &DesiredResource| {
@@ -150,12 +156,12 @@ fn before(
         .map(|item| (item.1.address.clone(), direct(item)))
         .collect();
     for _ in &all {
-        for (_, wish) in &all {
-            let further: BTreeSet<Address> = before[&wish.address]
+        for (_, resource) in &all {
+            let further: BTreeSet<Address> = before[&resource.address]
                 .iter()
                 .flat_map(|early| before[early].iter().cloned())
                 .collect();
-            before.get_mut(&wish.address).unwrap().extend(further);
+            before.get_mut(&resource.address).unwrap().extend(further);
         }
     }
     before
@@ -174,11 +180,11 @@ fn rebooted(plan: &Plan) -> BTreeSet<&Target> {
 fn need_reboot<'a>(plan: &'a Plan, observation: &Observation) -> BTreeSet<&'a Target> {
     let needs = |node: &&PlanNode| {
         node.members().iter().any(|member| {
-            let answers = &observation.targets[&member.wish.address.target].answers;
+            let answers = &observation.targets[&member.resource.address.target].answers;
             !member.removal
-                && kind_named(&member.wish.kind)
+                && kind_named(&member.resource.kind)
                     .unwrap()
-                    .assess(&member.wish, answers)
+                    .diff(&member.resource, answers)
                     .needs_reboot
         })
     };
@@ -198,8 +204,8 @@ fn law_6_target_and_exclude_are_one_another_turned_round() {
         async |case: &Case| {
             let room = case.lived_room().await;
             let last = room.state().last_applied;
-            let observation = room.observe(&room.wishes, &last, 8).await;
-            let plan = |selection| room.plan_of(&room.wishes, &last, &observation, selection);
+            let observation = room.observe(&room.resources, &last, 8).await;
+            let plan = |selection| room.plan_of(&room.resources, &last, &observation, selection);
             let whole = plan(PlanSelection::default());
             let all = own_resources(&whole);
             let Some(address) = all.iter().nth(case.crash.0 % all.len().max(1)) else {
@@ -226,19 +232,20 @@ fn law_6_target_and_exclude_are_one_another_turned_round() {
                     && without_x.narrowed == [format!("--exclude {x}")],
                 "it does not say that it is narrowed"
             );
-            let (only, without) = (resources(&with_x), resources(&without_x));
+            let (only, without) = (list_resources(&with_x), list_resources(&without_x));
             ensure!(
                 own.iter()
                     .all(|own| only.contains(own) && !without.contains(own)),
                 "{x} itself is on the wrong side"
             );
             ensure!(
-                only.is_subset(&resources(&whole)) && without.is_subset(&resources(&whole)),
+                only.is_subset(&list_resources(&whole))
+                    && without.is_subset(&list_resources(&whole)),
                 "there is more in a part than in the whole"
             );
             let (said, ruled) = (
-                before(&room.wishes, &last, false),
-                before(&room.wishes, &last, true),
+                before(&room.resources, &last, false),
+                before(&room.resources, &last, true),
             );
             for other in all.iter().filter(|other| !own.contains(other)) {
                 let (with, apart) = (only.contains(other), without.contains(other));
@@ -296,9 +303,9 @@ fn law_6_a_part_first_and_then_the_rest_is_the_whole() {
         async |case: &Case| {
             let (whole, parted) = (case.lived_room().await, case.lived_room().await);
             let last = parted.state().last_applied;
-            let observation = parted.observe(&parted.wishes, &last, 8).await;
-            let all = resources(&parted.plan_of(
-                &parted.wishes,
+            let observation = parted.observe(&parted.resources, &last, 8).await;
+            let all = list_resources(&parted.plan_of(
+                &parted.resources,
                 &last,
                 &observation,
                 PlanSelection::default(),
@@ -307,7 +314,7 @@ fn law_6_a_part_first_and_then_the_rest_is_the_whole() {
                 return Ok(Held::Beside);
             };
             let part = parted.plan_of(
-                &parted.wishes,
+                &parted.resources,
                 &last,
                 &observation,
                 chosen([address].into_iter(), case.crash.1),

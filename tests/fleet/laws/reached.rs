@@ -1,9 +1,9 @@
-//! A law of switches: whatever goes wrong, and wherever railwright dies, once the guard's time is
-//! over the switch is reached over its management, runs what it ran before or all that was wished,
-//! and has saved nothing else.
+//! A law of switches: whatever goes wrong, and wherever railwright dies, once the rollback timer
+//! is over the switch is reached over its management, runs what it ran before or all that was
+//! desired, and has saved nothing else.
 
 use super::crash::{Death, Fate, undecided};
-use super::leaf::{Port, port_wishes};
+use super::leaf::{Port, port_resources};
 use super::{Held, ensure, law};
 use crate::room::Room;
 use crate::switches::{LEAF, configurations, delivered, room};
@@ -16,11 +16,11 @@ use railwright_transport::sim::{SimulatedFault, SimulatedTrouble};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// What a patch that still runs may take after the guard's time is over, and then the boot that a
+/// What a patch that still runs may take after the rollback timer is over, and then the boot that a
 /// power loss brings.
 const GRACE: Duration = Duration::from_secs(2100);
 
-/// A wish of each port, what goes wrong, and the journal's record before which railwright dies.
+/// A resource of each port, what goes wrong, and the journal's record before which railwright dies.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Case {
     ports: Vec<Port>,
@@ -32,15 +32,15 @@ struct Case {
 impl Case {
     fn room(&self) -> Room {
         let mut room = room();
-        room.wishes = self.wishes();
+        room.resources = self.resources();
         room
     }
 
-    fn wishes(&self) -> Vec<DesiredResource> {
+    fn resources(&self) -> Vec<DesiredResource> {
         self.ports
             .iter()
             .enumerate()
-            .flat_map(|(n, wished)| port_wishes(n, wished))
+            .flat_map(|(n, desired)| port_resources(n, desired))
             .collect()
     }
 }
@@ -51,7 +51,7 @@ async fn run(room: &Room) -> ApplyOutcome {
 }
 
 /// How the switch stands once everything that was begun is over.
-fn stands(room: &Room, before: &Tables, wished: &Tables) -> Result<(), String> {
+fn stands(room: &Room, before: &Tables, desired: &Tables) -> Result<(), String> {
     let (running, saved) = configurations(room);
     ensure!(
         !room.host(LEAF, |host| host.is_cut_off()),
@@ -62,27 +62,27 @@ fn stands(room: &Room, before: &Tables, wished: &Tables) -> Result<(), String> {
             .guard
             .as_ref()
             .is_some_and(|guard| !guard.reverted)),
-        "its guard is still armed"
+        "its automatic rollback is still armed"
     );
     ensure!(
-        running == *before || running == *wished,
+        running == *before || running == *desired,
         "it runs half of what was wished: {}",
-        difference(&running, wished)
+        difference(&running, desired)
     );
     ensure!(
-        saved == *before || saved == *wished,
+        saved == *before || saved == *desired,
         "it saved half of what was wished: {}",
-        difference(&saved, wished)
+        difference(&saved, desired)
     );
     ensure!(
-        saved == *before || running == *wished,
+        saved == *before || running == *desired,
         "what it saved was taken back"
     );
     Ok(())
 }
 
-fn difference(found: &Tables, wished: &Tables) -> String {
-    let tables = wished
+fn difference(found: &Tables, desired: &Tables) -> String {
+    let tables = desired
         .iter()
         .filter(|(name, table)| found.get(*name) != Some(table));
     tables
@@ -115,13 +115,13 @@ fn troubles() -> impl Strategy<Value = SimulatedTrouble> {
 }
 
 fn cases() -> impl Strategy<Value = Case> {
-    let wished = (
+    let desired = (
         proptest::option::of(prop_oneof![Just(68u32), Just(9100), Just(9216)]),
         proptest::option::of(any::<bool>()),
         any::<bool>(),
     );
     let ports = proptest::collection::vec(
-        wished.prop_map(|(mtu, up, lossless)| Port { mtu, up, lossless }),
+        desired.prop_map(|(mtu, up, lossless)| Port { mtu, up, lossless }),
         1..=4,
     );
     let word = prop_oneof![
@@ -154,11 +154,11 @@ fn a_switch_is_reached_or_as_it_was() {
         let before = delivered();
         let calm = case.room();
         let outcome = run(&calm).await;
-        let (wished, _) = configurations(&calm);
-        stands(&calm, &before, &wished)?;
+        let (desired, _) = configurations(&calm);
+        stands(&calm, &before, &desired)?;
         ensure!(
             (outcome.ending == RunExitClass::Done)
-                == (wished != before || calm.plan().await.nodes.is_empty()),
+                == (desired != before || calm.plan().await.nodes.is_empty()),
             "{:?}",
             outcome.problems
         );
@@ -184,7 +184,7 @@ fn a_switch_is_reached_or_as_it_was() {
         });
         let outcome = apply_plan(&plan, &room.context, room.sink()).await;
         wait(&room).await;
-        stands(&room, &before, &wished)?;
+        stands(&room, &before, &desired)?;
         room.fleet.cut_off(false);
         let redo = undecided(&outcome);
         resume_run(
@@ -197,8 +197,8 @@ fn a_switch_is_reached_or_as_it_was() {
         )
         .await;
         wait(&room).await;
-        stands(&room, &before, &wished)?;
-        let said_something = wished != before
+        stands(&room, &before, &desired)?;
+        let said_something = desired != before
             || outcome
                 .problems
                 .iter()

@@ -1,6 +1,6 @@
 //! Law 13: a host that failed a gate, or that a run left disturbed and unproven, is not forgotten
 //! by any later run: whatever is applied, narrowed, crashed, resumed, or gone on with from a copy
-//! of the state folder or without it. Judged from what happened.
+//! of the state folder or without it. Checked from what happened.
 
 use super::case::{Case, Freedom, benign, free_cases};
 use super::crash::{Death, Fate};
@@ -69,7 +69,7 @@ fn worlds() -> impl Strategy<Value = World> {
 struct Watcher {
     /// A gate did not pass them, or they were disturbed and no gate has passed them since.
     open: BTreeSet<String>,
-    /// The same at the end of the run before.
+    /// Those that were open at the end of the run before.
     owed: BTreeSet<String>,
     /// How much each host had been told to do by then.
     told: BTreeMap<String, usize>,
@@ -78,8 +78,8 @@ struct Watcher {
 }
 
 impl Watcher {
-    /// Judges what happened since the last time, by this plan; a run that begins anew verifies what
-    /// is owed before anybody else is disturbed.
+    /// Checks what happened since the last time, by this plan; a run that begins anew verifies what
+    /// is open before anybody else is disturbed.
     fn watch(&mut self, room: &Room, plan: &Plan, begins: bool) -> Result<(), String> {
         let events = room.events.lock().unwrap();
         // Whoever is out of service anyway, as a node that was left cordoned, may come along.
@@ -144,7 +144,7 @@ impl Watcher {
         Ok(())
     }
 
-    /// What is owed is in the state, in the next plan, and verified by its first gate, but for who
+    /// What is open is in the state, in the next plan, and verified by its first gate, but for who
     /// was still booting at the look.
     async fn is_remembered(&self, room: &Room) -> Result<(), String> {
         let known: BTreeSet<String> = room.recognize().await.0.outages.into_keys().collect();
@@ -197,10 +197,10 @@ fn law_13_a_host_that_failed_a_gate_is_not_forgotten() {
             if turn > 0 && turn > world.healed {
                 room.gate.bad.lock().unwrap().clear();
             }
-            room.wishes = if turn % 2 == 0 {
-                world.case.wished(&BTreeSet::new())
+            room.resources = if turn % 2 == 0 {
+                world.case.desired(&BTreeSet::new())
             } else {
-                world.case.wished(&world.case.dropped)
+                world.case.desired(&world.case.dropped)
             };
             let target = match later {
                 Later::Target(host) => names.get(*host).map(|host| format!("host/{host}")),

@@ -1,6 +1,6 @@
-//! Law 1: after a run in which every step ended done and none was held, the next plan is empty; or
-//! it is of what somebody else changed since we looked, and of hosts that were down. Once they are
-//! gone, the world comes to what it would have been without them. Law 2: applying twice equals
+//! Law 1: after a run in which every step ended done and none was blocked, the next plan is empty;
+//! or it is of what somebody else changed since we looked, and of hosts that were down. Once they
+//! are gone, the world comes to what it would have been without them. Law 2: applying twice equals
 //! once.
 
 use super::case::{Case, Freedom, benign, free_cases, name, troubles};
@@ -46,7 +46,7 @@ fn shown(plan: &Plan) -> String {
 
 /// Goes on until there is nothing to do, as a patient person would: resumes what was left, does
 /// again what nobody can tell the end of, switches hosts off and on, and plans anew. False where
-/// some step is held, or something cannot be found out.
+/// some step is blocked, or something cannot be read.
 pub async fn come_to_rest(room: &Room) -> Result<bool, String> {
     let mut problems = Vec::new();
     for _ in 0..6 {
@@ -129,25 +129,25 @@ pub fn ensure_same_world(case: &Case, room: &Room, other: &Room) -> Result<(), S
     Ok(())
 }
 
-/// Whether this is done to wishes of the case alone. Whoever installs a package also sets up what
-/// was half installed, and no run makes that half again.
-fn is_of_wishes(case: &Case, edited: &Edited, wished: &BTreeSet<usize>) -> bool {
+/// Whether this is done to resources of the case alone. Whoever installs a package also sets up
+/// what was half installed, and no run makes that half again.
+fn is_of_case(case: &Case, edited: &Edited, desired: &BTreeSet<usize>) -> bool {
     let installs = matches!(edit(edited.edit).0, Action::InstallPackages { .. });
     let fixes_another = installs && case.has_half_package(edited.host);
     !fixes_another
         && edit(edited.edit)
             .1
             .first()
-            .is_some_and(|what| wished.contains(what))
+            .is_some_and(|what| desired.contains(what))
 }
 
-/// Once the others are gone, what they did to wishes of the case is undone by the next runs: the
+/// Once the others are gone, what they did to resources of the case is undone by the next runs: the
 /// world is as if nobody had been there.
 pub async fn comes_to_what_it_would(case: &Case, room: &Room) -> Result<(), String> {
-    let wished: BTreeSet<usize> = room
-        .wishes
+    let desired: BTreeSet<usize> = room
+        .resources
         .iter()
-        .filter_map(|wish| case.what_is(&wish.address))
+        .filter_map(|resource| case.what_is(&resource.address))
         .collect();
     // Whoever failed a gate in the run before has to have failed it there too: where the spec no
     // longer has it, some of what was done stays.
@@ -162,7 +162,7 @@ pub async fn comes_to_what_it_would(case: &Case, room: &Room) -> Result<(), Stri
     let is_of_case = case
         .edits
         .iter()
-        .all(|edited| is_of_wishes(case, edited, &wished));
+        .all(|edited| is_of_case(case, edited, &desired));
     if !is_of_case || !come_to_rest(&undisturbed).await? || !come_to_rest(room).await? {
         return Ok(());
     }
@@ -176,17 +176,17 @@ pub async fn comes_to_what_it_would(case: &Case, room: &Room) -> Result<(), Stri
 
 /// A plan names the hosts that were down when it was made, and plans nothing for them.
 fn names_who_is_down(case: &Case, room: &Room, plan: &Plan) -> Result<(), String> {
-    let wished: BTreeSet<&Target> = room
-        .wishes
+    let desired: BTreeSet<&Target> = room
+        .resources
         .iter()
-        .map(|wish| &wish.address.target)
+        .map(|resource| &resource.address.target)
         .collect();
     let down = case
         .down
         .iter()
         .filter(|number| case.covers(**number))
         .map(|number| Target::host(name(*number)));
-    for target in down.filter(|target| wished.contains(target)) {
+    for target in down.filter(|target| desired.contains(target)) {
         ensure!(
             plan.unknown
                 .iter()
@@ -300,7 +300,7 @@ fn law_1_after_a_run_that_is_done_there_is_nothing_to_do() {
             let next = case.plan(&room).await;
             // What somebody did since it was looked at last nobody can know; nor what it disturbs.
             let may_differ = |member: &Member| {
-                let address = &member.wish.address;
+                let address = &member.resource.address;
                 let follows = matches!(
                     member.reason,
                     ChangeReason::Disturbed { .. } | ChangeReason::KnownAfter { .. }

@@ -35,7 +35,7 @@ pub struct Edited {
 /// How many edits there are.
 pub const EDITS: usize = 22;
 
-/// What somebody else does, and which wishes (by `Wished::what`) are about that.
+/// What somebody else does, and which resources (by `CaseResource::what`) are about that.
 pub fn edit(number: usize) -> (Action, &'static [usize]) {
     let text = str::to_owned;
     let write = |path: &str, content: &str| Action::WriteFile {
@@ -325,23 +325,23 @@ impl Connector for Witness {
     }
 }
 
-/// Whether these answers are all that a wish is judged by.
-fn tell_of(answers: &ReadResults, wish: &DesiredResource) -> bool {
-    kind_named(&wish.kind)
+/// Whether these answers are all that a resource depends on.
+fn tell_of(answers: &ReadResults, resource: &DesiredResource) -> bool {
+    kind_named(&resource.kind)
         .unwrap()
-        .reads(wish)
+        .reads(resource)
         .iter()
         .all(|read| answers.get(read).is_some())
 }
 
-/// The latest answers about a wish, and when they came.
+/// The latest answers about a resource, and when they came.
 fn last_look<'a>(
     happened: &'a [Happened],
-    wish: &DesiredResource,
+    resource: &DesiredResource,
 ) -> Option<(usize, &'a ReadResults)> {
     let latest = |(n, happened): (usize, &'a Happened)| match happened {
         Happened::Looked(host, answers)
-            if **host == *wish.address.target.name && tell_of(answers, wish) =>
+            if **host == *resource.address.target.name && tell_of(answers, resource) =>
         {
             Some((n, answers))
         }
@@ -350,12 +350,12 @@ fn last_look<'a>(
     happened.iter().enumerate().rev().find_map(latest)
 }
 
-/// What the resource was found as, where it is not as the spec has it, and what still has to be
+/// The actual state of the resource, where it differs from the spec, and what still has to be
 /// done to it is more than a boot.
 fn differs_as(member: &Member, answers: &ReadResults) -> Option<Digest> {
-    let found = kind_named(&member.wish.kind)
+    let found = kind_named(&member.resource.kind)
         .unwrap()
-        .assess(&member.wish, answers);
+        .diff(&member.resource, answers);
     let differs = |plane: Plane| {
         found
             .attributes
@@ -373,9 +373,9 @@ fn has_moved(member: &Member, answers: &ReadResults) -> bool {
     differs_as(member, answers).is_some_and(|found| found != member.fingerprint)
 }
 
-/// The resource is judged again in the run, as the plan says; or it is taken back, by what it was
+/// The resource is compared again in the run, as the plan says; or it is undone, by what it was
 /// before.
-fn is_judged_later(member: &Member) -> bool {
+fn is_compared_later(member: &Member) -> bool {
     member.removal
         || matches!(
             member.reason,
@@ -417,18 +417,19 @@ impl Witness {
                 .iter()
                 .filter(of_host)
                 .flat_map(PlanNode::members)
-                .filter(|member| !is_judged_later(member))
+                .filter(|member| !is_compared_later(member))
             {
-                let Some((_, answers)) = last_look(&log.happened[run_from..n], &member.wish) else {
+                let Some((_, answers)) = last_look(&log.happened[run_from..n], &member.resource)
+                else {
                     return Err(format!(
                         "{node} began without a look at {}",
-                        member.wish.address
+                        member.resource.address
                     ));
                 };
                 ensure!(
                     !has_moved(member, answers),
                     "{node} began, and {} is not as it was planned",
-                    member.wish.address
+                    member.resource.address
                 );
             }
         }
@@ -481,10 +482,10 @@ impl Witness {
                 .filter(|other| other.id == *node)
                 .flat_map(PlanNode::members);
             for member in members.filter(|member| {
-                !member.removal && !kind_named(&member.wish.kind).unwrap().convergent()
+                !member.removal && !kind_named(&member.resource.kind).unwrap().convergent()
             }) {
-                let address = &member.wish.address;
-                let found = last_look(&log.happened[..n], &member.wish)
+                let address = &member.resource.address;
+                let found = last_look(&log.happened[..n], &member.resource)
                     .and_then(|(_, answers)| differs_as(member, answers));
                 let Some(found) = found else { continue };
                 let is_as_before = tried
@@ -499,16 +500,20 @@ impl Witness {
         Ok(())
     }
 
-    /// What the others did to a wish of the case since we looked at it last.
+    /// What the others did to a resource of the case since we looked at it last.
     pub fn is_touched_unseen(&self, case: &Case, address: &Address) -> bool {
         let log = self.log.lock().unwrap();
-        let Some((what, wish)) = case.wished(&BTreeSet::new()).into_iter().find_map(|wish| {
-            let what = case.what_is(&wish.address)?;
-            (wish.address == *address).then_some((what, wish))
-        }) else {
+        let Some((what, resource)) =
+            case.desired(&BTreeSet::new())
+                .into_iter()
+                .find_map(|resource| {
+                    let what = case.what_is(&resource.address)?;
+                    (resource.address == *address).then_some((what, resource))
+                })
+        else {
             return false;
         };
-        let since = last_look(&log.happened, &wish).map_or(0, |(n, _)| n);
+        let since = last_look(&log.happened, &resource).map_or(0, |(n, _)| n);
         log.happened[since..].iter().any(|happened| match happened {
             Happened::Edited(host, number) => {
                 **host == *address.target.name && edit(*number).1.contains(&what)

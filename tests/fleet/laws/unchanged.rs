@@ -46,23 +46,23 @@ fn law_4_plan_and_drift_change_nothing() {
             let (before, log, nodes_before) = (all(&room), room.fleet.log().len(), nodes());
             let plan = room.plan().await;
             let state = room.state();
-            let observation = room.observe(&room.wishes, &state.last_applied, 3).await;
-            let assess = |wish: &DesiredResource| {
+            let observation = room.observe(&room.resources, &state.last_applied, 3).await;
+            let diff = |resource: &DesiredResource| {
                 let found = observation
                     .targets
-                    .get(&wish.address.target)
+                    .get(&resource.address.target)
                     .ok_or("its target is not in the observation")?;
-                Ok(kind_named(&wish.kind)
+                Ok(kind_named(&resource.kind)
                     .ok_or("no such kind")?
-                    .assess(wish, &found.answers))
+                    .diff(resource, &found.answers))
             };
             let findings = drift::compute_drift(
                 &Default::default(),
-                &room.wishes,
+                &room.resources,
                 &Default::default(),
                 drift::compare::DiffFunctions {
-                    assess: &assess,
-                    left: &|applied, _| assess(applied),
+                    diff: &diff,
+                    left: &|applied, _| diff(applied),
                 },
                 &state.last_applied,
             );

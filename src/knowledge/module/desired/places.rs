@@ -37,7 +37,7 @@ impl TargetBuilder<'_> {
     }
 
     /// Where the spec says what the body was made from; without such, where it says why the
-    /// resource is wished for.
+    /// resource is declared.
     pub(super) fn places(
         &self,
         module: &Module,

@@ -4,12 +4,12 @@
 use super::super::body::span_of;
 use super::super::compile::{Module, ModuleResource};
 use super::super::context::value_at;
-use super::super::order::MadeWish;
+use super::super::order::MadeResource;
 use super::super::{kept, secrets};
 use super::{ModuleScope, ResourceDraft, ResourceProvenance, TargetBuilder};
 use crate::template::engine;
 use railwright_base::{Address, Diagnostic, SourceLocation, secret};
-use railwright_resource::{DesiredResource, Want, kind_named};
+use railwright_resource::{DesiredResource, ResourceDeclaration, kind_named};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ impl TargetBuilder<'_> {
             if !self.keep(module, resource.entry.id.node, bytes) {
                 return;
             }
-            let want = Want {
+            let declaration = ResourceDeclaration {
                 kind: resource.entry.kind.text.clone(),
                 body,
                 module: why.module.clone(),
@@ -47,12 +47,12 @@ impl TargetBuilder<'_> {
             };
             self.add_draft(ResourceDraft {
                 module: at,
-                resource: index,
+                index,
                 turn: name_turn(resource, turn),
-                wish: DesiredResource {
+                resource: DesiredResource {
                     address,
                     after: Vec::new(),
-                    want: Arc::new(want),
+                    declaration: Arc::new(declaration),
                 },
                 why,
             });
@@ -112,9 +112,9 @@ impl TargetBuilder<'_> {
     }
 
     fn add_draft(&mut self, draft: ResourceDraft) {
-        let resource = &self.modules[draft.module].resources[draft.resource];
-        let made = MadeWish {
-            address: draft.wish.address.clone(),
+        let resource = &self.modules[draft.module].resources[draft.index];
+        let made = MadeResource {
+            address: draft.resource.address.clone(),
             turn: draft.turn.clone(),
         };
         self.made[draft.module]

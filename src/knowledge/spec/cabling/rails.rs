@@ -2,7 +2,7 @@
 //! rails are for. Traffic of a rail stays on the leaf of that rail; a NIC on another leaf works,
 //! and pays for it under load.
 //!
-//! Rails are judged where the spec means them as networks of their own (every rail has its subnet)
+//! Rails are checked where the spec means them as networks of their own (every rail has its subnet)
 //! and every host of the group is cabled. Units of hosts with leaves of their own are a design, and
 //! so are two rails of every host on a leaf where there are fewer leaves than rails.
 
@@ -88,7 +88,7 @@ pub fn find_cabling_warnings(
     warnings
 }
 
-/// Hosts and rails without a cable, said once for all that are alike.
+/// Hosts and rails without a cable, said once for all that are identical.
 fn find_uncabled_nics<'a>(
     loaded: &'a LoadedSpec,
     source: &SourceText,

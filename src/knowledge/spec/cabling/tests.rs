@@ -197,7 +197,7 @@ fn every_mistake_is_pointed_at() {
             line("gpu[01-04],ens0f0np0,leaf1,E[0-2]"),
             "RW0151",
             "gpu[01-04]",
-            "the fields of a line do not count alike",
+            "the fields of a line stand for different counts",
         ),
         (
             line("gpu05,ens0f0np0,leaf1,E0"),
@@ -315,7 +315,7 @@ fn what_looks_wrong_is_a_warning() {
             "RW0157 gpu[03-04] have no cable @1",
             "RW0157 gpu[01-02] have no cable of ens1f0np0 @1"
         ],
-        "and no rails are judged of a group that is not whole"
+        "and no rails are checked of a group that is not whole"
     );
     // gpu03 is crossed
     let crossed = "gpu[01-02],ens0f0np0,leaf1,E[1-2]\ngpu[01-02],ens1f0np0,leaf2,E[1-2]\ngpu03,ens0f0np0,leaf2,E3\ngpu03,ens1f0np0,leaf1,E3\ngpu04,ens[0-1]f0np0,leaf[1-2],E4\n";
@@ -442,7 +442,7 @@ fn ports_are_called_as_their_switches_call_them() {
         problems
             .diagnostics
             .iter()
-            .filter(|found| found.severity == Severity::Error)
+            .filter(|actual| actual.severity == Severity::Error)
             .map(of)
             .collect()
     };
@@ -477,7 +477,7 @@ fn ports_are_called_as_their_switches_call_them() {
         none,
         "nobody reaches the other one"
     );
-    for (os, lines, wanted) in [
+    for (os, lines, desired) in [
         (
             sonic,
             "gpu[01-04],ens1,leaf1,swp[1-4]",
@@ -525,6 +525,6 @@ fn ports_are_called_as_their_switches_call_them() {
             "RW0173 leaf[1-2]: leaf[1-2] is plugged into itself",
         ),
     ] {
-        assert_eq!(mistakes(os, lines), [wanted], "{os} {lines}");
+        assert_eq!(mistakes(os, lines), [desired], "{os} {lines}");
     }
 }

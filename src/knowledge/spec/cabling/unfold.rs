@@ -137,7 +137,7 @@ fn new_expansion_error(
 
 /// Every field that stands for several names, with how many.
 fn new_count_error(source: &SourceText, row: &CablingRow, names: &[Vec<String>; 4]) -> Diagnostic {
-    let mut error = Diagnostic::error("RW0151", "the fields of a line do not count alike")
+    let mut error = Diagnostic::error("RW0151", "the fields of a line stand for different counts")
         .effect("nobody can tell which NIC belongs in which port")
         .next(
             "give them the same count, or write a line for each cable; a field with one name is \

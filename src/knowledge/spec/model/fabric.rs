@@ -35,7 +35,7 @@ pub struct Fabric {
     /// (active MTU 4096).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mtu: Option<u32>,
-    /// The lossless class; without it no PFC, ETS or DSCP map is wished for.
+    /// The lossless class; without it no PFC, ETS or DSCP map is declared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lossless: Option<Lossless>,
     /// True where the RDMA networks of two hosts are joined by routers.
@@ -72,7 +72,7 @@ pub struct Lossless {
     /// otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bandwidth_percent: Option<u8>,
-    /// By what the priority is told; `dscp` unless said otherwise.
+    /// What the priority goes by; `dscp` unless said otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trust: Option<Trust>,
     /// The longest cable between a host and its switch, in metres, 1 to 999; where it is not said,

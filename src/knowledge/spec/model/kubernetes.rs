@@ -55,7 +55,7 @@ pub struct KubernetesRdma {
     pub image: Option<String>,
 }
 
-/// The eRDMA controller of Alibaba Cloud: how it is installed, and what it is told.
+/// The eRDMA controller of Alibaba Cloud: how it is installed and configured.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct KubernetesErdma {
@@ -112,7 +112,7 @@ pub struct ErdmaCredentials {
 #[serde(rename_all = "kebab-case")]
 pub enum ErdmaInstall {
     /// The add-on "ACK eRDMA Controller" of the console, in the namespace `ack-erdma-controller`:
-    /// done by hand there, and proven here.
+    /// done by hand there, and checked here.
     #[default]
     AckAddon,
     /// The chart of the open-source project, in `kube-system`.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Management {
-    /// Ports that are one netdev. Compared and proven, made and changed by hand: it carries the
+    /// Ports that are one netdev. Compared and checked, made and changed by hand: it carries the
     /// connection that we come by.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bond: Option<ManagementBond>,

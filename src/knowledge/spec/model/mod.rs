@@ -44,7 +44,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// A cluster as it should be.
+/// The desired state of a cluster.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Spec {
@@ -76,7 +76,7 @@ pub struct Spec {
     /// What jobs are run with: what rules compare the fabric with.
     #[serde(default)]
     pub jobs: Jobs,
-    /// Workloads that stay: planned, applied, compared and taken back like everything else of the
+    /// Workloads that stay: planned, applied, compared and undone like everything else of the
     /// cluster.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub workloads: Vec<Workload>,
@@ -89,7 +89,7 @@ pub struct Spec {
     /// What the fabric must deliver.
     #[serde(default)]
     pub verify: VerifySection,
-    /// How drift is judged.
+    /// How drift is evaluated.
     #[serde(default)]
     pub drift: DriftSection,
     /// Secrets by name: only references, never the secret itself.

@@ -1,4 +1,4 @@
-//! A group of hosts that are alike: how they are reached, their operating system, GPUs and NICs.
+//! A group of identical hosts: how they are reached, their operating system, GPUs and NICs.
 //! Field docs become the JSON Schema's descriptions.
 
 use super::Reach;
@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Hosts that are alike.
+/// Identical hosts.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NodeGroup {
@@ -268,7 +268,7 @@ pub struct Nics {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
     /// The VLAN of every rail, 1 to 4094: its netdev (`ens1f0np0.100`) carries the address then.
-    /// Where priorities are told by the tag (`lossless: { trust: pcp }`), this is where the tag
+    /// Where priorities go by the tag (`lossless: { trust: pcp }`), this is where the tag
     /// comes from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vlan: Option<u16>,

@@ -1,4 +1,4 @@
-//! How changes are rolled out, what must be proven, what is accepted for a while. Field docs become
+//! How changes are rolled out, what must pass, what is accepted for a while. Field docs become
 //! the JSON Schema's descriptions.
 
 use crate::spec::window::Window;
@@ -34,7 +34,7 @@ pub struct Rollout {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::spec::schema::count_or_percent")]
     pub failure_budget: Option<Value>,
-    /// Changes that disturb more are held; `reboot` unless said otherwise.
+    /// Changes that disturb more are blocked; `reboot` unless said otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_disruption: Option<Disruption>,
     /// Maintenance windows: what disturbs much begins only inside one of them. At any time unless
@@ -48,23 +48,23 @@ pub struct Rollout {
     /// `resume`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<String>,
-    /// After how long a host takes a change back by itself that can cut our own connection and was
-    /// not confirmed over a new one: from `20s` to `1h`; `3m` unless said otherwise.
+    /// After how long a host rolls back a change that can cut our own connection and was not
+    /// confirmed over a new one: from `20s` to `1h`; `3m` unless said otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guard: Option<String>,
-    /// After how long a switch takes such a change back by itself; the change has to be over by
-    /// then, too: from `20s` to `2h`; `15m` unless said otherwise.
+    /// After how long a switch rolls back such a change; the change has to be over by then, too:
+    /// from `20s` to `2h`; `15m` unless said otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switch_guard: Option<String>,
     /// How nodes of a Kubernetes cluster are emptied before their hosts are disturbed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drain: Option<Drain>,
-    /// What has to be proven before the next wave begins, besides what `verify` proves.
+    /// What has to pass before the next wave begins, besides what `verify` proves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<RolloutGate>,
 }
 
-/// What has to be proven before the next wave begins, besides what `verify` proves.
+/// What has to pass before the next wave begins, besides what `verify` proves.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RolloutGate {
@@ -85,10 +85,10 @@ pub struct NcclTests {
     /// The smallest message, such as `8` or `256M`; `8` unless said otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-    /// The largest message; `8G` unless said otherwise. The bandwidth is judged by it.
+    /// The largest message; `8G` unless said otherwise. The bandwidth is checked at it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
-    /// Turns of each size; 20 unless said otherwise.
+    /// Iterations of each size; 20 unless said otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turns: Option<u32>,
     /// The least share of what the NICs of a host carry together that proves the bandwidth, in
@@ -102,7 +102,7 @@ pub struct NcclTests {
 }
 
 /// How nodes of a Kubernetes cluster are emptied before their hosts are disturbed: cordoned,
-/// emptied of pods, and given back once a gate has proven the host and the node gives again what it
+/// emptied of pods, and uncordoned once the host has passed a gate and the node gives again what it
 /// gave before.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -162,11 +162,11 @@ pub struct VerifySection {
     pub duration_s: Option<u32>,
 }
 
-/// How drift is judged.
+/// How drift is evaluated.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DriftSection {
-    /// Drift that is known and accepted for a while: it is told apart, and is no reason for exit
+    /// Drift that is known and accepted for a while: it is listed apart, and is no reason for exit
     /// code 2.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub accept: Vec<Acceptance>,

@@ -30,7 +30,7 @@ pub enum SwitchRole {
     Spine,
 }
 
-/// Switches that are alike.
+/// Identical switches.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SwitchGroup {
@@ -54,7 +54,7 @@ pub struct SwitchGroup {
     pub eapi: Option<Api>,
     /// A switch with Cumulus Linux over the API of NVUE: port 8765 unless said otherwise. It is
     /// read so and compared, and never changed: what `apply` keeps on a switch (its lock, its
-    /// record, its guard) are files there, which takes `ssh`.
+    /// record, its rollback timer) are files there, which takes `ssh`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nvue: Option<Api>,
     /// The ports of the fabric, a node-set: `Ethernet[0-60/4]`; those of `cabling` unless said
@@ -96,7 +96,7 @@ pub struct SwitchGroup {
     /// By what the ports tell the priority of a packet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trust: Option<Trust>,
-    /// True while somebody works on it by hand: it is left alone, and still judged.
+    /// True while somebody works on it by hand: it is left alone, and still compared.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub maintenance: bool,
 }

@@ -1,4 +1,4 @@
-//! Workloads that stay: pods that use the fabric and are wished for like anything else of the
+//! Workloads that stay: pods that use the fabric and are declared like anything else of the
 //! cluster. Field docs become the JSON Schema's descriptions. The words are those of `railwright
 //! job render`.
 

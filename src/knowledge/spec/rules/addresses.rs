@@ -1,4 +1,4 @@
-//! Addresses of rails: every one a usable host address, and no two alike.
+//! Addresses of rails: every one a usable host address, and no two identical.
 
 use super::{SpecChecker, new_spec_error, truncate_user_text};
 use crate::spec::hosts::{Host, Rail, list_placeholders};
@@ -100,8 +100,8 @@ struct Clash {
     hosts: BTreeSet<String>,
 }
 
-/// Rails may be networks of their own with the same addresses, so alike are two hosts on one rail,
-/// or two rails of one host.
+/// Rails may be networks of their own with the same addresses, so only two hosts on one rail, or
+/// two rails of one host, collide.
 fn check_duplicate_addresses(checker: &mut SpecChecker<'_>, hosts: &[Host], usable: &[bool]) {
     let hosts: Vec<&Host> = hosts.iter().filter(|host| usable[host.group]).collect();
     let mut clashes = AddressClashes::default();

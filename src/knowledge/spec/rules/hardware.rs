@@ -308,10 +308,7 @@ fn check_firmware(checker: &mut SpecChecker<'_>, at: &str, firmware: &NicFirmwar
         let fix = "write it under `settings`, or remove it here";
         let finding = new_spec_error(
             "RW0123",
-            format!(
-                "`{}` is no setting that is wished for",
-                truncate_user_text(name)
-            ),
+            format!("`{}` is no setting to declare", truncate_user_text(name)),
             effect,
             fix,
         );

@@ -77,7 +77,7 @@ fn check_mac_addresses(
     }
     if let Some(host) = hosts.iter().find(|host| !naming.mac.contains_key(*host)) {
         let fix = "write the MAC addresses of every host of the group, or PCI addresses, which \
-                   alike hosts share";
+                   identical hosts share";
         let finding = new_spec_error(
             "RW0123",
             format!(

@@ -64,7 +64,7 @@ pub fn too_many_hosts(tree: &SpecTree, group: usize) -> Diagnostic {
 }
 
 /// `gpu01-16` is a host name like any other, and most likely sixteen of them. Where another host
-/// begins alike (`r1-1` beside `r1-2`) it is a name.
+/// has that beginning (`r1-1` beside `r1-2`) it is a name.
 pub fn check_ranges_without_brackets(checker: &mut SpecChecker<'_>, spec: &Spec, hosts: &[Host]) {
     for (index, group) in spec.nodes.iter().enumerate() {
         for name in group.name.split(',').map(str::trim) {

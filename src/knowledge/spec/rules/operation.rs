@@ -123,7 +123,10 @@ fn check_rollback_timers(checker: &mut SpecChecker<'_>, spec: &Spec) {
         if let Some(stated) = stated.as_ref().filter(|_| seconds.is_none()) {
             let finding = new_spec_error(
                 "RW0126",
-                format!("`{}` is no time for a guard", truncate_user_text(stated)),
+                format!(
+                    "`{}` is no time for an automatic rollback",
+                    truncate_user_text(stated)
+                ),
                 &format!("nobody knows when a {whose} rolls back what cut it off"),
                 fix,
             );

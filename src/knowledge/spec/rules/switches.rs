@@ -325,8 +325,8 @@ fn report_switches_named_like_hosts(checker: &mut SpecChecker<'_>, shared: Share
     }
 }
 
-/// The switches of an entry; a node-set that cannot be unfolded is told with the caret under the
-/// wrong part of it.
+/// The switches of an entry; a node-set that cannot be unfolded is reported with the caret under
+/// the wrong part of it.
 fn expand_switch_names(
     checker: &mut SpecChecker<'_>,
     index: usize,

@@ -418,8 +418,8 @@ fn owners() {
         ),
         &[],
     );
-    let (found, text) = problems(&spec(", erdma: { mode: compat }", ""));
-    let places: Vec<usize> = found[0]
+    let (actual, text) = problems(&spec(", erdma: { mode: compat }", ""));
+    let places: Vec<usize> = actual[0]
         .labels
         .iter()
         .map(|label| label.span.start)
@@ -441,7 +441,7 @@ fn owners() {
         "nvidia-network-operator: { parameters: { ofed_driver: { version: x } }",
         "nvidia-gpu-operator: { parameters: { driver: true }",
     );
-    for (group, module, wanted) in [
+    for (group, module, desired) in [
         (
             ", rdma_stack: { flavour: doca }",
             network,
@@ -465,10 +465,10 @@ fn owners() {
             &[],
         ),
     ] {
-        check(&operator(group, module), wanted);
+        check(&operator(group, module), desired);
     }
-    let (found, text) = problems(&operator(", rdma_stack: { flavour: doca }", network));
-    let places: Vec<&str> = found[0]
+    let (actual, text) = problems(&operator(", rdma_stack: { flavour: doca }", network));
+    let places: Vec<&str> = actual[0]
         .labels
         .iter()
         .map(|label| &text[label.span.start..])

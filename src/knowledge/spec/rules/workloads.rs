@@ -1,5 +1,5 @@
 //! Workloads that stay: each in a cluster that the spec names, no two of one name, and no two whose
-//! pods are alike to their Deployments. What their fields and values may be is asked where they
+//! pods are identical to their Deployments. What their fields and values may be is asked where they
 //! become objects.
 
 use super::{SpecChecker, new_spec_error, truncate_user_text};
@@ -55,7 +55,7 @@ fn check_app_labels(checker: &mut SpecChecker<'_>, spec: &Spec) {
         }
         let app = workload.app.as_deref().unwrap_or(&workload.name);
         let first = *seen.entry((&workload.namespace, app)).or_insert(index);
-        // Of one name it is told already.
+        // Of one name it is reported already.
         if spec.workloads[first].name == workload.name {
             continue;
         }

@@ -1,4 +1,4 @@
-//! From the parser's events to the arena. Limits are held here, before anything is built on a
+//! From the parser's events to the arena. Limits are enforced here, before anything is built on a
 //! hostile file; the parser crate is named here and in `syntax` only.
 
 use super::syntax;

@@ -61,8 +61,8 @@ impl<'a> ScriptSplitter<'a> {
         Some(c)
     }
 
-    fn eat(&mut self, wanted: char) -> bool {
-        let there = self.rest.peek() == Some(&wanted);
+    fn eat(&mut self, desired: char) -> bool {
+        let there = self.rest.peek() == Some(&desired);
         if there {
             self.next();
         }

@@ -1,9 +1,10 @@
 //! What an identity has to be allowed for what is read and changed of a cluster, right by right.
 //!
-//! A right may be held to one object where the server knows its name when it decides. That is so
-//! for `create` too, where an object is made by a server-side apply: the name is in the request's
-//! path (kubernetes/kubernetes: staging/src/k8s.io/apiserver/pkg/endpoints/handlers/patch.go,
-//! `createAuthorizerAttributes`). A list or a watch is allowed by name where it selects that name
+//! A right may be restricted to one object where the server knows its name when it decides. That is
+//! so for `create` too, where an object is made by a server-side apply: the name is in the
+//! request's path (kubernetes/kubernetes:
+//! staging/src/k8s.io/apiserver/pkg/endpoints/handlers/patch.go, `createAuthorizerAttributes`). A
+//! list or a watch is allowed by name where it selects that name
 //! (kubernetes.io/docs/reference/access-authn-authz/rbac, "Referring to resources").
 
 use super::known_kinds::ApiResourceName;
@@ -55,7 +56,7 @@ pub enum ApiVerb {
     Get,
     /// Reads all of a kind.
     List,
-    /// Is told of changes.
+    /// Is notified of changes.
     Watch,
     /// Makes an object.
     Create,
@@ -179,27 +180,27 @@ pub struct ObjectUse {
     binds: Option<ObjectName>,
 }
 
-/// What a wish deals with: the objects that its kind reads of the API server, and what it does to
-/// them. One that was applied earlier and is no longer wished is only taken back.
-pub fn list_object_uses(wish: &DesiredResource, wished: bool) -> Vec<ObjectUse> {
-    let Some(kind) = kind_named(&wish.kind).filter(|kind| is_readable(*kind, wish)) else {
+/// What a resource deals with: the objects that its kind reads of the API server, and what it does
+/// to them. One that was applied earlier and is no longer declared is only undone.
+pub fn list_object_uses(resource: &DesiredResource, desired: bool) -> Vec<ObjectUse> {
+    let Some(kind) = kind_named(&resource.kind).filter(|kind| is_readable(*kind, resource)) else {
         return Vec::new();
     };
-    let (mut reads, mut changes) = (kind.reads(wish), Vec::new());
-    if wished {
-        reads.extend(kind.troubles(wish));
-        changes = kind.changes(wish, false);
+    let (mut reads, mut changes) = (kind.reads(resource), Vec::new());
+    if desired {
+        reads.extend(kind.troubles(resource));
+        changes = kind.changes(resource, false);
     }
-    changes.extend(kind.changes(wish, true));
+    changes.extend(kind.changes(resource, true));
     let mut how: BTreeMap<ObjectName, How> = BTreeMap::new();
-    for (object, found) in reads.iter().flat_map(|read| of_read(read, wished)) {
+    for (object, found) in reads.iter().flat_map(|read| of_read(read, desired)) {
         let known = how.entry(object).or_insert(found);
         *known = found.max(*known);
     }
     for (object, _) in &changes {
         how.entry(object.clone()).or_insert(How::Edited);
     }
-    let bound = manifest::parse_manifest(&wish.body)
+    let bound = manifest::parse_manifest(&resource.body)
         .ok()
         .and_then(|manifest| parse_bound_role(&manifest));
     let mut uses = Vec::new();
@@ -208,7 +209,7 @@ pub fn list_object_uses(wish: &DesiredResource, wished: bool) -> Vec<ObjectUse> 
         uses.push(ObjectUse {
             how,
             changes: done.map(|(_, verb)| *verb).collect(),
-            reason: describe_use_reason(wish, wished, &object, how),
+            reason: describe_use_reason(resource, desired, &object, how),
             binds: bound.clone().filter(|_| object.group() == ROLES),
             object,
         });
@@ -216,35 +217,35 @@ pub fn list_object_uses(wish: &DesiredResource, wished: bool) -> Vec<ObjectUse> 
     uses
 }
 
-/// Why a wish deals with an object, for the reader of a role.
+/// Why a resource deals with an object, for the reader of a role.
 fn describe_use_reason(
-    wish: &DesiredResource,
-    wished: bool,
+    resource: &DesiredResource,
+    desired: bool,
     object: &ObjectName,
     how: How,
 ) -> String {
-    let (whose, words) = (wish.whose(), wish.address.words());
-    match wished {
+    let (whose, words) = (resource.whose(), resource.address.words());
+    match desired {
         true if how == How::Edited => format!("nodes of {words} of {whose}"),
         true if object.name.is_empty() => format!("what {words} of {whose} waits for"),
         true => format!("{} of {whose}", format_object_name(object)),
         false if how == How::Edited => {
-            format!("nodes of {words}, applied and no longer wished")
+            format!("nodes of {words}, applied and no longer declared")
         }
         false => format!(
-            "{}, applied and no longer wished",
+            "{}, applied and no longer declared",
             format_object_name(object)
         ),
     }
 }
 
 /// Which objects a read is about.
-fn of_read(read: &Read, wished: bool) -> Vec<(ObjectName, How)> {
+fn of_read(read: &Read, desired: bool) -> Vec<(ObjectName, How)> {
     let Read::Kubernetes(read) = read else {
         return Vec::new();
     };
     match read {
-        KubernetesRead::Preview { object, .. } if wished => vec![(object.clone(), How::Previewed)],
+        KubernetesRead::Preview { object, .. } if desired => vec![(object.clone(), How::Previewed)],
         KubernetesRead::Object(object) | KubernetesRead::Preview { object, .. } => {
             vec![(object.clone(), How::Read)]
         }
@@ -269,9 +270,9 @@ fn of_read(read: &Read, wished: bool) -> Vec<(ObjectName, How)> {
             told.push((events, How::Told));
             told
         }
-        // Its rights are no rights to an object: see `Kind::rights`.
+        // Its rights are no rights to an object: see `ResourceKind::rights`.
         KubernetesRead::Exec(_) | KubernetesRead::Kind(_) | KubernetesRead::Access(_) => Vec::new(),
-        // No wish is judged by what a job does.
+        // No resource is compared with what a job does.
         KubernetesRead::Jobs { .. }
         | KubernetesRead::JobPods { .. }
         | KubernetesRead::Room
@@ -379,7 +380,7 @@ impl ObjectUse {
         self.how == How::Previewed || !self.changes.is_empty()
     }
 
-    /// Whether a preview of it would be held to dry runs by no policy, so that the level `preview`
+    /// Whether no policy would restrict a preview of it to dry runs, so that the level `preview`
     /// leaves it out. A rule goes by the resource, so its name counts as much as the kind's.
     pub fn is_unpoliced(&self, called: &ApiResourceName) -> bool {
         let is_policy = UNPOLICED

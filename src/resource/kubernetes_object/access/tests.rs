@@ -7,16 +7,16 @@ use crate::kubernetes_object::KubernetesObject;
 use railwright_base::{Address, Target};
 use serde_json::json;
 
-fn wish(manifest: Value) -> DesiredResource {
+fn resource(manifest: Value) -> DesiredResource {
     let body = json!({ "manifest": manifest, "cluster": "train" });
     let address = Address {
         target: Target::kube("prod"),
         path: KubernetesObject.address_path(&body).unwrap().into(),
         attribute: None,
     };
-    let mut wish = DesiredResource::of(address, "kubernetes_object", body);
-    std::sync::Arc::make_mut(&mut wish.want).module = "own/a".to_owned();
-    wish
+    let mut resource = DesiredResource::of(address, "kubernetes_object", body);
+    std::sync::Arc::make_mut(&mut resource.declaration).module = "own/a".to_owned();
+    resource
 }
 
 fn called(plural: &str, namespaced: bool) -> ApiResourceName {
@@ -50,10 +50,10 @@ fn told(rights: Vec<(Right, String)>) -> Vec<String> {
 #[test]
 fn each_level_allows_what_it_does_and_no_more() {
     let object = |name: &str| json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name, "namespace": "n" } });
-    let of = |level: AccessLevel, wished: bool| {
+    let of = |level: AccessLevel, desired: bool| {
         let all: Vec<ObjectUse> = ["a", "b"]
             .iter()
-            .flat_map(|name| list_object_uses(&wish(object(name)), wished))
+            .flat_map(|name| list_object_uses(&resource(object(name)), desired))
             .collect();
         told(
             all.iter()
@@ -81,28 +81,30 @@ fn each_level_allows_what_it_does_and_no_more() {
         of(AccessLevel::Apply, false),
         ["n configmaps [a,b] get,list,watch,delete"]
     );
-    let reason = list_object_uses(&wish(object("a")), true).remove(0).reason;
+    let reason = list_object_uses(&resource(object("a")), true)
+        .remove(0)
+        .reason;
     assert_eq!(reason, "ConfigMap n/a of module own");
 }
 
 #[test]
 fn what_is_never_deleted_needs_no_leave_for_it() {
     let namespace = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "n" } });
-    let of = |wish: &DesiredResource| {
+    let of = |resource: &DesiredResource| {
         told(
-            list_object_uses(wish, true)[0]
+            list_object_uses(resource, true)[0]
                 .rights(AccessLevel::Apply, &called("namespaces", false)),
         )
     };
     assert_eq!(
-        of(&wish(namespace)),
+        of(&resource(namespace)),
         [" namespaces [n] get,list,watch,create,patch"]
     );
-    let mut adopted = wish(
+    let mut adopted = resource(
         json!({ "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": { "name": "p" } }),
     );
     assert!(of(&adopted)[0].ends_with("delete"));
-    std::sync::Arc::make_mut(&mut adopted.want).body["adopt"] = json!(true);
+    std::sync::Arc::make_mut(&mut adopted.declaration).body["adopt"] = json!(true);
     assert!(!of(&adopted)[0].ends_with("delete"));
 }
 
@@ -110,7 +112,7 @@ fn what_is_never_deleted_needs_no_leave_for_it() {
 fn roles_and_bindings_need_leave_to_give_away() {
     let object = json!({ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": { "name": "b", "namespace": "n" },
                          "roleRef": { "kind": "ClusterRole", "name": "view" } });
-    let binding = list_object_uses(&wish(object), true).remove(0);
+    let binding = list_object_uses(&resource(object), true).remove(0);
     let of = |level| told(binding.rights(level, &called("rolebindings", true)));
     assert_eq!(
         of(AccessLevel::Observe),
@@ -125,14 +127,14 @@ fn roles_and_bindings_need_leave_to_give_away() {
     );
     let object = json!({ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": { "name": "b", "namespace": "n" },
                          "roleRef": { "kind": "Role/x", "name": "view" } });
-    let strange = list_object_uses(&wish(object), true).remove(0);
+    let strange = list_object_uses(&resource(object), true).remove(0);
     assert_eq!(
         told(strange.rights(AccessLevel::Preview, &called("rolebindings", true))),
         ["n rolebindings [b] get,list,watch,create,patch"],
         "no binding refers to such a kind"
     );
     let object = json!({ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": { "name": "r" }, "rules": [] });
-    let role = list_object_uses(&wish(object), true).remove(0);
+    let role = list_object_uses(&resource(object), true).remove(0);
     assert_eq!(
         told(role.rights(AccessLevel::Preview, &called("clusterroles", false))),
         [" clusterroles [r] get,list,watch,create,patch,escalate"]
@@ -143,7 +145,7 @@ fn roles_and_bindings_need_leave_to_give_away() {
 #[test]
 fn what_no_policy_sees_is_not_previewed() {
     let object = json!({ "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy", "metadata": { "name": "p" } });
-    let policy = list_object_uses(&wish(object), true).remove(0);
+    let policy = list_object_uses(&resource(object), true).remove(0);
     let of = |level| told(policy.rights(level, &called("policies", false)));
     assert_eq!(
         (
@@ -161,7 +163,7 @@ fn what_no_policy_sees_is_not_previewed() {
 #[test]
 fn what_no_policy_sees_is_known_by_its_resource_whatever_its_kind_is_called() {
     let object = json!({ "apiVersion": "admissionregistration.k8s.io/v1", "kind": "Rail", "metadata": { "name": "p" } });
-    let rail = list_object_uses(&wish(object), true).remove(0);
+    let rail = list_object_uses(&resource(object), true).remove(0);
     for plural in [
         "validatingadmissionpolicies",
         "mutatingadmissionpolicybindings",

@@ -1,13 +1,13 @@
 //! Whether an object has come to what it is for: pods that run, a condition that holds, a state
 //! that an operator wrote.
 //!
-//! What misleads, and is not believed: a DaemonSet that wants no pod is "ready"; counts of before
+//! What misleads, and is not believed: a DaemonSet that desires no pod is "ready"; counts of before
 //! the last change are (until the controller has seen its generation); a condition without a reason
 //! may be true for nothing (`ReadinessCriteria` of the GPU operator's ClusterPolicy with the reason
 //! `NoGPUNodes`, NVIDIA/gpu-operator api/nvidia/v1/clusterpolicy_types.go), and one may be inverted
 //! (`ConfigUpdateInProgress`, Mellanox/nic-configuration-operator api/v1alpha1/nicdevice_types.go):
 //! so a module names reasons, too. A status that says of no generation that it is of this one (the
-//! ClusterPolicy's) may be of before the last change: it is believed once it is written anew, or
+//! ClusterPolicy's) may date from before the last change: it is believed once it is rewritten, or
 //! after a while.
 
 mod workloads;
@@ -22,10 +22,10 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// How long an object may take to be ready, unless its wish says otherwise: an image of some GB is
+/// How long an object may take to be ready, unless it declares otherwise: an image of some GB is
 /// pulled meanwhile.
 pub const WITHIN_S: u32 = 600;
-/// Kinds that are judged without being asked to.
+/// Kinds that are checked without being asked to.
 const JUDGED: [&str; 4] = [
     "DaemonSet.apps",
     "Deployment.apps",
@@ -40,21 +40,21 @@ const TELLS_SELDOM: [&str; 1] = ["RayCluster.ray.io"];
 
 const UNSEEN: &str = "its controller has not seen the last change yet";
 
-/// `ready` of a body: what an object has to come to, or whether its kind is judged at all.
+/// `ready` of a body: what makes an object ready, or whether its kind is checked at all.
 #[derive(Debug, Clone, PartialEq, JsonSchema)]
 #[schemars(untagged)]
 pub enum DeclaredReadiness {
     /// By what this says.
     Criteria(ReadinessCriteria),
-    /// Not at all, or as its kind is judged anyway.
-    IsJudged(bool),
+    /// Not at all, or as its kind is checked anyway.
+    IsAwaited(bool),
 }
 
 impl<'de> Deserialize<'de> for DeclaredReadiness {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = Value::deserialize(deserializer)?;
         match value.as_bool() {
-            Some(is_judged) => Ok(DeclaredReadiness::IsJudged(is_judged)),
+            Some(is_awaited) => Ok(DeclaredReadiness::IsAwaited(is_awaited)),
             None => ReadinessCriteria::deserialize(value)
                 .map(DeclaredReadiness::Criteria)
                 .map_err(serde::de::Error::custom),
@@ -63,12 +63,12 @@ impl<'de> Deserialize<'de> for DeclaredReadiness {
 }
 
 impl DeclaredReadiness {
-    /// What is declared of an object of this kind; nothing where it is not judged.
+    /// What is declared of an object of this kind; nothing where it is not checked.
     pub fn criteria_for(declared: Option<Self>, kind: &str) -> Option<ReadinessCriteria> {
         match declared {
             Some(DeclaredReadiness::Criteria(criteria)) => Some(criteria),
-            Some(DeclaredReadiness::IsJudged(false)) => None,
-            None | Some(DeclaredReadiness::IsJudged(true)) => {
+            Some(DeclaredReadiness::IsAwaited(false)) => None,
+            None | Some(DeclaredReadiness::IsAwaited(true)) => {
                 JUDGED.contains(&kind).then(ReadinessCriteria::default)
             }
         }
@@ -172,14 +172,14 @@ impl ReadinessCriteria {
         self.within_s.unwrap_or(WITHIN_S)
     }
 
-    /// Whether it asks for anything but what its kind is judged by anyway.
+    /// Whether it asks for anything but what its kind is checked for anyway.
     pub fn is_said(&self) -> bool {
         !(self.conditions.is_empty() && self.fields.is_empty() && self.each.is_empty())
     }
 
-    /// Whether what makes an object ready may be of before our last change: it is not the object's
-    /// first generation, nothing there says that it is of this one, and nobody wrote to its status
-    /// since.
+    /// Whether what makes an object ready may date from before our last change: it is not the
+    /// object's first generation, nothing there says that it is of this one, and nobody wrote to
+    /// its status since.
     pub fn may_be_stale(&self, object: &Value) -> bool {
         let generation = find_value_at_path(object, "metadata.generation").and_then(Value::as_u64);
         generation.is_some_and(|generation| generation > 1)
@@ -202,7 +202,7 @@ impl ReadinessCriteria {
     }
 
     /// How an object of this kind stands.
-    pub fn judge(&self, object: &Value, kind: &str) -> Readiness {
+    pub fn evaluate(&self, object: &Value, kind: &str) -> Readiness {
         if let Some((path, value)) = self.failed.iter().find(|(path, value)| {
             find_value_at_path(object, path).is_some_and(|found| is_same(value, found))
         }) {
@@ -236,7 +236,7 @@ impl ReadinessCriteria {
             return new_not_ready_state(UNSEEN.to_owned());
         }
         for condition in &self.conditions {
-            if let Some(readiness) = condition.judge(object) {
+            if let Some(readiness) = condition.evaluate(object) {
                 return Some(readiness);
             }
         }
@@ -245,7 +245,7 @@ impl ReadinessCriteria {
                 return Some(readiness);
             }
         }
-        self.each.iter().find_map(|each| each.judge(object))
+        self.each.iter().find_map(|each| each.evaluate(object))
     }
 
     fn by_kind(&self, object: &Value, kind: &str) -> Option<Readiness> {
@@ -261,7 +261,7 @@ impl ReadinessCriteria {
                 status: default_condition_status(),
                 reason: None,
             }
-            .judge(object),
+            .evaluate(object),
             _ => None,
         }
     }
@@ -275,39 +275,44 @@ impl Condition {
             .find(|condition| extract_text_field(condition, "type") == self.kind)
     }
 
-    fn judge(&self, object: &Value) -> Option<Readiness> {
-        let wanted = self.reason.as_ref().map_or_else(
+    fn evaluate(&self, object: &Value) -> Option<Readiness> {
+        let desired = self.reason.as_ref().map_or_else(
             || self.status.clone(),
             |reason| format!("{} ({reason})", self.status),
         );
-        let Some(found) = self.find_in(object) else {
+        let Some(actual) = self.find_in(object) else {
             return new_not_ready_state(format!(
-                "condition {} is not there yet, and is to be {wanted}",
+                "condition {} is not there yet, and is to be {desired}",
                 self.kind
             ));
         };
-        if is_unseen(object, Some(found)) {
+        if is_unseen(object, Some(actual)) {
             return new_not_ready_state(format!(
                 "condition {} is of before the last change",
                 self.kind
             ));
         }
-        let status = extract_text_field(found, "status");
-        let reason = extract_text_field(found, "reason");
-        if status == self.status && self.reason.as_ref().is_none_or(|wanted| *wanted == reason) {
+        let status = extract_text_field(actual, "status");
+        let reason = extract_text_field(actual, "reason");
+        if status == self.status
+            && self
+                .reason
+                .as_ref()
+                .is_none_or(|desired| *desired == reason)
+        {
             return None;
         }
         let said = format!(
             "condition {} is {status} ({reason}): {}",
             self.kind,
-            extract_text_field(found, "message")
+            extract_text_field(actual, "message")
         );
         new_not_ready_state(one_line(&said, 300))
     }
 }
 
 impl ListItemCriterion {
-    fn judge(&self, object: &Value) -> Option<Readiness> {
+    fn evaluate(&self, object: &Value) -> Option<Readiness> {
         let items = find_value_at_path(object, &self.list)
             .and_then(Value::as_array)
             .map(Vec::as_slice)
@@ -402,8 +407,8 @@ fn find_value_at_path<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
         .try_fold(value, |value, name| value.get(name))
 }
 
-fn is_same(wanted: &Value, found: &Value) -> bool {
-    wanted == found || is_same_quantity(wanted, found)
+fn is_same(desired: &Value, actual: &Value) -> bool {
+    desired == actual || is_same_quantity(desired, actual)
 }
 
 fn format_value(value: &Value) -> String {

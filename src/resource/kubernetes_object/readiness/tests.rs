@@ -9,9 +9,9 @@ fn declared(ready: Value, kind: &str) -> Option<ReadinessCriteria> {
     DeclaredReadiness::criteria_for(serde_json::from_value(ready).unwrap(), kind)
 }
 
-fn said(wish: Value, kind: &str, object: Value) -> String {
-    let wanted = declared(wish, kind).expect("it is judged");
-    match wanted.judge(&object, kind) {
+fn said(resource: Value, kind: &str, object: Value) -> String {
+    let desired = declared(resource, kind).expect("it is checked");
+    match desired.evaluate(&object, kind) {
         Readiness::Ready => "ready".to_owned(),
         Readiness::Not { words, hopeless } => hopeless.map_or(words.clone(), |hopeless| {
             format!("{words} | {}", hopeless.why)
@@ -26,7 +26,7 @@ fn set(desired: u64, updated: u64, ready: u64) -> Value {
 
 #[test]
 fn a_daemon_set_is_ready_with_all_its_pods_on_as_many_nodes_as_are_expected() {
-    let of = |wish: Value, object: Value| said(wish, "DaemonSet.apps", object);
+    let of = |resource: Value, object: Value| said(resource, "DaemonSet.apps", object);
     assert_eq!(of(json!({ "nodes": 4 }), set(4, 4, 4)), "ready");
     assert_eq!(of(json!({ "nodes": 4 }), set(5, 5, 5)), "ready");
     assert!(of(json!(true), set(0, 0, 0)).starts_with("it is to run on 0 of at least 1 node"));
@@ -108,34 +108,34 @@ fn deployments_and_stateful_sets_say_why_not() {
 
 #[test]
 fn conditions_count_with_their_reason_and_generation_and_may_be_inverted() {
-    let of = |wish: Value, status: Value| {
+    let of = |resource: Value, status: Value| {
         said(
-            wish,
+            resource,
             "X.example.org",
             json!({ "metadata": { "generation": 2 }, "status": status }),
         )
     };
     let ready = |status: &str, reason: &str| json!({ "conditions": [{ "type": "Ready", "status": status, "reason": reason, "message": "m" }] });
-    let wish = json!({ "conditions": [{ "type": "Ready", "reason": "Reconciled" }] });
-    assert_eq!(of(wish.clone(), ready("True", "Reconciled")), "ready");
+    let resource = json!({ "conditions": [{ "type": "Ready", "reason": "Reconciled" }] });
+    assert_eq!(of(resource.clone(), ready("True", "Reconciled")), "ready");
     assert_eq!(
-        of(wish.clone(), ready("True", "NoGPUNodes")),
+        of(resource.clone(), ready("True", "NoGPUNodes")),
         "condition Ready is True (NoGPUNodes): m"
     );
     assert_eq!(
-        of(wish.clone(), json!({})),
+        of(resource.clone(), json!({})),
         "condition Ready is not there yet, and is to be True (Reconciled)"
     );
     let mut old = ready("True", "Reconciled");
     old["conditions"][0]["observedGeneration"] = json!(1);
     assert_eq!(
-        of(wish.clone(), old),
+        of(resource.clone(), old),
         "condition Ready is of before the last change"
     );
     let mut unseen = ready("True", "Reconciled");
     unseen["observedGeneration"] = json!(1);
     assert_eq!(
-        of(wish.clone(), unseen),
+        of(resource.clone(), unseen),
         "its controller has not seen the last change yet"
     );
     let inverted = json!({ "conditions": [{ "type": "Ready", "status": "False", "reason": "UpdateSuccessful" }] });
@@ -144,7 +144,9 @@ fn conditions_count_with_their_reason_and_generation_and_may_be_inverted() {
 
 #[test]
 fn states_that_operators_write_are_fields_and_lists() {
-    let of = |wish: Value, status: Value| said(wish, "X.example.org", json!({ "status": status }));
+    let of = |resource: Value, status: Value| {
+        said(resource, "X.example.org", json!({ "status": status }))
+    };
     let state =
         json!({ "fields": { "status.state": "ready" }, "failed": { "status.state": "error" } });
     assert_eq!(of(state.clone(), json!({ "state": "ready" })), "ready");
@@ -190,7 +192,7 @@ fn states_that_operators_write_are_fields_and_lists() {
 }
 
 #[test]
-fn what_is_judged_and_what_is_wrong_with_a_wish() {
+fn what_is_compared_and_what_is_wrong_with_a_resource() {
     assert!(declared(Value::Null, "ConfigMap.core").is_none());
     assert!(declared(json!(false), "DaemonSet.apps").is_none());
     assert!(
@@ -217,13 +219,13 @@ fn what_is_judged_and_what_is_wrong_with_a_wish() {
 #[test]
 fn an_older_generation_of_a_ray_cluster_means_nothing() {
     let object = json!({ "metadata": { "generation": 3 }, "status": { "observedGeneration": 1, "readyWorkerReplicas": 2 } });
-    let wish = json!({ "fields": { "status.readyWorkerReplicas": 2 } });
+    let resource = json!({ "fields": { "status.readyWorkerReplicas": 2 } });
     assert_eq!(
-        said(wish.clone(), "RayCluster.ray.io", object.clone()),
+        said(resource.clone(), "RayCluster.ray.io", object.clone()),
         "ready"
     );
     assert_eq!(
-        said(wish, "NicClusterPolicy.mellanox.com", object),
+        said(resource, "NicClusterPolicy.mellanox.com", object),
         "its controller has not seen the last change yet"
     );
 }
@@ -232,21 +234,21 @@ fn an_older_generation_of_a_ray_cluster_means_nothing() {
 /// generation.
 #[test]
 fn a_status_that_nobody_wrote_since_our_change_may_be_of_before_it() {
-    let wanted =
+    let desired =
         json!({ "conditions": [{ "type": "Ready" }], "fields": { "status.state": "ready" } });
     let applied =
         |time: &str| json!({ "manager": "railwright", "operation": "Apply", "time": time });
     let written = |time: &str| json!({ "manager": "operator", "operation": "Update", "subresource": "status", "time": time });
     let beside = |time: &str| json!({ "manager": "operator", "operation": "Update", "time": time, "fieldsV1": { "f:status": {} } });
     let (early, late) = ("2026-01-02T03:04:05Z", "2026-01-02T03:04:06Z");
-    let of = |wanted: &Value, seen: Value, condition: Value, managed: Value| {
+    let of = |desired: &Value, seen: Value, condition: Value, managed: Value| {
         let mut status = json!({ "state": "ready", "conditions": [condition] });
         if !seen.is_null() {
             status["observedGeneration"] = seen;
         }
         let metadata = json!({ "generation": 2, "managedFields": managed });
         let object = json!({ "metadata": metadata, "status": status });
-        let criteria = declared(wanted.clone(), "ClusterPolicy.nvidia.com").unwrap();
+        let criteria = declared(desired.clone(), "ClusterPolicy.nvidia.com").unwrap();
         criteria.may_be_stale(&object)
     };
     let condition = || json!({ "type": "Ready", "status": "True" });
@@ -259,27 +261,27 @@ fn a_status_that_nobody_wrote_since_our_change_may_be_of_before_it() {
         (json!([written(early)]), false),
         (json!([]), false),
     ] {
-        let found = of(&wanted, Value::Null, condition(), managed.clone());
-        assert_eq!(found, may_be_stale, "{managed}");
+        let actual = of(&desired, Value::Null, condition(), managed.clone());
+        assert_eq!(actual, may_be_stale, "{managed}");
     }
     let managed = || json!([applied(late), written(early)]);
     assert!(
-        !of(&wanted, json!(2), condition(), managed()),
+        !of(&desired, json!(2), condition(), managed()),
         "it says so itself"
     );
-    assert!(of(&wanted, json!(1), condition(), managed()));
+    assert!(of(&desired, json!(1), condition(), managed()));
     let seen = json!({ "type": "Ready", "status": "True", "observedGeneration": 2 });
     let alone = json!({ "conditions": [{ "type": "Ready" }] });
     assert!(!of(&alone, Value::Null, seen.clone(), managed()));
     assert!(
-        of(&wanted, Value::Null, seen, managed()),
+        of(&desired, Value::Null, seen, managed()),
         "its state does not"
     );
     // What was made just now has no status of before; a Namespace has no generation.
     for generation in [json!(1), Value::Null] {
         let metadata = json!({ "generation": generation, "managedFields": [applied(late)] });
         let object = json!({ "metadata": metadata, "status": { "state": "ready" } });
-        let criteria = declared(wanted.clone(), "ClusterPolicy.nvidia.com").unwrap();
+        let criteria = declared(desired.clone(), "ClusterPolicy.nvidia.com").unwrap();
         assert!(!criteria.may_be_stale(&object), "{object}");
     }
 }

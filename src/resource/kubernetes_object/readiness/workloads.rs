@@ -108,7 +108,7 @@ pub(super) fn check_stateful_set(object: &Value) -> Option<Readiness> {
     check_pod_counts(desired, updated, ready.min(available))
 }
 
-/// Nobody brings it about but whoever deletes the pods.
+/// It converges only where somebody deletes the pods.
 fn build_on_delete_readiness(old: u64, all: u64) -> Readiness {
     let why = "its pods are replaced only when somebody deletes them (updateStrategy OnDelete)";
     Readiness::Not {

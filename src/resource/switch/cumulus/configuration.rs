@@ -36,14 +36,14 @@ impl SwitchConfiguration for Nvue {
     fn edits(
         &self,
         port: &str,
-        wanted: &DesiredPortSetting,
+        desired: &DesiredPortSetting,
     ) -> Result<Vec<SwitchEdit>, SwitchError> {
-        let edits = match wanted {
+        let edits = match desired {
             DesiredPortSetting::Port { mtu, up } => {
                 plan_edits::plan_cumulus_port_edits(self, port, *mtu, *up)
             }
-            DesiredPortSetting::Qos(wanted) => {
-                plan_edits::plan_cumulus_qos_edits(self, port, wanted)?
+            DesiredPortSetting::Qos(desired) => {
+                plan_edits::plan_cumulus_qos_edits(self, port, desired)?
             }
             DesiredPortSetting::Marking { queue, thresholds } => {
                 plan_edits::plan_cumulus_marking_edits(self, port, *queue, *thresholds)?
@@ -55,9 +55,9 @@ impl SwitchConfiguration for Nvue {
         Ok(edits.into_iter().map(SwitchEdit::Cumulus).collect())
     }
 
-    fn before(&self, port: &str, wanted: &DesiredPortSetting) -> Value {
+    fn before(&self, port: &str, desired: &DesiredPortSetting) -> Value {
         let profile = format_port_profile_name(port);
-        let places: Vec<(String, Value)> = match wanted {
+        let places: Vec<(String, Value)> = match desired {
             // A port that we brought up is never taken down again: others may have come to use it.
             DesiredPortSetting::Port { mtu: Some(_), .. } => {
                 vec![self.remember_place(format!("interface {port} link mtu"))]
@@ -72,13 +72,13 @@ impl SwitchConfiguration for Nvue {
                 let part = format!("traffic-class {queue}");
                 vec![self.remember_profile(port, QosProfileKind::Marking, &part)]
             }
-            DesiredPortSetting::Qos(wanted) => {
+            DesiredPortSetting::Qos(desired) => {
                 let mut places = vec![
                     self.remember_binding(port, QosProfileKind::Mapping),
                     self.remember_binding(port, QosProfileKind::Scheduler),
                     self.remember_profile(port, QosProfileKind::Pfc, "switch-priority"),
                 ];
-                if wanted.watchdog.is_some() {
+                if desired.watchdog.is_some() {
                     places.push(self.remember_place(format!("interface {port} qos pfc-watchdog")));
                 }
                 let shared = SHARED_PLACES.map(|place| self.remember_place(place.to_owned()));
@@ -237,7 +237,7 @@ fn build_subtree_restore_edits(
     edits
 }
 
-/// A value, or the names of what is there; alike for all ports.
+/// A value, or the names of what is there; identical for all ports.
 fn build_setting_reading(port: &str, value: &Value) -> Reading {
     match value {
         Value::String(name) if *name == format_port_profile_name(port) => {
@@ -250,7 +250,7 @@ fn build_setting_reading(port: &str, value: &Value) -> Reading {
     }
 }
 
-/// What a place is called, alike for all ports.
+/// What a place is called, identical for all ports.
 fn describe_setting_path(port: &str, path: &[&str]) -> String {
     let profile = format_port_profile_name(port);
     let left_out = ["interface", "qos", "link", port, &profile];

@@ -127,15 +127,15 @@ impl<'a> CumulusEditBuilder<'a> {
 
     /// Makes a profile a copy of another one, but for some of its members.
     pub fn copy(&mut self, path: &[&str], from: &Map<String, Value>, except: &[&str]) {
-        let wanted = collect_leaves(from, except);
+        let desired = collect_leaves(from, except);
         if let Some(Value::Object(there)) = self.nvue.at(path) {
             for rest in collect_leaves(there, except).keys() {
-                if !wanted.contains_key(rest) {
+                if !desired.contains_key(rest) {
                     self.push(&join_path(path, rest), None, true, false);
                 }
             }
         }
-        for (rest, leaf) in wanted {
+        for (rest, leaf) in desired {
             self.put(&join_path(path, &rest), leaf, true);
         }
     }

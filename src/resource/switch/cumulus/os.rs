@@ -50,7 +50,7 @@ impl SwitchOs for Cumulus {
         552..=9216
     }
 
-    /// It comes back after one look without a pause, and it looks every 100 ms where nobody said
+    /// It comes back after one look without a pause, and it looks every 100 ms where nobody set
     /// otherwise (`content/cumulus-linux-512/.../Quality-of-Service/_index.md`).
     fn default_restoration_ms(&self, detection_ms: u64) -> u64 {
         match detection_ms.is_multiple_of(POLLING_MS) {

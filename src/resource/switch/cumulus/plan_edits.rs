@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 const POOLS: [(&str, u64); 2] = [("default-lossless", 50), ("default-lossy", 50)];
 
 /// The profile of one port alone: the cable and the thresholds are the port's own, and it goes with
-/// what is taken back.
+/// what is undone.
 pub fn format_port_profile_name(port: &str) -> String {
     format!("{OURS}_{port}")
 }
@@ -70,12 +70,12 @@ pub fn plan_cumulus_port_edits(
     }
     if let Some(up) = up {
         let state = ["interface", port, "link", "state"];
-        let (wanted, other) = if up { ("up", "down") } else { ("down", "up") };
+        let (desired, other) = if up { ("up", "down") } else { ("down", "up") };
         match nvue.text(&state) {
-            Some(_) => edits.set(&state, new_word_leaf(wanted)),
+            Some(_) => edits.set(&state, new_word_leaf(desired)),
             None => {
                 edits.unset(&[&state[..], &[other]].concat());
-                edits.set(&[&state[..], &[wanted]].concat(), Leaf::Entry {});
+                edits.set(&[&state[..], &[desired]].concat(), Leaf::Entry {});
             }
         }
     }
@@ -130,23 +130,23 @@ pub fn plan_cumulus_marking_edits(
     nvue: &Nvue,
     port: &str,
     queue: u64,
-    wanted: EcnMarkingThresholds,
+    desired: EcnMarkingThresholds,
 ) -> Result<Vec<CumulusEdit>, SwitchError> {
     let mut edits = CumulusEditBuilder::of(nvue);
     check_roce_mode(nvue, false)?;
     if let Some(view) = CumulusPortView::of(nvue, port)
-        && view.marking(queue) != Fact::Is(wanted)
+        && view.marking(queue) != Fact::Is(desired)
     {
         let (profile, queue) = (format_port_profile_name(port), queue.to_string());
         let path = ["qos", QosProfileKind::Marking.word(), &profile];
         let mut others = nvue.effective(port, QosProfileKind::Marking);
-        put_thresholds(&mut others, &queue, wanted);
+        put_thresholds(&mut others, &queue, desired);
         edits.copy(&path, &others, &[]);
         let class = [&path[..], &["traffic-class", &queue]].concat();
         for (name, value) in [
-            ("min-threshold", wanted.min_bytes),
-            ("max-threshold", wanted.max_bytes),
-            ("probability", wanted.probability_percent),
+            ("min-threshold", desired.min_bytes),
+            ("max-threshold", desired.max_bytes),
+            ("probability", desired.probability_percent),
         ] {
             edits.set(&[&class[..], &[name]].concat(), Leaf::Number(value));
         }
@@ -157,14 +157,14 @@ pub fn plan_cumulus_marking_edits(
 
 /// Puts the thresholds of a queue into the members of a profile that are to be copied: a place that
 /// has its desired value is no edit, and the copy would take it away.
-fn put_thresholds(profile: &mut Map<String, Value>, queue: &str, wanted: EcnMarkingThresholds) {
+fn put_thresholds(profile: &mut Map<String, Value>, queue: &str, desired: EcnMarkingThresholds) {
     let Some(Value::Object(queues)) = profile.get_mut("traffic-class") else {
         return;
     };
     let mut thresholds = json!({
-        "min-threshold": wanted.min_bytes,
-        "max-threshold": wanted.max_bytes,
-        "probability": wanted.probability_percent,
+        "min-threshold": desired.min_bytes,
+        "max-threshold": desired.max_bytes,
+        "probability": desired.probability_percent,
     });
     if let Some(red) = queues.get(queue).and_then(|class| class.get("red")) {
         thresholds["red"] = red.clone();
@@ -176,32 +176,32 @@ fn put_thresholds(profile: &mut Map<String, Value>, queue: &str, wanted: EcnMark
 pub fn plan_cumulus_qos_edits(
     nvue: &Nvue,
     port: &str,
-    wanted: &Qos,
+    desired: &Qos,
 ) -> Result<Vec<CumulusEdit>, SwitchError> {
     let Some(view) = CumulusPortView::of(nvue, port) else {
         return Ok(Vec::new());
     };
-    check_roce_mode(nvue, !wanted.pfc().is_empty())?;
+    check_roce_mode(nvue, !desired.pfc().is_empty())?;
     let words = [
         "priority",
         "qos egress-queue-mapping",
         ", on all ports of the switch",
     ];
-    check_queue_numbers(&view, wanted, words)?;
+    check_queue_numbers(&view, desired, words)?;
     let mut edits = CumulusEditBuilder::of(nvue);
-    if !has_desired_dscps(&view, wanted) {
-        add_dscp_map_edits(nvue, &mut edits, port, wanted)?;
+    if !has_desired_dscps(&view, desired) {
+        add_dscp_map_edits(nvue, &mut edits, port, desired)?;
     }
-    if view.pfc() != Fact::Is(wanted.pfc()) {
-        add_pfc_edits(nvue, &mut edits, port, wanted)?;
+    if view.pfc() != Fact::Is(desired.pfc()) {
+        add_pfc_edits(nvue, &mut edits, port, desired)?;
     }
-    if !wanted.pfc().is_empty() && view.has_lossless_pool() != Fact::Is(true) {
+    if !desired.pfc().is_empty() && view.has_lossless_pool() != Fact::Is(true) {
         add_buffer_pool_edits(nvue, &mut edits)?;
     }
-    if let Some(watchdog) = &wanted.watchdog {
+    if let Some(watchdog) = &desired.watchdog {
         add_watchdog_edits(nvue, &mut edits, &view, port, watchdog)?;
     }
-    let strict = wanted.strict_queues();
+    let strict = desired.strict_queues();
     if strict
         .iter()
         .any(|queue| view.is_strict(*queue) != Fact::Is(true))
@@ -265,10 +265,10 @@ fn add_dscp_map_edits(
     nvue: &Nvue,
     edits: &mut CumulusEditBuilder,
     port: &str,
-    wanted: &Qos,
+    desired: &Qos,
 ) -> Result<(), SwitchError> {
     let family = QosProfileKind::Mapping;
-    let dscps = wanted.dscps();
+    let dscps = desired.dscps();
     let profile = select_shared_profile_name(nvue, port, family);
     let path = ["qos", "mapping", &profile];
     let now = nvue.effective(port, family);
@@ -281,11 +281,11 @@ fn add_dscp_map_edits(
         let mut copy = now;
         copy.insert("dscp".to_owned(), copy_dscp_map(nvue, port, &dscps)?.into());
         copy.insert("trust".to_owned(), trust.into());
-        let desired: Vec<[String; 2]> = dscps
+        let priorities: Vec<[String; 2]> = dscps
             .iter()
             .map(|(dscp, _)| ["dscp".to_owned(), dscp.to_string()])
             .collect();
-        copy_shared_profile(nvue, edits, port, family, &copy, &desired)?;
+        copy_shared_profile(nvue, edits, port, family, &copy, &priorities)?;
     }
     edits.set(&[&path[..], &["trust"]].concat(), new_word_leaf(trust));
     for (dscp, priority) in dscps {
@@ -299,16 +299,16 @@ fn add_dscp_map_edits(
 }
 
 /// All 64 DSCPs with their desired priorities, and else those of now. The error names one that is
-/// not wanted, whose priority is not known.
+/// not desired, whose priority is not known.
 fn copy_dscp_map(
     nvue: &Nvue,
     port: &str,
-    wanted: &[(u64, u64)],
+    desired: &[(u64, u64)],
 ) -> Result<Map<String, Value>, SwitchError> {
     let mut entries = Map::new();
     for dscp in 0..64 {
-        let desired = wanted.iter().find(|(other, _)| *other == dscp);
-        let priority = match (desired, nvue.priority(port, dscp)) {
+        let own = desired.iter().find(|(other, _)| *other == dscp);
+        let priority = match (own, nvue.priority(port, dscp)) {
             (Some((_, priority)), _) => *priority,
             (None, Fact::Is(priority)) => priority,
             (None, Fact::Unknown(why)) => {
@@ -323,12 +323,12 @@ fn copy_dscp_map(
     Ok(entries)
 }
 
-/// Which priorities pause, and no others. Both ways are on where nothing is said (the manual, PFC).
+/// Which priorities pause, and no others. Both ways are on where nothing is set (the manual, PFC).
 fn add_pfc_edits(
     nvue: &Nvue,
     edits: &mut CumulusEditBuilder,
     port: &str,
-    wanted: &Qos,
+    desired: &Qos,
 ) -> Result<(), SwitchError> {
     if let Some(profile) = nvue.text(&["interface", port, "qos", "link-pause", "profile"]) {
         return Err(SwitchError::Conflict(format!(
@@ -341,17 +341,17 @@ fn add_pfc_edits(
     let path = ["qos", "pfc", &profile];
     let now = nvue.effective(port, QosProfileKind::Pfc);
     edits.copy(&path, &now, &["switch-priority", "tx", "rx"]);
-    let pfc = wanted.pfc();
+    let pfc = desired.pfc();
     let own = nvue.at(&[&path[..], &["switch-priority"]].concat());
     for priorities in [now.get("switch-priority"), own] {
         let Some(Value::Object(priorities)) = priorities else {
             continue;
         };
         for priority in priorities.keys() {
-            let is_wanted = priority
+            let is_desired = priority
                 .parse()
                 .is_ok_and(|number: u64| pfc.contains(&number));
-            if !is_wanted {
+            if !is_desired {
                 edits.never(&[&path[..], &["switch-priority", priority]].concat());
             }
         }
@@ -411,7 +411,7 @@ fn add_watchdog_edits(
     let (detection, polling) = (watchdog.detection_ms, watchdog.restoration_ms);
     if watchdog.action != "drop" {
         return Err(SwitchError::Unsupported(format!(
-            "the watchdog of Cumulus Linux drops, and cannot be told to {}: take `action` out of \
+            "the watchdog of Cumulus Linux drops, and cannot be set to {}: take `action` out of \
              `watchdog`",
             watchdog.action
         )));

@@ -1,7 +1,7 @@
 //! Revisions over the REST API of NVUE, as values: what is sent, and how it stands with one.
 //!
 //! A revision is made (`POST /revision`), filled (`PATCH /?rev=N`) and applied (`PATCH
-//! /revision/N`): CumulusNetworks/docs, NVUE-API.md. That it is taken back unless it is confirmed
+//! /revision/N`): CumulusNetworks/docs, NVUE-API.md. That it is rolled back unless it is confirmed
 //! in time (`state-controls`, `confirm`, in seconds), that it is confirmed by the state
 //! `confirm_yes`, and the names of its states: the programs gpncfg (`DeployCumuls`) and an adapter
 //! for NVOS (`ApplyOptions.with_confirm`), which agree; the manual names only the command (`nv
@@ -13,7 +13,7 @@ use railwright_base::text::one_line;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
-/// How the message of a revision of ours begins; the token of its guard follows.
+/// How the message of a revision of ours begins; the token of its automatic rollback follows.
 const OURS: &str = "railwright guard ";
 
 /// How it stands with a revision.
@@ -23,13 +23,13 @@ pub enum Stage {
     Pending,
     /// NVUE is about to make it so, or to save it.
     Moving,
-    /// It runs, and is taken back unless somebody confirms it.
+    /// It runs, and is rolled back unless somebody confirms it.
     Waits,
-    /// It was confirmed not, and is being taken back.
+    /// It was not confirmed, and is being rolled back.
     GoesBack,
     /// It runs for good, or did until another was applied.
     Applied,
-    /// It was taken back.
+    /// It was rolled back.
     TakenBack,
     /// It was refused before anything of it was made so.
     Refused,
@@ -112,7 +112,7 @@ impl NvueRevision {
         revisions
     }
 
-    /// The token of the guard that it carries; nothing where it is not ours.
+    /// The token of the automatic rollback that it carries; nothing where it is not ours.
     pub fn token(&self) -> Option<&str> {
         self.message.strip_prefix(OURS)
     }
@@ -150,7 +150,7 @@ pub fn build_revision_patches(edits: &[CumulusEdit]) -> Vec<Value> {
         .collect()
 }
 
-/// Applies it, and has it taken back after so many seconds unless it is confirmed.
+/// Applies it, and has it rolled back after so many seconds unless it is confirmed.
 pub fn build_apply_request(token: &str, confirm_s: u64) -> Value {
     json!({
         "state": "apply",
@@ -170,7 +170,7 @@ pub fn build_confirm_request() -> Value {
     build_state_request("confirm_yes")
 }
 
-/// Has it taken back at once.
+/// Has it rolled back at once.
 pub fn take_back() -> Value {
     build_state_request("confirm_no")
 }

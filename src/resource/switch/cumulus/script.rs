@@ -1,4 +1,4 @@
-//! What is asked of Cumulus Linux and done to it, as POSIX sh. Its own commands are Python
+//! What is read from Cumulus Linux and done to it, as POSIX sh. Its own commands are Python
 //! programs, so that Python is there.
 
 use super::edit::{CumulusEdit, build_patch_documents, select_effective_edits};
@@ -134,8 +134,8 @@ pub fn save_script() -> String {
     )
 }
 
-/// Keeps what of the applied revision we may come to change, in the folder of a guard, and the
-/// whole revision where all of it is saved.
+/// Keeps what of the applied revision we may come to change, in the folder of an automatic
+/// rollback, and the whole revision where all of it is saved.
 pub fn keep_script(name: &str) -> String {
     format!(
         "nv config show -r applied -o json | {} >\"$k/{name}\" && [ -s \"$k/{name}\" ] || exit 74\n\

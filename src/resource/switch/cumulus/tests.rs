@@ -6,31 +6,31 @@ use crate::switch::ecn::SwitchEcn;
 use crate::switch::edit::SwitchEdit;
 use crate::switch::port::SwitchPort;
 use crate::switch::qos::SwitchQos;
-use crate::switch::test_support::{edits, wish};
+use crate::switch::test_support::{edits, resource};
 use crate::test_support::answered;
-use crate::{Action, Assessment, DesiredResource, Disruption, ReadResults, ResourceKind};
+use crate::{Action, DesiredResource, Disruption, ReadResults, ResourceDiff, ResourceKind};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 fn qos() -> DesiredResource {
     let body = json!({ "system": "cumulus", "port": "swp1", "priority": 3, "dscp": 26, "cnp_priority": 6, "cnp_dscp": 48, "watchdog_detection_ms": 300 });
-    wish(&SwitchQos, body)
+    resource(&SwitchQos, body)
 }
 
 fn ecn(min: u64, max: u64, probability: u64) -> DesiredResource {
     let body = json!({ "system": "cumulus", "port": "swp1", "priority": 3, "min_bytes": min, "max_bytes": max, "probability_percent": probability });
-    wish(&SwitchEcn, body)
+    resource(&SwitchEcn, body)
 }
 
 fn buffer(cable_m: u64) -> DesiredResource {
-    wish(
+    resource(
         &SwitchBuffer,
         json!({ "system": "cumulus", "port": "swp1", "cable_m": cable_m, "priority": 3 }),
     )
 }
 
-fn answers(wish: &DesiredResource, running: &Value, saved: Option<&Value>) -> ReadResults {
-    let reads = SwitchPort.reads(wish);
+fn answers(resource: &DesiredResource, running: &Value, saved: Option<&Value>) -> ReadResults {
+    let reads = SwitchPort.reads(resource);
     let running = json!({ "ports": ["swp1", "swp2"], "set": running }).to_string();
     let saved = saved.map_or((1, String::new()), |saved| {
         (0, json!({ "set": saved }).to_string())
@@ -38,8 +38,8 @@ fn answers(wish: &DesiredResource, running: &Value, saved: Option<&Value>) -> Re
     answered(&[(&reads[0], 0, &running), (&reads[1], saved.0, &saved.1)])
 }
 
-fn assess(kind: &dyn ResourceKind, wish: &DesiredResource, running: &Value) -> Assessment {
-    kind.assess(wish, &answers(wish, running, Some(running)))
+fn diff(kind: &dyn ResourceKind, resource: &DesiredResource, running: &Value) -> ResourceDiff {
+    kind.diff(resource, &answers(resource, running, Some(running)))
 }
 
 fn unset(tree: &mut Value, gone: &Value) {
@@ -59,8 +59,8 @@ fn unset(tree: &mut Value, gone: &Value) {
     }
 }
 
-fn set(tree: &mut Value, wanted: &Value) {
-    for (key, below) in wanted.as_object().unwrap() {
+fn set(tree: &mut Value, desired: &Value) {
+    for (key, below) in desired.as_object().unwrap() {
         if !tree.is_object() {
             *tree = json!({});
         }
@@ -101,31 +101,39 @@ fn pruned(value: &Value) -> Value {
     }
 }
 
-/// As planned, then done, then saved: met; and taken back it is as it was, but for what the switch
+/// As planned, then done, then saved: in sync; and undone it is as it was, but for what the switch
 /// has for all its ports.
-fn round(kind: &dyn ResourceKind, wish: &DesiredResource, config: &Value) -> Value {
-    let first = assess(kind, wish, config);
+fn round(kind: &dyn ResourceKind, resource: &DesiredResource, config: &Value) -> Value {
+    let first = diff(kind, resource, config);
     assert_eq!(first.refusal, None);
     let done = patched(config, &edits(&first));
-    let unsaved = kind.assess(wish, &answers(wish, &done, Some(config)));
+    let unsaved = kind.diff(resource, &answers(resource, &done, Some(config)));
     assert!(
         matches!(unsaved.actions.as_slice(), [Action::SaveSwitch { .. }]),
         "{:?}",
         unsaved.actions
     );
-    let saved = assess(kind, wish, &done);
+    let saved = diff(kind, resource, &done);
     assert!(saved.is_met() && saved.actions.is_empty(), "{saved:?}");
     assert!(kind.can_read_before(&first.before), "{}", first.before);
-    let undo = kind.undo(wish, &first.before, &answers(wish, &done, Some(&done)));
+    let undo = kind.undo(
+        resource,
+        &first.before,
+        &answers(resource, &done, Some(&done)),
+    );
     let back = patched(&done, &edits(&undo));
-    let undone = kind.undo(wish, &first.before, &answers(wish, &back, Some(&back)));
+    let undone = kind.undo(
+        resource,
+        &first.before,
+        &answers(resource, &back, Some(&back)),
+    );
     assert!(undone.is_met() && undone.actions.is_empty(), "{undone:?}");
     pruned(&back)
 }
 
-/// The lines of `nv` for what is told.
-fn lines(assessment: &Assessment) -> String {
-    let edits = SwitchEdit::cumulus(&edits(assessment));
+/// The lines of `nv` for these edits.
+fn lines(diff: &ResourceDiff) -> String {
+    let edits = SwitchEdit::cumulus(&edits(diff));
     let line = |edit: &&super::edit::CumulusEdit| match &edit.value {
         Some(leaf) => format!("nv set {} {}", edit.path.join(" "), leaf.word())
             .trim_end()
@@ -143,7 +151,7 @@ fn lines(assessment: &Assessment) -> String {
 #[test]
 fn the_class_of_the_fabric_on_a_port_as_it_is_delivered() {
     let config = json!({});
-    let first = assess(&SwitchQos, &qos(), &config);
+    let first = diff(&SwitchQos, &qos(), &config);
     insta::assert_snapshot!(lines(&first));
     assert_eq!(
         (first.disruption, first.transaction.as_deref()),
@@ -188,19 +196,19 @@ fn with_roce_the_class_is_there_and_only_what_differs_is_told() {
         json!({ "state": "enabled", "mode": "lossless-single-ipool" }),
     ] {
         let config = json!({ "qos": { "roce": roce }, "interface": { "swp1": { "qos": { "pfc-watchdog": {} } } } });
-        for (kind, wish) in [
+        for (kind, resource) in [
             (&SwitchQos as &dyn ResourceKind, qos()),
             (&SwitchEcn, ecn(150_000, 1_500_000, 100)),
             (&SwitchBuffer, buffer(100)),
         ] {
-            let found = assess(kind, &wish, &config);
+            let found = diff(kind, &resource, &config);
             assert!(
                 found.is_met() && found.actions.is_empty(),
                 "{roce} {found:?}"
             );
         }
-        let marking = assess(&SwitchEcn, &ecn(1_000_000, 2_000_000, 10), &config);
-        let cable = assess(&SwitchBuffer, &buffer(40), &config);
+        let marking = diff(&SwitchEcn, &ecn(1_000_000, 2_000_000, 10), &config);
+        let cable = diff(&SwitchBuffer, &buffer(40), &config);
         if roce == json!({}) {
             insta::assert_snapshot!(format!("{}\n{}", lines(&marking), lines(&cable)));
         }
@@ -219,7 +227,7 @@ fn what_others_set_is_copied_and_never_edited() {
             "traffic-pool": { "default-lossless": { "memory-percent": 30 }, "default-lossy": { "memory-percent": 70 } },
         },
     });
-    let first = assess(&SwitchQos, &qos(), &config);
+    let first = diff(&SwitchQos, &qos(), &config);
     insta::assert_snapshot!(lines(&first));
     let done = patched(&config, &edits(&first));
     assert_eq!(
@@ -246,7 +254,7 @@ fn what_others_set_is_copied_and_never_edited() {
 fn a_profile_that_changed_since_ours_was_copied_is_copied_anew_or_holds_a_further_port() {
     let further = || {
         let body = json!({ "system": "cumulus", "port": "swp2", "priority": 3, "dscp": 26, "cnp_priority": 6, "cnp_dscp": 48 });
-        wish(&SwitchQos, body)
+        resource(&SwitchQos, body)
     };
     let port =
         json!({ "qos": { "mapping": { "profile": "p" }, "egress-scheduler": { "profile": "p" } } });
@@ -257,8 +265,8 @@ fn a_profile_that_changed_since_ours_was_copied_is_copied_anew_or_holds_a_furthe
             "egress-scheduler": { "p": { "traffic-class": { "0": { "mode": "dwrr", "bw-percent": 40 }, "6": { "mode": "dwrr", "bw-percent": 60 } } } },
         },
     });
-    let done = patched(&config, &edits(&assess(&SwitchQos, &qos(), &config)));
-    assert_eq!(assess(&SwitchQos, &further(), &done).refusal, None);
+    let done = patched(&config, &edits(&diff(&SwitchQos, &qos(), &config)));
+    assert_eq!(diff(&SwitchQos, &further(), &done).refusal, None);
     for (family, place, value, words) in [
         (
             "mapping",
@@ -279,10 +287,10 @@ fn a_profile_that_changed_since_ours_was_copied_is_copied_anew_or_holds_a_furthe
             .pointer_mut(&format!("/qos/{family}/p{place}"))
             .unwrap() = value.clone();
         assert!(
-            assess(&SwitchQos, &qos(), &changed).is_met(),
-            "who has it is not held"
+            diff(&SwitchQos, &qos(), &changed).is_met(),
+            "who has it is not blocked"
         );
-        let held = assess(&SwitchQos, &further(), &changed);
+        let held = diff(&SwitchQos, &further(), &changed);
         let why = held.refusal.clone().unwrap_or_default();
         let names = format!("qos {family} railwright_p");
         assert!(
@@ -292,22 +300,22 @@ fn a_profile_that_changed_since_ours_was_copied_is_copied_anew_or_holds_a_furthe
         // Nobody has it any more.
         changed["interface"]["swp1"]["qos"] = port["qos"].clone();
         changed["qos"][family]["railwright_p"]["left"] = json!(1);
-        let again = patched(&changed, &edits(&assess(&SwitchQos, &further(), &changed)));
+        let again = patched(&changed, &edits(&diff(&SwitchQos, &further(), &changed)));
         let ours = &again["qos"][family]["railwright_p"];
         assert_eq!(ours.pointer(place), Some(&value), "{ours}");
         assert!(ours.get("left").is_none(), "{ours}");
-        assert!(assess(&SwitchQos, &further(), &again).is_met());
+        assert!(diff(&SwitchQos, &further(), &again).is_met());
     }
 }
 
-/// The wishes of one port go out together: what one carries over gives way to what the other says.
+/// The resources of one port go out together: what one copies gives way to what the other says.
 #[test]
-fn the_wishes_of_a_port_fit_together() {
+fn the_resources_of_a_port_fit_together() {
     let config = json!({ "interface": { "swp1": { "qos": { "pfc": { "profile": "theirs" } } } },
         "qos": { "pfc": { "theirs": { "switch-priority": { "4": {} }, "rx": "disable", "cable-length": 5 } } } });
     let firsts = [
-        assess(&SwitchQos, &qos(), &config),
-        assess(&SwitchBuffer, &buffer(40), &config),
+        diff(&SwitchQos, &qos(), &config),
+        diff(&SwitchBuffer, &buffer(40), &config),
     ];
     for order in [[0, 1], [1, 0]] {
         let all: Vec<SwitchEdit> = order.iter().flat_map(|at| edits(&firsts[*at])).collect();
@@ -316,21 +324,25 @@ fn the_wishes_of_a_port_fit_together() {
             done["qos"]["pfc"]["railwright_swp1"],
             json!({ "cable-length": 40, "switch-priority": { "3": {} } })
         );
-        for (kind, wish) in [
+        for (kind, resource) in [
             (&SwitchQos as &dyn ResourceKind, qos()),
             (&SwitchBuffer, buffer(40)),
         ] {
-            assert!(assess(kind, &wish, &done).is_met());
+            assert!(diff(kind, &resource, &done).is_met());
         }
         // Taken back one after the other, the cable first.
         let mut back = done;
-        for (kind, wish, first) in [
+        for (kind, resource, first) in [
             (&SwitchBuffer as &dyn ResourceKind, buffer(40), &firsts[1]),
             (&SwitchQos, qos(), &firsts[0]),
         ] {
             back = patched(
                 &back,
-                &edits(&kind.undo(&wish, &first.before, &answers(&wish, &back, Some(&back)))),
+                &edits(&kind.undo(
+                    &resource,
+                    &first.before,
+                    &answers(&resource, &back, Some(&back)),
+                )),
             );
         }
         assert_eq!(
@@ -341,13 +353,13 @@ fn the_wishes_of_a_port_fit_together() {
     }
 }
 
-/// What a later wish finds in a profile of ours is nothing to come back to.
+/// What a later resource finds in a profile of ours is nothing to come back to.
 #[test]
 fn other_thresholds_later_leave_nothing_behind() {
     let (first, second) = (ecn(1_000_000, 2_000_000, 10), ecn(1_000_000, 3_000_000, 10));
-    let planned = assess(&SwitchEcn, &first, &json!({}));
+    let planned = diff(&SwitchEcn, &first, &json!({}));
     let done = patched(&json!({}), &edits(&planned));
-    let changed = assess(&SwitchEcn, &second, &done);
+    let changed = diff(&SwitchEcn, &second, &done);
     assert_eq!(
         select_effective_edits(&SwitchEdit::cumulus(&edits(&changed))).len(),
         1,
@@ -364,15 +376,15 @@ fn other_thresholds_later_leave_nothing_behind() {
 
 #[test]
 fn a_port_that_does_not_run_is_gone_only_where_nothing_of_it_is_saved() {
-    let (wish, config) = (ecn(1_000_000, 2_000_000, 10), json!({}));
-    let first = assess(&SwitchEcn, &wish, &config);
+    let (resource, config) = (ecn(1_000_000, 2_000_000, 10), json!({}));
+    let first = diff(&SwitchEcn, &resource, &config);
     let done = patched(&config, &edits(&first));
     let undo = |ports: Value, saved: &Value| {
-        let reads = SwitchEcn.reads(&wish);
+        let reads = SwitchEcn.reads(&resource);
         let running = json!({ "ports": ports, "set": {} }).to_string();
         let saved = json!({ "set": saved }).to_string();
         let answers = answered(&[(&reads[0], 0, &running), (&reads[1], 0, &saved)]);
-        SwitchEcn.undo(&wish, &first.before, &answers)
+        SwitchEcn.undo(&resource, &first.before, &answers)
     };
     for (ports, saved) in [(json!([]), &config), (json!(["swp2"]), &done)] {
         let undo = undo(ports, saved);
@@ -384,7 +396,7 @@ fn a_port_that_does_not_run_is_gone_only_where_nothing_of_it_is_saved() {
 
 #[test]
 fn ports_go_round_and_stay_up() {
-    let port = wish(
+    let port = resource(
         &SwitchPort,
         json!({ "system": "cumulus", "port": "swp1", "mtu": 9000, "up": true }),
     );
@@ -401,20 +413,20 @@ fn ports_go_round_and_stay_up() {
             .len(),
         1
     );
-    let largest = wish(
+    let largest = resource(
         &SwitchPort,
         json!({ "system": "cumulus", "port": "swp1", "mtu": 9216 }),
     );
     assert!(
-        assess(&SwitchPort, &largest, &json!({})).is_met(),
+        diff(&SwitchPort, &largest, &json!({})).is_met(),
         "a port that says none has it"
     );
 }
 
 #[test]
 fn what_cannot_be_had_is_held_with_its_reason() {
-    let said = |kind: &dyn ResourceKind, wish: &DesiredResource, config: Value| {
-        assess(kind, wish, &config).refusal.unwrap_or_default()
+    let said = |kind: &dyn ResourceKind, resource: &DesiredResource, config: Value| {
+        diff(kind, resource, &config).refusal.unwrap_or_default()
     };
     let of_qos = |config: Value| said(&SwitchQos, &qos(), config);
     let lossy = of_qos(json!({ "qos": { "roce": { "mode": "lossy" } } }));
@@ -433,14 +445,14 @@ fn what_cannot_be_had_is_held_with_its_reason() {
     let times = |detection: u64, restoration: u64, action: &str| {
         let body = json!({ "system": "cumulus", "port": "swp1", "priority": 3, "dscp": 26, "watchdog_detection_ms": detection,
             "watchdog_restoration_ms": restoration, "watchdog_action": action });
-        said(&SwitchQos, &wish(&SwitchQos, body), json!({}))
+        said(&SwitchQos, &resource(&SwitchQos, body), json!({}))
     };
     assert!(
         times(300, 200, "drop").contains("200 ms do not go into 300 ms")
-            && times(300, 100, "forward").contains("cannot be told to forward")
+            && times(300, 100, "forward").contains("cannot be set to forward")
     );
     assert_eq!(times(400, 200, "drop"), "");
-    let other = wish(
+    let other = resource(
         &SwitchPort,
         json!({ "system": "cumulus", "port": "swp3", "mtu": 9000 }),
     );
@@ -449,7 +461,7 @@ fn what_cannot_be_had_is_held_with_its_reason() {
         "the switch has no port swp3; it has swp[1-2]"
     );
     let reads = SwitchPort.reads(&other);
-    let unknown = SwitchPort.assess(
+    let unknown = SwitchPort.diff(
         &other,
         &answered(&[(&reads[0], 69, ""), (&reads[1], 0, "{")]),
     );
@@ -506,23 +518,23 @@ fn configs() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    /// Whatever is there: the documents fit, what they make is in sync, and what is taken back is
-    /// the port's as it was.
+    /// Whatever is there: the documents fit, what they make is in sync, and what is undone is the
+    /// port's as it was.
     #[test]
-    fn what_is_done_is_as_wished(config in configs()) {
-        for (kind, wish) in [(&SwitchQos as &dyn ResourceKind, qos()), (&SwitchEcn, ecn(1_000_000, 2_000_000, 10)), (&SwitchBuffer, buffer(40))] {
-            let first = assess(kind, &wish, &config);
+    fn what_is_done_is_in_sync(config in configs()) {
+        for (kind, resource) in [(&SwitchQos as &dyn ResourceKind, qos()), (&SwitchEcn, ecn(1_000_000, 2_000_000, 10)), (&SwitchBuffer, buffer(40))] {
+            let first = diff(kind, &resource, &config);
             if first.refusal.is_none() && !first.is_met() {
                 let done = patched(&config, &edits(&first));
-                let after = assess(kind, &wish, &done);
+                let after = diff(kind, &resource, &done);
                 prop_assert!(after.is_met(), "{after:?}");
                 for family in ["mapping", "pfc", "congestion-control", "egress-scheduler"] {
                     for others in ["theirs", "default-global"] {
                         prop_assert_eq!(done.pointer(&format!("/qos/{family}/{others}")), config.pointer(&format!("/qos/{family}/{others}")));
                     }
                 }
-                let back = patched(&done, &edits(&kind.undo(&wish, &first.before, &answers(&wish, &done, Some(&done)))));
-                let undone = kind.undo(&wish, &first.before, &answers(&wish, &back, Some(&back)));
+                let back = patched(&done, &edits(&kind.undo(&resource, &first.before, &answers(&resource, &done, Some(&done)))));
+                let undone = kind.undo(&resource, &first.before, &answers(&resource, &back, Some(&back)));
                 prop_assert!(undone.is_met(), "{undone:?}");
             }
         }

@@ -23,7 +23,7 @@ const END: &str = "end";
 
 /// Why a configuration without it is refused.
 const CUT_OFF: &str =
-    "the configuration is cut off before its `end`, and is not judged by its beginning";
+    "the configuration is cut off before its `end`, and its beginning alone is not compared";
 
 /// The code of its page.
 const CUT_OFF_CODE: &str = "RW0849";

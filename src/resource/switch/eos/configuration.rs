@@ -125,13 +125,15 @@ impl SwitchConfiguration for EosConfig {
     fn edits(
         &self,
         port: &str,
-        wanted: &DesiredPortSetting,
+        desired: &DesiredPortSetting,
     ) -> Result<Vec<SwitchEdit>, SwitchError> {
-        let edits = match wanted {
+        let edits = match desired {
             DesiredPortSetting::Port { mtu, up } => {
                 plan_edits::plan_eos_port_edits(self, port, *mtu, *up)?
             }
-            DesiredPortSetting::Qos(wanted) => plan_edits::plan_eos_qos_edits(self, port, wanted)?,
+            DesiredPortSetting::Qos(desired) => {
+                plan_edits::plan_eos_qos_edits(self, port, desired)?
+            }
             DesiredPortSetting::Marking { queue, thresholds } => {
                 plan_edits::plan_eos_marking_edits(self, port, *queue, *thresholds)?
             }
@@ -143,15 +145,15 @@ impl SwitchConfiguration for EosConfig {
         Ok(edits.into_iter().map(SwitchEdit::Eos).collect())
     }
 
-    fn before(&self, port: &str, wanted: &DesiredPortSetting) -> Value {
+    fn before(&self, port: &str, desired: &DesiredPortSetting) -> Value {
         let Some(view) = EosPortView::of(self, port) else {
             return Value::Null;
         };
-        let settings = match wanted {
+        let settings = match desired {
             // A port that we brought up is never taken down again: others may have come to use it.
             DesiredPortSetting::Port { mtu: Some(_), .. } => vec![EosPortSetting::Own(MTU)],
             DesiredPortSetting::Marking { queue, .. } => vec![EosPortSetting::Queue(*queue, ECN)],
-            DesiredPortSetting::Qos(wanted) => list_class_settings(&view, wanted),
+            DesiredPortSetting::Qos(desired) => list_class_settings(&view, desired),
             DesiredPortSetting::Port { mtu: None, .. } | DesiredPortSetting::Cable { .. } => {
                 Vec::new()
             }
@@ -160,9 +162,9 @@ impl SwitchConfiguration for EosConfig {
         for setting in settings {
             before.insert(setting.name(), setting.remembered(&view));
         }
-        if let DesiredPortSetting::Qos(wanted) = wanted {
+        if let DesiredPortSetting::Qos(desired) = desired {
             let mut shared = Map::new();
-            for (dscp, _) in wanted.dscps() {
+            for (dscp, _) in desired.dscps() {
                 let line = self.mapped(CLASSES, dscp).map(|(line, _)| line);
                 shared.insert(dscp.to_string(), line.into());
             }
@@ -231,17 +233,17 @@ impl SwitchConfiguration for EosConfig {
     }
 }
 
-fn list_class_settings(view: &EosPortView, wanted: &Qos) -> Vec<EosPortSetting> {
+fn list_class_settings(view: &EosPortView, desired: &Qos) -> Vec<EosPortSetting> {
     let mut settings = vec![EosPortSetting::Own(TRUST), EosPortSetting::Own(PFC)];
-    let pauses = view.own_priorities().into_iter().chain(wanted.pfc());
+    let pauses = view.own_priorities().into_iter().chain(desired.pfc());
     settings.extend(pauses.map(EosPortSetting::Pause));
-    if wanted.watchdog.is_some() {
+    if desired.watchdog.is_some() {
         settings.extend([WATCHDOG, WATCHDOG_ACTION, WATCHDOG_TIMER].map(EosPortSetting::Own));
-        for queue in wanted.pfc() {
+        for queue in desired.pfc() {
             settings.push(EosPortSetting::Queue(queue, GUARANTEED));
         }
     }
-    for queue in wanted.strict_queues() {
+    for queue in desired.strict_queues() {
         settings.push(EosPortSetting::Queue(queue, PRIORITY));
     }
     settings

@@ -5,7 +5,7 @@
 //! aristanetworks/anta (anta/tests/interfaces.py and its tests: `VerifyInterfacesECNCounters`,
 //! `VerifyInterfacesEgressQueueDrops`, `VerifyInterfacesVoqAndEgressQueueDrops`,
 //! `VerifyInterfaceDiscards`). A switch without such counters refuses the command, and each chip
-//! knows one of the two that tell what queues dropped.
+//! knows one of the two that show what queues dropped.
 
 use crate::counters::PRINT_UPTIME;
 use crate::counters::names::{Meter, VendorCounter, new_64_bit_counter};
@@ -201,7 +201,7 @@ mod tests {
         }
     }
 
-    /// A chip with virtual output queues tells what they dropped by another command.
+    /// A chip with virtual output queues shows what they dropped by another command.
     #[test]
     fn chips_with_virtual_output_queues_have_a_command_of_their_own() {
         let text = r#"{"interfaces":{"Ethernet1/1":{"trafficClasses":{"TC3":{"ingressVoqCounters":{"countersSum":{"droppedPackets":4}},"egressQueueCounters":{"countersSum":{"droppedPackets":1}}}}}}}"#;
@@ -209,8 +209,7 @@ mod tests {
         assert_eq!(port.counts.get("dropped/3"), Some(&Some(5)));
     }
 
-    /// Nothing that makes no sense is a number, whichever command says it; what is told besides
-    /// stays.
+    /// Nothing that makes no sense is a number, whichever command prints it; the rest stays.
     #[test]
     fn what_makes_no_sense_is_never_zero() {
         let deep = "[".repeat(200_000);

@@ -168,7 +168,7 @@ mod tests {
                 GUARANTEED.words,
             ),
         ];
-        let wanted = "interface Ethernet1\n\
+        let desired = "interface Ethernet1\n\
                       no priority-flow-control pause watchdog port timer\n\
                       no priority-flow-control pause watchdog\n\
                       mtu 9000\n\
@@ -178,7 +178,7 @@ mod tests {
                       no bandwidth guaranteed\n\
                       exit\n\
                       exit\n";
-        assert_eq!(render_command_chunks(&edits), [wanted]);
+        assert_eq!(render_command_chunks(&edits), [desired]);
         assert!(
             list_visible_line_prefixes(&edits).contains("uc-tx-queue 3")
                 && list_visible_line_prefixes(&edits).contains("bandwidth guaranteed")

@@ -1,4 +1,4 @@
-//! Neighbours as EOS tells them, which has an LLDP agent of its own: `show lldp neighbors detail`
+//! Neighbours as EOS reports them, which has an LLDP agent of its own: `show lldp neighbors detail`
 //! and `show interfaces description` as JSON. Members of the first: napalm-automation/napalm,
 //! napalm/eos/eos.py (`get_lldp_neighbors_detail`), where port names have quotes around them; of
 //! the second: aristanetworks/anta, anta/tests/interfaces.py (`VerifyInterfacesStatus`).
@@ -29,8 +29,8 @@ fn render_eos_query(word: &str, command: &str) -> String {
     )
 }
 
-/// What both commands printed. Where the program is not there, that is said as lldpctl's absence
-/// is.
+/// What both commands printed. Where the program is not there, that is reported as lldpctl's
+/// absence is.
 pub fn parse_eos_lldp_answer(out: &str) -> Result<Lldp, Silence> {
     let mut links = BTreeMap::new();
     for section in sections::parse_sections(out) {

@@ -9,20 +9,20 @@
 //! `config` reads the text, `port_view` what it says of a port, `key` names the settings;
 //! `plan_edits` plans what is missing as values (`edit`), `script` sends them.
 //!
-//! A port is told its own settings, in a configure session of ours that is looked at before it is
+//! A port gets its own settings, in a configure session of ours that is checked before it is
 //! committed (`script`, `eos.py`). What a QoS profile (`service-profile`) says of a port counts,
 //! and is never edited: profiles are of many ports. Maps of the whole switch are set where nobody
-//! set them, and held where somebody did.
+//! set them, and blocked where somebody did.
 //!
-//! `commit timer` is not the guard: what it takes back is all of the configuration
+//! `commit timer` is not the automatic rollback: it rolls back all of the configuration
 //! (SUNET/cnaas-nms#395: it replaces the running configuration by a checkpoint), what others
-//! committed since included, and it is told of by other words from EOS 4.32 on
+//! committed since included, and it is shown in other words from EOS 4.32 on
 //! (napalm-automation/napalm#2166). Ours is the one of the other systems: it keeps what runs before
 //! anything is committed.
 //!
 //! The user of the login needs bash (`username NAME shell /bin/bash`) or `sudo` to root from there:
-//! guard, record and lock are files of the Linux below EOS. They lie in memory there, and are gone
-//! with a reload, which takes what was not saved along.
+//! rollback, record and lock are files of the Linux below EOS. They lie in memory there, and are
+//! gone with a reload, which takes what was not saved along.
 
 mod config;
 mod configuration;

@@ -79,10 +79,10 @@ impl<'a> EosEditBuilder<'a> {
 
     /// Profiles are of many ports, and which goes first where both say something is written for
     /// policy maps alone.
-    fn describe_profile_conflict(&self, of_profile: &str, wanted: &str) -> SwitchError {
+    fn describe_profile_conflict(&self, of_profile: &str, desired: &str) -> SwitchError {
         let profile = self.view.own("service-profile").unwrap_or_default();
         SwitchError::Conflict(format!(
-            "{} has the QoS profile {}, which says `{}` for all its ports: say `{wanted}` there, \
+            "{} has the QoS profile {}, which says `{}` for all its ports: say `{desired}` there, \
              or take the profile off this port (`no service-profile`)",
             self.port,
             one_line(profile, 40),
@@ -144,16 +144,16 @@ pub fn plan_eos_marking_edits(
     config: &EosConfig,
     port: &str,
     queue: u64,
-    wanted: EcnMarkingThresholds,
+    desired: EcnMarkingThresholds,
 ) -> Result<Vec<EosEdit>, SwitchError> {
     let Some(mut builder) = EosEditBuilder::of(config, port) else {
         return Ok(Vec::new());
     };
-    if builder.view.marking(queue) != Fact::Is(wanted) {
+    if builder.view.marking(queue) != Fact::Is(desired) {
         let line = format!(
             "random-detect ecn minimum-threshold {} bytes maximum-threshold {} bytes \
              max-mark-probability {}",
-            wanted.min_bytes, wanted.max_bytes, wanted.probability_percent
+            desired.min_bytes, desired.max_bytes, desired.probability_percent
         );
         builder.set_of_queue(queue, ECN, &line)?;
     }
@@ -164,31 +164,31 @@ pub fn plan_eos_marking_edits(
 pub fn plan_eos_qos_edits(
     config: &EosConfig,
     port: &str,
-    wanted: &Qos,
+    desired: &Qos,
 ) -> Result<Vec<EosEdit>, SwitchError> {
     let Some(mut builder) = EosEditBuilder::of(config, port) else {
         return Ok(Vec::new());
     };
     check_queue_numbers(
         &builder.view,
-        wanted,
+        desired,
         ["class", "qos map traffic-class", ""],
     )?;
-    add_dscp_map_edits(&mut builder, wanted)?;
-    add_pfc_edits(&mut builder, wanted)?;
-    for queue in wanted.strict_queues() {
+    add_dscp_map_edits(&mut builder, desired)?;
+    add_pfc_edits(&mut builder, desired)?;
+    for queue in desired.strict_queues() {
         add_strict_edits(&mut builder, queue)?;
     }
-    if let Some(watchdog) = &wanted.watchdog {
-        add_watchdog_edits(&mut builder, watchdog, wanted)?;
+    if let Some(watchdog) = &desired.watchdog {
+        add_watchdog_edits(&mut builder, watchdog, desired)?;
     }
     Ok(builder.edits)
 }
 
 /// Which class packets have. The map is one for the whole switch: it gets what nothing in it maps
 /// yet, and nothing else.
-fn add_dscp_map_edits(builder: &mut EosEditBuilder, wanted: &Qos) -> Result<(), SwitchError> {
-    if has_desired_dscps(&builder.view, wanted) {
+fn add_dscp_map_edits(builder: &mut EosEditBuilder, desired: &Qos) -> Result<(), SwitchError> {
+    if has_desired_dscps(&builder.view, desired) {
         return Ok(());
     }
     if let Some(by) = builder.view.classified_by() {
@@ -202,7 +202,7 @@ fn add_dscp_map_edits(builder: &mut EosEditBuilder, wanted: &Qos) -> Result<(), 
     if builder.view.trusts_dscp() != Fact::Is(true) {
         builder.set(TRUST, "qos trust dscp")?;
     }
-    for (dscp, priority) in wanted.dscps() {
+    for (dscp, priority) in desired.dscps() {
         if find_dscp_class(builder.config, dscp) == Fact::Is(priority) {
             continue;
         }
@@ -229,8 +229,8 @@ fn add_dscp_map_edits(builder: &mut EosEditBuilder, wanted: &Qos) -> Result<(), 
 }
 
 /// Which priorities pause, and no others.
-fn add_pfc_edits(builder: &mut EosEditBuilder, wanted: &Qos) -> Result<(), SwitchError> {
-    let pfc = wanted.pfc();
+fn add_pfc_edits(builder: &mut EosEditBuilder, desired: &Qos) -> Result<(), SwitchError> {
+    let pfc = desired.pfc();
     if builder.view.pfc() == Fact::Is(pfc.clone()) {
         return Ok(());
     }
@@ -315,12 +315,12 @@ fn add_strict_edits(builder: &mut EosEditBuilder, queue: u64) -> Result<(), Swit
 fn add_watchdog_edits(
     builder: &mut EosEditBuilder,
     watchdog: &PfcWatchdogSettings,
-    wanted: &Qos,
+    desired: &Qos,
 ) -> Result<(), SwitchError> {
     if watchdog.action != "drop" {
         return Err(SwitchError::Unsupported(format!(
             "the watchdog of EOS drops, keeps what is in the queue (`no-drop`), or takes the port \
-             down (`errdisable`), and cannot be told to {}: take `action` out of `watchdog`",
+             down (`errdisable`), and cannot be set to {}: take `action` out of `watchdog`",
             watchdog.action
         )));
     }
@@ -336,7 +336,7 @@ fn add_watchdog_edits(
         );
         builder.set(WATCHDOG_TIMER, &timer)?;
     }
-    for queue in wanted.pfc() {
+    for queue in desired.pfc() {
         if builder.view.any_queue_line(queue, GUARANTEED).is_none() {
             builder.set_of_queue(queue, GUARANTEED, FLOOR)?;
         }

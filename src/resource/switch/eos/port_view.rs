@@ -61,7 +61,7 @@ impl<'a> EosPortView<'a> {
 
     /// The port's own goes before the profile's: so Arista says of policy maps
     /// (https://eos.arista.com/author/7448-sahil/, Policy maps under QoS Profiles), and where both
-    /// say something nothing is told to the port.
+    /// say something the port gets no edit.
     pub fn line(&self, key: EosSettingKey) -> Option<&'a str> {
         self.own_line(key).or_else(|| self.profile_line(key))
     }
@@ -344,7 +344,7 @@ impl SwitchPortSettings for EosPortView<'_> {
     }
 
     /// It looks at queues with PFC and guaranteed bandwidth. Times are in seconds (the guide,
-    /// section 8); where no action is said, it takes the port down (AVD, documentation of
+    /// section 8); where no action is set, it takes the port down (AVD, documentation of
     /// `priority_flow_control`). A recovery that is forced lets go whatever the peer does.
     fn watchdog(&self) -> Fact<(BTreeSet<u64>, PfcWatchdogSettings)> {
         let is_on = match self.line(WATCHDOG) {
@@ -404,7 +404,7 @@ impl SwitchPortSettings for EosPortView<'_> {
         };
         if [*unit, *other] != ["bytes", "bytes"] {
             return Fact::Unknown(
-                format!("marking is not told in bytes: `{}`", one_line(line, 120)).into(),
+                format!("marking is not set in bytes: `{}`", one_line(line, 120)).into(),
             );
         }
         EcnMarkingThresholds::from_facts(

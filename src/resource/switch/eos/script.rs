@@ -144,7 +144,7 @@ pub fn save_script() -> String {
     )
 }
 
-/// Keeps the configuration that runs, in the folder of a guard, which nobody but root reads.
+/// Keeps the running configuration in the folder of an automatic rollback, which only root reads.
 pub fn keep_script(name: &str) -> String {
     format!(
         "FastCli -p 15 -c 'show running-config' </dev/null >\"$k/{name}\" && [ \"$(tail -n 1 \
@@ -152,7 +152,7 @@ pub fn keep_script(name: &str) -> String {
     )
 }
 
-/// Makes it so again, where it is not: what of it is of these ports is told in a session, and what
+/// Makes it so again, where it is not: what of it is of these ports is set in a session, and what
 /// came into the DSCP map in another one, so that what others changed elsewhere since stays. Where
 /// that does not bring it back, twice, all of it is replaced (`configure replace`,
 /// https://www.arista.com/en/um-eos/eos-session-management-commands), but not where others changed

@@ -6,9 +6,9 @@ use crate::switch::ecn::SwitchEcn;
 use crate::switch::edit::SwitchEdit;
 use crate::switch::port::SwitchPort;
 use crate::switch::qos::SwitchQos;
-use crate::switch::test_support::{edits, wish};
+use crate::switch::test_support::{edits, resource};
 use crate::test_support::answered;
-use crate::{Action, Assessment, DesiredResource, Disruption, ReadResults, ResourceKind};
+use crate::{Action, DesiredResource, Disruption, ReadResults, ResourceDiff, ResourceKind};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -17,12 +17,12 @@ const PORT: &str = "Ethernet1/1";
 
 fn qos() -> DesiredResource {
     let body = json!({ "system": "eos", "port": PORT, "priority": 3, "dscp": 26, "cnp_priority": 6, "cnp_dscp": 48, "watchdog_detection_ms": 200 });
-    wish(&SwitchQos, body)
+    resource(&SwitchQos, body)
 }
 
 fn ecn(min: u64, max: u64, probability: u64) -> DesiredResource {
     let body = json!({ "system": "eos", "port": PORT, "priority": 3, "min_bytes": min, "max_bytes": max, "probability_percent": probability });
-    wish(&SwitchEcn, body)
+    resource(&SwitchEcn, body)
 }
 
 fn port(body: &Value) -> DesiredResource {
@@ -31,7 +31,7 @@ fn port(body: &Value) -> DesiredResource {
         .as_object_mut()
         .unwrap()
         .extend(body.as_object().unwrap().clone());
-    wish(&SwitchPort, whole)
+    resource(&SwitchPort, whole)
 }
 
 /// Commands by the sections that lead to them, in order.
@@ -70,7 +70,7 @@ fn put(model: &mut Model, section: &[String], command: &str) {
     }
 }
 
-/// What a command is about, whatever it says of it.
+/// What a command is about, whatever it sets.
 fn named(line: &str) -> String {
     let bare = line
         .strip_prefix("no ")
@@ -140,8 +140,8 @@ fn patched(config: &Model, edits: &[SwitchEdit]) -> Model {
     out
 }
 
-fn answers(wish: &DesiredResource, running: &Model, saved: Option<&Model>) -> ReadResults {
-    let reads = SwitchPort.reads(wish);
+fn answers(resource: &DesiredResource, running: &Model, saved: Option<&Model>) -> ReadResults {
+    let reads = SwitchPort.reads(resource);
     let saved = saved.map_or((1, String::new()), |saved| (0, text(saved, "saved")));
     answered(&[
         (&reads[0], 0, &text(running, "running")),
@@ -149,8 +149,8 @@ fn answers(wish: &DesiredResource, running: &Model, saved: Option<&Model>) -> Re
     ])
 }
 
-fn assess(kind: &dyn ResourceKind, wish: &DesiredResource, running: &Model) -> Assessment {
-    kind.assess(wish, &answers(wish, running, Some(running)))
+fn diff(kind: &dyn ResourceKind, resource: &DesiredResource, running: &Model) -> ResourceDiff {
+    kind.diff(resource, &answers(resource, running, Some(running)))
 }
 
 /// Of sections with nothing in them nothing is left.
@@ -178,29 +178,37 @@ fn pruned(model: &Model) -> Model {
     out
 }
 
-/// As planned, then done, then saved: met; and taken back it is as it was, but for what the switch
+/// As planned, then done, then saved: in sync; and undone it is as it was, but for what the switch
 /// has for all its ports.
-fn round(kind: &dyn ResourceKind, wish: &DesiredResource, config: &Model) -> Model {
-    let first = assess(kind, wish, config);
+fn round(kind: &dyn ResourceKind, resource: &DesiredResource, config: &Model) -> Model {
+    let first = diff(kind, resource, config);
     assert_eq!(first.refusal, None);
     let done = patched(config, &edits(&first));
-    let unsaved = kind.assess(wish, &answers(wish, &done, Some(config)));
+    let unsaved = kind.diff(resource, &answers(resource, &done, Some(config)));
     assert!(
         matches!(unsaved.actions.as_slice(), [Action::SaveSwitch { .. }]),
         "{unsaved:?}"
     );
-    let saved = assess(kind, wish, &done);
+    let saved = diff(kind, resource, &done);
     assert!(saved.is_met() && saved.actions.is_empty(), "{saved:?}");
     assert!(kind.can_read_before(&first.before), "{}", first.before);
-    let undo = kind.undo(wish, &first.before, &answers(wish, &done, Some(&done)));
+    let undo = kind.undo(
+        resource,
+        &first.before,
+        &answers(resource, &done, Some(&done)),
+    );
     let back = patched(&done, &edits(&undo));
-    let undone = kind.undo(wish, &first.before, &answers(wish, &back, Some(&back)));
+    let undone = kind.undo(
+        resource,
+        &first.before,
+        &answers(resource, &back, Some(&back)),
+    );
     assert!(undone.is_met() && undone.actions.is_empty(), "{undone:?}");
     back
 }
 
-fn lines(assessment: &Assessment) -> Vec<String> {
-    let edits = SwitchEdit::eos(&edits(assessment));
+fn lines(diff: &ResourceDiff) -> Vec<String> {
+    let edits = SwitchEdit::eos(&edits(diff));
     let of = |(section, lines): (&[String], Vec<&str>)| {
         let below = section.get(1..).unwrap_or_default().join(": ");
         lines
@@ -217,8 +225,8 @@ fn lines(assessment: &Assessment) -> Vec<String> {
 #[test]
 fn the_class_of_the_fabric_on_a_port_as_it_is_delivered() {
     let config = model(&[]);
-    let first = assess(&SwitchQos, &qos(), &config);
-    let wanted = [
+    let first = diff(&SwitchQos, &qos(), &config);
+    let desired = [
         "priority-flow-control on",
         "priority-flow-control pause watchdog",
         "priority-flow-control pause watchdog port action drop",
@@ -228,7 +236,7 @@ fn the_class_of_the_fabric_on_a_port_as_it_is_delivered() {
         "qos trust dscp",
         "[uc-]tx-queue 3 bandwidth guaranteed 100",
     ];
-    assert_eq!(lines(&first), wanted);
+    assert_eq!(lines(&first), desired);
     assert_eq!(
         (first.disruption, first.transaction.as_deref()),
         (Disruption::Reload, Some("switch"))
@@ -239,13 +247,13 @@ fn the_class_of_the_fabric_on_a_port_as_it_is_delivered() {
         first.interrupts
     );
     assert_eq!(pruned(&round(&SwitchQos, &qos(), &config)), pruned(&config));
-    // A routed port trusts DSCP from the start, and a switch that has queues by one word is told by
+    // A routed port trusts DSCP from the start, and a switch that has queues by one word is set by
     // that.
     let routed = model(&[
         "interface Ethernet1/1: no switchport",
         "interface Ethernet1/2: tx-queue 1: bandwidth percent 5",
     ]);
-    let said = lines(&assess(&SwitchQos, &qos(), &routed));
+    let said = lines(&diff(&SwitchQos, &qos(), &routed));
     assert!(
         !said.contains(&"qos trust dscp".to_owned())
             && said.contains(&"tx-queue 3 bandwidth guaranteed 100".to_owned()),
@@ -268,14 +276,14 @@ fn what_a_profile_says_counts_and_is_never_edited() {
         "priority-flow-control pause watchdog action drop",
     ];
     let config = model(&profile);
-    for (kind, wish) in [
+    for (kind, resource) in [
         (&SwitchQos as &dyn ResourceKind, qos()),
         (&SwitchEcn, ecn(1_000_000, 2_000_000, 10)),
     ] {
-        let found = assess(kind, &wish, &config);
+        let found = diff(kind, &resource, &config);
         assert!(found.is_met() && found.actions.is_empty(), "{found:?}");
     }
-    let held = assess(&SwitchEcn, &ecn(1, 2, 3), &config)
+    let held = diff(&SwitchEcn, &ecn(1, 2, 3), &config)
         .refusal
         .unwrap_or_default();
     assert!(
@@ -297,7 +305,7 @@ fn what_a_profile_says_counts_and_is_never_edited() {
          maximum-threshold 512 kbytes max-mark-probability 100",
     ]);
     assert_eq!(
-        lines(&assess(&SwitchEcn, &ecn(256_000, 512_000, 100), &kilo)).len(),
+        lines(&diff(&SwitchEcn, &ecn(256_000, 512_000, 100), &kilo)).len(),
         1
     );
     assert_eq!(
@@ -308,14 +316,14 @@ fn what_a_profile_says_counts_and_is_never_edited() {
 
 #[test]
 fn a_port_that_does_not_run_is_gone_only_where_nothing_of_it_is_saved() {
-    let (wish, config) = (ecn(1000, 2000, 10), model(&[]));
-    let first = assess(&SwitchEcn, &wish, &config);
+    let (resource, config) = (ecn(1000, 2000, 10), model(&[]));
+    let first = diff(&SwitchEcn, &resource, &config);
     let done = patched(&config, &edits(&first));
     let empty = Model::new();
     let without = Model::from([(Vec::new(), vec!["interface Ethernet1/2".to_owned()])]);
     let undo = |running, saved| {
-        let answers = answers(&wish, running, Some(saved));
-        SwitchEcn.undo(&wish, &first.before, &answers)
+        let answers = answers(&resource, running, Some(saved));
+        SwitchEcn.undo(&resource, &first.before, &answers)
     };
     for (running, saved) in [(&empty, &done), (&empty, &empty), (&without, &done)] {
         let undo = undo(running, saved);
@@ -325,15 +333,15 @@ fn a_port_that_does_not_run_is_gone_only_where_nothing_of_it_is_saved() {
     assert!(undo.is_met() && undo.residue.len() == 1, "{undo:?}");
 }
 
-/// The wishes of one port go out together, and are taken back one after the other.
+/// The resources of one port go out together, and are undone one after the other.
 #[test]
-fn the_wishes_of_a_port_fit_together() {
+fn the_resources_of_a_port_fit_together() {
     let config = model(&[
         "interface Ethernet1/1: mtu 1500",
         "interface Ethernet1/1: priority-flow-control priority 4 no-drop",
         "interface Ethernet1/1: uc-tx-queue 6: no priority",
     ]);
-    let wishes = [
+    let resources = [
         (
             &SwitchPort as &dyn ResourceKind,
             port(&json!({ "mtu": 9000 })),
@@ -341,17 +349,21 @@ fn the_wishes_of_a_port_fit_together() {
         (&SwitchQos, qos()),
         (&SwitchEcn, ecn(1000, 2000, 10)),
     ];
-    let firsts = wishes
+    let firsts = resources
         .clone()
-        .map(|(kind, wish)| assess(kind, &wish, &config));
+        .map(|(kind, resource)| diff(kind, &resource, &config));
     let all: Vec<SwitchEdit> = firsts.iter().flat_map(edits).collect();
     let done = patched(&config, &all);
     let mut back = done.clone();
-    for ((kind, wish), first) in wishes.iter().zip(&firsts) {
-        assert!(assess(*kind, wish, &done).is_met());
+    for ((kind, resource), first) in resources.iter().zip(&firsts) {
+        assert!(diff(*kind, resource, &done).is_met());
         back = patched(
             &back,
-            &edits(&kind.undo(wish, &first.before, &answers(wish, &back, Some(&back)))),
+            &edits(&kind.undo(
+                resource,
+                &first.before,
+                &answers(resource, &back, Some(&back)),
+            )),
         );
     }
     assert_eq!(pruned(&back), pruned(&config));
@@ -360,8 +372,8 @@ fn the_wishes_of_a_port_fit_together() {
 #[test]
 fn a_map_that_nobody_set_is_told_and_stays() {
     let body = json!({ "system": "eos", "port": PORT, "priority": 5, "dscp": 10 });
-    let wish = wish(&SwitchQos, body);
-    let first = assess(&SwitchQos, &wish, &model(&[]));
+    let resource = resource(&SwitchQos, body);
+    let first = diff(&SwitchQos, &resource, &model(&[]));
     assert_eq!(lines(&first)[0], "qos map dscp 10 to traffic-class 5");
     assert!(
         first
@@ -372,7 +384,11 @@ fn a_map_that_nobody_set_is_told_and_stays() {
         first.interrupts
     );
     let done = patched(&model(&[]), &edits(&first));
-    let undo = SwitchQos.undo(&wish, &first.before, &answers(&wish, &done, Some(&done)));
+    let undo = SwitchQos.undo(
+        &resource,
+        &first.before,
+        &answers(&resource, &done, Some(&done)),
+    );
     assert_eq!(
         undo.residue,
         [
@@ -380,9 +396,9 @@ fn a_map_that_nobody_set_is_told_and_stays() {
              10`)"
         ]
     );
-    let held = assess(
+    let held = diff(
         &SwitchQos,
-        &wish,
+        &resource,
         &model(&["qos map dscp 9 10 to traffic-class 1"]),
     )
     .refusal
@@ -413,7 +429,7 @@ fn ports_go_round_and_stay_up() {
         "it stays up"
     );
     assert!(
-        assess(&SwitchPort, &port(&json!({ "mtu": 9000 })), &config).is_met(),
+        diff(&SwitchPort, &port(&json!({ "mtu": 9000 })), &config).is_met(),
         "the default of all counts"
     );
     assert_eq!(
@@ -426,8 +442,8 @@ fn ports_go_round_and_stay_up() {
 
 #[test]
 fn what_cannot_be_had_is_held_with_its_reason() {
-    let said = |kind: &dyn ResourceKind, wish: &DesiredResource, lines: &[&str]| {
-        assess(kind, wish, &model(lines))
+    let said = |kind: &dyn ResourceKind, resource: &DesiredResource, lines: &[&str]| {
+        diff(kind, resource, &model(lines))
             .refusal
             .unwrap_or_default()
     };
@@ -450,14 +466,14 @@ fn what_cannot_be_had_is_held_with_its_reason() {
     );
     let forward = json!({ "system": "eos", "port": PORT, "priority": 3, "dscp": 26, "watchdog_detection_ms": 200, "watchdog_action": "forward" });
     assert!(
-        said(&SwitchQos, &wish(&SwitchQos, forward), &[]).contains("cannot be told to forward")
+        said(&SwitchQos, &resource(&SwitchQos, forward), &[]).contains("cannot be set to forward")
     );
     let mtu = port(&json!({ "mtu": 9000 }));
     assert!(
         said(&SwitchPort, &mtu, &["interface Ethernet1/1: l2 mtu 1500"])
             .starts_with("`l2 mtu 1500` of Ethernet1/1 lets no packet")
     );
-    let other = wish(
+    let other = resource(
         &SwitchPort,
         json!({ "system": "eos", "port": "Ethernet9/1", "mtu": 9000 }),
     );
@@ -472,7 +488,7 @@ fn what_cannot_be_had_is_held_with_its_reason() {
         "EOS has no setting for the length of a cable"
     );
     let reads = SwitchPort.reads(&mtu);
-    let unknown = SwitchPort.assess(&mtu, &answered(&[(&reads[0], 69, ""), (&reads[1], 0, "%")]));
+    let unknown = SwitchPort.diff(&mtu, &answered(&[(&reads[0], 69, ""), (&reads[1], 0, "%")]));
     assert!(
         unknown.only_unknown() && unknown.actions.is_empty(),
         "{unknown:?}"
@@ -541,24 +557,24 @@ fn configs() -> impl Strategy<Value = Model> {
 }
 
 proptest! {
-    /// Whatever the configuration holds: what is told fits it and makes what is wished, nothing of
-    /// others is touched, and what is taken back is the port's as it was.
+    /// Whatever the configuration holds: the edits fit it and make what is desired, nothing of
+    /// others is touched, and what is undone is the port's as it was.
     #[test]
-    fn what_is_done_is_as_wished(config in configs()) {
-        let wishes = [(&SwitchQos as &dyn ResourceKind, qos()), (&SwitchEcn, ecn(1000, 2000, 10)), (&SwitchPort, port(&json!({ "mtu": 9000, "up": true })))];
-        for (kind, wish) in wishes {
-            let first = assess(kind, &wish, &config);
+    fn what_is_done_is_in_sync(config in configs()) {
+        let resources = [(&SwitchQos as &dyn ResourceKind, qos()), (&SwitchEcn, ecn(1000, 2000, 10)), (&SwitchPort, port(&json!({ "mtu": 9000, "up": true })))];
+        for (kind, resource) in resources {
+            let first = diff(kind, &resource, &config);
             if first.refusal.is_none() && !first.is_met() {
                 let done = patched(&config, &edits(&first));
-                let after = assess(kind, &wish, &done);
+                let after = diff(kind, &resource, &done);
                 prop_assert!(after.is_met(), "{after:?}");
                 for (section, lines) in &config {
                     if section.first().is_some_and(|first| first != &format!("interface {PORT}")) {
                         prop_assert_eq!(done.get(section), Some(lines));
                     }
                 }
-                let back = patched(&done, &edits(&kind.undo(&wish, &first.before, &answers(&wish, &done, Some(&done)))));
-                let undone = kind.undo(&wish, &first.before, &answers(&wish, &back, Some(&back)));
+                let back = patched(&done, &edits(&kind.undo(&resource, &first.before, &answers(&resource, &done, Some(&done)))));
+                let undone = kind.undo(&resource, &first.before, &answers(&resource, &back, Some(&back)));
                 prop_assert!(undone.is_met(), "{undone:?}");
                 if kind.name() != "switch_port" {
                     prop_assert_eq!(pruned(&back), pruned(&config));

@@ -44,14 +44,14 @@ impl SwitchConfiguration for ConfigDb {
     fn edits(
         &self,
         port: &str,
-        wanted: &DesiredPortSetting,
+        desired: &DesiredPortSetting,
     ) -> Result<Vec<SwitchEdit>, SwitchError> {
-        let edits = match wanted {
+        let edits = match desired {
             DesiredPortSetting::Port { mtu, up } => {
                 plan_edits::plan_sonic_port_edits(self, port, *mtu, *up)
             }
-            DesiredPortSetting::Qos(wanted) => {
-                plan_edits::plan_sonic_qos_edits(self, port, wanted)?
+            DesiredPortSetting::Qos(desired) => {
+                plan_edits::plan_sonic_qos_edits(self, port, desired)?
             }
             DesiredPortSetting::Marking { queue, thresholds } => {
                 plan_edits::plan_sonic_marking_edits(self, port, *queue, *thresholds)?
@@ -63,9 +63,9 @@ impl SwitchConfiguration for ConfigDb {
         Ok(edits.into_iter().map(SwitchEdit::Sonic).collect())
     }
 
-    fn before(&self, port: &str, wanted: &DesiredPortSetting) -> Value {
+    fn before(&self, port: &str, desired: &DesiredPortSetting) -> Value {
         let mut before = PriorRows::new();
-        for (table, key, fields) in list_affected_rows(self, port, wanted) {
+        for (table, key, fields) in list_affected_rows(self, port, desired) {
             let mut row = BTreeMap::new();
             for field in fields {
                 let value = self.reference(table, &key, field);
@@ -130,14 +130,14 @@ impl SwitchConfiguration for ConfigDb {
 fn list_affected_rows<'a>(
     db: &ConfigDb,
     port: &'a str,
-    wanted: &DesiredPortSetting,
+    desired: &DesiredPortSetting,
 ) -> Vec<AffectedRow<'a>> {
-    match wanted {
+    match desired {
         // A port that we brought up is never taken down again: others may have come to use it.
         DesiredPortSetting::Port { mtu, .. } => {
             vec![("PORT", port.to_owned(), mtu.iter().map(|_| "mtu").collect())]
         }
-        DesiredPortSetting::Qos(wanted) => list_class_rows(port, wanted),
+        DesiredPortSetting::Qos(desired) => list_class_rows(port, desired),
         DesiredPortSetting::Marking { queue, .. } => {
             vec![("QUEUE", format!("{port}|{queue}"), vec!["wred_profile"])]
         }
@@ -149,16 +149,16 @@ fn list_affected_rows<'a>(
     }
 }
 
-fn list_class_rows<'a>(port: &str, wanted: &Qos) -> Vec<AffectedRow<'a>> {
+fn list_class_rows<'a>(port: &str, desired: &Qos) -> Vec<AffectedRow<'a>> {
     let mut rows = vec![("PORT_QOS_MAP", port.to_owned(), BINDINGS.to_vec())];
-    if wanted.watchdog.is_some() {
+    if desired.watchdog.is_some() {
         rows.push((
             "PFC_WD",
             port.to_owned(),
             vec!["action", "detection_time", "restoration_time"],
         ));
     }
-    for queue in wanted.strict_queues() {
+    for queue in desired.strict_queues() {
         rows.push(("QUEUE", format!("{port}|{queue}"), vec!["scheduler"]));
     }
     rows
@@ -190,7 +190,7 @@ fn list_before_fields(rows: &PriorRows) -> Vec<FieldBefore<'_>> {
     all
 }
 
-/// What a field of a port's own row is called, alike for all ports.
+/// What a field of a port's own row is called, identical for all ports.
 fn describe_row_field(port: &str, key: &str, field: &str) -> String {
     match key
         .strip_prefix(port)

@@ -62,13 +62,13 @@ pub fn plan_sonic_marking_edits(
     db: &ConfigDb,
     port: &str,
     queue: u64,
-    wanted: EcnMarkingThresholds,
+    desired: EcnMarkingThresholds,
 ) -> Result<Vec<SonicEdit>, SwitchError> {
     let Some(view) = SonicPortView::of(db, port) else {
         return Ok(Vec::new());
     };
     let mut edits = SonicEditBuilder::of(db);
-    if view.marking(queue) == Fact::Is(wanted) {
+    if view.marking(queue) == Fact::Is(desired) {
         return Ok(Vec::new());
     }
     let profile = format!("{OURS}_{}", view.speed_mbps().unwrap_or(0));
@@ -76,11 +76,11 @@ pub fn plan_sonic_marking_edits(
     for (field, value) in [
         ("ecn", "ecn_all".to_owned()),
         ("wred_green_enable", "true".to_owned()),
-        ("green_min_threshold", wanted.min_bytes.to_string()),
-        ("green_max_threshold", wanted.max_bytes.to_string()),
+        ("green_min_threshold", desired.min_bytes.to_string()),
+        ("green_max_threshold", desired.max_bytes.to_string()),
         (
             "green_drop_probability",
-            wanted.probability_percent.to_string(),
+            desired.probability_percent.to_string(),
         ),
     ] {
         edits.set("WRED_PROFILE", &profile, field, &value);
@@ -127,21 +127,21 @@ impl OwnMap {
 pub fn plan_sonic_qos_edits(
     db: &ConfigDb,
     port: &str,
-    wanted: &Qos,
+    desired: &Qos,
 ) -> Result<Vec<SonicEdit>, SwitchError> {
     let Some(view) = SonicPortView::of(db, port) else {
         return Ok(Vec::new());
     };
     let mut edits = SonicEditBuilder::of(db);
-    for map in list_differing_maps(db, &view, wanted) {
+    for map in list_differing_maps(db, &view, desired) {
         bind_own_map(db, &mut edits, &view, port, &map)?;
     }
-    let pfc: Vec<String> = wanted.pfc().iter().map(u64::to_string).collect();
+    let pfc: Vec<String> = desired.pfc().iter().map(u64::to_string).collect();
     edits.set("PORT_QOS_MAP", port, "pfc_enable", &pfc.join(","));
-    if let Some(watchdog) = &wanted.watchdog {
+    if let Some(watchdog) = &desired.watchdog {
         add_watchdog_edits(db, &mut edits, port, watchdog, &pfc.join(","))?;
     }
-    for queue in wanted.strict_queues() {
+    for queue in desired.strict_queues() {
         if view.is_strict(queue) != Fact::Is(true) {
             let row = name_own_row(&view, port, queue)?;
             let scheduler = format!("{OURS}_strict");
@@ -196,15 +196,15 @@ fn add_watchdog_edits(
 
 /// The maps in which something is not as desired. The two ways to a queue, by DSCP and by a pause
 /// frame, have to end in the same one.
-fn list_differing_maps(db: &ConfigDb, view: &SonicPortView, wanted: &Qos) -> Vec<OwnMap> {
-    let priorities: Vec<u64> = wanted.classes.iter().map(|class| class.priority).collect();
-    let lossless = Vec::from_iter(wanted.pfc());
+fn list_differing_maps(db: &ConfigDb, view: &SonicPortView, desired: &Qos) -> Vec<OwnMap> {
+    let priorities: Vec<u64> = desired.classes.iter().map(|class| class.priority).collect();
+    let lossless = Vec::from_iter(desired.pfc());
     let mut out = Vec::new();
-    if !has_desired_dscps(view, wanted) {
+    if !has_desired_dscps(view, desired) {
         out.push(OwnMap {
             table: "DSCP_TO_TC_MAP",
             binding: "dscp_to_tc_map",
-            entries: BTreeMap::from_iter(wanted.dscps()),
+            entries: BTreeMap::from_iter(desired.dscps()),
             rest: (0..64).map(|dscp| (dscp, 0)).collect(),
         });
     }
@@ -268,10 +268,10 @@ fn parse_map(db: &ConfigDb, table: &str, name: &str) -> Option<BTreeMap<u64, u64
 /// The error names an entry of somebody else's that would not be in a copy of the map.
 fn check_map_can_be_copied(db: &ConfigDb, map: &OwnMap, copied: &str) -> Result<(), SwitchError> {
     for (from, to) in db.row(map.table, copied).into_iter().flatten() {
-        let is_wanted = from
+        let is_desired = from
             .parse()
             .is_ok_and(|from: u64| map.entries.contains_key(&from));
-        if !is_wanted && parse_map_entry(from, to).is_none() {
+        if !is_desired && parse_map_entry(from, to).is_none() {
             let entry = one_line(&format!("{}|{copied} {from}: {to}", map.table), 80);
             return Err(SwitchError::Unreadable(format!(
                 "an entry of the map that the port is bound to makes no sense, and ours is a copy \

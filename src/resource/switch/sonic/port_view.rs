@@ -165,7 +165,7 @@ impl SwitchPortSettings for SonicPortView<'_> {
             return Fact::Absent;
         }
         // sonic-net/sonic-swss: orchagent/pfcwdorch.cpp; without an action it drops, detection and
-        // restoration have to be said.
+        // restoration have to be set.
         let action = self.db.field("PFC_WD", self.port, "action");
         let action = action.unwrap_or("drop");
         if !["drop", "forward", "alert"].contains(&action) {

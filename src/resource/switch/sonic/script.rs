@@ -1,4 +1,4 @@
-//! What is asked of SONiC and done to it, as POSIX sh.
+//! What is read from SONiC and done to it, as POSIX sh.
 
 use super::edit::{SonicEdit, build_json_patch, takes_port_down};
 use crate::complaint::{SAY, UNAVAILABLE};
@@ -39,7 +39,7 @@ pub fn read_script(read: SwitchRead) -> String {
 /// Which rows there are is known when all edits of a step are together, and is as it is then.
 const WHOLE_TABLES: &str = include_str!("whole_tables.py");
 
-/// Applies one patch for all edits, after the switch has looked at it. The patch lies in memory
+/// Applies one patch for all edits, after the switch has checked it. The patch lies in memory
 /// while it is applied. Ports that were up before have to be up after it: the outcome of a port is
 /// in APPL_DB (sonic-net/sonic-swss: orchagent/portsorch.cpp, `updateDbPortOperStatus`).
 pub fn edit_script(edits: &[SonicEdit]) -> String {
@@ -91,7 +91,7 @@ pub fn save_script() -> String {
     )
 }
 
-/// Keeps the configuration that runs, in the folder of a guard.
+/// Keeps the configuration that runs, in the folder of an automatic rollback.
 pub fn keep_script(name: &str) -> String {
     format!("sonic-cfggen -d --print-data >\"$k/{name}\" && [ -s \"$k/{name}\" ] || exit 74")
 }

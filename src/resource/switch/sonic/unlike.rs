@@ -170,7 +170,7 @@ mod tests {
         })
     }
 
-    fn wanted() -> Vec<DesiredPortSetting> {
+    fn desired() -> Vec<DesiredPortSetting> {
         let class = |priority, dscp, pfc| PortTrafficClass {
             priority,
             dscp: vec![dscp],
@@ -203,8 +203,8 @@ mod tests {
         ]
     }
 
-    /// All that a wish of a port is judged by, and all that it would do.
-    fn judged(text: &Value, port: &str) -> String {
+    /// All that a resource of a port is compared by, and all that it would do.
+    fn compared(text: &Value, port: &str) -> String {
         let config = SwitchSystem::Sonic
             .configuration(&text.to_string())
             .unwrap();
@@ -231,8 +231,8 @@ mod tests {
                 of_priorities.collect::<String>()
             )
         });
-        let told = wanted().into_iter().map(|wanted| {
-            let before = config.before(port, &wanted);
+        let told = desired().into_iter().map(|desired| {
+            let before = config.before(port, &desired);
             let kept: Vec<_> = config
                 .kept(port, &before)
                 .into_iter()
@@ -255,7 +255,7 @@ mod tests {
                 .into();
             format!(
                 "{:?} {before} {kept:?} {:?} {:?}",
-                config.edits(port, &wanted),
+                config.edits(port, &desired),
                 config.put_back(port, &before),
                 config.put_back(port, &of_nothing)
             )
@@ -353,7 +353,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(600))]
 
-        /// A port that is not named is judged by the same, told the same and put back by the same.
+        /// A port that is not named is compared, changed and put back by identical values.
         #[test]
         fn what_is_not_named_is_the_same(
             (common, own) in (proptest::collection::vec(a_change(), 0..4), proptest::collection::vec(a_change(), 1..4)),
@@ -370,7 +370,7 @@ mod tests {
             let (a, b) = if first { (parse(&one), parse(&other)) } else { (parse(&other), parse(&one)) };
             let found = list_differing_sonic_ports(&a, &b);
             for port in PORTS.iter().chain(&["Ethernet99"]).filter(|port| found.as_ref().is_some_and(|found| !found.contains(**port))) {
-                prop_assert_eq!(judged(&one, port), judged(&other, port), "{:?}", found);
+                prop_assert_eq!(compared(&one, port), compared(&other, port), "{:?}", found);
             }
         }
     }

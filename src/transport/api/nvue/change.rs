@@ -51,7 +51,7 @@ impl NvueChangeStop {
 }
 
 impl NvueLink {
-    /// Carries an action out.
+    /// Executes an action.
     pub(super) async fn change(&self, action: &Action) -> Result<ExecutionOutcome, TransportError> {
         self.may_change()?;
         let changed = match action {
@@ -81,19 +81,19 @@ impl NvueLink {
         let Some((token, left)) = self.guards.armed(self.switch()) else {
             return Err(NvueChangeStop::Said(
                 1,
-                "nothing is changed over the NVUE API that NVUE would not take back".to_owned(),
+                "nothing is changed over the NVUE API that NVUE would not roll back".to_owned(),
             ));
         };
         let until = Deadline::after(left);
         if let Some(other) = self.in_the_way().await? {
             return Err(not_taken(&format!("{} is not over", other.described())));
         }
-        let (was, saved) = (self.judged(APPLIED).await?, self.judged(STARTUP).await?);
+        let (was, saved) = (self.compared(APPLIED).await?, self.compared(STARTUP).await?);
         let up = self.with_a_link(edits).await?;
         let id = self
             .filled(&revision::build_revision_patches(edits))
             .await?;
-        if self.judged(APPLIED).await? != was {
+        if self.compared(APPLIED).await? != was {
             return Err(not_taken(
                 "somebody else changes this switch at the same time",
             ));
@@ -247,8 +247,8 @@ impl NvueLink {
             .find(|revision| revision.stage.is_in_the_way()))
     }
 
-    /// What of a revision is judged.
-    pub(super) async fn judged(&self, revision: &str) -> Result<Value, NvueChangeStop> {
+    /// What of a revision is evaluated.
+    pub(super) async fn compared(&self, revision: &str) -> Result<Value, NvueChangeStop> {
         let mut trees = Vec::new();
         for path in rest::list_revision_paths(revision) {
             trees.push(match self.get(&path).await? {

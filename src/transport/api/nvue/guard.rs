@@ -1,7 +1,7 @@
-//! The guard of a change over the REST API is NVUE's own: a revision that waits to be confirmed,
-//! whose message has the token, so that another process finds it again. What NVUE does not take
-//! back by itself, because it applied without waiting or broke down half way, is told again as it
-//! was, as long as the process lives that knows it.
+//! The automatic rollback of a change over the REST API is NVUE's own: a revision that waits to be
+//! confirmed, whose message has the token, so that another process finds it again. What NVUE does
+//! not roll back by itself, because it applied without waiting or broke down half way, is set again
+//! as it was, as long as the process lives that knows it.
 //!
 //! There is no place on the switch for lock and record: two runs at once are kept apart by the
 //! revision that waits, and by the lock of their folder.
@@ -24,7 +24,7 @@ const CONFIGURATION: &str = "configuration";
 /// What somebody has saved since, where what was put back could not be saved.
 const SAVED: &str = "saved configuration";
 
-/// Guards that this process has armed, by switch.
+/// Automatic rollbacks that this process has armed, by switch.
 #[derive(Debug, Clone, Default)]
 pub(in crate::api) struct NvueRollbacks(Arc<Mutex<BTreeMap<String, NvueArmedRollback>>>);
 
@@ -38,7 +38,7 @@ struct NvueArmedRollback {
     back: Option<Back>,
 }
 
-/// A revision under a guard.
+/// A revision that waits to be confirmed.
 #[derive(Debug, Clone)]
 pub(super) struct BegunRevision {
     pub id: String,
@@ -80,7 +80,7 @@ impl NvueRollbacks {
         );
     }
 
-    /// The guard of a switch, and how long it has left.
+    /// The automatic rollback of a switch, and how long it has left.
     pub fn armed(&self, switch: &str) -> Option<(String, Duration)> {
         self.all()
             .get(switch)
@@ -113,7 +113,7 @@ impl NvueRollbacks {
 }
 
 impl NvueLink {
-    /// Guards, and what a switch over this API has no place for.
+    /// Automatic rollbacks, and what a switch over this API has no place for.
     pub(super) async fn keep(&self, upkeep: &Upkeep) -> Result<ExecutionOutcome, TransportError> {
         let kept = match upkeep {
             Upkeep::ReadLock | Upkeep::ReadRecord | Upkeep::Steal { .. } => {
@@ -137,7 +137,7 @@ impl NvueLink {
                 FencedWrite::Fire { token } => self.fire(token).await,
             },
         };
-        // Of a guard of which nothing is told nobody may say that it is over.
+        // A rollback of which nothing is reported must not count as over.
         kept.or_else(|stop| match stop {
             NvueChangeStop::Said(_, reason) => Ok(ExecutionOutcome::Unknown {
                 reason: reason.into(),
@@ -201,7 +201,7 @@ impl NvueLink {
         Ok(new_exit_with_output(0, ""))
     }
 
-    /// What this process knows of a guard, and its revision.
+    /// What this process knows of an automatic rollback, and its revision.
     async fn watched(
         &self,
         token: &str,
@@ -293,7 +293,7 @@ impl NvueLink {
     /// Saves what was put back where somebody has saved the change since: a boot would bring it
     /// again. What could not be saved.
     async fn save_again(&self, begun: &BegunRevision) -> Result<&'static str, NvueChangeStop> {
-        let saved = self.judged(STARTUP).await?;
+        let saved = self.compared(STARTUP).await?;
         if revision::build_rollback_patches(&begun.edits, &saved, &begun.saved).is_empty() {
             return Ok("");
         }
@@ -370,7 +370,7 @@ impl NvueLink {
     /// Begins to tell NVUE again what it was told before, as far as the revision changed it: what
     /// others changed on other ports since stays.
     async fn told_again(&self, begun: &BegunRevision) -> Result<Back, NvueChangeStop> {
-        let now = self.judged(APPLIED).await?;
+        let now = self.compared(APPLIED).await?;
         let patches = revision::build_rollback_patches(&begun.edits, &now, &begun.was);
         if patches.is_empty() {
             return Ok(Back::Nothing);

@@ -2,7 +2,7 @@
 //! it, so that each read and each action is asked for in NVUE's own words.
 //!
 //! `tell` is what it tells, `change` how a revision is made, applied and saved, `guard` how one
-//! that nobody confirms is taken back: by NVUE itself.
+//! that nobody confirms is rolled back: by NVUE itself.
 
 mod change;
 mod guard;

@@ -246,7 +246,8 @@ impl KubernetesLink {
     }
 }
 
-/// Helm passes over a definition that is there, so one that several subcharts bring alike is one.
+/// Helm passes over a definition that is there, so one that several subcharts bring identically is
+/// one.
 fn without_repeated(objects: Vec<Value>) -> Vec<Value> {
     let mut distinct = Vec::new();
     for object in objects {

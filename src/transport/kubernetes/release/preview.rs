@@ -55,7 +55,7 @@ impl ChartIdentity {
 /// A rendering, compared with what is installed.
 struct RenderedRelease {
     /// Objects and hooks.
-    wanted: Vec<Value>,
+    desired: Vec<Value>,
     /// What differs in each rendering.
     changes: Vec<HelmReleaseChange>,
     /// What differs between two renderings of one chart, and therefore tells nothing.
@@ -103,12 +103,12 @@ impl KubernetesLink {
         if let Some(reason) = find_version_conflict(release, &identity.version) {
             return Ok(HelmReleasePreview::Refused(reason));
         }
-        let wanted = match self.list_rendered(&told, release).await? {
-            Ok(wanted) => wanted,
+        let desired = match self.list_rendered(&told, release).await? {
+            Ok(desired) => desired,
             Err(reason) => return Ok(HelmReleasePreview::Refused(reason.to_string())),
         };
         let rendered = self
-            .compare_renderings(&rendering, &words, wanted, deployed)
+            .compare_renderings(&rendering, &words, desired, deployed)
             .await?;
         let definitions = if is_upgrade(deployed) {
             Vec::new()
@@ -145,43 +145,44 @@ impl KubernetesLink {
         &self,
         rendering: &ChartRendering<'_>,
         words: &[String],
-        wanted: Vec<Value>,
+        desired: Vec<Value>,
         deployed: Option<&DeployedRelease>,
     ) -> Result<RenderedRelease, HelmCallError> {
         let before: &[Value] = deployed.map_or(&[], |deployed| &deployed.rendered);
         let hides = !rendering.release.hidden.is_empty()
             || deployed.is_some_and(|deployed| !deployed.hidden.is_empty());
         let mut rendered = RenderedRelease {
-            wanted,
+            desired,
             changes: Vec::new(),
             varying: Vec::new(),
             steady: None,
         };
-        if rendered.wanted == before {
+        if rendered.desired == before {
             self.add_hook_collisions(&mut rendered, before, deployed)
                 .await;
             return Ok(rendered);
         }
-        let wanted = &rendered.wanted;
+        let desired = &rendered.desired;
         let again = self.rendered_as_first(rendering, words).await?;
-        rendered.steady = (!hides).then(|| varying::digest_steady_fields(wanted, &again));
-        let (mut changes, mut varying) = varying::told_apart(wanted, &again, before);
+        rendered.steady = (!hides).then(|| varying::digest_steady_fields(desired, &again));
+        let (mut changes, mut varying) = varying::told_apart(desired, &again, before);
         // What goes by the revision is the same in one more rendering of it; a first install was
         // rendered as the first revision already.
         let next = match deployed {
-            Some(_) if *wanted != again => {
+            Some(_) if *desired != again => {
                 self.rendered_by(rendering.program, rendering.release, words)
                     .await?
             }
             _ => again,
         };
-        varying::show_words_of_this_revision(&mut varying, wanted, &next, before);
+        varying::show_words_of_this_revision(&mut varying, desired, &next, before);
         if let Some(deployed) = deployed {
             let kept = &deployed.kept_by_upgrade;
             changes.retain(|change| !kept.contains(&change.name));
             varying.retain(|change| !kept.contains(&change.name));
         }
-        self.add_present_objects(&mut changes, wanted, before).await;
+        self.add_present_objects(&mut changes, desired, before)
+            .await;
         (rendered.changes, rendered.varying) = (changes, varying);
         self.add_hook_collisions(&mut rendered, &next, deployed)
             .await;
@@ -202,7 +203,7 @@ impl KubernetesLink {
         };
         let nothing = BTreeSet::new();
         let left = deployed.map_or(&nothing, |deployed| &deployed.left_by_hooks);
-        let hooks = compare::list_run_hooks(&rendered.wanted, &events);
+        let hooks = compare::list_run_hooks(&rendered.desired, &events);
         let (unknown, known) = varying::split_unknown_names(&hooks, next);
         let mut collisions = self.find_hook_collisions(&known, left).await;
         collisions.extend(
@@ -220,11 +221,11 @@ impl KubernetesLink {
     async fn add_present_objects(
         &self,
         changes: &mut Vec<HelmReleaseChange>,
-        wanted: &[Value],
+        desired: &[Value],
         before: &[Value],
     ) {
         let before = index_objects_by_name(before);
-        let mut new = index_objects_by_name(wanted);
+        let mut new = index_objects_by_name(desired);
         new.retain(|name, object| !before.contains_key(name) && !is_hook(object));
         for (name, object) in new {
             match self.live_objects(std::slice::from_ref(object)).await {
@@ -307,21 +308,21 @@ impl KubernetesLink {
                 dry_run.complaint.clone().into(),
             ));
         };
-        let mut wanted = self.printed_objects(&said, release).await?;
+        let mut desired = self.printed_objects(&said, release).await?;
         let mut again = self.printed_objects(&again, release).await?;
         let definitions = self
             .new_definitions(program, release, rendering.chart, Some(dry_run))
             .await?;
-        wanted.extend(definitions.iter().cloned());
+        desired.extend(definitions.iter().cloned());
         again.extend(definitions);
-        if let Some(reason) = find_ambiguous_object(&wanted) {
+        if let Some(reason) = find_ambiguous_object(&desired) {
             return Ok(HelmReleasePreview::Refused(reason));
         }
         let steady = release
             .hidden
             .is_empty()
-            .then(|| varying::digest_steady_fields(&wanted, &again));
-        let (mut changes, varying) = varying::told_apart(&wanted, &again, &[]);
+            .then(|| varying::digest_steady_fields(&desired, &again));
+        let (mut changes, varying) = varying::told_apart(&desired, &again, &[]);
         changes.extend(varying);
         let by = Provenance::not_previewed(format!(
             "its identity may not look: {}",
@@ -406,7 +407,7 @@ fn compare_with_deployed(
         return HelmReleasePreview::Unknown(reason.clone());
     }
     let RenderedRelease {
-        wanted,
+        desired,
         mut changes,
         varying,
         steady,
@@ -415,7 +416,7 @@ fn compare_with_deployed(
     changes.extend(compare::diff_release_values(values, before, hidden));
     let ChartIdentity { name, version } = identity;
     let is_due = installed.is_due((&name, &version), &content);
-    let mut changes = edits::settled(changes, varying, &installed.edits, &wanted, is_due);
+    let mut changes = edits::settled(changes, varying, &installed.edits, &desired, is_due);
     compare::conceal_secret_changes(&mut changes, before, hidden);
     HelmReleasePreview::Is {
         chart: name,
@@ -447,12 +448,12 @@ fn preview_from_complaint(complaint: String) -> HelmReleasePreview {
 /// Why a chart of this version is not the declared one; nothing where it is, or where none is
 /// declared.
 fn find_version_conflict(release: &Release, version: &str) -> Option<String> {
-    let wanted = release.version.as_ref()?;
-    if wanted.trim_start_matches('v') == version.trim_start_matches('v') {
+    let desired = release.version.as_ref()?;
+    if desired.trim_start_matches('v') == version.trim_start_matches('v') {
         return None;
     }
     Some(format!(
-        "the chart {} is of version {}, and {wanted} is wanted",
+        "the chart {} is of version {}, and {desired} is desired",
         one_line(&release.chart, 200),
         one_line(version, 40)
     ))

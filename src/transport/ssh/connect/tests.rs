@@ -194,7 +194,7 @@ async fn only_strong_algorithms_are_offered() {
     assert_eq!(
         (&lists[2], &lists[4], &lists[6]),
         (&lists[3], &lists[5], &lists[7]),
-        "both ways alike"
+        "both ways identical"
     );
     let weak = |name: &&String| {
         ["sha1", "md5", "group1-", "-96", "umac-64"]

@@ -1,12 +1,12 @@
 //! What a kind makes of a target's answers, with the secrets of the run kept out of it. The kind
-//! compares what the target said as it is; only what comes out is redacted, since that is shown,
-//! planned, journalled and remembered.
+//! compares what the target reported as it is; only what comes out is redacted, since that is
+//! shown, planned, journalled and remembered.
 
 use super::readability::{
     build_unreadable_diff, is_readable, where_readable, withhold_where_unknown,
 };
 use super::{
-    Assessment, Attribute, DesiredResource, Provenance, ReadResults, Reading, ResourceKind,
+    Attribute, DesiredResource, Provenance, ReadResults, Reading, ResourceDiff, ResourceKind,
 };
 use railwright_base::Redaction;
 use serde_json::Value;
@@ -16,60 +16,62 @@ use std::sync::Arc;
 /// Compares a resource with its target.
 pub fn diff_resource(
     kind: &dyn ResourceKind,
-    wish: &DesiredResource,
+    resource: &DesiredResource,
     answers: &ReadResults,
-) -> Assessment {
-    where_readable(kind, wish, || {
-        without_secrets(Some(wish), answers, |answers| kind.assess(wish, answers))
-    })
-}
-
-/// Compares a resource with its target, where an earlier wish of it was applied or begun, and
-/// `before` was there before us.
-pub fn diff_after(
-    kind: &dyn ResourceKind,
-    wish: &DesiredResource,
-    earlier: &DesiredResource,
-    before: &Value,
-    answers: &ReadResults,
-) -> Assessment {
-    if !is_readable(kind, earlier) {
-        return build_unreadable_diff("body", "its body");
-    }
-    where_readable(kind, wish, || {
-        without_secrets(Some(wish), answers, |answers| {
-            kind.assess_after(wish, earlier, before, answers)
+) -> ResourceDiff {
+    where_readable(kind, resource, || {
+        without_secrets(Some(resource), answers, |answers| {
+            kind.diff(resource, answers)
         })
     })
 }
 
-/// Compares a resource that no wish is about any more with its target, as it was applied. Nothing
-/// of it is clear text: it may have been no secret then.
+/// Compares a resource with its target, where an earlier declaration of it was applied or begun,
+/// and `before` was there before us.
+pub fn diff_after(
+    kind: &dyn ResourceKind,
+    resource: &DesiredResource,
+    earlier: &DesiredResource,
+    before: &Value,
+    answers: &ReadResults,
+) -> ResourceDiff {
+    if !is_readable(kind, earlier) {
+        return build_unreadable_diff("body", "its body");
+    }
+    where_readable(kind, resource, || {
+        without_secrets(Some(resource), answers, |answers| {
+            kind.diff_after(resource, earlier, before, answers)
+        })
+    })
+}
+
+/// Compares a resource that is no longer declared with its target, as it was applied. Nothing of it
+/// is clear text: it may have been no secret then.
 pub fn diff_applied(
     kind: &dyn ResourceKind,
     applied: &DesiredResource,
     answers: &ReadResults,
-) -> Assessment {
+) -> ResourceDiff {
     where_readable(kind, applied, || {
-        without_secrets(None, answers, |answers| kind.assess(applied, answers))
+        without_secrets(None, answers, |answers| kind.diff(applied, answers))
     })
 }
 
-/// What takes a resource back.
+/// What undoes a resource.
 pub fn diff_removal(
     kind: &dyn ResourceKind,
     applied: &DesiredResource,
     before: &Value,
     answers: &ReadResults,
-) -> Assessment {
+) -> ResourceDiff {
     if has_taken_out_of(&redact_recorded_value(before, answers.redaction())) {
         let what = applied.address.within_target();
         let residue = format!(
             "{what} stays as it is: what was there before us held a secret, and was not kept"
         );
-        return Assessment {
+        return ResourceDiff {
             residue: vec![residue],
-            ..Assessment::default()
+            ..ResourceDiff::default()
         };
     }
     if !before.is_null() && !kind.can_read_before(before) {
@@ -81,13 +83,13 @@ pub fn diff_removal(
     withhold_where_unknown(undo)
 }
 
-/// What a resource left behind when it was applied, where this is its wish now.
+/// What a resource left behind when it was applied, where `now` is its present declaration.
 pub fn diff_left(
     kind: &dyn ResourceKind,
     applied: &DesiredResource,
     now: &DesiredResource,
     answers: &ReadResults,
-) -> Assessment {
+) -> ResourceDiff {
     where_readable(kind, applied, || {
         without_secrets(Some(now), answers, |answers| kind.left(applied, answers))
     })
@@ -104,17 +106,17 @@ pub fn redact_recorded_value(value: &Value, redaction: Option<&Redaction>) -> Va
 }
 
 /// A resource as it was applied, without the secrets of this run: what a plan carries of it.
-pub fn remembered_wish(
+pub fn remembered_resource(
     applied: &DesiredResource,
     redaction: Option<&Redaction>,
 ) -> DesiredResource {
     let Some(redaction) = redaction else {
         return applied.clone();
     };
-    let mut want = (*applied.want).clone();
-    redact_json_value(&mut want.body, &|text| redaction.replace(text));
+    let mut declaration = (*applied.declaration).clone();
+    redact_json_value(&mut declaration.body, &|text| redaction.replace(text));
     DesiredResource {
-        want: Arc::new(want),
+        declaration: Arc::new(declaration),
         ..applied.clone()
     }
 }
@@ -125,26 +127,26 @@ fn has_taken_out_of(value: &Value) -> bool {
         .any(|text| Redaction::has_taken_out_of(text))
 }
 
-/// What stands in the wish of now everybody can read there; what a kind wants beside it may come
-/// from the target.
+/// What stands in the present declaration everybody can read there; what a kind desires beside it
+/// may come from the target.
 fn without_secrets(
-    wish: Option<&DesiredResource>,
+    resource: Option<&DesiredResource>,
     answers: &ReadResults,
-    compare: impl Fn(&ReadResults) -> Assessment,
-) -> Assessment {
+    compare: impl Fn(&ReadResults) -> ResourceDiff,
+) -> ResourceDiff {
     let compared = compare(answers);
     // What a kind makes of an answer may hold a secret that the answer holds in a form that nobody
     // knows.
     let Some(redaction) = answers.redaction() else {
         return compared;
     };
-    let clear: Vec<Cow<'_, str>> = wish
+    let clear: Vec<Cow<'_, str>> = resource
         .into_iter()
-        .flat_map(|wish| collect_json_texts(&wish.body))
+        .flat_map(|resource| collect_json_texts(&resource.body))
         .collect();
     let redaction = redaction.except(clear.iter().map(AsRef::as_ref));
     match answers.without_secret_files(&redaction) {
-        // What is as desired says nothing that the spec does not say.
+        // What is in sync says nothing that the spec does not say.
         Cow::Owned(veiled) if !compared.is_met() => redact_diff(compare(&veiled), &redaction),
         _ => redact_diff(compared, &redaction),
     }
@@ -168,8 +170,8 @@ pub fn collect_json_texts(value: &Value) -> Vec<Cow<'_, str>> {
     }
 }
 
-/// Everything in an assessment that a target's own words may have gone into.
-fn redact_diff(mut compared: Assessment, redaction: &Redaction) -> Assessment {
+/// Everything in a diff that a target's own words may have gone into.
+fn redact_diff(mut compared: ResourceDiff, redaction: &Redaction) -> ResourceDiff {
     refuse_actions_with_secrets(&mut compared, redaction);
     for attributes in [&mut compared.attributes, &mut compared.out_of_reach] {
         *attributes = std::mem::take(attributes)
@@ -194,7 +196,7 @@ fn redact_diff(mut compared: Assessment, redaction: &Redaction) -> Assessment {
 }
 
 /// Takes the actions out where one of them would carry a secret that the target holds.
-fn refuse_actions_with_secrets(compared: &mut Assessment, redaction: &Redaction) {
+fn refuse_actions_with_secrets(compared: &mut ResourceDiff, redaction: &Redaction) {
     let actions = serde_json::to_value(&compared.actions).unwrap_or_default();
     let texts = collect_json_texts(&actions);
     let Some(name) = texts.iter().find_map(|text| redaction.name_in(text)) else {
@@ -209,19 +211,19 @@ fn refuse_actions_with_secrets(compared: &mut Assessment, redaction: &Redaction)
 }
 
 fn redact_attribute(attribute: &mut Attribute, redaction: &Redaction) {
-    let (wanted, found) = (attribute.wanted.clone(), attribute.found.clone());
-    for (plane, desired) in wanted.iter() {
-        let reading = redact_reading(desired, redaction, &|text| redaction.replace(text));
-        attribute.wanted.set(plane, reading);
+    let (desired, actual) = (attribute.desired.clone(), attribute.actual.clone());
+    for (plane, value) in desired.iter() {
+        let reading = redact_reading(value, redaction, &|text| redaction.replace(text));
+        attribute.desired.set(plane, reading);
     }
-    for (plane, actual) in found.iter() {
+    for (plane, value) in actual.iter() {
         // What is equal stays equal.
-        let is_whole = wanted.get(plane) == Some(actual);
-        let reading = redact_reading(actual, redaction, &|text| match is_whole {
+        let is_whole = desired.get(plane) == Some(value);
+        let reading = redact_reading(value, redaction, &|text| match is_whole {
             true => redaction.replace(text),
             false => redaction.replace_shortened(text),
         });
-        attribute.found.set(plane, reading);
+        attribute.actual.set(plane, reading);
     }
     redact_all(attribute.by.as_mut().map(Provenance::words_mut), redaction);
     redact_all(&mut attribute.input, redaction);
@@ -282,12 +284,12 @@ fn redact_json_value(value: &mut Value, replace: &dyn Fn(&str) -> String) {
 mod tests {
     use super::*;
     use crate::file::File;
-    use crate::test_support::{Scripted, answered, wish};
+    use crate::test_support::{Scripted, answered, resource};
     use crate::{Action, Plane, Read};
     use serde_json::json;
 
-    fn compared(secret: &str, desired: &str, actual: &str) -> Assessment {
-        let wish = wish(
+    fn compared(secret: &str, desired: &str, actual: &str) -> ResourceDiff {
+        let resource = resource(
             &File,
             json!({ "path": "/etc/a", "content": desired, "mode": "0644" }),
         );
@@ -297,7 +299,7 @@ mod tests {
         let mut answers =
             answered(&[(&read, 0, &format!("644 root root 9 regular file\n{actual}"))]);
         answers.may_hold(Arc::new(Redaction::of([("token", secret)])));
-        diff_resource(&File, &wish, &answers)
+        diff_resource(&File, &resource, &answers)
     }
 
     #[test]
@@ -332,24 +334,24 @@ mod tests {
     /// A kind that undoes what hid a secret from whoever looks at the answer, and says it under the
     /// secret's own name.
     const TELLS: Scripted = Scripted {
-        assess: || {
+        diff: || {
             let said = json!({ "hunter2-hunter2": "it said hunter2-hun... and no more" });
             let found = Attribute::in_plane(Plane::Running, Reading::is("x"), Reading::is(said));
             let before = json!({ "hunter2-hunter2": ["hunter2-hunter2", "ends with hunter"] });
-            Assessment {
+            ResourceDiff {
                 attributes: [("of hunter2-hunter2".to_owned(), found)].into(),
                 before,
-                ..Assessment::default()
+                ..ResourceDiff::default()
             }
         },
         undo: |before| {
             let value = before["value"].as_str().unwrap_or_default().to_owned();
-            Assessment {
+            ResourceDiff {
                 actions: vec![Action::SetSysctl {
                     key: "a".to_owned(),
                     value,
                 }],
-                ..Assessment::default()
+                ..ResourceDiff::default()
             }
         },
     };
@@ -358,11 +360,11 @@ mod tests {
     fn what_a_kind_makes_of_an_answer_is_redacted_whatever_the_answer_looked_like() {
         let mut answers = ReadResults::default();
         answers.may_hold(Arc::new(Redaction::of([("token", "hunter2-hunter2")])));
-        let wish = wish(
+        let resource = resource(
             &File,
             json!({ "path": "/etc/a", "content": "x", "mode": "0644" }),
         );
-        let made = diff_resource(&TELLS, &wish, &answers);
+        let made = diff_resource(&TELLS, &resource, &answers);
         assert!(
             !format!("{:?}", made.attributes).contains("hunter2-"),
             "{:?}",
@@ -387,19 +389,19 @@ mod tests {
         assert_eq!(before["regular"]["content"]["text"], text);
     }
 
-    /// Compares numbers, and takes back what was applied.
+    /// Compares numbers, and undoes what was applied.
     const COUNTS: Scripted = Scripted {
-        assess: || {
+        diff: || {
             let pin = Attribute::in_plane(
                 Plane::Running,
                 Reading::is(1),
                 Reading::is(8_462_951_730_u64),
             );
             let before = json!({ "pin": 8_462_951_730_u64 });
-            Assessment {
+            ResourceDiff {
                 attributes: [("pin".to_owned(), pin)].into(),
                 before,
-                ..Assessment::default()
+                ..ResourceDiff::default()
             }
         },
         undo: |_| {
@@ -408,16 +410,16 @@ mod tests {
                 Reading::is("was 8462951730"),
                 Reading::is("t=8462951730"),
             );
-            Assessment {
+            ResourceDiff {
                 attributes: [("text".to_owned(), text)].into(),
-                ..Assessment::default()
+                ..ResourceDiff::default()
             }
         },
     };
 
     /// What it left behind is what its target has now.
     const LEFT: Scripted = Scripted {
-        assess: || (COUNTS.undo)(&Value::Null),
+        diff: || (COUNTS.undo)(&Value::Null),
         undo: COUNTS.undo,
     };
 
@@ -427,7 +429,7 @@ mod tests {
         answers.may_hold(Arc::new(Redaction::of([("pin", "8462951730")])));
         let made = diff_resource(
             &COUNTS,
-            &wish(&File, json!({ "path": "/etc/a", "content": "x" })),
+            &resource(&File, json!({ "path": "/etc/a", "content": "x" })),
             &answers,
         );
         assert!(!format!("{made:?}").contains("8462951730"), "{made:?}");
@@ -442,7 +444,7 @@ mod tests {
     fn what_is_remembered_is_no_clear_text() {
         let mut answers = ReadResults::default();
         answers.may_hold(Arc::new(Redaction::of([("pin", "8462951730")])));
-        let applied = wish(
+        let applied = resource(
             &File,
             json!({ "path": "/etc/a", "content": "t=8462951730" }),
         );
@@ -461,7 +463,7 @@ mod tests {
             kept.attributes.is_empty() && kept.residue[0].contains("held a secret"),
             "{kept:?}"
         );
-        let now = wish(&File, json!({ "path": "/etc/a", "content": "x" }));
+        let now = resource(&File, json!({ "path": "/etc/a", "content": "x" }));
         for made in [
             diff_left(&LEFT, &applied, &now, &answers),
             diff_applied(&LEFT, &applied, &answers),
@@ -472,11 +474,12 @@ mod tests {
 
     #[test]
     fn the_name_of_a_secret_is_never_put_back_in_its_place() {
-        let wish = wish(
+        let resource = resource(
             &File,
             json!({ "path": "/etc/a", "content": "x", "mode": "0644" }),
         );
-        let back = |before: Value| diff_removal(&TELLS, &wish, &before, &ReadResults::default());
+        let back =
+            |before: Value| diff_removal(&TELLS, &resource, &before, &ReadResults::default());
         assert_eq!(back(json!({ "value": "old" })).actions.len(), 1);
         let kept = back(json!({ "value": "is [secret token] here" }));
         assert!(kept.actions.is_empty());

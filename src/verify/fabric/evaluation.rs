@@ -9,7 +9,7 @@ use railwright_resource::counters::names::Meter;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// One end, as it is judged.
+/// One end, as it is checked.
 #[derive(Debug, Clone, Copy)]
 pub struct CheckedLinkEnd<'a> {
     /// Where its device stands.
@@ -80,20 +80,20 @@ fn new_unknown_problem(word: &str, why: &Reason, matter: UnknownMatter) -> LinkP
 /// All that is wrong or unknown of a link, each once and in a fixed order.
 pub fn find_link_problems(
     ends: [&CheckedLinkEnd; 2],
-    wanted: &DesiredFabricSettings,
+    desired: &DesiredFabricSettings,
 ) -> Vec<LinkProblem> {
     let mut problems = Vec::new();
     for end in ends {
-        problems.extend(check_link_end(end, wanted));
+        problems.extend(check_link_end(end, desired));
     }
     match check_mtu(ends) {
         Some(problem) => problems.push(problem),
         None => problems.extend(check_mtu_of_spec(ends)),
     }
     if ends.iter().all(|end| end.facts.silent.is_none()) {
-        problems.extend(check_dscp(ends, wanted));
-        problems.extend(check_pfc(ends, wanted));
-        problems.extend(check_unreadable_pfc(ends, wanted));
+        problems.extend(check_dscp(ends, desired));
+        problems.extend(check_pfc(ends, desired));
+        problems.extend(check_unreadable_pfc(ends, desired));
         problems.extend(check_ecn(ends));
     }
     problems.sort();
@@ -132,7 +132,7 @@ fn check_mtu(ends: [&CheckedLinkEnd; 2]) -> Option<LinkProblem> {
     ))
 }
 
-/// Ends that take each other's packets and are alike wrong, or one of them: what the spec wants is
+/// Ends that take each other's packets and are both wrong, or one of them: what the spec wants is
 /// not there.
 fn check_mtu_of_spec(ends: [&CheckedLinkEnd; 2]) -> Option<LinkProblem> {
     let mut differing = BTreeSet::new();
@@ -153,9 +153,9 @@ fn check_mtu_of_spec(ends: [&CheckedLinkEnd; 2]) -> Option<LinkProblem> {
     ))
 }
 
-fn check_dscp(ends: [&CheckedLinkEnd; 2], wanted: &DesiredFabricSettings) -> Vec<LinkProblem> {
+fn check_dscp(ends: [&CheckedLinkEnd; 2], desired: &DesiredFabricSettings) -> Vec<LinkProblem> {
     let mut problems = Vec::new();
-    for (dscp, desired) in list_compared_dscps(ends, wanted) {
+    for (dscp, priority) in list_compared_dscps(ends, desired) {
         let mut actual = BTreeSet::new();
         for end in ends {
             if let Some(map) = end.facts.dscp.value() {
@@ -163,12 +163,12 @@ fn check_dscp(ends: [&CheckedLinkEnd; 2], wanted: &DesiredFabricSettings) -> Vec
             }
         }
         let is_wrong =
-            actual.len() > 1 || (desired.is_some() && actual.iter().any(|it| *it != desired));
+            actual.len() > 1 || (priority.is_some() && actual.iter().any(|it| *it != priority));
         if !is_wrong {
             continue;
         }
         let priorities = describe_both_ends(ends, |facts| describe_dscp_priority(facts, dscp));
-        let fabric = describe_fabric_priority(desired);
+        let fabric = describe_fabric_priority(priority);
         problems.push(new_link_problem(
             LinkProblemKind::Dscp,
             format!("DSCP {dscp} has priority: {priorities}{fabric}"),
@@ -181,13 +181,13 @@ fn check_dscp(ends: [&CheckedLinkEnd; 2], wanted: &DesiredFabricSettings) -> Vec
 /// ends have an entry for are compared.
 fn list_compared_dscps(
     ends: [&CheckedLinkEnd; 2],
-    wanted: &DesiredFabricSettings,
+    desired: &DesiredFabricSettings,
 ) -> BTreeMap<u8, Option<u8>> {
     let mut compared = BTreeMap::new();
-    for (dscp, priority) in &wanted.dscp {
+    for (dscp, priority) in &desired.dscp {
         compared.insert(*dscp, Some(*priority));
     }
-    if wanted.dscp.is_empty()
+    if desired.dscp.is_empty()
         && let [Some(one), Some(other)] = ends.map(|end| end.facts.dscp.value())
     {
         for dscp in one.keys().filter(|dscp| other.contains_key(dscp)) {
@@ -215,13 +215,13 @@ fn describe_fabric_priority(desired: Option<u8>) -> String {
     }
 }
 
-fn check_pfc(ends: [&CheckedLinkEnd; 2], wanted: &DesiredFabricSettings) -> Option<LinkProblem> {
+fn check_pfc(ends: [&CheckedLinkEnd; 2], desired: &DesiredFabricSettings) -> Option<LinkProblem> {
     let known: Vec<&BTreeSet<u8>> = ends
         .iter()
         .filter_map(|end| end.facts.pfc.value())
         .collect();
     let differ = known.windows(2).any(|two| two[0] != two[1]);
-    let lacks_lossless = match wanted.lossless {
+    let lacks_lossless = match desired.lossless {
         Some(priority) => known.iter().any(|set| !set.contains(&priority)),
         None => false,
     };
@@ -232,7 +232,7 @@ fn check_pfc(ends: [&CheckedLinkEnd; 2], wanted: &DesiredFabricSettings) -> Opti
         Some(pfc) => format_priorities(pfc),
         None => "n/a".to_owned(),
     });
-    let fabric = describe_fabric_priority(wanted.lossless);
+    let fabric = describe_fabric_priority(desired.lossless);
     Some(new_link_problem(
         LinkProblemKind::Pfc,
         format!("PFC: {priorities}{fabric}"),
@@ -242,10 +242,10 @@ fn check_pfc(ends: [&CheckedLinkEnd; 2], wanted: &DesiredFabricSettings) -> Opti
 /// On a link with a lossless class it has to be known whether a NIC heeds its pauses.
 fn check_unreadable_pfc(
     ends: [&CheckedLinkEnd; 2],
-    wanted: &DesiredFabricSettings,
+    desired: &DesiredFabricSettings,
 ) -> Vec<LinkProblem> {
     let pauses = |facts: &EndFacts| facts.pfc.value().is_some_and(|pfc| !pfc.is_empty());
-    let is_lossless = wanted.lossless.is_some() || ends.iter().any(|end| pauses(end.facts));
+    let is_lossless = desired.lossless.is_some() || ends.iter().any(|end| pauses(end.facts));
     let mut problems = Vec::new();
     for end in ends {
         if let Fact::NotApplicable(why) = &end.facts.pfc
@@ -291,7 +291,7 @@ fn check_ecn(ends: [&CheckedLinkEnd; 2]) -> Vec<LinkProblem> {
 }
 
 /// What is wrong or unknown of one end by itself.
-fn check_link_end(end: &CheckedLinkEnd, wanted: &DesiredFabricSettings) -> Vec<LinkProblem> {
+fn check_link_end(end: &CheckedLinkEnd, desired: &DesiredFabricSettings) -> Vec<LinkProblem> {
     let (word, facts) = (end.word(), end.facts);
     if let Some(why) = &facts.silent {
         return vec![new_unknown_problem(word, why, UnknownMatter::Settings)];
@@ -325,12 +325,12 @@ fn check_link_end(end: &CheckedLinkEnd, wanted: &DesiredFabricSettings) -> Vec<L
     for why in unknown.into_iter().flatten() {
         problems.push(new_unknown_problem(word, why, UnknownMatter::Settings));
     }
-    problems.extend(check_end_counters(end, wanted));
+    problems.extend(check_end_counters(end, desired));
     problems
 }
 
 /// What its counters say.
-fn check_end_counters(end: &CheckedLinkEnd, wanted: &DesiredFabricSettings) -> Vec<LinkProblem> {
+fn check_end_counters(end: &CheckedLinkEnd, desired: &DesiredFabricSettings) -> Vec<LinkProblem> {
     let word = end.word();
     let counted = match &end.facts.counted {
         Fact::Is(counted) => counted,
@@ -341,7 +341,7 @@ fn check_end_counters(end: &CheckedLinkEnd, wanted: &DesiredFabricSettings) -> V
     for rise in &counted.rises {
         match &rise.rose {
             Fact::Is(rose) if *rose > 0 => {
-                if let Some((kind, said)) = describe_counter_rise(end, rise, wanted) {
+                if let Some((kind, said)) = describe_counter_rise(end, rise, desired) {
                     problems.push(LinkProblem {
                         kind,
                         said: format!("{word}: {said}"),
@@ -366,7 +366,7 @@ fn check_end_counters(end: &CheckedLinkEnd, wanted: &DesiredFabricSettings) -> V
         ));
     }
     let has_pfc = end.facts.pfc.value().is_some_and(|pfc| !pfc.is_empty());
-    let pauses = wanted.lossless.is_some() && has_pfc;
+    let pauses = desired.lossless.is_some() && has_pfc;
     if pauses && counted.of_meter(Meter::PauseReceived).next().is_none() {
         problems.push(new_unknown_problem(
             word,
@@ -381,7 +381,7 @@ fn check_end_counters(end: &CheckedLinkEnd, wanted: &DesiredFabricSettings) -> V
 fn describe_counter_rise(
     end: &CheckedLinkEnd,
     rise: &Rise,
-    wanted: &DesiredFabricSettings,
+    desired: &DesiredFabricSettings,
 ) -> Option<(LinkProblemKind, String)> {
     // Whether its priority has PFC; nothing where that is not known, or the whole port is counted.
     let has_pfc = match (end.facts.pfc.value(), rise.priority) {
@@ -392,7 +392,7 @@ fn describe_counter_rise(
         Some(priority) => format!("priority {priority}"),
         None => "the port".to_owned(),
     };
-    let is_lossy = rise.priority.is_some() && wanted.lossless != rise.priority;
+    let is_lossy = rise.priority.is_some() && desired.lossless != rise.priority;
     match rise.meter {
         Meter::Lost if is_lossy && has_pfc != Some(true) => None,
         Meter::Lost => Some((

@@ -9,7 +9,7 @@ use railwright_knowledge::module::context::reserved_text;
 use railwright_knowledge::module::{DesiredState, ResourceProvenance};
 use railwright_knowledge::spec::LoadedSpec;
 use railwright_resource::kubernetes_object::KubernetesObject;
-use railwright_resource::{DesiredResource, ResourceKind as _, Want, of_workload};
+use railwright_resource::{DesiredResource, ResourceDeclaration, ResourceKind as _, of_workload};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// How long pods may take to run: images with CUDA have tens of GB, and are pulled meanwhile.
 const WITHIN_S: u32 = 1800;
 /// What KubeRay leaves as it runs when it changes: all that its own hash of a RayCluster is made
-/// of. Pods are made anew where the object itself is, or where `upgradeStrategy` says so, which not
+/// of. Pods are recreated where the object itself is, or where `upgradeStrategy` says so, which not
 /// every release knows (ray-project/kuberay ray-operator/controllers/ray/raycluster_controller.go,
 /// shouldRecreatePodsForUpgrade, and utils/util.go, GenerateHashWithoutReplicasAndWorkersToDelete).
 const KEPT_BY_KUBERAY: [&str; 6] = [
@@ -32,7 +32,7 @@ const KEPT_BY_KUBERAY: [&str; 6] = [
 impl Workloads {
     /// Adds a resource for each object. A workload comes after all that modules declare in its
     /// cluster: device plugins give what its pods ask for, and operators bring its kind.
-    pub fn wish(
+    pub fn resource(
         &self,
         loaded: &LoadedSpec,
         desired: &mut DesiredState,
@@ -40,10 +40,10 @@ impl Workloads {
         let Some(cluster) = loaded.kubernetes_name().map(Target::kube) else {
             return Ok(());
         };
-        let before = find_last_resources(&desired.wishes, &cluster);
+        let before = find_last_resources(&desired.resources, &cluster);
         let mut problems = Vec::new();
         let mut whose: BTreeMap<Address, String> = desired
-            .wishes
+            .resources
             .iter()
             .map(|resource| (resource.address.clone(), resource.whose()))
             .collect();
@@ -66,7 +66,7 @@ impl Workloads {
                 digest.clone(),
             );
         }
-        desired.wishes.sort_by(|a, b| a.address.cmp(&b.address));
+        desired.resources.sort_by(|a, b| a.address.cmp(&b.address));
         if problems.is_empty() {
             Ok(())
         } else {
@@ -128,7 +128,7 @@ impl DesiredWorkload<'_> {
         let resource = DesiredResource {
             address: address.clone(),
             after,
-            want: Arc::new(Want {
+            declaration: Arc::new(ResourceDeclaration {
                 kind: KubernetesObject.name().to_owned(),
                 body,
                 module,
@@ -136,7 +136,7 @@ impl DesiredWorkload<'_> {
             }),
         };
         whose.insert(address.clone(), resource.whose());
-        desired.wishes.push(resource);
+        desired.resources.push(resource);
         Ok(address)
     }
 
@@ -162,7 +162,7 @@ impl DesiredWorkload<'_> {
     fn report_duplicate(&self, address: &Address, other: &str) -> Diagnostic {
         let error = Diagnostic::error(
             "RW0232",
-            format!("{address} is wished for twice: by this workload, and by {other}"),
+            format!("{address} is declared twice: by this workload, and by {other}"),
         );
         self.at(error, "makes it")
             .effect("each would take away what the other sets")

@@ -11,7 +11,7 @@ use railwright_resource::kubernetes_job::{JobPod, Room};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-/// What is judged.
+/// What is checked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RayProofTopic {
@@ -37,7 +37,7 @@ impl RayProofTopic {
     }
 }
 
-/// The judgement of a cluster.
+/// The verdict on a cluster.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RayProof {
     /// All together.
@@ -46,7 +46,7 @@ pub struct RayProof {
     pub topics: Vec<(RayProofTopic, CheckOutcome)>,
 }
 
-/// Judges it; `name` is what it is called, and `place` how commands that are suggested find it, `-i
+/// Checks it; `name` is what it is called, and `place` how commands that are suggested find it, `-i
 /// inv -n ml`.
 pub fn check_ray_cluster(found: &RayClusterFacts, name: &str, place: &str) -> RayProof {
     let mut topics = vec![(RayProofTopic::Pods, check_running_pods(found, name, place))];
@@ -73,10 +73,10 @@ fn fold_pod_names<'p>(pods: impl IntoIterator<Item = &'p JobPod>) -> String {
     nodeset::fold_node_set(&names)
 }
 
-fn check_running_pods(found: &RayClusterFacts, name: &str, place: &str) -> CheckOutcome {
+fn check_running_pods(actual: &RayClusterFacts, name: &str, place: &str) -> CheckOutcome {
     let (mut running, mut workers) = (0, 0);
     let mut nodes: BTreeSet<&str> = BTreeSet::new();
-    for looked in &found.pods {
+    for looked in &actual.pods {
         if looked.pod.phase != "Running" {
             continue;
         }
@@ -88,23 +88,25 @@ fn check_running_pods(found: &RayClusterFacts, name: &str, place: &str) -> Check
     }
     let measured = format!(
         "{running} of {} running, {} on {}",
-        format_count(found.pods.len(), "pod"),
+        format_count(actual.pods.len(), "pod"),
         format_count(workers, "worker"),
         format_count(nodes.len(), "node")
     );
-    let has_workers = found.wanted.is_none_or(|wanted| workers as u64 >= wanted);
-    if running == found.pods.len() && running > 0 && has_workers {
+    let has_workers = actual
+        .desired
+        .is_none_or(|desired| workers as u64 >= desired);
+    if running == actual.pods.len() && running > 0 && has_workers {
         return CheckOutcome::passed(measured);
     }
-    let wanted = match found.wanted {
-        Some(wanted) => format!(
+    let desired = match actual.desired {
+        Some(desired) => format!(
             "all of them running, {}",
-            format_count(wanted as usize, "worker")
+            format_count(desired as usize, "worker")
         ),
         None => "all of them running".to_owned(),
     };
     CheckOutcome::unknown("RW1261", measured)
-        .expected(wanted)
+        .expected(desired)
         .effect("of pods that do not run nothing is proven")
         .next(format!(
             "railwright job watch {name} {place} says what keeps a pod"
@@ -126,28 +128,28 @@ fn report_no_pool() -> CheckOutcome {
 }
 
 /// Each pod asks for it, and its node gives it.
-fn check_pool(found: &RayClusterFacts, pool: &Pool) -> CheckOutcome {
+fn check_pool(actual: &RayClusterFacts, pool: &Pool) -> CheckOutcome {
     let resource = one_line(&pool.resource, 60);
-    let wanted = format!("each pod asks for {resource}, and its node gives it");
+    let desired = format!("each pod asks for {resource}, and its node gives it");
     let mut lacking = Vec::new();
     let mut nodes: BTreeSet<&str> = BTreeSet::new();
-    for looked in &found.pods {
+    for looked in &actual.pods {
         nodes.extend(looked.pod.node.as_deref());
         if !looked.pod.asks.contains_key(&pool.resource) {
             lacking.push(&looked.pod);
         }
     }
     if !lacking.is_empty() {
-        return report_pods_without_request(lacking, found.pods.len()).expected(wanted);
+        return report_pods_without_request(lacking, actual.pods.len()).expected(desired);
     }
-    let room = match &found.room {
+    let room = match &actual.room {
         Ok(room) => room,
         Err(why) => {
             return CheckOutcome::unknown(
                 "RW1261",
                 format!("each pod asks for it; what nodes give could not be read: {why}"),
             )
-            .expected(wanted);
+            .expected(desired);
         }
     };
     let mut without = Vec::new();
@@ -157,11 +159,11 @@ fn check_pool(found: &RayClusterFacts, pool: &Pool) -> CheckOutcome {
         }
     }
     if !without.is_empty() {
-        return report_nodes_without_pool(&without).expected(wanted);
+        return report_nodes_without_pool(&without).expected(desired);
     }
     CheckOutcome::passed(format!(
         "{} ask for it, {} give it",
-        format_count(found.pods.len(), "pod"),
+        format_count(actual.pods.len(), "pod"),
         format_count(nodes.len(), "node")
     ))
 }
@@ -203,20 +205,20 @@ fn report_nodes_without_pool(nodes: &[&str]) -> CheckOutcome {
 }
 
 /// The devices are in the pods.
-fn check_pod_devices(found: &RayClusterFacts) -> CheckOutcome {
+fn check_pod_devices(actual: &RayClusterFacts) -> CheckOutcome {
     // Of virtual functions and of pools of which nothing is said one device a pool is the least.
-    let least: usize = found
+    let least: usize = actual
         .pools
         .iter()
         .map(|pool| pool.devices.unwrap_or(1))
         .sum();
-    let wanted = format!(
+    let desired = format!(
         "{} or more below /dev/infiniband in each pod",
         format_count(least, "device")
     );
     let (mut few, mut silent) = (Vec::new(), Vec::new());
     let mut devices: BTreeSet<&str> = BTreeSet::new();
-    for looked in &found.pods {
+    for looked in &actual.pods {
         match &looked.inside {
             Ok(inside) if inside.devices.len() < least => {
                 few.push((&looked.pod, inside.devices.len()));
@@ -225,19 +227,19 @@ fn check_pod_devices(found: &RayClusterFacts) -> CheckOutcome {
             Err(why) => silent.push((&looked.pod, why.as_words())),
         }
     }
-    if let Some(outcome) = report_missing_devices(&few, found.pods.len()) {
-        return outcome.expected(wanted);
+    if let Some(outcome) = report_missing_devices(&few, actual.pods.len()) {
+        return outcome.expected(desired);
     }
     if let Some(outcome) = report_silent_pods(&silent) {
-        return outcome.expected(wanted);
+        return outcome.expected(desired);
     }
     let names: Vec<&str> = devices.into_iter().collect();
     CheckOutcome::passed(format!(
         "{} in each of {}",
         nodeset::fold_node_set(&names),
-        format_count(found.pods.len(), "pod")
+        format_count(actual.pods.len(), "pod")
     ))
-    .expected(wanted)
+    .expected(desired)
 }
 
 /// The failure of pods that have too few devices, each with how many it has; nothing where there is
@@ -280,11 +282,11 @@ fn report_silent_pods(silent: &[(&JobPod, &str)]) -> Option<CheckOutcome> {
 
 /// RDMA traffic between two nodes.
 fn check_pod_traffic(crossing: &Crossing, place: &str) -> CheckOutcome {
-    let wanted = "RDMA traffic between two pods on two nodes, device by device";
+    let desired = "RDMA traffic between two pods on two nodes, device by device";
     let (pods, nodes, passed) = match crossing {
         Crossing::Not(why) => {
             return CheckOutcome::unknown("RW1263", why.clone())
-                .expected(wanted)
+                .expected(desired)
                 .effect("whether RDMA passes between nodes is not known")
                 .next(format!(
                     "railwright job render perftest-pods {place} --image IMAGE | railwright job \
@@ -305,11 +307,11 @@ fn check_pod_traffic(crossing: &Crossing, place: &str) -> CheckOutcome {
             Err(fault) => faults.push((devices, fault)),
         }
     }
-    let judgement = match report_broken_traffic(&faults, passed.len(), &between) {
+    let evaluation = match report_broken_traffic(&faults, passed.len(), &between) {
         Some(outcome) => outcome,
         None => CheckOutcome::passed(format!("{between}, in Gb/s: {}", rates.join(", "))),
     };
-    judgement.expected(wanted)
+    evaluation.expected(desired)
 }
 
 /// The outcome for devices between which nothing passed, each with why; nothing where there are
@@ -330,12 +332,12 @@ fn report_broken_traffic(
     let is_disproof = faults
         .iter()
         .any(|(_, fault)| matches!(fault, TrafficFault::Broken(_) | TrafficFault::NothingMoved));
-    let judgement = if is_disproof {
+    let evaluation = if is_disproof {
         CheckOutcome::failed("RW1264", measured)
     } else {
         CheckOutcome::unknown("RW1263", measured)
     };
-    let outcome = judgement
+    let outcome = evaluation
         .effect("what runs over several nodes hangs, breaks or goes over TCP there")
         .next(
             "railwright verify INVENTORY sends the same between the hosts, where it is to be seen \
@@ -382,7 +384,7 @@ mod tests {
                 .collect(),
             pods: vec![InspectedRayPod { pod, inside }],
             room: Ok(Room::default()),
-            wanted: Some(1),
+            desired: Some(1),
             crossing: Crossing::Not("`ib_write_bw` is not in the image".to_owned()),
         }
     }
@@ -394,7 +396,7 @@ mod tests {
             proof
                 .topics
                 .iter()
-                .map(|(topic, judgement)| (topic.word(), judgement.code))
+                .map(|(topic, evaluation)| (topic.word(), evaluation.code))
                 .collect(),
         )
     }

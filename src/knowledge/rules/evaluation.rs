@@ -64,7 +64,7 @@ pub fn evaluate_rules(
     rules: &RuleSet,
     today: &str,
 ) -> RulesReport {
-    judge_with(
+    evaluate_with(
         loaded,
         catalog,
         rules,
@@ -90,20 +90,20 @@ pub struct Beyond<'c, F> {
 }
 
 /// Applies the rules, and adds what is found beyond them, waived like their own findings.
-pub fn judge_with<F: FnOnce(&RulesReport) -> Vec<RuleFinding>>(
+pub fn evaluate_with<F: FnOnce(&RulesReport) -> Vec<RuleFinding>>(
     loaded: &LoadedSpec,
     catalog: &Catalog,
     rules: &RuleSet,
     today: &str,
     beyond: Beyond<'_, F>,
 ) -> RulesReport {
-    let (mut waivers, mut judgement) = (Waivers::of(loaded, today), RulesReport::default());
+    let (mut waivers, mut evaluation) = (Waivers::of(loaded, today), RulesReport::default());
     waivers.part(
         collect_rule_findings(loaded, catalog, rules.rules.values(), None),
-        &mut judgement,
+        &mut evaluation,
     );
-    let more = (beyond.found)(&judgement);
-    waivers.part(more, &mut judgement);
+    let more = (beyond.found)(&evaluation);
+    waivers.part(more, &mut evaluation);
     let mut codes: BTreeSet<&str> = beyond.codes.iter().copied().collect();
     let mut open: BTreeSet<&str> = BTreeSet::new();
     for (code, rule) in &rules.rules {
@@ -112,8 +112,8 @@ pub fn judge_with<F: FnOnce(&RulesReport) -> Vec<RuleFinding>>(
             open.insert(code);
         }
     }
-    judgement.notes = waivers.notes(&codes, &open);
-    judgement
+    evaluation.notes = waivers.notes(&codes, &open);
+    evaluation
 }
 
 /// Asks what concerns a job that is about to be run: rules about the job itself, and those that
@@ -134,10 +134,10 @@ pub fn asked_of_job(
 }
 
 /// What of that counts, and what is waived.
-pub fn judge_job(loaded: &LoadedSpec, today: &str, found: Vec<RuleFinding>) -> RulesReport {
-    let (mut waivers, mut judgement) = (Waivers::of(loaded, today), RulesReport::default());
-    waivers.part(found, &mut judgement);
-    judgement
+pub fn evaluate_job(loaded: &LoadedSpec, today: &str, found: Vec<RuleFinding>) -> RulesReport {
+    let (mut waivers, mut evaluation) = (Waivers::of(loaded, today), RulesReport::default());
+    waivers.part(found, &mut evaluation);
+    evaluation
 }
 
 fn collect_rule_findings<'r>(
@@ -149,7 +149,7 @@ fn collect_rule_findings<'r>(
     let _allowance = engine::share_allowance(loaded.hosts.len());
     let cluster = context_of(&cluster_facts(loaded, catalog));
     let mut known = HostClassIndex::of(collect_host_classes(loaded, catalog));
-    let mut judging = Judging {
+    let mut evaluation = RuleEvaluation {
         loaded,
         switches: switch_facts(&loaded.spec, catalog),
         job: None,
@@ -157,16 +157,16 @@ fn collect_rule_findings<'r>(
         found: IndexMap::new(),
     };
     if let Some(subject) = subject {
-        judging.job = Some(context_of(&serde_json::json!({ "job": subject.facts })));
-        judging.places = subject.places.clone();
+        evaluation.job = Some(context_of(&serde_json::json!({ "job": subject.facts })));
+        evaluation.places = subject.places.clone();
     }
     for rule in rules {
-        judging.rule(rule, &cluster, &mut known);
+        evaluation.rule(rule, &cluster, &mut known);
     }
-    judging.findings()
+    evaluation.findings()
 }
 
-struct Judging<'a> {
+struct RuleEvaluation<'a> {
     loaded: &'a LoadedSpec,
     /// The job that is about to be run, if there is one.
     job: Option<Context>,
@@ -179,7 +179,7 @@ struct Judging<'a> {
     found: IndexMap<(String, String, String), (Diagnostic, BTreeSet<usize>)>,
 }
 
-impl Judging<'_> {
+impl RuleEvaluation<'_> {
     fn rule(&mut self, rule: &Rule, cluster: &Context, known: &mut HostClassIndex) {
         match rule.scope {
             RuleScope::Cluster => self.ask(rule, cluster, &rule.path, &[]),
@@ -211,7 +211,7 @@ impl Judging<'_> {
         }
     }
 
-    /// Of each two sorts once: the first pair is told, the others are alike.
+    /// Of each two sorts once: the first pair is reported, the others are identical.
     fn pairs(&mut self, rule: &Rule, cluster: &Context, sorts: &[RuleHostClass]) {
         if sorts.len() > PAIRED_MAX {
             let key = ("RW0225".to_owned(), rule.code.clone(), String::new());
@@ -342,7 +342,7 @@ fn too_many(rule: &Rule, sorts: usize) -> Diagnostic {
     )
     .labelled(rule.label.clone())
     .effect("hosts further down that do not go together are not found by this rule")
-    .next("write hosts that are alike in one way, so that there are fewer sorts of them")
+    .next("write identical hosts in one way, so that there are fewer sorts of them")
 }
 
 fn path_of(rule: &Rule, sort: &RuleHostClass) -> String {

@@ -9,18 +9,18 @@ fn spec(value: &Value) -> LoadedSpec {
     crate::spec::load_case_spec(value).unwrap_or_else(|why| panic!("{value}\n{why}"))
 }
 
-fn judged(case: &Value, catalog: &Catalog, rules: &RuleSet) -> (LoadedSpec, RulesReport) {
+fn evaluated(case: &Value, catalog: &Catalog, rules: &RuleSet) -> (LoadedSpec, RulesReport) {
     let (loaded, job) = crate::rules::job_subject::parse_rule_case(case)
         .unwrap_or_else(|why| panic!("{case}\n{why}"));
-    let judgement = match &job {
-        Some(job) => judge_job(
+    let evaluation = match &job {
+        Some(job) => evaluate_job(
             &loaded,
             "2026-01-01",
             asked_of_job(&loaded, catalog, rules, job, true),
         ),
         None => evaluate_rules(&loaded, catalog, rules, "2026-01-01"),
     };
-    (loaded, judgement)
+    (loaded, evaluation)
 }
 
 fn shipped() -> (Catalog, RuleSet) {
@@ -35,8 +35,8 @@ fn shipped() -> (Catalog, RuleSet) {
     )
 }
 
-fn codes(judgement: &RulesReport) -> Vec<&str> {
-    judgement
+fn codes(evaluation: &RulesReport) -> Vec<&str> {
+    evaluation
         .findings
         .iter()
         .map(|finding| &*finding.diagnostic.code)
@@ -52,9 +52,9 @@ fn every_rule_is_broken_by_its_failing_case_and_kept_by_its_passing_one() {
             ("fails", &rule.fails, true),
             ("passes", &rule.passes, false),
         ] {
-            let (loaded, judgement) = judged(case, &catalog, &rules);
-            if codes(&judgement).contains(&code.as_str()) != broken {
-                wrong.push(format!("{code} {name}: found {:?}", codes(&judgement)));
+            let (loaded, evaluation) = evaluated(case, &catalog, &rules);
+            if codes(&evaluation).contains(&code.as_str()) != broken {
+                wrong.push(format!("{code} {name}: found {:?}", codes(&evaluation)));
             }
             let unknown = catalog::unknown_models(&loaded, &catalog);
             wrong.extend(
@@ -63,7 +63,7 @@ fn every_rule_is_broken_by_its_failing_case_and_kept_by_its_passing_one() {
                     .map(|one| format!("{code} {name}: {}", one.message)),
             );
             wrong.extend(
-                judgement
+                evaluation
                     .findings
                     .iter()
                     .filter(|f| !rules.rules.contains_key(&*f.diagnostic.code))
@@ -71,7 +71,7 @@ fn every_rule_is_broken_by_its_failing_case_and_kept_by_its_passing_one() {
             );
             // what is found has its place, its effect, a fix and a source; a job of a case stands
             // nowhere
-            for finding in &judgement.findings {
+            for finding in &evaluation.findings {
                 let d = &finding.diagnostic;
                 let placed = !d.labels.is_empty() || rules.rules[&*d.code].scope == RuleScope::Job;
                 let whole = placed
@@ -105,23 +105,23 @@ fn waiver(code: &str, more: &str) -> String {
 #[test]
 fn hosts_that_are_alike_are_one_finding() {
     let (catalog, rules) = shipped();
-    let judgement = evaluate_rules(
+    let evaluation = evaluate_rules(
         &spec(&serde_json::from_str(ERDMA).unwrap()),
         &catalog,
         &rules,
         "2026-06-15",
     );
-    assert_eq!(codes(&judgement), ["RW2204"]);
+    assert_eq!(codes(&evaluation), ["RW2204"]);
     assert_eq!(
-        judgement.findings[0].diagnostic.subject.as_deref(),
+        evaluation.findings[0].diagnostic.subject.as_deref(),
         Some("a[1-2],b[1-3]")
     );
 }
 
-/// Many hosts that are alike in what a rule looks at are one finding, and more sorts than can be
-/// paired are told.
+/// Many hosts that are identical to a rule are one finding, and more sorts than can be
+/// paired are reported.
 #[test]
-fn a_large_spec_is_judged_by_sorts_of_hosts() {
+fn a_large_spec_is_compared_by_sorts_of_hosts() {
     let (catalog, rules) = shipped();
     let node = |n: usize| {
         let mode = if n == 0 { "default" } else { "compat" };
@@ -130,8 +130,8 @@ fn a_large_spec_is_judged_by_sorts_of_hosts() {
     let nodes: Vec<Value> = (0..PAIRED_MAX + 2).map(node).collect();
     let loaded =
         spec(&serde_json::json!({ "fabric": { "kind": "erdma", "mtu": 8500 }, "nodes": nodes }));
-    let judgement = evaluate_rules(&loaded, &catalog, &rules, "2026-06-15");
-    let islands = judgement
+    let evaluation = evaluate_rules(&loaded, &catalog, &rules, "2026-06-15");
+    let islands = evaluation
         .findings
         .iter()
         .find(|finding| finding.diagnostic.code == "RW2205")
@@ -141,9 +141,9 @@ fn a_large_spec_is_judged_by_sorts_of_hosts() {
         Some(format!("n[0-{}]", PAIRED_MAX + 1))
     );
     assert!(
-        !codes(&judgement).contains(&"RW0225"),
+        !codes(&evaluation).contains(&"RW0225"),
         "{:?}",
-        codes(&judgement)
+        codes(&evaluation)
     );
     // a rule that looks at what differs everywhere cannot be asked of each two
     let text = "family: site\n\
@@ -160,18 +160,18 @@ fn a_large_spec_is_judged_by_sorts_of_hosts() {
 
 #[test]
 fn a_waiver_covers_what_it_names_until_its_last_day() {
-    let told = |judgement: &RulesReport| {
-        let waived: Vec<_> = judgement
+    let told = |evaluation: &RulesReport| {
+        let waived: Vec<_> = evaluation
             .waived
             .iter()
             .map(|one| format!("{} {:?}", one.code, one.nodes))
             .collect();
-        let found: Vec<_> = judgement
+        let found: Vec<_> = evaluation
             .findings
             .iter()
             .map(|f| format!("{} {:?}", f.diagnostic.code, f.diagnostic.subject))
             .collect();
-        let notes: Vec<_> = judgement
+        let notes: Vec<_> = evaluation
             .notes
             .iter()
             .map(|note| note.message.clone())

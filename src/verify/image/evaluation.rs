@@ -1,4 +1,4 @@
-//! What it comes to: one judgement for each thing that programs load, and for each that a pod has
+//! What it comes to: one verdict for each thing that programs load, and for each that a pod has
 //! to be given.
 
 use super::ImageRequirements;
@@ -52,21 +52,21 @@ pub struct ImageFinding {
     /// Which: `libibverbs.so.1`, `mlx5`.
     pub name: String,
     /// What was found.
-    pub judgement: CheckOutcome,
+    pub evaluation: CheckOutcome,
 }
 
-/// Judges what was seen; `render` is the command that writes an image with all of it.
+/// Evaluates what was read; `render` is the command that writes an image with all of it.
 pub fn check_image_contents(
     seen: &ImageContents,
-    wanted: &ImageRequirements,
+    desired: &ImageRequirements,
     render: &str,
 ) -> Vec<ImageFinding> {
     let mut findings = Vec::new();
-    for name in &wanted.libraries {
+    for name in &desired.libraries {
         let outcome = check_library(seen, name, render);
         findings.push(new_image_finding(ImageCheckItem::Library, name, outcome));
     }
-    for name in &wanted.providers {
+    for name in &desired.providers {
         let provider = check_provider(seen, name, render);
         findings.push(new_image_finding(ImageCheckItem::Provider, name, provider));
         let driver = check_driver_line(seen, name, render);
@@ -87,17 +87,17 @@ pub fn check_image_contents(
     findings
 }
 
-fn new_image_finding(item: ImageCheckItem, name: &str, judgement: CheckOutcome) -> ImageFinding {
+fn new_image_finding(item: ImageCheckItem, name: &str, evaluation: CheckOutcome) -> ImageFinding {
     ImageFinding {
         item,
         name: name.to_owned(),
-        judgement,
+        evaluation,
     }
 }
 
 /// Where nothing could be looked at: everything is unknown, for one reason.
 pub fn list_unknown_findings(
-    wanted: &ImageRequirements,
+    desired: &ImageRequirements,
     reason: &str,
     next: &str,
 ) -> Vec<ImageFinding> {
@@ -105,11 +105,11 @@ pub fn list_unknown_findings(
         .effect("nothing is proven of the image")
         .next(next);
     let mut findings = Vec::new();
-    for name in &wanted.libraries {
+    for name in &desired.libraries {
         let item = ImageCheckItem::Library;
         findings.push(new_image_finding(item, name, outcome.clone()));
     }
-    for name in &wanted.providers {
+    for name in &desired.providers {
         for item in [ImageCheckItem::Provider, ImageCheckItem::Driver] {
             findings.push(new_image_finding(item, name, outcome.clone()));
         }
@@ -121,7 +121,7 @@ pub fn list_unknown_findings(
 pub fn compute_image_verdict(findings: &[ImageFinding]) -> CheckVerdict {
     let verdicts: Vec<CheckVerdict> = findings
         .iter()
-        .map(|finding| finding.judgement.verdict)
+        .map(|finding| finding.evaluation.verdict)
         .collect();
     match verdicts.iter().copied().min() {
         Some(worst @ (CheckVerdict::Failed | CheckVerdict::Unknown)) => worst,
@@ -194,17 +194,17 @@ fn check_provider(seen: &ImageContents, name: &str, render: &str) -> CheckOutcom
             None => report_provider_failure(nothing, name, render),
         };
     };
-    let wanted = pattern.replacen(NAME, name, 1);
-    if usable.contains(&wanted.as_str()) {
-        return require_known_machine(seen, "RW1277", wanted);
+    let desired = pattern.replacen(NAME, name, 1);
+    if usable.contains(&desired.as_str()) {
+        return require_known_machine(seen, "RW1277", desired);
     }
-    let file = wanted.rsplit('/').next().unwrap_or_default();
+    let file = desired.rsplit('/').next().unwrap_or_default();
     let measured = match (seen.loads(file), usable.first()) {
         (Loads::This(path), _) => return require_known_machine(seen, "RW1277", path),
         (Loads::OfAnother(path, machine), _) => describe_foreign_library(seen, &path, machine),
         (_, Some(other)) => format!("{other} is there, and {verbs} loads {file}"),
         (_, None) if foreign.is_some() => nothing,
-        (_, None) => format!("{wanted} is not there"),
+        (_, None) => format!("{desired} is not there"),
     };
     report_provider_failure(measured, name, render)
 }
@@ -269,14 +269,14 @@ fn check_pod_devices(pod: &PodSeen) -> CheckOutcome {
             has_uverbs |= is_uverbs(name);
         }
     }
-    let wanted = "uverbsN, and rdma_cm";
+    let desired = "uverbsN, and rdma_cm";
     match (has_uverbs, names.contains(&"rdma_cm")) {
-        (false, _) => CheckOutcome::failed("RW1279", "no uverbs device".to_owned()).expected(wanted).effect(OVER_TCP).next(
+        (false, _) => CheckOutcome::failed("RW1279", "no uverbs device".to_owned()).expected(desired).effect(OVER_TCP).next(
             "ask for the RDMA resource of the cluster in the limits of the container: `railwright \
              job render` does; kubectl describe pod",
         ),
         (true, false) => CheckOutcome::warning("RW1279", names.join(", "))
-            .expected(wanted)
+            .expected(desired)
             .effect("connections by librdmacm cannot be made; NCCL does without it")
             .next("look at the device plugin: it gives rdma_cm beside each uverbs device"),
         (true, true) => CheckOutcome::passed(names.join(", ")),

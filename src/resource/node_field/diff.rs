@@ -1,5 +1,6 @@
-//! Each node against the wish: as wished, without it, with another value that is ours to change, or
-//! with one that is not; and nodes that left the wish. Nodes that are alike are told together.
+//! Each node against the desired field: in sync, without it, with another value that is ours to
+//! change, or with one that is not; and nodes that left the resource. Identical nodes are shown
+//! together.
 //!
 //! A host that is no node yet has nothing to be wrong: it is passed over, and set once it has
 //! joined.
@@ -12,26 +13,26 @@ use crate::Provenance;
 use crate::kubernetes_object::looks::read_object_list;
 use crate::kubernetes_object::ownership::FieldManager;
 use crate::kubernetes_object::request::KubernetesRead;
-use crate::{Action, Assessment, Attribute, Disruption, Plane, Read, ReadResults, Reading};
+use crate::{Action, Attribute, Disruption, Plane, Read, ReadResults, Reading, ResourceDiff};
 use railwright_base::Reason;
 use railwright_base::nodeset;
 use railwright_base::text::{format_count, one_line};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The longest name of nodes that are told together.
+/// The longest name of nodes that are shown together.
 const NAMES_LIMIT: usize = 200;
 /// Of an annotation in the place of our mark.
 const UNPROVEN: &str = "the annotation in the place of our mark bears no code of ours, and a \
                         kubelet may write such a one on its own node";
 
-/// How one node stands. Nodes of the same are told together.
+/// How one node stands. Nodes with equal cases are shown together.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum NodeFieldCase {
-    /// As wished, or changed to what is wished.
+    /// In sync, or changed to what is desired.
     Field {
-        wanted: Option<String>,
-        found: Option<String>,
+        desired: Option<String>,
+        actual: Option<String>,
         by: Option<String>,
         change: Option<NodeFieldChange>,
     },
@@ -42,8 +43,8 @@ enum NodeFieldCase {
     },
     /// Not ours to change, in words.
     Theirs {
-        wanted: String,
-        found: Option<String>,
+        desired: String,
+        actual: Option<String>,
         by: Option<String>,
         why: &'static str,
     },
@@ -52,8 +53,8 @@ enum NodeFieldCase {
 /// The nodes of a case, and who changed one of them last.
 type Cases<'a> = BTreeMap<NodeFieldCase, (Vec<&'a str>, Option<&'a FieldManager>)>;
 
-/// The wish against the nodes.
-pub fn diff_node_field(asked: &NodeFieldRequest, answers: &ReadResults) -> Assessment {
+/// Compares the desired field with the nodes.
+pub fn diff_node_field(asked: &NodeFieldRequest, answers: &ReadResults) -> ResourceDiff {
     let nodes = match decode_node_fields(&asked.field, answers) {
         Ok(nodes) => nodes,
         Err(reason) => return build_unknown_nodes_diff(reason),
@@ -77,33 +78,30 @@ pub fn diff_node_field(asked: &NodeFieldRequest, answers: &ReadResults) -> Asses
             add_node_to_case(&mut cases, name, case, now);
         }
     }
-    let mut assessment = build_diff_from_cases(asked, &cases);
+    let mut diff = build_diff_from_cases(asked, &cases);
     let left = nodes
         .iter()
         .filter(|(name, _)| !asked.values.contains_key(*name));
-    assessment
-        .residue
-        .extend(list_unproven_marks(&asked.field, left));
+    diff.residue.extend(list_unproven_marks(&asked.field, left));
     if asked.values.keys().all(|name| !nodes.contains_key(name)) {
         let names = shorten_node_set(&nodeset::fold_node_set(
             &asked.values.keys().collect::<Vec<_>>(),
         ));
-        assessment
-            .refusal
+        diff.refusal
             .get_or_insert_with(|| describe_missing_nodes(&names));
-        assessment.attributes.insert(
+        diff.attributes.insert(
             names,
             Attribute::in_plane(Plane::Persisted, Reading::is("present"), Reading::Absent),
         );
-        assessment.actions.clear();
+        diff.actions.clear();
     } else {
-        assessment.out_of_reach = collect_missing_nodes(asked, &nodes);
+        diff.out_of_reach = collect_missing_nodes(asked, &nodes);
     }
-    assessment
+    diff
 }
 
-/// The nodes that are not there, by the value that they are to have. The others are judged and
-/// changed all the same.
+/// The nodes that are not there, by the value that they are to have. The others are compared and
+/// changed nevertheless.
 fn collect_missing_nodes(
     asked: &NodeFieldRequest,
     nodes: &BTreeMap<String, FieldNow>,
@@ -117,15 +115,18 @@ fn collect_missing_nodes(
     let mut attributes = BTreeMap::new();
     for (value, names) in by_value {
         let names = shorten_node_set(&nodeset::fold_node_set(&names));
-        let wanted = Reading::is(asked.field.value(value));
-        let found = Reading::Unknown(
+        let desired = Reading::is(asked.field.value(value));
+        let actual = Reading::Unknown(
             format!(
                 "{}; once it has, the next apply sets it there",
                 describe_missing_nodes(&names)
             )
             .into(),
         );
-        attributes.insert(names, Attribute::in_plane(Plane::Persisted, wanted, found));
+        attributes.insert(
+            names,
+            Attribute::in_plane(Plane::Persisted, desired, actual),
+        );
     }
     attributes
 }
@@ -137,9 +138,9 @@ fn describe_missing_nodes(names: &str) -> String {
     )
 }
 
-/// The wish was taken out: what bears our mark is as it was before us, and what somebody changed
-/// since stays.
-pub fn plan_node_field_undo(asked: &NodeFieldRequest, answers: &ReadResults) -> Assessment {
+/// The resource was taken out of the spec: what bears our mark is as it was before us, and what
+/// somebody changed since stays.
+pub fn plan_node_field_undo(asked: &NodeFieldRequest, answers: &ReadResults) -> ResourceDiff {
     let nodes = match decode_node_fields(&asked.field, answers) {
         Ok(nodes) => nodes,
         Err(reason) => return build_unknown_nodes_diff(reason),
@@ -150,11 +151,10 @@ pub fn plan_node_field_undo(asked: &NodeFieldRequest, answers: &ReadResults) -> 
             add_node_to_case(&mut cases, name, case, now);
         }
     }
-    let mut assessment = build_diff_from_cases(asked, &cases);
-    assessment
-        .residue
+    let mut diff = build_diff_from_cases(asked, &cases);
+    diff.residue
         .extend(list_unproven_marks(&asked.field, nodes.iter()));
-    assessment
+    diff
 }
 
 /// What stays on nodes that are not to have it, though an annotation there says that it is ours.
@@ -177,7 +177,7 @@ fn list_unproven_marks<'a>(
     out
 }
 
-/// What each node says; why it is not known.
+/// What each node says; why it is unknown.
 fn decode_node_fields(
     field: &NodeField,
     answers: &ReadResults,
@@ -194,17 +194,17 @@ fn decode_node_fields(
     }
 }
 
-fn build_unknown_nodes_diff(reason: Reason) -> Assessment {
-    let mut assessment = Assessment::default();
-    assessment.attributes.insert(
+fn build_unknown_nodes_diff(reason: Reason) -> ResourceDiff {
+    let mut diff = ResourceDiff::default();
+    diff.attributes.insert(
         "nodes".to_owned(),
         Attribute::in_plane(
             Plane::Persisted,
-            Reading::is("as wished"),
+            Reading::is("in sync"),
             Reading::Unknown(reason),
         ),
     );
-    assessment
+    diff
 }
 
 fn add_node_to_case<'a>(
@@ -225,22 +225,22 @@ fn describe_field_manager(now: &FieldNow) -> Option<String> {
 
 /// A node that is to have this value.
 fn classify_desired_node(asked: &NodeFieldRequest, value: &str, now: &FieldNow) -> NodeFieldCase {
-    let (wanted, found, by) = (
+    let (desired, actual, by) = (
         value.to_owned(),
         now.value.clone(),
         describe_field_manager(now),
     );
-    if found.as_deref() == Some(value) {
+    if actual.as_deref() == Some(value) {
         return NodeFieldCase::Field {
-            wanted: Some(wanted),
-            found,
+            desired: Some(desired),
+            actual,
             by: None,
             change: None,
         };
     }
     let ours = now.mark.as_ref().filter(|mark| mark.spec == asked.cluster);
     let of_another = now.mark.is_some() && ours.is_none();
-    let why = match &found {
+    let why = match &actual {
         _ if asked.adopts || ours.is_some() => None,
         _ if of_another => Some("another spec of railwright keeps it"),
         _ if now.unproven_mark => Some(UNPROVEN),
@@ -249,26 +249,26 @@ fn classify_desired_node(asked: &NodeFieldRequest, value: &str, now: &FieldNow) 
     };
     if let Some(why) = why {
         return NodeFieldCase::Theirs {
-            wanted,
-            found,
+            desired,
+            actual,
             by,
             why,
         };
     }
-    let was = ours.map_or_else(|| found.clone(), |mark| mark.was.clone());
+    let was = ours.map_or_else(|| actual.clone(), |mark| mark.was.clone());
     let mark = NodeOwnershipAnnotation {
         spec: asked.cluster.clone(),
-        set: wanted.clone(),
+        set: desired.clone(),
         was,
     };
     let change = NodeFieldChange {
-        old: found.clone(),
-        new: Some(wanted.clone()),
+        old: actual.clone(),
+        new: Some(desired.clone()),
         mark: Some(mark),
     };
     NodeFieldCase::Field {
-        wanted: Some(wanted),
-        found,
+        desired: Some(desired),
+        actual,
         by,
         change: Some(change),
     }
@@ -289,8 +289,8 @@ fn classify_removed_node(cluster: &str, now: &FieldNow) -> Option<NodeFieldCase>
         mark: None,
     };
     Some(NodeFieldCase::Field {
-        wanted: mark.was.clone(),
-        found: now.value.clone(),
+        desired: mark.was.clone(),
+        actual: now.value.clone(),
         by: None,
         change: Some(change),
     })
@@ -304,15 +304,15 @@ fn shorten_node_set(names: &str) -> String {
 }
 
 /// All cases as attributes, with what fixes them.
-fn build_diff_from_cases(asked: &NodeFieldRequest, cases: &Cases) -> Assessment {
+fn build_diff_from_cases(asked: &NodeFieldRequest, cases: &Cases) -> ResourceDiff {
     let field = &asked.field;
-    let mut assessment = Assessment::default();
+    let mut diff = ResourceDiff::default();
     let (mut edits, mut refusals): (Vec<NodeEdit>, Vec<String>) = (Vec::new(), Vec::new());
     for (case, (names, last)) in cases {
         let set = shorten_node_set(&nodeset::fold_node_set(names));
         let nodes: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let (name, attribute) = build_case_attribute(field, case, &set, *last);
-        assessment.attributes.insert(name, attribute);
+        diff.attributes.insert(name, attribute);
         match case {
             NodeFieldCase::Field { change, .. } => {
                 if let Some(change) = change.clone() {
@@ -323,8 +323,7 @@ fn build_diff_from_cases(asked: &NodeFieldRequest, cases: &Cases) -> Assessment 
                 let who = by.as_deref().unwrap_or("somebody else");
                 if let Some(now) = value {
                     let now = one_line(&field.shown(now), 80);
-                    assessment
-                        .residue
+                    diff.residue
                         .push(format!("{set}: {now} stays, which {who} set since"));
                 }
                 let change = NodeFieldChange {
@@ -334,9 +333,11 @@ fn build_diff_from_cases(asked: &NodeFieldRequest, cases: &Cases) -> Assessment 
                 };
                 edits.push(NodeEdit { nodes, change });
             }
-            NodeFieldCase::Theirs { found, by, why, .. } => {
-                let is = match found {
-                    Some(found) => one_line(&field.shown(found), 80),
+            NodeFieldCase::Theirs {
+                actual, by, why, ..
+            } => {
+                let is = match actual {
+                    Some(actual) => one_line(&field.shown(actual), 80),
                     None => "absent".to_owned(),
                 };
                 let by_whom = match by {
@@ -348,19 +349,19 @@ fn build_diff_from_cases(asked: &NodeFieldRequest, cases: &Cases) -> Assessment 
         }
     }
     if !refusals.is_empty() {
-        assessment.refusal = Some(format!(
+        diff.refusal = Some(format!(
             "{}; `{}` takes it over",
             one_line(&refusals.join("; "), 600),
             asked.adopt_with
         ));
     } else if !edits.is_empty() {
-        record_taint_disruption(field, &edits, &mut assessment);
-        assessment.actions = vec![Action::EditNodes {
+        record_taint_disruption(field, &edits, &mut diff);
+        diff.actions = vec![Action::EditNodes {
             field: field.clone(),
             edits,
         }];
     }
-    assessment
+    diff
 }
 
 /// The attribute of a case, by its name. `last` changed one of the nodes last.
@@ -370,20 +371,26 @@ fn build_case_attribute(
     set: &str,
     last: Option<&FieldManager>,
 ) -> (String, Attribute) {
-    let (wanted, found, by) = match case {
+    let (desired, actual, by) = match case {
         NodeFieldCase::Field {
-            wanted, found, by, ..
-        } => (wanted.as_ref(), found, by),
+            desired,
+            actual,
+            by,
+            ..
+        } => (desired.as_ref(), actual, by),
         NodeFieldCase::Theirs {
-            wanted, found, by, ..
-        } => (Some(wanted), found, by),
+            desired,
+            actual,
+            by,
+            ..
+        } => (Some(desired), actual, by),
         NodeFieldCase::Mark { .. } => {
             let attribute =
                 Attribute::in_plane(Plane::Persisted, Reading::Absent, Reading::is("ours"));
             return (format!("mark on {set}"), attribute);
         }
     };
-    let [wanted, found] = [wanted, found.as_ref()].map(|value| match value {
+    let [desired, actual] = [desired, actual.as_ref()].map(|value| match value {
         Some(value) => Reading::is(field.value(value)),
         None => Reading::Absent,
     });
@@ -392,19 +399,19 @@ fn build_case_attribute(
             .as_ref()
             .zip(last)
             .map(|(by, last)| Provenance::set_by(by, &last.time, last.with_ours)),
-        ..Attribute::in_plane(Plane::Persisted, wanted, found)
+        ..Attribute::in_plane(Plane::Persisted, desired, actual)
     };
     (set.to_owned(), attribute)
 }
 
 /// Pods that do not tolerate a taint that evicts end at once, on all its nodes.
-fn record_taint_disruption(field: &NodeField, edits: &[NodeEdit], assessment: &mut Assessment) {
+fn record_taint_disruption(field: &NodeField, edits: &[NodeEdit], diff: &mut ResourceDiff) {
     for NodeEdit { nodes, change } in edits
         .iter()
         .filter(|edit| field.evicts() && edit.change.new != edit.change.old)
     {
         let Some(new) = &change.new else { continue };
-        assessment.disruption = Disruption::Drain;
+        diff.disruption = Disruption::Drain;
         let who = match nodes.len() {
             1 => nodes[0].clone(),
             count => format!(
@@ -413,7 +420,7 @@ fn record_taint_disruption(field: &NodeField, edits: &[NodeEdit], assessment: &m
                 shorten_node_set(&nodeset::fold_node_set(nodes))
             ),
         };
-        assessment.interrupts.push(format!(
+        diff.interrupts.push(format!(
             "pods that do not tolerate {} are evicted at once from {who}",
             field.shown(new)
         ));

@@ -1,4 +1,4 @@
-//! Whether a log proves that RDMA was used: one judgement an aspect, and what they say together.
+//! Whether a log proves that RDMA was used: one outcome an aspect, and what they say together.
 
 use super::bandwidth::check_bandwidth;
 use super::expected::{AcsNic, NcclExpectations};
@@ -10,7 +10,7 @@ use railwright_base::text::format_count;
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-/// What is judged.
+/// What is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Aspect {
@@ -75,7 +75,7 @@ impl Proven {
     }
 }
 
-/// The judgement of a log.
+/// The verdict on a log.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NcclProof {
     /// All together.
@@ -86,13 +86,13 @@ pub struct NcclProof {
     pub aspects: Vec<(Aspect, CheckOutcome)>,
 }
 
-/// Judges a log.
+/// Checks a log.
 pub fn check_nccl_log(log: &NcclLog, expected: &NcclExpectations) -> NcclProof {
     let transport = transport::of_log(log);
     let is_type2 = match expected.acs {
         None | Some(AcsNic::Type1) => false,
         Some(AcsNic::Type2) => true,
-        // A log that is silent of networks is not held against the NIC; one that says TCP is,
+        // A log that is silent of networks does not speak against the NIC; one that says TCP is,
         // unless verbs were switched off on purpose.
         Some(AcsNic::Unsaid) => {
             log.is_set("NCCL_IB_DISABLE", "1") || transport == Transport::Unknown
@@ -183,7 +183,7 @@ fn report_unknown_plugin(log: &NcclLog) -> CheckOutcome {
     )
     .expected("RDMA between hosts")
     .effect("nothing is proven")
-    .next("look for the plugin's own lines, or judge by bandwidth: --expect-gbps")
+    .next("look for the plugin's own lines, or go by bandwidth: --expect-gbps")
 }
 
 fn check_verbs(log: &NcclLog, transport: Transport, doctor: &str) -> CheckOutcome {
@@ -317,21 +317,21 @@ fn describe_mixed_transports(log: &NcclLog) -> String {
 }
 
 fn check_hpn0(log: &NcclLog, expected: &NcclExpectations) -> CheckOutcome {
-    let wanted = "hpn0 is up and running, with an IPv6 address of its link and a global one";
+    let desired = "hpn0 is up and running, with an IPv6 address of its link and a global one";
     let show = format!(
         "kubectl exec deploy/NAME -- ifconfig | grep hpn -A 8 >> {}",
         expected.words.strip_prefix("--log ").unwrap_or("FILE")
     );
     match &log.hpn {
         None => CheckOutcome::unknown("RW1213", "the log does not show hpn0")
-            .expected(wanted)
+            .expected(desired)
             .effect("nothing is proven of the NIC")
             .next(show),
         Some(seen) if seen.is_ready() => CheckOutcome::passed(format!(
             "up and running with both addresses (line {})",
             seen.line
         ))
-        .expected(wanted),
+        .expected(desired),
         Some(seen) => {
             let parts = [
                 (seen.is_up, "not up"),
@@ -349,7 +349,7 @@ fn check_hpn0(log: &NcclLog, expected: &NcclExpectations) -> CheckOutcome {
                 "RW1213",
                 format!("{} (line {})", wrong.join(", "), seen.line),
             )
-            .expected(wanted)
+            .expected(desired)
             .effect("the pod's high-performance NIC cannot carry traffic")
             .next(
                 "delete the pod, and look at its labels: alibabacloud.com/hpn-type must be \

@@ -1,4 +1,4 @@
-//! One typed wish on one target, as a module made it from the spec.
+//! One desired resource on one target, as a module made it from the spec.
 
 use crate::json_fields::read_text_field;
 use railwright_base::{Address, Digest, SourceLocation};
@@ -58,48 +58,48 @@ impl Disruption {
     }
 }
 
-/// One typed wish on one target. Its own are only its place and its order; what is wanted there is
-/// often the same on thousands of targets, and held once.
+/// One desired resource on one target. Only its place and its order are its own; what is desired
+/// there is often equal on thousands of targets, and stored once.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct DesiredResource {
     /// Target, kind and name.
     pub address: Address,
-    /// Wishes of the same target that must be done first.
+    /// Resources of the same target that must be applied first.
     pub after: Vec<Address>,
-    /// What is wanted there.
+    /// What is desired there.
     #[serde(flatten)]
-    pub want: Arc<Want>,
+    pub declaration: Arc<ResourceDeclaration>,
 }
 
-/// What is wanted, without the target: equal for all that share it.
+/// What is desired, without the target: equal for all that share it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Want {
+pub struct ResourceDeclaration {
     /// The resource kind's name; equal to `address.kind()` on hosts.
     pub kind: String,
-    /// What is wanted, in the kind's own fields, already checked by `ResourceKind::check`.
+    /// What is desired, in the kind's own fields, already checked by `ResourceKind::check`.
     pub body: Value,
     /// The module that made it, and the id of the resource in its manifest: `jumbo-mtu/link`; or
     /// the workload of the spec ([`of_workload`]).
     pub module: String,
-    /// The values in the spec that this wish was made from, so that a change can name its line.
+    /// The values in the spec that this resource was made from, so that a change can name its line.
     pub places: Vec<SourceLocation>,
 }
 
 /// What modules are not called: they have the names of folders, without blanks.
 const WORKLOAD: &str = "workload ";
 
-/// What stands for the module of a wish that a workload of the spec makes.
+/// What stands for the module of a resource that a workload of the spec makes.
 pub fn of_workload(name: &str) -> String {
     format!("{WORKLOAD}{name}")
 }
 
-impl Want {
+impl ResourceDeclaration {
     /// True where no module but a workload of the spec makes it.
     pub fn is_of_workload(&self) -> bool {
         self.module.starts_with(WORKLOAD)
     }
 
-    /// Who wishes for it, without the part of it: `module jumbo-mtu`, `workload ray-rdma`.
+    /// Who declares it, without the part of it: `module jumbo-mtu`, `workload ray-rdma`.
     pub fn whose(&self) -> String {
         let name = self.module.split('/').next().unwrap_or_default();
         if self.is_of_workload() {
@@ -109,7 +109,7 @@ impl Want {
         }
     }
 
-    /// Who wishes for it, with the part of it: `module jumbo-mtu/link`.
+    /// Who declares it, with the part of it: `module jumbo-mtu/link`.
     pub fn whose_part(&self) -> String {
         if self.is_of_workload() {
             self.module.clone()
@@ -120,17 +120,17 @@ impl Want {
 }
 
 impl std::ops::Deref for DesiredResource {
-    type Target = Want;
+    type Target = ResourceDeclaration;
 
-    fn deref(&self) -> &Want {
-        &self.want
+    fn deref(&self) -> &ResourceDeclaration {
+        &self.declaration
     }
 }
 
 impl DesiredResource {
-    /// A wish of no module, that comes after nothing.
+    /// A resource of no module, that comes after nothing.
     pub fn of(address: Address, kind: impl Into<String>, body: Value) -> Self {
-        let want = Want {
+        let declaration = ResourceDeclaration {
             kind: kind.into(),
             body,
             module: String::new(),
@@ -139,11 +139,11 @@ impl DesiredResource {
         DesiredResource {
             address,
             after: Vec::new(),
-            want: Arc::new(want),
+            declaration: Arc::new(declaration),
         }
     }
 
-    /// The digest of what is wanted: kind and body, not where it was written.
+    /// The digest of what is desired: kind and body, not where it was written.
     pub fn digest(&self) -> Digest {
         Digest::of(&(&self.kind, &self.body))
     }

@@ -1,5 +1,5 @@
-//! What a kind makes of a wish and the answers: what is wanted and found per attribute and plane,
-//! and what would fix it.
+//! The diff of a resource against the answers: desired and actual state per attribute and plane,
+//! and what would fix the difference.
 
 use super::{Action, DesiredResource, Disruption, Plane, Planes, Provenance, Reading};
 use railwright_base::{Digest, Reason};
@@ -7,22 +7,22 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// One attribute: what is wanted and what was found, per plane. A plane without a wish is not
-/// judged.
+/// One attribute: its desired and actual state, per plane. A plane without a desired state is not
+/// compared.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Attribute {
-    /// `Value` wanted; `Reading::Absent` when it must not be there.
-    pub wanted: Planes<Reading>,
-    /// What the target says.
-    pub found: Planes<Reading>,
+    /// The `Value` desired; `Reading::Absent` when it must not be there.
+    pub desired: Planes<Reading>,
+    /// The actual state that the target reports.
+    pub actual: Planes<Reading>,
     /// Who made it so, or how it was found out, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Provenance>,
-    /// What of the wish's own input is another than it was, where that is why it differs: the
-    /// target is as it was left.
+    /// What of the resource's own input changed, where that is why it differs: the target is as it
+    /// was left.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<String>,
-    /// Time alone brings it about: it is waited for, and is no part of what a plan was made
+    /// It converges in time by itself: it is waited for, and is no part of what a plan was made
     /// against.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub settles: bool,
@@ -37,8 +37,8 @@ impl Attribute {
         }
     }
 
-    /// Whether a rival set it since it was looked at as `was`. Times have whole seconds: one who
-    /// set it in the second of our own write did so after it, for that write took it.
+    /// Whether a rival set it since it was read as `was`. Times have whole seconds: one who set it
+    /// in the second of our own write did so after it, for that write took it.
     pub fn is_set_since(&self, was: Option<&str>) -> bool {
         match &self.by {
             Some(Provenance::SetBy { words, with_ours }) => *with_ours || was != Some(words),
@@ -46,48 +46,49 @@ impl Attribute {
         }
     }
 
-    /// Wanted in one plane, found there.
-    pub fn in_plane(plane: Plane, wanted: Reading, found: Reading) -> Self {
+    /// Desired and actual state in one plane.
+    pub fn in_plane(plane: Plane, desired: Reading, actual: Reading) -> Self {
         let mut attribute = Attribute::default();
-        attribute.wanted.set(plane, wanted);
-        attribute.found.set(plane, found);
+        attribute.desired.set(plane, desired);
+        attribute.actual.set(plane, actual);
         attribute
     }
 
     /// Adds another plane.
-    pub fn and(mut self, plane: Plane, wanted: Reading, found: Reading) -> Self {
-        self.wanted.set(plane, wanted);
-        self.found.set(plane, found);
+    pub fn and(mut self, plane: Plane, desired: Reading, actual: Reading) -> Self {
+        self.desired.set(plane, desired);
+        self.actual.set(plane, actual);
         self
     }
 
-    /// Marks an attribute that time alone brings about: it is waited for.
+    /// Marks an attribute that converges in time by itself: it is waited for.
     pub fn that_settles(mut self) -> Self {
         self.settles = true;
         self
     }
 
-    /// The planes in which the finding is not the wish; not applicable counts as met, unknown does
+    /// The planes in which actual differs from desired; not applicable counts as met, unknown does
     /// not.
     pub fn differences(&self) -> Vec<(Plane, &Reading, &Reading)> {
-        self.wanted
+        self.desired
             .iter()
-            .filter_map(|(plane, wanted)| {
-                let found = self.found.get(plane)?;
-                let met = wanted == found || matches!(found, Reading::NotApplicable(_));
-                (!met).then_some((plane, wanted, found))
+            .filter_map(|(plane, desired)| {
+                let actual = self.actual.get(plane)?;
+                let met = desired == actual || matches!(actual, Reading::NotApplicable(_));
+                (!met).then_some((plane, desired, actual))
             })
             .collect()
     }
 }
 
-/// What a kind makes of a wish and the answers of its target.
+/// A resource compared with the answers of its target.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Assessment {
-    /// Every attribute that the kind judges, by name.
+pub struct ResourceDiff {
+    /// Every attribute that the kind compares, by name.
     pub attributes: BTreeMap<String, Attribute>,
-    /// What nobody can judge before something else is there (a node that joins later), by name: it
-    /// is told as unknown, and keeps nothing else of the wish from being judged or done.
+    /// What cannot be compared before something else is there (a node that joins later), by name:
+    /// it is reported as unknown, and keeps nothing else of the resource from being compared or
+    /// applied.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub out_of_reach: BTreeMap<String, Attribute>,
     /// What would fix the differences, in order. Empty when nothing differs, or when nothing can
@@ -113,66 +114,66 @@ pub struct Assessment {
     pub interrupts_netdevs: Vec<String>,
     /// What will be interrupted, in words for the plan's screen.
     pub interrupts: Vec<String>,
-    /// Resources of the same target (`link/ens4`) that the actions reset, to be diffed anew after
+    /// Resources of the same target (`link/ens4`) that the actions reset, to be re-checked after
     /// them.
     pub disturbs: Vec<String>,
-    /// What a change of the files that it watches would make it owe.
+    /// What a change of the files that it watches leaves pending.
     pub watch: Option<WatchedFiles>,
-    /// The wish cannot be judged before this other resource of the target (`rdma_link/rxe0`) is
-    /// done.
+    /// The resource cannot be compared before this other one of the target (`rdma_link/rxe0`) is
+    /// applied.
     pub known_after: Option<String>,
-    /// Action kinds that this wish may come to need once it is known, or after a disturbance; the
-    /// plan announces them.
+    /// Action kinds that this resource may come to need once it is known, or after a disturbance;
+    /// the plan announces them.
     pub announced: Vec<String>,
     /// What undoing needs to know of the time before our first change; stored in the state when the
     /// change is applied.
     pub before: Value,
-    /// Taking it back leaves it where it is: nothing of the time before us comes back.
+    /// Undoing leaves it where it is: nothing of the time before us comes back.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stays: bool,
     /// What removal would leave behind, in words; empty when it restores everything.
     pub residue: Vec<String>,
-    /// The wish cannot be carried out here at all, in words (no manager owns the link, no such
+    /// The resource cannot be applied here at all, in words (no manager owns the link, no such
     /// package).
     pub refusal: Option<String>,
-    /// What has to be there first and is not: a step before it brings it, or it cannot be carried
-    /// out.
+    /// What has to be there first and is not: an earlier step brings it, or it cannot be applied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lacks: Option<Lacking>,
-    /// Nodes of a cluster that lack what is waited for, by name, where it is told node by node.
+    /// Nodes of a cluster that lack what is waited for, by name, where it is reported node by node.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub lacking: BTreeSet<String>,
-    /// What is waited for does not come by itself, in words (a container that cannot be made):
-    /// waiting ends at once.
+    /// What is waited for does not become ready by itself, in words (a container that cannot be
+    /// made): waiting ends at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hopeless: Option<Hopeless>,
-    /// What makes it in sync may be of before our last change: a run does not believe it at once.
+    /// What shows it in sync may date from before our last change: a run does not believe it at
+    /// once.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub may_be_stale: bool,
 }
 
-/// What a wish is in or of, and is not there yet.
+/// What a resource is in or of, and is not there yet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lacking {
     /// As a kind is asked whether it brings it: `namespace rdma`, `kind Rail.example.org`.
     pub what: String,
-    /// What the target says of it.
+    /// What the target reports of it.
     pub said: String,
 }
 
-/// Why what is waited for does not come by itself.
+/// Why what is waited for does not become ready by itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hopeless {
     /// In words.
     pub why: String,
-    /// Since when the target says so, where that tells an old saying from a new one: of before the
-    /// step it does not count.
+    /// Since when the target reports so, where that distinguishes an old report from a new one: one
+    /// from before the step does not count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
 }
 
 impl Hopeless {
-    /// Whenever it was said.
+    /// Whenever it was reported.
     pub fn of(why: &str) -> Self {
         Hopeless {
             why: why.to_owned(),
@@ -192,15 +193,15 @@ pub struct WatchedFiles {
     pub interrupts: String,
 }
 
-impl Assessment {
-    /// An undo that takes nothing back, because what is there now is unknown.
+impl ResourceDiff {
+    /// An undo that changes nothing, because what is there now is unknown.
     pub fn unknown_undo(plane: Plane, before: &Value, reason: Reason) -> Self {
-        let wanted = Reading::is("as before");
-        let attribute = Attribute::in_plane(plane, wanted, Reading::Unknown(reason));
-        Assessment {
+        let desired = Reading::is("as before");
+        let attribute = Attribute::in_plane(plane, desired, Reading::Unknown(reason));
+        ResourceDiff {
             attributes: [("settings".to_owned(), attribute)].into(),
             before: before.clone(),
-            ..Assessment::default()
+            ..ResourceDiff::default()
         }
     }
 
@@ -218,20 +219,20 @@ impl Assessment {
         self.attributes.insert(free, attribute);
     }
 
-    /// What the wish needs is not there: it comes with the step that the wish names under
+    /// What the resource needs is not there: it comes with the step that it names under
     /// `known_after`, or with the name that its netdev gets first, and may then come to need these
     /// actions; else something is wrong.
     pub fn wait_or_refuse(
         &mut self,
-        wish: &DesiredResource,
+        resource: &DesiredResource,
         announced: &[&str],
         reason: impl FnOnce() -> String,
     ) {
-        let step = wish.text("known_after").map(str::to_owned);
-        self.wait_for_or_refuse(step.or_else(|| wish.naming()), announced, reason);
+        let step = resource.text("known_after").map(str::to_owned);
+        self.wait_for_or_refuse(step.or_else(|| resource.naming()), announced, reason);
     }
 
-    /// Waits for this step of the wish's target, which brings what is missing, or refuses without one.
+    /// Waits for this step of the target, which brings what is missing, or refuses without one.
     pub fn wait_for_or_refuse(
         &mut self,
         step: Option<String>,
@@ -247,7 +248,7 @@ impl Assessment {
         }
     }
 
-    /// True when every judged plane of every attribute is in sync.
+    /// True when every compared plane of every attribute is in sync.
     pub fn is_met(&self) -> bool {
         self.known_after.is_none() && self.attributes.values().all(|a| a.differences().is_empty())
     }
@@ -260,7 +261,7 @@ impl Assessment {
         })
     }
 
-    /// True when some judged plane could not be found out.
+    /// True when some compared plane could not be found out.
     pub fn has_unknown(&self) -> bool {
         self.attributes.values().any(|a| {
             a.differences()
@@ -269,10 +270,11 @@ impl Assessment {
         })
     }
 
-    /// True when nothing of it is there: all judged planes are absent.
+    /// True when nothing of it is there: all compared planes are absent.
     pub fn is_absent(&self) -> bool {
-        let mut judged = self.judged().peekable();
-        judged.peek().is_some() && judged.all(|(_, found)| matches!(found, Some(Reading::Absent)))
+        let mut compared = self.compared().peekable();
+        compared.peek().is_some()
+            && compared.all(|(_, found)| matches!(found, Some(Reading::Absent)))
     }
 
     /// True when there are differences and all of them are unknown.
@@ -285,20 +287,20 @@ impl Assessment {
         differences.peek().is_some() && differences.all(|(_, _, found)| found.is_unknown())
     }
 
-    /// True when some attribute is wanted in this plane.
-    pub fn judges(&self, plane: Plane) -> bool {
-        self.judged().any(|(judged, _)| judged == plane)
+    /// True when some attribute has a desired state in this plane.
+    pub fn compares(&self, plane: Plane) -> bool {
+        self.compared().any(|(compared, _)| compared == plane)
     }
 
-    fn judged(&self) -> impl Iterator<Item = (Plane, Option<&Reading>)> {
+    fn compared(&self) -> impl Iterator<Item = (Plane, Option<&Reading>)> {
         self.attributes.values().flat_map(|a| {
-            a.wanted
+            a.desired
                 .iter()
-                .map(move |(plane, _)| (plane, a.found.get(plane)))
+                .map(move |(plane, _)| (plane, a.actual.get(plane)))
         })
     }
 
-    /// True when all that differs comes about by itself, in time.
+    /// True when all that differs converges by itself, in time.
     pub fn only_waits(&self) -> bool {
         let mut open = self
             .attributes
@@ -308,7 +310,7 @@ impl Assessment {
         self.known_after.is_none() && open.peek().is_some() && open.all(|a| a.settles)
     }
 
-    /// What of the wish's own input is another than it was, where nothing else differs.
+    /// What of the resource's own input changed, where nothing else differs.
     pub fn input(&self) -> Option<&str> {
         let mut open = self
             .attributes
@@ -319,15 +321,15 @@ impl Assessment {
         open.all(|input| input.is_some()).then_some(first)
     }
 
-    /// The digest of what was found: the precondition under which the actions were planned. What
+    /// The digest of the actual state: the precondition under which the actions were planned. What
     /// time alone changes is left out.
     pub fn fingerprint(&self) -> Digest {
-        let found: BTreeMap<_, _> = self
+        let actual: BTreeMap<_, _> = self
             .attributes
             .iter()
             .filter(|(_, a)| !a.settles)
-            .map(|(name, a)| (name, &a.found))
+            .map(|(name, a)| (name, &a.actual))
             .collect();
-        Digest::of(&found)
+        Digest::of(&actual)
     }
 }

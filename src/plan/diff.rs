@@ -1,12 +1,12 @@
-//! Judges every resource: as wished, to be changed and why, or not to be found out.
+//! Compares every resource: in sync, to be changed and why, or unknown.
 
 use super::AppliedResource;
 use super::model::{AttributeDifference, ChangeReason, UnknownFinding};
 use super::part::TargetGroup;
 use railwright_base::{Address, Target, TargetKind};
 use railwright_resource::{
-    Assessment, DesiredResource, Disruption, Observation, Plane, ReadResults, Reading,
-    ResourceKind, readability, redacted_assessment,
+    DesiredResource, Disruption, Observation, Plane, ReadResults, Reading, ResourceDiff,
+    ResourceKind, readability, redacted_diff,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,25 +17,25 @@ pub type KindLookup<'a> = &'a dyn Fn(&str) -> Option<&'static dyn ResourceKind>;
 /// What is to happen with one resource.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PlanItemStatus {
-    /// As wished.
+    /// In sync.
     Met,
     /// Changes, for this reason.
     Change(ChangeReason),
     /// Would change, but cannot or may not; in words.
     Held(ChangeReason, String),
-    /// Not judged: see the unknown findings.
+    /// Not compared: see the unknown findings.
     Unknown,
 }
 
-/// One resource with its judgement.
+/// One resource with its diff.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlanItem {
-    /// What is wanted; for a removal, what was applied last.
-    pub wish: DesiredResource,
+    /// What is desired; for a removal, what was applied last.
+    pub resource: DesiredResource,
     /// Taken back instead of applied.
     pub removal: bool,
     /// What the kind makes of it.
-    pub assessment: Assessment,
+    pub diff: ResourceDiff,
     /// What is to happen.
     pub status: PlanItemStatus,
     /// Of a removal: what somebody changed since it was applied, and loses with it.
@@ -45,7 +45,7 @@ pub struct PlanItem {
 impl PlanItem {
     /// True when it changes something that only a reboot brings into effect.
     pub(super) fn causes_reboot(&self) -> bool {
-        self.assessment.needs_reboot && matches!(self.status, PlanItemStatus::Change(_))
+        self.diff.needs_reboot && matches!(self.status, PlanItemStatus::Change(_))
     }
 
     /// True when it becomes part of a node.
@@ -57,8 +57,8 @@ impl PlanItem {
     }
 }
 
-/// All resources, wished ones in the order of their addresses, then the removals; and what could
-/// not be found out.
+/// All resources, desired ones in the order of their addresses, then the removals; and what could
+/// not be determined.
 pub(super) fn diff_resources(
     group: &TargetGroup,
     kinds: KindLookup,
@@ -69,48 +69,58 @@ pub(super) fn diff_resources(
         answers.insert(target, read);
     }
     let records: BTreeMap<&Address, &AppliedResource> = group.applied.iter().copied().collect();
-    let desired: BTreeSet<&Address> = group.wishes.iter().map(|wish| &wish.address).collect();
-    let mut items = Vec::with_capacity(group.wishes.len());
-    for wish in &group.wishes {
-        let applied = records.get(&wish.address).copied();
-        let answers = answers[&wish.address.target];
-        items.push(judge_wish(wish, applied, answers, kinds, &mut unknown));
+    let desired: BTreeSet<&Address> = group
+        .resources
+        .iter()
+        .map(|resource| &resource.address)
+        .collect();
+    let mut items = Vec::with_capacity(group.resources.len());
+    for resource in &group.resources {
+        let applied = records.get(&resource.address).copied();
+        let answers = answers[&resource.address.target];
+        items.push(plan_resource(
+            resource,
+            applied,
+            answers,
+            kinds,
+            &mut unknown,
+        ));
     }
     for (address, applied) in &group.applied {
         if !desired.contains(address) {
             let answers = answers[&address.target];
-            items.extend(judge_removal(
-                address,
-                applied,
-                answers,
-                kinds,
-                &mut unknown,
-            ));
+            items.extend(diff_removal(address, applied, answers, kinds, &mut unknown));
         }
     }
     (items, unknown)
 }
 
-/// One resource of one target again; nothing where something of it cannot be found out.
-pub(super) fn judge_again(
+/// One resource of one target again; nothing where something of it cannot be determined.
+pub(super) fn diff_again(
     item: &PlanItem,
-    wish: &DesiredResource,
+    resource: &DesiredResource,
     applied: Option<&AppliedResource>,
     answers: &ReadResults,
     kinds: KindLookup,
 ) -> Option<PlanItem> {
     let mut unknown = Vec::new();
     let again = match (item.removal, applied) {
-        (false, applied) => Some(judge_wish(wish, applied, answers, kinds, &mut unknown)),
+        (false, applied) => Some(plan_resource(
+            resource,
+            applied,
+            answers,
+            kinds,
+            &mut unknown,
+        )),
         (true, Some(applied)) => {
-            judge_removal(&wish.address, applied, answers, kinds, &mut unknown)
+            diff_removal(&resource.address, applied, answers, kinds, &mut unknown)
         }
         (true, None) => None,
     };
     again.filter(|_| unknown.is_empty())
 }
 
-/// What a target said, or that it said nothing.
+/// What was read from a target, or why nothing was.
 pub fn find_read_results<'a>(
     observation: &'a Observation,
     target: &Target,
@@ -125,39 +135,39 @@ pub fn find_read_results<'a>(
     }
 }
 
-fn judge_wish(
-    wish: &DesiredResource,
+fn plan_resource(
+    resource: &DesiredResource,
     applied: Option<&AppliedResource>,
     answers: &ReadResults,
     kinds: KindLookup,
     unknown: &mut Vec<UnknownFinding>,
 ) -> PlanItem {
-    let kind = match find_kind_of_wish(wish, applied, kinds) {
+    let kind = match find_resource_kind(resource, applied, kinds) {
         Ok(kind) => kind,
         Err(reason) => {
-            unknown.push(UnknownFinding::new(wish.address.to_string(), reason));
+            unknown.push(UnknownFinding::new(resource.address.to_string(), reason));
             return PlanItem {
-                wish: wish.clone(),
+                resource: resource.clone(),
                 removal: false,
-                assessment: Assessment::default(),
+                diff: ResourceDiff::default(),
                 status: PlanItemStatus::Unknown,
                 since: Vec::new(),
             };
         }
     };
-    let assessment = diff_wish(kind, wish, applied, answers);
-    note_unknown(&wish.address, &assessment, unknown);
+    let diff = diff_resource(kind, resource, applied, answers);
+    note_unknown(&resource.address, &diff, unknown);
     // What was begun and did not come through was never applied.
     let status = compute_item_status(
-        wish,
+        resource,
         applied.filter(|applied| !applied.unfinished),
-        &assessment,
+        &diff,
         kind,
     );
     PlanItem {
-        wish: wish.clone(),
+        resource: resource.clone(),
         removal: false,
-        assessment,
+        diff,
         status,
         since: Vec::new(),
     }
@@ -165,20 +175,21 @@ fn judge_wish(
 
 /// The kind that compares a resource, or why none does: what is remembered of the resource would be
 /// overwritten without having been read.
-fn find_kind_of_wish(
-    wish: &DesiredResource,
+fn find_resource_kind(
+    resource: &DesiredResource,
     applied: Option<&AppliedResource>,
     kinds: KindLookup,
 ) -> Result<&'static dyn ResourceKind, String> {
-    let Some(kind) = kinds(&wish.kind) else {
+    let Some(kind) = kinds(&resource.kind) else {
         return Err(format!(
             "this railwright has no resource kind `{}`",
-            wish.kind
+            resource.kind
         ));
     };
     let can_read = |applied: &AppliedResource| {
-        kinds(&applied.kind)
-            .is_some_and(|kind| readability::is_readable(kind, &applied.wish(&wish.address)))
+        kinds(&applied.kind).is_some_and(|kind| {
+            readability::is_readable(kind, &applied.resource(&resource.address))
+        })
     };
     if applied.is_none_or(can_read) {
         return Ok(kind);
@@ -187,23 +198,23 @@ fn find_kind_of_wish(
 }
 
 fn compute_item_status(
-    wish: &DesiredResource,
+    resource: &DesiredResource,
     applied: Option<&AppliedResource>,
-    assessment: &Assessment,
+    diff: &ResourceDiff,
     kind: &dyn ResourceKind,
 ) -> PlanItemStatus {
-    if assessment.is_met() {
+    if diff.is_met() {
         return PlanItemStatus::Met;
     }
-    let reason = find_change_reason(wish, applied, assessment);
-    if let Some(refusal) = &assessment.refusal {
+    let reason = find_change_reason(resource, applied, diff);
+    if let Some(refusal) = &diff.refusal {
         return PlanItemStatus::Held(reason, refusal.clone());
     }
-    if assessment.disruption >= Disruption::PowerCycle {
-        return PlanItemStatus::Held(reason, by_hand(assessment.disruption));
+    if diff.disruption >= Disruption::PowerCycle {
+        return PlanItemStatus::Held(reason, by_hand(diff.disruption));
     }
     let blind = matches!(reason, ChangeReason::Unknown)
-        && (assessment.actions.is_empty() || !kind.is_convergent(wish));
+        && (diff.actions.is_empty() || !kind.is_convergent(resource));
     if blind {
         PlanItemStatus::Unknown
     } else {
@@ -211,7 +222,7 @@ fn compute_item_status(
     }
 }
 
-/// Why it is held, where it is nothing that a program should do.
+/// Why it is blocked, where it is nothing that a program should do.
 fn by_hand(disruption: Disruption) -> String {
     format!(
         "a {} is done by hand; a plan after it proves it and goes on",
@@ -221,53 +232,53 @@ fn by_hand(disruption: Disruption) -> String {
 
 /// Why a resource that is not as desired is not: the spec, the world, or a debt.
 fn find_change_reason(
-    wish: &DesiredResource,
+    resource: &DesiredResource,
     applied: Option<&AppliedResource>,
-    assessment: &Assessment,
+    diff: &ResourceDiff,
 ) -> ChangeReason {
-    if let Some(step) = &assessment.known_after {
+    if let Some(step) = &diff.known_after {
         // The name of a resource on a host may be a path; objects of Kubernetes have their
         // namespace in a segment of its own.
-        let segments = if wish.address.target.kind == TargetKind::Kube {
+        let segments = if resource.address.target.kind == TargetKind::Kube {
             4
         } else {
             2
         };
         let path: Vec<String> = step.splitn(segments, '/').map(str::to_owned).collect();
         let step = Address {
-            target: wish.address.target.clone(),
+            target: resource.address.target.clone(),
             path: path.into(),
             attribute: None,
         };
         return ChangeReason::KnownAfter { step };
     }
-    if let Some(input) = assessment.input()
-        && applied.is_some_and(|applied| applied.digest == wish.digest())
+    if let Some(input) = diff.input()
+        && applied.is_some_and(|applied| applied.digest == resource.digest())
     {
         return ChangeReason::InputChanged {
             input: input.to_owned(),
         };
     }
-    // Whoever cannot be asked yet may come by itself.
-    let is_waited_for = assessment.only_waits() && !assessment.actions.is_empty();
+    // What cannot be read yet may become ready by itself.
+    let is_waited_for = diff.only_waits() && !diff.actions.is_empty();
     match applied {
-        None if assessment.is_absent() && !assessment.only_waits() => ChangeReason::New,
-        _ if assessment.only_unknown() && !is_waited_for => ChangeReason::Unknown,
-        _ if assessment.owed => ChangeReason::PendingRestart,
-        _ if assessment.only_waits() => ChangeReason::NotReady,
+        None if diff.is_absent() && !diff.only_waits() => ChangeReason::New,
+        _ if diff.only_unknown() && !is_waited_for => ChangeReason::Unknown,
+        _ if diff.owed => ChangeReason::PendingRestart,
+        _ if diff.only_waits() => ChangeReason::NotReady,
         None => ChangeReason::Takeover,
-        Some(applied) if applied.digest != wish.digest() => ChangeReason::SpecChanged {
-            places: wish.places.clone(),
+        Some(applied) if applied.digest != resource.digest() => ChangeReason::SpecChanged {
+            places: resource.places.clone(),
         },
-        Some(_) if !differs_while_running(assessment) && assessment.judges(Plane::Running) => {
+        Some(_) if !differs_while_running(diff) && diff.compares(Plane::Running) => {
             ChangeReason::WillBeLostAtReboot
         }
         Some(_) => ChangeReason::Drifted,
     }
 }
 
-fn differs_while_running(assessment: &Assessment) -> bool {
-    for attribute in assessment.attributes.values() {
+fn differs_while_running(diff: &ResourceDiff) -> bool {
+    for attribute in diff.attributes.values() {
         for (plane, _, _) in attribute.differences() {
             if plane == Plane::Running {
                 return true;
@@ -277,7 +288,7 @@ fn differs_while_running(assessment: &Assessment) -> bool {
     false
 }
 
-fn judge_removal(
+fn diff_removal(
     address: &Address,
     applied: &AppliedResource,
     answers: &ReadResults,
@@ -286,82 +297,84 @@ fn judge_removal(
 ) -> Option<PlanItem> {
     let Some(kind) = kinds(&applied.kind) else {
         let reason = format!(
-            "it was applied, and this railwright has no resource kind `{}` to take it back",
+            "it was applied, and this railwright has no resource kind `{}` to undo it",
             applied.kind
         );
         unknown.push(UnknownFinding::new(address.to_string(), reason));
         return None;
     };
-    let (mut assessment, since) = taken_back(kind, address, applied, answers);
+    let (mut diff, since) = taken_back(kind, address, applied, answers);
     if !applied.adopted {
-        // Once it is taken back nobody else remembers it, and a reboot after it has yet to be
-        // proven.
-        assessment.before =
-            redacted_assessment::redact_recorded_value(&applied.before, answers.redaction());
+        // Once it is undone nobody else remembers it, and a reboot after it has yet to be proven.
+        diff.before = redacted_diff::redact_recorded_value(&applied.before, answers.redaction());
     }
-    note_unknown(address, &assessment, unknown);
-    let reason = if assessment.stays {
+    note_unknown(address, &diff, unknown);
+    let reason = if diff.stays {
         ChangeReason::LetGo
     } else {
         ChangeReason::RemovedFromSpec
     };
-    let status = match &assessment.refusal {
+    let status = match &diff.refusal {
         Some(refusal) => PlanItemStatus::Held(reason, refusal.clone()),
         // A step that would do nothing would only stop those after it.
-        None if assessment.has_unknown() => PlanItemStatus::Unknown,
+        None if diff.has_unknown() => PlanItemStatus::Unknown,
         None => PlanItemStatus::Change(reason),
     };
     Some(PlanItem {
-        wish: redacted_assessment::remembered_wish(&applied.wish(address), answers.redaction()),
+        resource: redacted_diff::remembered_resource(
+            &applied.resource(address),
+            answers.redaction(),
+        ),
         removal: true,
-        assessment,
+        diff,
         status,
         since,
     })
 }
 
-/// Why nothing takes back what was begun and did not come through, where somebody else may have
-/// made what is there.
+/// Why nothing undoes what was begun and did not come through, where somebody else may have made
+/// what is there.
 const NEITHER: &str = "the step that began it did not come through, and what is there now is \
                        neither what was there before nor what was desired: roll back by hand what \
                        is not yours, then railwright state forget";
 
-/// What is there is what this assessment wants: for an undo, what was there before us.
-fn is_as_wanted(since: &AttributeDifference, by: &Assessment) -> bool {
+/// What is there is what this diff desires: for an undo, what was there before us.
+fn is_as_desired(since: &AttributeDifference, by: &ResourceDiff) -> bool {
     match by.attributes.get(&since.attribute) {
-        Some(attribute) => attribute.wanted.get(since.plane) == Some(&since.found),
+        Some(attribute) => attribute.desired.get(since.plane) == Some(&since.actual),
         None => false,
     }
 }
 
-/// Compares a resource with its target, by its wish and by what earlier wishes of it may have made.
-pub fn diff_wish(
+/// Compares a resource with its target, by what is desired and by what earlier declarations of it
+/// may have made.
+pub fn diff_resource(
     kind: &dyn ResourceKind,
-    wish: &DesiredResource,
+    resource: &DesiredResource,
     applied: Option<&AppliedResource>,
     answers: &ReadResults,
-) -> Assessment {
+) -> ResourceDiff {
     let Some(applied) = applied else {
-        return redacted_assessment::diff_resource(kind, wish, answers);
+        return redacted_diff::diff_resource(kind, resource, answers);
     };
-    let earlier = applied.whole_wish(&wish.address, kind);
-    redacted_assessment::diff_after(kind, wish, &earlier, &applied.before, answers)
+    let earlier = applied.whole_resource(&resource.address, kind);
+    redacted_diff::diff_after(kind, resource, &earlier, &applied.before, answers)
 }
 
-/// What takes a resource back, and what somebody changed since it was applied and loses with it.
-/// What was as wished before us stays, without a look unless its target itself says what is ours.
+/// What undoes a resource, and what somebody changed since it was applied and loses with it. What
+/// was in sync before us stays, unread unless its target itself says what is ours.
 pub fn taken_back(
     kind: &dyn ResourceKind,
     address: &Address,
     applied: &AppliedResource,
     answers: &ReadResults,
-) -> (Assessment, Vec<AttributeDifference>) {
+) -> (ResourceDiff, Vec<AttributeDifference>) {
     if applied.adopted && !kind.knows_its_own() {
-        return (Assessment::default(), Vec::new());
+        return (ResourceDiff::default(), Vec::new());
     }
-    let whole = applied.whole_wish(address, kind);
-    let mut assessment = redacted_assessment::diff_removal(kind, &whole, &applied.before, answers);
-    let keeps = assessment.actions.is_empty() || kind.undo_keeps_changes();
+    let whole = applied.whole_resource(address, kind);
+    let mut diff = redacted_diff::diff_removal(kind, &whole, &applied.before, answers);
+    let keeps = diff.actions.is_empty() || kind.undo_keeps_changes();
     let since = if keeps {
         Vec::new()
     } else {
@@ -370,11 +383,11 @@ pub fn taken_back(
     if applied.unfinished
         && since
             .iter()
-            .any(|difference| !is_as_wanted(difference, &assessment))
+            .any(|difference| !is_as_desired(difference, &diff))
     {
-        assessment.refusal.get_or_insert_with(|| NEITHER.to_owned());
+        diff.refusal.get_or_insert_with(|| NEITHER.to_owned());
     }
-    (assessment, since)
+    (diff, since)
 }
 
 /// What is there and is neither what was applied last nor what was begun after it. The removal goes
@@ -385,30 +398,30 @@ fn changed_since(
     applied: &AppliedResource,
     answers: &ReadResults,
 ) -> Vec<AttributeDifference> {
-    let mut compared = redacted_assessment::diff_applied(kind, &applied.wish(address), answers);
-    // What comes about by itself nobody changed.
+    let mut compared = redacted_diff::diff_applied(kind, &applied.resource(address), answers);
+    // What becomes ready by itself nobody changed.
     compared
         .attributes
         .retain(|_, attribute| !attribute.settles);
     let mut since = collect_differences(&compared);
-    since.retain(|difference| difference.found.value().is_some());
-    for begun in applied.begun_wishes(address) {
-        let begun = redacted_assessment::diff_applied(kind, &begun, answers);
-        since.retain(|difference| !is_as_wanted(difference, &begun));
+    since.retain(|difference| difference.actual.value().is_some());
+    for begun in applied.begun_resources(address) {
+        let begun = redacted_diff::diff_applied(kind, &begun, answers);
+        since.retain(|difference| !is_as_desired(difference, &begun));
     }
     since
 }
 
-/// Every attribute and plane that is not as wanted.
-pub fn collect_differences(assessment: &Assessment) -> Vec<AttributeDifference> {
+/// Every attribute and plane that is not as desired.
+pub fn collect_differences(diff: &ResourceDiff) -> Vec<AttributeDifference> {
     let mut differences = Vec::new();
-    for (name, attribute) in &assessment.attributes {
-        for (plane, wanted, found) in attribute.differences() {
+    for (name, attribute) in &diff.attributes {
+        for (plane, desired, actual) in attribute.differences() {
             differences.push(AttributeDifference {
                 attribute: name.clone(),
                 plane,
-                wanted: wanted.clone(),
-                found: found.clone(),
+                desired: desired.clone(),
+                actual: actual.clone(),
                 by: attribute.by.clone(),
             });
         }
@@ -416,11 +429,11 @@ pub fn collect_differences(assessment: &Assessment) -> Vec<AttributeDifference> 
     differences
 }
 
-fn note_unknown(address: &Address, assessment: &Assessment, unknown: &mut Vec<UnknownFinding>) {
-    if assessment.known_after.is_some() {
+fn note_unknown(address: &Address, diff: &ResourceDiff, unknown: &mut Vec<UnknownFinding>) {
+    if diff.known_after.is_some() {
         return;
     }
-    for (name, attribute) in assessment.attributes.iter().chain(&assessment.out_of_reach) {
+    for (name, attribute) in diff.attributes.iter().chain(&diff.out_of_reach) {
         for (plane, _, found) in attribute.differences() {
             if let Reading::Unknown(reason) = found {
                 unknown.push(UnknownFinding::new(
@@ -435,16 +448,16 @@ fn note_unknown(address: &Address, assessment: &Assessment, unknown: &mut Vec<Un
 #[cfg(test)]
 mod tests {
     use super::*;
-    use railwright_resource::{Want, kind_named};
+    use railwright_resource::{ResourceDeclaration, kind_named};
     use serde_json::{Value, json};
 
     /// A later version applied it, with a field more.
     #[test]
     fn what_another_version_applied_is_not_written_over() {
-        let wish = DesiredResource {
+        let resource = DesiredResource {
             address: Address::host("n1", "sysctl", "net.a"),
             after: vec![],
-            want: Want {
+            declaration: ResourceDeclaration {
                 kind: "sysctl".into(),
                 body: json!({ "key": "net.a", "value": 2 }),
                 module: "m/r".into(),
@@ -452,19 +465,25 @@ mod tests {
             }
             .into(),
         };
-        let mut applied = AppliedResource::of(&wish, Value::Null, false, "r1", "t".into());
+        let mut applied = AppliedResource::of(&resource, Value::Null, false, "r1", "t".into());
         let status = |applied: &AppliedResource| {
             let (answers, mut unknown) = (ReadResults::default(), Vec::new());
-            let item = judge_wish(&wish, Some(applied), &answers, &kind_named, &mut unknown);
+            let item = plan_resource(
+                &resource,
+                Some(applied),
+                &answers,
+                &kind_named,
+                &mut unknown,
+            );
             let about: Vec<String> = unknown.iter().map(|one| one.subject.to_string()).collect();
-            (item.status, item.assessment.actions.is_empty(), about)
+            (item.status, item.diff.actions.is_empty(), about)
         };
-        assert!(!status(&applied).2.contains(&wish.address.to_string()));
+        assert!(!status(&applied).2.contains(&resource.address.to_string()));
         applied.body["colour"] = "red".into();
         let unknown = (
             PlanItemStatus::Unknown,
             true,
-            vec![wish.address.to_string()],
+            vec![resource.address.to_string()],
         );
         assert_eq!(status(&applied), unknown);
     }
