@@ -27,7 +27,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Resources a host: 20 settings, 15 files, 10 modules, 10 packages, 5 units.
-const WISHES: usize = 60;
+const RESOURCES: usize = 60;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
@@ -43,10 +43,10 @@ fn main() {
         _ => {
             let heads = format!(
                 "{:>8} {:>10} {:>12} {:>12} {:>12} {:>12}",
-                "hosts", "make s", "us a wish", "render s", "added MiB", "peak MiB"
+                "hosts", "make s", "us/resource", "render s", "added MiB", "peak MiB"
             );
             say(&format!(
-                "plan: {WISHES} wishes a host, all alike, from decoded observations to the plan \
+                "plan: {RESOURCES} resources a host, all identical, from decoded observations to the plan \
                  and its digest\n\
                  {heads}"
             ));
@@ -62,12 +62,12 @@ fn main() {
             for (what, own) in OWN {
                 say(&format!(
                     "\n\
-                     beside 1,000 hosts so many switches, {PORTS} ports each, four wishes a port, \
+                     beside 1,000 hosts so many switches, {PORTS} ports each, four resources a port, \
                      {own}"
                 ));
                 say(&format!(
                     "{:>8} {:>10} {:>12} {:>12} {:>12}",
-                    "switches", "make s", "us a wish", "render s", "peak MiB"
+                    "switches", "make s", "us/resource", "render s", "peak MiB"
                 ));
                 [8, 64].iter().for_each(|switches| again(what, *switches));
             }
@@ -151,7 +151,7 @@ fn bodies() -> Vec<(&'static str, Value)> {
             json!({ "name": format!("svc{n}.service"), "enabled": true, "active": true }),
         ));
     }
-    assert_eq!(all.len(), WISHES);
+    assert_eq!(all.len(), RESOURCES);
     all
 }
 

@@ -346,7 +346,7 @@ impl Hosts {
         let unit = |name: &&str| json!({ "systemd_unit": { "name": name, "enabled": true, "active": true } });
         resources.extend(parts.units.iter().map(unit));
         for (n, resource) in resources.iter_mut().enumerate() {
-            resource["id"] = json!(format!("wish-{n}"));
+            resource["id"] = json!(format!("resource-{n}"));
         }
         let module =
             json!({ "module": "bench", "summary": "twenty parts", "resources": resources });

@@ -113,7 +113,7 @@ fn table(hosts: &Hosts, count: usize, all: &BTreeMap<&str, Figures>, peers: &Res
     };
     let ours = wall(Tool::Railwright);
     say(&format!(
-        "\n{count} hosts, {} wishes each:\n",
+        "\n{count} hosts, {} resources each:\n",
         hosts.resources.len()
     ));
     say(

@@ -282,7 +282,7 @@ pub fn lay_out(hosts: &Hosts, count: usize) {
     let resources = &hosts.resources;
     let told = json!({ "sysctls": resources.sysctls, "modules": resources.modules, "packages": resources.packages, "units": resources.units,
         "files": resources.files.iter().enumerate().map(|(n, (path, _))| json!([hosts.text(&format!("files/{n}")), path])).collect::<Vec<_>>() });
-    hosts.write("wishes.json", &told.to_string());
+    hosts.write("resources.json", &told.to_string());
 }
 
 /// The program that `railwright plan` sends to each of these hosts.
@@ -355,16 +355,16 @@ fn playbook(hosts: &Hosts) -> Value {
 const DEPLOY: &str = r#"import json
 from pyinfra.operations import apt, files, server, systemd
 
-wishes = json.load(open("wishes.json"))
-for key, value in wishes["sysctls"]:
+resources = json.load(open("resources.json"))
+for key, value in resources["sysctls"]:
     server.sysctl(key=key, value=int(value), persist=True, persist_file="/etc/sysctl.d/90-bench.conf")
-for name in wishes["modules"]:
+for name in resources["modules"]:
     files.line(path="/etc/modules-load.d/bench.conf", line=name)
-for source, path in wishes["files"]:
+for source, path in resources["files"]:
     files.put(src=source, dest=path, mode="644")
-for name in wishes["packages"]:
+for name in resources["packages"]:
     apt.packages(packages=[name])
-for name in wishes["units"]:
+for name in resources["units"]:
     systemd.service(service=name, running=True, enabled=True)
 "#;
 

@@ -507,7 +507,7 @@ fn why_a_host_gets_what_it_gets() {
     );
 }
 
-const WISHES: &str = r#"cluster: train
+const REQUIREMENTS: &str = r#"cluster: train
 fabric: { kind: rocev2 }
 ssh: { user: root, host_keys: known_hosts }
 nodes:
@@ -521,7 +521,7 @@ nodes:
 /// what is left open is chosen.
 #[test]
 fn resources_that_exclude_each_other_are_named_and_the_rest_is_chosen() {
-    let place = place(WISHES);
+    let place = place(REQUIREMENTS);
     insta::assert_snapshot!(place.run(&["plan", "inv", "--observations", "nobody.json"]), @r#"
     $ railwright plan inv --observations nobody.json
     --- stderr ---
@@ -568,7 +568,7 @@ fn resources_that_exclude_each_other_are_named_and_the_rest_is_chosen() {
         "{said}"
     );
     // a release that goes together with the rest
-    place.write("inv/cluster.yaml", WISHES.replace("510", "535"));
+    place.write("inv/cluster.yaml", REQUIREMENTS.replace("510", "535"));
     assert!(
         place
             .run(&["validate", "inv"])
@@ -599,7 +599,7 @@ fn resources_that_exclude_each_other_are_named_and_the_rest_is_chosen() {
     // the toolkit is asked for without a release: the chosen one
     place.write(
         "inv/cluster.yaml",
-        WISHES.replace("510", "535") + "modules: { cuda-toolkit: { enabled: true } }\n",
+        REQUIREMENTS.replace("510", "535") + "modules: { cuda-toolkit: { enabled: true } }\n",
     );
     assert!(
         place
@@ -613,7 +613,7 @@ fn resources_that_exclude_each_other_are_named_and_the_rest_is_chosen() {
 #[test]
 fn systems_that_no_row_is_about_and_nodes_without_a_gpu() {
     let of = |os: &str| {
-        WISHES.replace("ubuntu-22.04", os).replace(
+        REQUIREMENTS.replace("ubuntu-22.04", os).replace(
             "\"510\", modules: open, direct: { path: dmabuf }",
             "\"535\"",
         )
@@ -689,7 +689,7 @@ fn systems_that_no_row_is_about_and_nodes_without_a_gpu() {
 /// named; the rest is chosen.
 #[test]
 fn resources_that_exclude_each_other_can_be_waived() {
-    let resources = WISHES.to_owned() + "modules: { cuda-toolkit: { enabled: true } }\n";
+    let resources = REQUIREMENTS.to_owned() + "modules: { cuda-toolkit: { enabled: true } }\n";
     let signed = "reason: on trial, owner: ada, until:";
     let waived = |nodes: &str, until: &str| {
         let rule = format!("{{ code: RW2405, {signed} 2026-12-31 }}");
@@ -754,7 +754,7 @@ fn resources_that_exclude_each_other_can_be_waived() {
 /// of one's own are tried.
 #[test]
 fn nothing_is_told_twice_and_own_combinations_are_tried() {
-    let resources = WISHES.replace(
+    let resources = REQUIREMENTS.replace(
         "driver: \"510\", modules: open, direct: { path: dmabuf }",
         "driver: \"535\", cuda: \"13.0\"",
     );

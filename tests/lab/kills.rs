@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 /// A package, the boot loader, a reboot and what comes after it; the command counts how often it
 /// ran.
-const WISHES: &str = r#"  - id: tool
+const RESOURCES: &str = r#"  - id: tool
     package: { name: bzip2 }
   - id: parameter
     kernel_parameter: { parameter: iommu, value: pt }
@@ -47,7 +47,7 @@ pub struct Undisturbed {
 /// This apply without a crash.
 pub fn nobody_disturbs_it(night: &Night) -> Undisturbed {
     night.go_back(GROUND);
-    night.resource(WISHES);
+    night.resource(RESOURCES);
     let began = Instant::now();
     night.told(0, &["apply", INV, "--yes"]);
     let took = began.elapsed();

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 const TOLD: usize = 8;
 
 /// Of more requirements than so many, the first conflict alone is reported.
-const WISHES_TOLD: usize = 3;
+const REQUIREMENTS_NAMED: usize = 3;
 
 /// Requirements that exclude each other.
 #[derive(Debug, Clone)]
@@ -126,7 +126,7 @@ impl<'a> SolverQuery<'a> {
             return;
         }
         for size in 1..=count {
-            if size > WISHES_TOLD && !conflicts.is_empty() {
+            if size > REQUIREMENTS_NAMED && !conflicts.is_empty() {
                 return;
             }
             for resources in enumerate_subsets(count, size) {
