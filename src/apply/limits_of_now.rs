@@ -2,8 +2,9 @@
 //! allows: whoever stopped it may have narrowed the limits since.
 
 use super::context::DesiredSpec;
+use super::plan_authorization::find_changed_module;
 use super::trouble::NextCommands;
-use railwright_base::{Diagnostic, Digest};
+use railwright_base::Diagnostic;
 use railwright_plan::by_hand::is_by_hand;
 use railwright_plan::{Plan, PlanNode};
 use railwright_resource::Disruption;
@@ -24,8 +25,7 @@ pub fn find_narrower_limits(
         let what = "the checks are gone that its gates were to make";
         return Some(report_narrower_limits(plan, what));
     }
-    let is_another = |(name, then): &(&String, &Digest)| now.modules.get(*name) != Some(*then);
-    if let Some((name, _)) = plan.modules.iter().find(is_another) {
+    if let Some(name) = find_changed_module(&plan.modules, &now.modules) {
         let what =
             format!("the module {name} is another one, and what its gates check may be less");
         return Some(report_narrower_limits(plan, &what));

@@ -40,6 +40,8 @@ struct ExternalOutageState {
     silent: BTreeMap<Target, Unavailability>,
     /// Hosts that answered, and whose own records say that a run left them out of service.
     left_out: BTreeSet<Target>,
+    /// Hosts whose nodes this run empties; it cordons no others.
+    emptied: BTreeSet<Target>,
     /// Hosts whose nodes are out of service, as the cluster said last.
     of_nodes: Vec<Unavailable>,
     /// Power cycles by hand, by the numbers of their steps, that were made since this part of the
@@ -60,9 +62,12 @@ impl Lookout {
             of_nodes.cloned().collect()
         });
         let left_out = shared.recorded_out().into_iter();
+        let nodes = shared.plan.nodes.iter();
+        let emptied = nodes.filter(|node| node.cluster().is_some());
         Lookout(Mutex::new(ExternalOutageState {
             of_nodes,
             left_out: left_out.map(|host| Target::host(&host)).collect(),
+            emptied: emptied.filter_map(|node| node.target.clone()).collect(),
             ..ExternalOutageState::default()
         }))
     }
@@ -92,14 +97,13 @@ impl Lookout {
             .flat_map(Unavailable::names)
             .collect();
         let nodes: BTreeSet<&Target> = shared.context.nodes.values().collect();
-        let never_cordoned = shared.list_disturbed_with_pods();
         let hosts = shared.context.hosts.values().map(|access| access.target());
         let hosts = hosts.filter(|host| host.kind == TargetKind::Host);
         hosts
             .filter(|host| {
                 let is_given_back = nodes.contains(host)
                     && !cordoned.contains(&*host.name)
-                    && !never_cordoned.contains(host);
+                    && (seen.emptied.contains(host) || !shared.is_outage_of_run(&host.name));
                 is_given_back || !seen.left_out.contains(host)
             })
             .collect()

@@ -32,7 +32,9 @@ pub fn find_foreign_steps(plan: &Plan, context: &Context, state: &ClusterState) 
             }
         }
     }
-    if let Some(name) = find_changed_module(&plan.modules, &spec.modules) {
+    let changed = find_changed_module(&plan.modules, &spec.modules)
+        .or_else(|| find_changed_module(&spec.modules, &plan.modules));
+    if let Some(name) = changed {
         let what = format!("the module {name} is another one, and what its gates check may be too");
         problems.push(report_foreign_plan(plan, &what));
     }
@@ -54,13 +56,13 @@ pub fn find_foreign_steps(plan: &Plan, context: &Context, state: &ClusterState) 
     problems
 }
 
-/// The first module that is not in both as it is in one.
-fn find_changed_module<'m>(
-    then: &'m BTreeMap<String, Digest>,
-    now: &'m BTreeMap<String, Digest>,
+/// The first of these modules that is another one among the others, or is not there.
+pub(super) fn find_changed_module<'m>(
+    modules: &'m BTreeMap<String, Digest>,
+    others: &BTreeMap<String, Digest>,
 ) -> Option<&'m String> {
-    let mut names = then.keys().chain(now.keys());
-    names.find(|name| then.get(*name) != now.get(*name))
+    let mut names = modules.keys();
+    names.find(|name| modules.get(*name) != others.get(*name))
 }
 
 fn why_foreign(

@@ -246,21 +246,10 @@ impl RunContext {
         out.map(|(host, _)| host.clone()).collect()
     }
 
-    /// Hosts that this run took out of service without emptying their nodes: that these have no
-    /// cordon tells nothing.
-    pub fn list_disturbed_with_pods(&self) -> BTreeSet<Target> {
-        let mut hosts = BTreeSet::new();
-        for (host, outage) in &lock_ignoring_poison(&self.state).outages {
-            if outage.run == self.run {
-                hosts.insert(Target::host(host));
-            }
-        }
-        for node in &self.plan.nodes {
-            if let (Some(_), Some(host)) = (node.cluster(), &node.target) {
-                hosts.remove(host);
-            }
-        }
-        hosts
+    /// Whether what is known of this host's outage is of this run.
+    pub fn is_outage_of_run(&self, host: &str) -> bool {
+        let state = lock_ignoring_poison(&self.state);
+        (state.outages.get(host)).is_some_and(|outage| outage.run == self.run)
     }
 
     /// Somebody ordered the run to end.

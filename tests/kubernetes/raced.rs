@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const INV: &str = "inv";
 const OBJECT: &str = "/api/v1/namespaces/default/configmaps/conf";
 
-const WISH: &str = "  - id: conf
+const CONFIG_MAP: &str = "  - id: conf
     kubernetes_object:
       manifest: { apiVersion: v1, kind: ConfigMap, metadata: { name: conf, namespace: default }, data: { a: wished } }
 ";
@@ -82,7 +82,7 @@ pub fn what_somebody_makes_meanwhile_is_left_alone(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
     let way = before_our_write(plane, &[&THEIRS]);
     through(&cluster, &way);
-    cluster.resources(WISH);
+    cluster.resources(CONFIG_MAP);
     let said = cluster.flat(3, &["apply", INV, "--yes"]);
     assert!(
         said.contains("RW0610")
@@ -101,9 +101,9 @@ pub fn what_somebody_makes_meanwhile_is_left_alone(plane: &ControlPlane) {
 
 pub fn what_was_made_anew_meanwhile_is_left_alone(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
-    for next in [WISH.replace("wished", "another"), "  []\n".to_owned()] {
+    for next in [CONFIG_MAP.replace("wished", "another"), "  []\n".to_owned()] {
         cluster.spec("admin", "");
-        cluster.resources(WISH);
+        cluster.resources(CONFIG_MAP);
         cluster.told(0, &["apply", INV, "--yes"]);
         let way = before_our_write(plane, &[&GONE, &THEIRS]);
         through(&cluster, &way);
@@ -124,7 +124,7 @@ pub fn two_specs_know_of_each_other(plane: &ControlPlane) {
     let label = ["label", "configmap", "conf", "railwright.io/part-of=other"];
     let way = before_our_write(plane, &[&THEIRS, &label]);
     through(&cluster, &way);
-    cluster.resources(WISH);
+    cluster.resources(CONFIG_MAP);
     let said = cluster.flat(3, &["apply", INV, "--yes"]);
     assert!(
         said.contains("it belongs to the spec `other` of railwright by now"),
@@ -136,7 +136,7 @@ pub fn two_specs_know_of_each_other(plane: &ControlPlane) {
 /// The answers to our writes get lost.
 pub fn a_lost_answer_changes_nothing(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
-    for resource in [WISH, "  []\n"] {
+    for resource in [CONFIG_MAP, "  []\n"] {
         let way = Meanwhile::lose(plane, 500, 2, is_write);
         through(&cluster, &way);
         cluster.resources(resource);
@@ -296,7 +296,7 @@ pub fn what_could_not_be_looked_for_is_not_said_to_be_gone(plane: &ControlPlane)
 /// An object that never changes is deleted to be recreated; somebody makes one in between.
 pub fn what_is_half_made_anew_is_said(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
-    let resource = WISH
+    let resource = CONFIG_MAP
         .replace(
             "    kubernetes_object:\n",
             "    kubernetes_object:\n      replace: true\n",
@@ -375,9 +375,11 @@ pub fn a_job_whose_answer_got_lost_is_submitted(plane: &ControlPlane) {
 /// by force and wrote what it did.
 pub fn a_run_that_slept_overwrites_no_record(plane: &ControlPlane) {
     let (slept, awake) = (Cluster::new(plane, "admin"), Cluster::new(plane, "admin"));
-    slept.resources(WISH);
+    slept.resources(CONFIG_MAP);
     slept.told(0, &["apply", INV, "--yes"]);
-    awake.resources(&(WISH.replace("wished", "theirs") + &WISH.replace("conf", "other")));
+    awake.resources(
+        &(CONFIG_MAP.replace("wished", "theirs") + &CONFIG_MAP.replace("conf", "other")),
+    );
     let steals = awake.command(&["lock", "steal", INV, "--reason", "it hangs", "--force"]);
     let meanwhile = Mutex::new(vec![steals, awake.command(&["apply", INV, "--yes"])]);
     let way = Meanwhile::watch(plane, move |head| {
@@ -397,7 +399,7 @@ pub fn a_run_that_slept_overwrites_no_record(plane: &ControlPlane) {
         }
     });
     through(&slept, &way);
-    slept.resources(&WISH.replace("wished", "stale"));
+    slept.resources(&CONFIG_MAP.replace("wished", "stale"));
     let said = slept.flat(3, &["apply", INV, "--yes"]);
     assert!(
         said.contains("RW0631: the cluster's lock is no longer this run's"),

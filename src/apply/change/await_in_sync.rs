@@ -329,7 +329,7 @@ mod tests {
     const RAIL: &str = "kube/prod/Rail.example.org/n/a";
 
     fn removed_member(resource: DesiredResource) -> Member {
-        let found = PlannedDiff {
+        let diff = PlannedDiff {
             removal: true,
             differences: Vec::new(),
             fingerprint: Digest::of(&0),
@@ -341,7 +341,7 @@ mod tests {
         Member {
             resource,
             reason: ChangeReason::RemovedFromSpec,
-            diff: Arc::new(found),
+            diff: Arc::new(diff),
         }
     }
 

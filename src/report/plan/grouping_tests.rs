@@ -42,8 +42,8 @@ fn rails_with_the_same_to_say_are_one_entry_and_one_that_differs_stands_apart() 
             panic!()
         };
         members[0].resource.address = Address::host(host, "link", rail);
-        let actual = Arc::make_mut(&mut members[0].diff);
-        (actual.removal, actual.residue) = (false, Vec::new());
+        let diff = Arc::make_mut(&mut members[0].diff);
+        (diff.removal, diff.residue) = (false, Vec::new());
         let of = |attribute: &str, desired: Reading| AttributeDifference {
             attribute: attribute.to_owned(),
             plane: Plane::Running,
@@ -51,12 +51,12 @@ fn rails_with_the_same_to_say_are_one_entry_and_one_that_differs_stands_apart() 
             actual: Reading::Absent,
             by: None,
         };
-        actual.differences = vec![
+        diff.differences = vec![
             of("mtu", Reading::is(9000)),
             of("addresses", Reading::is(format!("{host}.{rail}"))),
         ];
         if rail == "ens2f0np0" {
-            actual.differences.push(of("up", Reading::is(true)));
+            diff.differences.push(of("up", Reading::is(true)));
         }
         plan.nodes.push(node);
     }
@@ -124,13 +124,13 @@ fn sysctls(
                 desired: desired.clone(),
                 by: None,
             });
-        let actual = PlannedDiff {
+        let diff = PlannedDiff {
             removal: false,
             differences: differences.collect(),
             residue: Vec::new(),
             ..(*members[0].diff).clone()
         };
-        members[0].diff = Arc::new(actual);
+        members[0].diff = Arc::new(diff);
         plan.nodes.push(node);
     }
     plan

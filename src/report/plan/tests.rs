@@ -141,8 +141,8 @@ fn a_removal_that_takes_nothing_back_says_so_and_show_has_what_stays() {
                 return;
             };
             members[0].reason = ChangeReason::RemovedFromSpec;
-            let actual = Arc::make_mut(&mut members[0].diff);
-            actual.residue = vec!["the firmware stays".to_owned()];
+            let diff = Arc::make_mut(&mut members[0].diff);
+            diff.residue = vec!["the firmware stays".to_owned()];
             let (desired, there) = (Reading::Absent, Reading::is("y"));
             let difference = AttributeDifference {
                 attribute: "content".to_owned(),
@@ -151,8 +151,7 @@ fn a_removal_that_takes_nothing_back_says_so_and_show_has_what_stays() {
                 actual: there,
                 by: None,
             };
-            actual
-                .differences
+            diff.differences
                 .extend(Some(difference).filter(|_| differs));
         })
     };
@@ -188,7 +187,7 @@ fn what_a_release_makes_is_told_by_its_kinds_where_it_is_much() {
                 "helm_release",
                 body,
             );
-            let actual = Arc::make_mut(&mut members[0].diff);
+            let diff = Arc::make_mut(&mut members[0].diff);
             let made = (0..count).map(|n| {
                 format!(
                     "{} rdma/a{n}",
@@ -207,9 +206,9 @@ fn what_a_release_makes_is_told_by_its_kinds_where_it_is_much() {
                 actual: Reading::Absent,
                 by: None,
             };
-            (actual.removal, actual.residue) = (false, Vec::new());
+            (diff.removal, diff.residue) = (false, Vec::new());
             let named = [of("chart".to_owned(), "rails"), of(hook, "made")];
-            actual.differences = named
+            diff.differences = named
                 .into_iter()
                 .chain(made.map(|name| of(name, "made")))
                 .collect();
@@ -244,9 +243,9 @@ fn a_removal_says_what_it_drops_and_planes_are_explained_where_they_stand() {
         let NodeKind::Change { members, .. } = &mut node.kind else {
             return;
         };
-        let actual = Arc::make_mut(&mut members[0].diff);
-        actual.since = vec![since(&format!("theirs on {name}"))];
-        actual.differences = vec![AttributeDifference {
+        let diff = Arc::make_mut(&mut members[0].diff);
+        diff.since = vec![since(&format!("theirs on {name}"))];
+        diff.differences = vec![AttributeDifference {
             desired: Reading::Absent,
             ..since("x")
         }];

@@ -213,8 +213,11 @@ impl FieldDiffWalk {
             (Some(Value::Array(desired)), Some(Value::Array(actual))) => {
                 self.lists(desired, actual)
             }
-            (Some(Value::String(desired_text)), Some(Value::String(found_text))) => {
-                match (parse_inner_json(desired_text), parse_inner_json(found_text)) {
+            (Some(Value::String(desired_text)), Some(Value::String(actual_text))) => {
+                match (
+                    parse_inner_json(desired_text),
+                    parse_inner_json(actual_text),
+                ) {
                     (Some(inner_desired), Some(inner_found)) if self.inner.is_none() => {
                         self.texts(&inner_desired, &inner_found, (desired, actual))
                     }
