@@ -20,7 +20,7 @@ use railwright_transport::sim::modules::ModuleFile;
 use railwright_transport::sim::{Fleet, SimulatedHost, new_simulated_access};
 use railwright_transport::{BoxFuture, Secrets};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -538,6 +538,7 @@ fn run(hosts: usize) {
             .iter()
             .map(|name| (name.clone(), new_simulated_access(name)))
             .collect(),
+        without_ssh: BTreeSet::new(),
         nodes: BTreeMap::new(),
         gatekeeper: Arc::new(Open),
         spec_digest: None,

@@ -2,7 +2,7 @@
 //! read: how long it takes and with how much memory. `cargo bench --bench job_log` prints both
 //! beside the figures that we hold ourselves to.
 
-use railwright_verify::nccl::{NcclExpectations, NcclLogDecoder, Proven, check_nccl_log};
+use railwright_verify::nccl::{JobVerdict, NcclExpectations, NcclLogDecoder, check_nccl_log};
 use std::time::Instant;
 
 const RANKS: u32 = 512;
@@ -27,8 +27,8 @@ fn main() {
         let proof = check_nccl_log(&log, &expected());
         best = best.min(seconds + start.elapsed().as_secs_f64());
         assert_eq!(
-            (proof.proven, log.world, log.processes.len()),
-            (Proven::Proven, Some(RANKS), RANKS as usize)
+            (proof.verdict, log.world, log.processes.len()),
+            (JobVerdict::Passed, Some(RANKS), RANKS as usize)
         );
         assert_eq!(log.bytes as usize, writer.written);
     }

@@ -1,6 +1,6 @@
 //! What reading a host costs that host: eight ConnectX-6, eight A100, all that the inventory
 //! `roce-a100` declares, and what the host is made of. `cargo bench --bench observe_host`, as
-//! root, on the fixture host of the tests (its NICs and GPUs are a made tree of /sys; the stand-ins
+//! root, on the fixture host of the tests (its NICs and GPUs are a made tree of /sys; the fakes
 //! of vendors' tools are shell scripts and are counted apart).
 
 #![allow(
@@ -40,7 +40,7 @@ fn main() {
     for (what, reads) in [
         ("all", &reads),
         ("without vendors' tools", &own),
-        ("vendors' tools, by stand-ins", &tools),
+        ("vendors' tools, by fakes", &tools),
     ] {
         let (mut best, mut bytes) = (f64::INFINITY, 0);
         for _ in 0..ROUNDS {

@@ -33,7 +33,7 @@ MaxSessions 64
 Subsystem sftp internal-sftp
 ";
 
-/// A stand-in for `systemctl`, the same for everybody: no systemd runs in these roots. It answers
+/// A fake `systemctl`, the same for everybody: no systemd runs in these roots. It answers
 /// `show` and `is-enabled`, which is what is asked.
 const SYSTEMCTL: &str = r#"#!/bin/sh
 verb= units=

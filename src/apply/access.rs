@@ -47,7 +47,7 @@ pub async fn check_access_rights(
     let steps: Vec<&PlanNode> = plan
         .nodes
         .iter()
-        .filter(|node| node.held.is_none() && !done.contains(&node.id))
+        .filter(|node| node.blocked.is_none() && !done.contains(&node.id))
         .collect();
     let mut on_cluster = steps.clone();
     on_cluster.retain(|node| node.target.as_ref() == Some(target));

@@ -140,7 +140,7 @@ fn conclude_power_cycle(
 ) -> Result<Finish, Reason> {
     match open {
         Open::Nothing => Ok(finish_power_cycle(shared, n, host, was_made)),
-        Open::Waits(_) if !was_made => Ok(Finish::of(NodeOutcome::Held {
+        Open::Waits(_) if !was_made => Ok(Finish::of(NodeOutcome::Blocked {
             reason: "it waits for a power cycle, which is done by hand".to_owned(),
         })),
         Open::Waits(what) => {
@@ -149,7 +149,7 @@ fn conclude_power_cycle(
                  {what}"
             );
             Ok(Finish::with_problem(
-                NodeOutcome::Held { reason },
+                NodeOutcome::Blocked { reason },
                 only_rebooted(host, &what, &shared.next),
             ))
         }

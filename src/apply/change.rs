@@ -1,7 +1,7 @@
 //! Applies one change: look once more, journal the intent, act, and read again. Success is never an
 //! exit status.
 //!
-//! In the order of a step: `look`; `guarded` where it can cut our connection (`guard_questions`,
+//! In the order of a step: `look`; `with_rollback` where it can cut our connection (`rollback_timer_queries`,
 //! `rollback`, `unproven`); `execution`; `behind` for the hosts behind a switch; `await_in_sync`;
 //! `confirmation`. That somebody else sets a field back is decided by
 //! `ObservedMember::set_back_by` (`precondition/seen`) and told by `trouble::fought_over`.
@@ -10,11 +10,11 @@ mod await_in_sync;
 mod behind;
 mod confirmation;
 mod execution;
-mod guard_questions;
-mod guarded;
 mod look;
 mod rollback;
+mod rollback_timer_queries;
 mod unproven;
+mod with_rollback;
 
 use super::cluster_node::{Halt, halt_with_problem};
 use super::precondition::{ObservedMember, StepDecision, decide_step, diff_again, observe_member};
@@ -138,15 +138,15 @@ impl<'a> ChangeStep<'a> {
         let mut seen = self.see(&answers);
         if let Some(intent) = &earlier
             && self.node.is_change()
-            && self.may_be_guarded()
-            && self.settle_earlier_guard(intent, &seen).await?
+            && self.may_have_rollback()
+            && self.settle_earlier_rollback(intent, &seen).await?
         {
             let answers = self.look().await?;
             seen = self.see(&answers);
         }
         let mut verdict = self.decide(&seen, earlier.as_ref());
         if matches!(verdict, StepDecision::Act(_))
-            && self.guard_reason(&seen).is_some()
+            && self.rollback_reason(&seen).is_some()
             && self.ask_behind().await?
         {
             // Hosts take up to a minute to pass a gate; what was seen before it may have moved

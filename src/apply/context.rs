@@ -10,7 +10,7 @@ use railwright_state::{NodeOutcome, OrderKind, Skip, StateFolder};
 use railwright_system::clock::Clock;
 use railwright_system::signals;
 use railwright_transport::{Connector, Secrets, TargetAccess};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -87,6 +87,9 @@ pub struct Context {
     pub secrets: Arc<Secrets>,
     /// How to reach each host, by its name in the spec.
     pub hosts: BTreeMap<String, TargetAccess>,
+    /// Hosts of the spec without SSH: nothing is done to them, and what earlier runs left of them
+    /// counts.
+    pub without_ssh: BTreeSet<String>,
     /// Hosts by the names of their nodes in the cluster.
     pub nodes: BTreeMap<String, Target>,
     /// Proves hosts.
@@ -94,7 +97,7 @@ pub struct Context {
     /// The spec's digest now; a plan that was made from another is refused. None where there is no
     /// spec to compare.
     pub spec_digest: Option<Digest>,
-    /// What the spec wants now. None where there is no spec to compare.
+    /// What the spec declares now. None where there is no spec to compare.
     pub desired: Option<Arc<DesiredSpec>>,
     /// How much and how long.
     pub patience: ExecutionOptions,
@@ -187,21 +190,21 @@ pub enum RunEvent {
         words: String,
     },
     /// The host watches over a step from now on.
-    GuardArmed {
+    RollbackTimerArmed {
         /// The node's id.
         node: String,
         /// After so many seconds it takes the step back by itself.
         seconds: u32,
     },
     /// A step was not confirmed; its automatic rollback acts within these seconds.
-    GuardFires {
+    RollbackTimerFires {
         /// The node's id.
         node: String,
         /// Those of the rollback timer.
         seconds: u32,
     },
     /// An automatic rollback is over: confirmed over a new connection, or rolled back.
-    GuardOver {
+    RollbackTimerEnded {
         /// The node's id.
         node: String,
         /// Which of the two.
@@ -210,7 +213,7 @@ pub enum RunEvent {
         failed: String,
     },
     /// An automatic rollback of another run is not over on a host; it is waited for.
-    HostGuarded {
+    RollbackPending {
         /// The host.
         host: String,
     },

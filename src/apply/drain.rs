@@ -11,7 +11,7 @@ use railwright_base::{Diagnostic, Reason};
 use railwright_plan::DrainPolicy;
 use railwright_resource::Action;
 use railwright_resource::complaint::find_failure_message;
-use railwright_resource::kubernetes_object::nodes::PodNow;
+use railwright_resource::kubernetes_object::node_pods::PodNow;
 use railwright_resource::kubernetes_object::request::NOT_NOW;
 use railwright_state::journal_writer::JournalError;
 use railwright_state::{JournalEntry, NodeOutcome};
@@ -20,7 +20,7 @@ use railwright_transport::ExecutionOutcome;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-const STAYS: &str =
+const STAYS_CORDONED: &str =
     "nothing was done to the host by this run; the node stays cordoned, as it was found";
 
 const TAKEN_BACK: &str = "somebody uncordoned it while it was emptied, so pods are put on it again";
@@ -110,25 +110,25 @@ async fn cordon_and_empty_node(step: &mut NodeStep<'_>) -> Result<DrainedNode, H
             disturbed: looked.disturbed,
             lost: looked.lost,
         }),
-        Err(stay) => Err(give_up_drain(step, stay, now.schedulable).await),
+        Err(stop) => Err(give_up_drain(step, stop, now.schedulable).await),
     }
 }
 
 /// A node that was cordoned by this step is given back.
-async fn give_up_drain(step: &NodeStep<'_>, stay: Stay, is_cordoned_by_us: bool) -> Halt {
+async fn give_up_drain(step: &NodeStep<'_>, stop: DrainStop, is_cordoned_by_us: bool) -> Halt {
     // What an earlier run cordoned it may have changed, and it has passed no gate since.
     let state = match is_cordoned_by_us {
         true => given_back(step).await,
-        false => STAYS.to_owned(),
+        false => STAYS_CORDONED.to_owned(),
     };
     let (node, next) = (step.node, &step.shared.next);
-    match stay {
-        Stay::Interrupted(words) => {
+    match stop {
+        DrainStop::Interrupted(words) => {
             let reason = format!("stopped while the node was emptied: {words}");
             let problem = left_emptying(node, &words, &step.id, next).state(state);
             halt_with_problem(NodeOutcome::Unknown { reason }, problem)
         }
-        Stay::For(words) => {
+        DrainStop::Because(words) => {
             let reason = format!("the node could not be emptied: {}", one_line(&words, 200));
             let problem = not_emptied(node, &words, &step.id, next).state(state);
             halt_with_problem(NodeOutcome::Failed { reason }, problem)
@@ -137,8 +137,8 @@ async fn give_up_drain(step: &NodeStep<'_>, stay: Stay, is_cordoned_by_us: bool)
 }
 
 /// Why a node is not emptied.
-enum Stay {
-    For(String),
+enum DrainStop {
+    Because(String),
     Interrupted(String),
 }
 
@@ -149,7 +149,7 @@ pub(super) type Kept = BTreeMap<String, String>;
 async fn until_empty(
     step: &mut NodeStep<'_>,
     policy: &DrainPolicy,
-) -> Result<NodePodsSnapshot, Stay> {
+) -> Result<NodePodsSnapshot, DrainStop> {
     let end = clock::Deadline::after(Duration::from_secs(policy.timeout_s.into()));
     let mut said = String::new();
     loop {
@@ -162,11 +162,11 @@ async fn until_empty(
             // Pods are put on it as fast as they are ended.
             Ok(NodePodsSnapshot {
                 takes_pods: true, ..
-            }) => return Err(Stay::For(TAKEN_BACK.to_owned())),
+            }) => return Err(DrainStop::Because(TAKEN_BACK.to_owned())),
             Ok(looked) if looked.gone || looked.open.is_empty() => return Ok(looked),
             Ok(NodePodsSnapshot { open, .. }) => {
-                if let Some(words) = must_stay(&open, policy) {
-                    return Err(Stay::For(words));
+                if let Some(words) = describe_blocking_pods(&open, policy) {
+                    return Err(DrainStop::Because(words));
                 }
                 let kept = if policy.evict {
                     evict_pods(step, &open, &end).await
@@ -177,13 +177,13 @@ async fn until_empty(
             }
         };
         if end.left().is_zero() {
-            return Err(Stay::For(format!(
+            return Err(DrainStop::Because(format!(
                 "after {}, {words}",
                 format_duration(policy.timeout_s.into())
             )));
         }
         if step.is_interrupted() {
-            return Err(Stay::Interrupted(words));
+            return Err(DrainStop::Interrupted(words));
         }
         step.tell(&words, &mut said);
         step.pause().await;
@@ -212,7 +212,7 @@ pub(super) async fn observe_node_pods(step: &NodeStep<'_>) -> Result<NodePodsSna
         if pod.keeps_devices() {
             disturbed.push(format!("{}: {}", pod.shown(), pod.devices.join(", ")));
         }
-        if pod.stays() {
+        if pod.is_exempt_from_drain() {
             continue;
         }
         if pod.lost {
@@ -232,7 +232,7 @@ pub(super) async fn observe_node_pods(step: &NodeStep<'_>) -> Result<NodePodsSna
 }
 
 /// Pods that nobody allowed us to end.
-fn must_stay(open: &[PodNow], policy: &DrainPolicy) -> Option<String> {
+fn describe_blocking_pods(open: &[PodNow], policy: &DrainPolicy) -> Option<String> {
     if !policy.evict {
         return None;
     }
@@ -462,7 +462,7 @@ mod tests {
             alone.clone(),
             data.clone(),
         ];
-        insta::assert_snapshot!(must_stay(&open, &policy()).unwrap(), @"no controller would \
+        insta::assert_snapshot!(describe_blocking_pods(&open, &policy()).unwrap(), @"no controller would \
                                                                         recreate these pods \
                                                                         (rollout.drain.evict_unmanaged): \
                                                                         ml/shell; these pods have \
@@ -470,7 +470,7 @@ mod tests {
                                                                         (rollout.drain.delete_local_data): \
                                                                         ml/web-1 (ReplicaSet web)");
         assert_eq!(
-            must_stay(
+            describe_blocking_pods(
                 &open,
                 &DrainPolicy {
                     evict_unmanaged: true,
@@ -481,7 +481,7 @@ mod tests {
             None
         );
         assert_eq!(
-            must_stay(
+            describe_blocking_pods(
                 &open,
                 &DrainPolicy {
                     evict: false,
@@ -499,7 +499,7 @@ mod tests {
             PodNow { ends: true, ..data },
         ];
         assert_eq!(
-            must_stay(&ends, &policy()),
+            describe_blocking_pods(&ends, &policy()),
             None,
             "somebody else ended them"
         );

@@ -140,7 +140,7 @@ impl Past {
         let mut reboots = false;
         for step in steps
             .iter()
-            .filter(|step| step.held.is_none() && !over(step))
+            .filter(|step| step.blocked.is_none() && !over(step))
         {
             let wave = waves.entry(step.wave).or_default();
             let kind = extract_step_kind(&step.id);
@@ -313,7 +313,7 @@ mod tests {
             after: vec![],
             before: vec![],
             wave,
-            held: None,
+            blocked: None,
         }
     }
 

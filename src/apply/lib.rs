@@ -1,8 +1,8 @@
 //! Applies a plan: a pure scheduler decides what may start, the executor does it and journals it,
 //! and what a crash or an interruption left open is found out again by `resume`.
 //!
-//! Before a run: `refusal` looks at the plan (`plan_authorization`: at what it does;
-//! `plan_integrity`: at what holds its steps together), `preflight` at the hosts (`running_steps`:
+//! Before a run: `plan_validity` looks at the plan (`plan_authorization`: at what it does;
+//! `plan_graph_check`: at what holds its steps together), `preflight` at the hosts (`running_steps`:
 //! nothing of an earlier run goes on there), `host_locks` takes their locks, and `run` begins
 //! (`run_history`: what earlier parts of it and earlier runs left).
 //!
@@ -39,12 +39,12 @@ mod occupied;
 mod outage_check;
 mod outcome;
 mod plan_authorization;
-pub mod plan_integrity;
+pub mod plan_graph_check;
+pub mod plan_validity;
 pub mod precondition;
 pub mod preflight;
 pub mod reboot;
 mod records;
-pub mod refusal;
 pub mod resume;
 mod return_to_service;
 pub mod run;

@@ -4,18 +4,19 @@
 use super::context::DesiredSpec;
 use super::plan_authorization::find_changed_module;
 use super::trouble::NextCommands;
-use railwright_base::Diagnostic;
+use railwright_base::{Diagnostic, Target};
 use railwright_plan::by_hand::is_by_hand;
-use railwright_plan::{Plan, PlanNode};
+use railwright_plan::{NodeKind, Plan, PlanNode};
 use railwright_resource::Disruption;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// Why a run does not go on with these steps where the spec allows less by now, or its gates prove
-/// less.
+/// Why a run does not go on with these steps where the spec allows less by now, its gates prove
+/// less, or hosts are other nodes.
 pub fn find_narrower_limits(
     plan: &Plan,
     left: &BTreeSet<&str>,
     now: &DesiredSpec,
+    nodes: &BTreeMap<String, Target>,
 ) -> Option<Diagnostic> {
     let (then, limits) = (&plan.rollout, &now.rollout);
     let disturbing = |node: &&PlanNode| {
@@ -52,10 +53,36 @@ pub fn find_narrower_limits(
         )
     } else if limits.drain.is_some() && limits.drain != then.drain {
         "nodes are emptied in another way by now (`rollout.drain`)".to_owned()
+    } else if limits.drain.is_some()
+        && let Some((host, node)) = find_renamed_node(plan, nodes)
+    {
+        format!("the run was planned with {node} as the node of {host}, which has another by now")
     } else {
         return None;
     };
     Some(report_narrower_limits(plan, &what))
+}
+
+/// A host that was planned as this node of a Kubernetes cluster, and is not by the spec of now;
+/// `nodes` are the hosts of now by the names of their nodes. That its node was emptied, or was none,
+/// says nothing of the node that it is now.
+fn find_renamed_node<'a>(
+    plan: &'a Plan,
+    nodes: &BTreeMap<String, Target>,
+) -> Option<(&'a Target, &'a str)> {
+    let mut planned: Vec<(&Target, &str)> = Vec::new();
+    for node in &plan.nodes {
+        if let (NodeKind::Drain { node: name, .. }, Some(host)) = (&node.kind, &node.target) {
+            planned.push((host, name));
+        }
+    }
+    planned.extend(
+        plan.not_emptied
+            .iter()
+            .map(|one| (&one.host, one.node.as_str())),
+    );
+    planned.retain(|(host, name)| nodes.get(*name) != Some(host));
+    planned.first().copied()
 }
 
 fn report_narrower_limits(plan: &Plan, what: &str) -> Diagnostic {

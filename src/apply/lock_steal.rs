@@ -10,7 +10,7 @@ use railwright_base::text::one_line;
 use railwright_base::{Diagnostic, Redaction};
 use railwright_observe::crowd;
 use railwright_state::journal_writer::JournalError;
-use railwright_state::lock::{HEARTBEAT_S, YOUNG_S};
+use railwright_state::lock::{HEARTBEAT_S, SILENCE_LIMIT_S};
 use railwright_state::{ClusterLock, JournalEntry, LockHolder, StateFolder};
 use railwright_system::identity::{self, ProcessIdentity, ProcessLiveness};
 use railwright_transport::{Grounds, LockReading, StealOutcome};
@@ -65,7 +65,7 @@ impl HeldLock {
     }
 
     /// True when its holder lives, or may well.
-    pub fn is_young(&self) -> bool {
+    pub fn may_be_alive(&self) -> bool {
         self.grounds().is_none()
     }
 
@@ -74,7 +74,9 @@ impl HeldLock {
         match self.life {
             ProcessLiveness::Dead => Some(Grounds::Dead),
             ProcessLiveness::Alive => None,
-            ProcessLiveness::Unknown => (self.age_s >= YOUNG_S).then_some(Grounds::Silent(YOUNG_S)),
+            ProcessLiveness::Unknown => {
+                (self.age_s >= SILENCE_LIMIT_S).then_some(Grounds::Silent(SILENCE_LIMIT_S))
+            }
         }
     }
 
@@ -121,7 +123,7 @@ pub enum Stolen {
     /// The target keeps none.
     NotKept,
     /// Its holder lives, or was seen alive not long ago.
-    Young(HeldLock),
+    MayBeAlive(HeldLock),
     /// It could not be done.
     Unknown {
         /// In one line.
@@ -245,7 +247,7 @@ fn select_locks(
             HostLock::Held(held) => match held.grounds() {
                 Some(grounds) => drop(taken.insert(host, (*held, grounds))),
                 None if force => drop(taken.insert(host, (*held, Grounds::Forced))),
-                None => drop(left.insert(host, Stolen::Young(*held))),
+                None => drop(left.insert(host, Stolen::MayBeAlive(*held))),
             },
         }
     }
@@ -286,7 +288,7 @@ async fn take_one(
     match locker.steal(&held.line, fence, grounds).await {
         Ok(StealOutcome::Taken) => Stolen::Taken(held),
         Ok(StealOutcome::Free) => Stolen::Free,
-        Ok(StealOutcome::Alive(age_s)) => Stolen::Young(HeldLock { age_s, ..held }),
+        Ok(StealOutcome::Alive(age_s)) => Stolen::MayBeAlive(HeldLock { age_s, ..held }),
         Ok(StealOutcome::Other(line)) => Stolen::Unknown {
             reason: format!("meanwhile another one has it: {}", one_line(&line, 160)),
         },
@@ -322,7 +324,7 @@ pub(super) async fn append_to_newest_journal(
 /// How long after its latest heartbeat a holder is taken for dead, in words.
 pub fn describe_heartbeat_rule() -> String {
     format!(
-        "a holder gives a heartbeat every {HEARTBEAT_S} s, and is taken for dead after {YOUNG_S} s \
+        "a holder gives a heartbeat every {HEARTBEAT_S} s, and is taken for dead after {SILENCE_LIMIT_S} s \
          without"
     )
 }

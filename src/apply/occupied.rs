@@ -13,7 +13,7 @@ use railwright_base::text::one_line;
 use railwright_base::{Diagnostic, Target};
 use railwright_plan::{NodeKind, NotEmptied};
 use railwright_resource::Read;
-use railwright_resource::kubernetes_object::nodes::PodNow;
+use railwright_resource::kubernetes_object::node_pods::PodNow;
 use railwright_resource::kubernetes_object::request::KubernetesRead;
 use railwright_state::NodeOutcome;
 
@@ -80,7 +80,7 @@ async fn pods_on(shared: &RunContext, cluster: &Target, node: &str) -> Option<St
     let answers = shared.read_once(&cluster.name, &read).await?;
     let (_, text) = answers.output(&read).ok().filter(|(code, _)| *code == 0)?;
     let mut pods: Vec<PodNow> = serde_json::from_str(text).ok()?;
-    pods.retain(|pod| !pod.stays());
+    pods.retain(|pod| !pod.is_exempt_from_drain());
     (!pods.is_empty()).then(|| describe_remaining_pods(&pods, &Kept::new()))
 }
 

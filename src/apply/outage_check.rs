@@ -257,7 +257,7 @@ async fn ask_host(
         ))
     };
     let (answers, lock, record) = look.await.map_err(|error| Unavailability::Unreachable {
-        reason: error.trouble().alike,
+        reason: error.trouble().shared_message,
     })?;
     let facts = decode_host_facts(&answers).map_err(|reason| Unavailability::Unreachable {
         reason: one_line(reason.as_words(), 200),
@@ -265,7 +265,7 @@ async fn ask_host(
     let mut other = None;
     if let Ok(Some(reading)) = lock {
         let held = HeldLock::from_reading(reading, &shared.context.folder.process());
-        if held.line != shared.heart.fence(name).holder && held.is_young() {
+        if held.line != shared.heart.fence(name).holder && held.may_be_alive() {
             other = Some(held);
         }
     }

@@ -58,7 +58,7 @@ pub struct StepCounts {
     /// The host moved since the plan was made.
     pub stale: usize,
     /// Blocked.
-    pub held: usize,
+    pub blocked: usize,
     /// Not begun.
     pub skipped: usize,
 }
@@ -74,7 +74,7 @@ impl StepCounts {
             NodeOutcome::Unknown { .. } | NodeOutcome::LockLost { .. } => &mut self.unknown,
             NodeOutcome::Unreachable { .. } => &mut self.unreachable,
             NodeOutcome::Stale { .. } => &mut self.stale,
-            NodeOutcome::Held { .. } => &mut self.held,
+            NodeOutcome::Blocked { .. } => &mut self.blocked,
             NodeOutcome::Skipped { .. } => &mut self.skipped,
         } += 1;
     }
@@ -143,7 +143,7 @@ impl ApplyOutcome {
 /// The exit class of a run with this outcome alone.
 fn classify_outcome(outcome: &NodeOutcome, waits_for_power_cycle: bool) -> RunExitClass {
     match outcome {
-        NodeOutcome::Held { .. } if waits_for_power_cycle => RunExitClass::Waiting,
+        NodeOutcome::Blocked { .. } if waits_for_power_cycle => RunExitClass::Waiting,
         NodeOutcome::Skipped {
             because: Skip::Interrupted,
         } => RunExitClass::Interrupted,

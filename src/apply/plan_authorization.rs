@@ -1,5 +1,5 @@
 //! A plan file is only as trustworthy as whoever could write to it, and its digest is no secret:
-//! what it does has to be what the spec wants, what was applied earlier, and what the kinds make
+//! what it does has to be what the spec declares, what was applied earlier, and what the kinds make
 //! of both.
 
 use super::context::Context;
@@ -24,7 +24,7 @@ pub fn find_foreign_steps(plan: &Plan, context: &Context, state: &ClusterState) 
         resources.insert(&resource.address, resource);
     }
     let mut problems = Vec::new();
-    for node in plan.nodes.iter().filter(|node| node.held.is_none()) {
+    for node in plan.nodes.iter().filter(|node| node.blocked.is_none()) {
         for member in node.members() {
             let desired = resources.get(&member.resource.address).copied();
             if let Some(what) = why_foreign(member, desired, state, &context.secrets) {
@@ -44,7 +44,7 @@ pub fn find_foreign_steps(plan: &Plan, context: &Context, state: &ClusterState) 
             "its rollout (canary, limits) is not that of the spec",
         ));
     }
-    for node in plan.nodes.iter().filter(|node| node.held.is_none()) {
+    for node in plan.nodes.iter().filter(|node| node.blocked.is_none()) {
         if node.disruption > spec.rollout.max_disruption && !is_by_hand(node) {
             let what = format!(
                 "it disturbs as much as a {}, which the spec does not allow",

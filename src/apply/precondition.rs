@@ -303,7 +303,7 @@ mod tests {
             announced: announced.iter().map(ToString::to_string).collect(),
             disturbs: Arc::default(),
             interrupts_netdevs: Arc::default(),
-            guard: None,
+            automatic_rollback: None,
         }
     }
 
@@ -390,7 +390,7 @@ mod tests {
                 announced: Arc::new(["*".into()]),
                 disturbs: Arc::default(),
                 interrupts_netdevs: Arc::default(),
-                guard: None,
+                automatic_rollback: None,
             };
             words(decide_step(
                 &node,

@@ -12,8 +12,8 @@ use railwright_base::mutex::lock_ignoring_poison;
 use railwright_base::{Diagnostic, MachineId, Target, TargetKind};
 use railwright_observe::crowd;
 use railwright_plan::{NodeKind, Outage, Plan, PlanNode};
-use railwright_resource::guard::Guard;
 use railwright_resource::host::{MachineIdReading, RunningMachine, decode_host_facts};
+use railwright_resource::rollback_scope::RollbackScope;
 use railwright_resource::{AnswerStatus, Read, ReadResults};
 use railwright_state::{LockHolder, TargetIdentity, TargetRecord};
 use railwright_system::clock;
@@ -439,7 +439,7 @@ pub fn host_now(target: &Target, answers: &ReadResults) -> Result<HostNow, Unrea
 fn cut_connections(plan: &Plan, ready: &BTreeMap<String, HostNow>) -> Vec<Diagnostic> {
     plan.nodes
         .iter()
-        .filter(|node| node.held.is_none())
+        .filter(|node| node.blocked.is_none())
         .filter_map(|node| find_cut_connection(node, ready))
         .collect()
 }
@@ -449,7 +449,7 @@ fn find_cut_connection(node: &PlanNode, ready: &BTreeMap<String, HostNow>) -> Op
         interrupts_netdevs,
         actions,
         members,
-        guard,
+        automatic_rollback,
         ..
     } = &node.kind
     else {
@@ -459,11 +459,11 @@ fn find_cut_connection(node: &PlanNode, ready: &BTreeMap<String, HostNow>) -> Op
     let ours = &ready.get(&**host)?.ssh_netdevs;
     let mut netdevs = interrupts_netdevs.iter();
     let netdev = netdevs.find(|netdev| ours.contains(*netdev));
-    if netdev.is_none() && guard.is_none() {
+    if netdev.is_none() && automatic_rollback.is_none() {
         return None;
     }
     let not_rolled_back =
-        Guard::over(actions, members.iter().map(|member| &member.resource)).err()?;
+        RollbackScope::over(actions, members.iter().map(|member| &member.resource)).err()?;
     let netdev = netdev.map(String::as_str);
     Some(trouble::cuts_connection(
         &node.id,
@@ -494,21 +494,21 @@ impl Preflight {
     /// Where no host of the plan can be reached, why: a run of it could do nothing but tell so once
     /// a step.
     pub fn nobody_there(&self) -> Vec<Diagnostic> {
-        let mut alike: BTreeMap<String, (&TransportError, Vec<&Target>)> = BTreeMap::new();
+        let mut identical: BTreeMap<String, (&TransportError, Vec<&Target>)> = BTreeMap::new();
         for (target, unready) in &self.unready {
             let Unready::NotReached(error) = unready else {
                 return Vec::new();
             };
-            alike
-                .entry(error.trouble().alike)
+            identical
+                .entry(error.trouble().shared_message)
                 .or_insert_with(|| (error, Vec::new()))
                 .1
                 .push(target);
         }
-        if alike.is_empty() || !self.ready.is_empty() {
+        if identical.is_empty() || !self.ready.is_empty() {
             return Vec::new();
         }
-        trouble::nobody_there(self.unready.len(), &alike)
+        trouble::nobody_there(self.unready.len(), &identical)
     }
 
     /// Why each of the targets that are left alone is not worked on, in one line.

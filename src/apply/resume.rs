@@ -11,7 +11,7 @@ use super::run::{PreparedRun, list_problem, lock_taken, recognize_hosts};
 use super::run_history::is_done;
 use super::shared::{Earlier, RunParts};
 use super::steps::{ScheduledStep, StepRole, build_steps};
-use super::{refusal, trouble::NextCommands};
+use super::{plan_validity, trouble::NextCommands};
 use railwright_base::{Address, Diagnostic};
 use railwright_plan::by_hand::release_power_cycles;
 use railwright_plan::{NodeKind, Plan};
@@ -33,7 +33,7 @@ pub struct Decisions {
 }
 
 fn is_left(steps: &[ScheduledStep], n: usize, status: &RunStatus) -> bool {
-    steps[n].held.is_none() && !is_done(steps, n, status)
+    steps[n].blocked.is_none() && !is_done(steps, n, status)
 }
 
 /// The ids of the steps that a resumed run still has to do.
@@ -202,7 +202,7 @@ async fn release_locks_except(
     context: &Context,
     lock: &ClusterLock,
 ) {
-    let through = refusal::list_target_names(plan)
+    let through = plan_validity::list_target_names(plan)
         .into_iter()
         .filter(|host| !hosts.contains(*host))
         .map(str::to_owned)
@@ -219,15 +219,15 @@ fn check_steps_left(
 ) -> Result<(), Vec<Diagnostic>> {
     let nodes = plan.nodes.iter();
     let nodes = nodes.filter(|node| left.contains(node.id.as_str()));
-    let mut problems = refusal::of_secrets(plan, nodes.clone(), &context.secrets);
-    problems.extend(refusal::of_windows(
+    let mut problems = plan_validity::check_secrets(plan, nodes.clone(), &context.secrets);
+    problems.extend(plan_validity::check_windows(
         plan,
         nodes,
         context.clock.now(),
         &NextCommands::of(plan).resume(),
     ));
     let spec = context.desired.as_deref();
-    problems.extend(spec.and_then(|spec| find_narrower_limits(plan, left, spec)));
+    problems.extend(spec.and_then(|spec| find_narrower_limits(plan, left, spec, &context.nodes)));
     if problems.is_empty() {
         Ok(())
     } else {
@@ -311,10 +311,10 @@ fn report_truncated_journal(why: String, next: &NextCommands) -> Diagnostic {
 
 /// The plan of the run, with what waits for power cycles as steps of it.
 fn taken_up(plan: Plan, context: &Context) -> Result<Plan, Vec<Diagnostic>> {
-    let mut problems = refusal::of_plan(&plan, context);
+    let mut problems = plan_validity::check_plan(&plan, context);
     let plan = release_power_cycles(&plan).unwrap_or(plan);
     if problems.is_empty() {
-        problems = refusal::of_steps(&plan, context);
+        problems = plan_validity::check_steps(&plan, context);
     }
     if problems.is_empty() {
         Ok(plan)
@@ -345,7 +345,7 @@ fn new_resume_entry(decisions: &Decisions, newest: &NewestRun) -> JournalEntry {
 }
 
 fn hosts_left(plan: &Plan, left: &BTreeSet<&str>) -> BTreeSet<String> {
-    let all = refusal::list_target_names(plan);
+    let all = plan_validity::list_target_names(plan);
     let mut names = BTreeSet::new();
     for node in &plan.nodes {
         if !left.contains(node.id.as_str()) {

@@ -5,9 +5,9 @@ use super::context::{Context, EventSink, RunEvent};
 use super::heartbeat::HeldLocks;
 use super::outcome::ApplyOutcome;
 use super::plan_authorization::find_foreign_steps;
-use super::plan_integrity::{check_plan_graph, loosened_later};
+use super::plan_graph_check::{check_plan_graph, loosened_later};
+use super::plan_validity;
 use super::preflight::{Preflight, PreflightScope, run_preflight};
-use super::refusal;
 use super::resume::Decisions;
 use super::run_history::{
     add_known_outages, build_history, doubt_outages, find_power_cycled_hosts,
@@ -114,13 +114,13 @@ pub(super) fn list_problem(problem: Diagnostic) -> Vec<Diagnostic> {
 
 /// Refuses a plan that can be seen to be unfit before any lock is taken.
 fn check_plan(plan: &Plan, context: &Context) -> Result<(), Vec<Diagnostic>> {
-    let mut problems = refusal::of_plan(plan, context);
-    problems.extend(refusal::of_secrets(
+    let mut problems = plan_validity::check_plan(plan, context);
+    problems.extend(plan_validity::check_secrets(
         plan,
         plan.nodes.iter(),
         &context.secrets,
     ));
-    problems.extend(refusal::of_windows(
+    problems.extend(plan_validity::check_windows(
         plan,
         plan.nodes.iter(),
         context.clock.now(),
@@ -140,7 +140,7 @@ async fn lock_targets(
     locks: &HeldLocks,
     sink: &EventSink,
 ) -> Result<Preflight, Vec<Diagnostic>> {
-    let hosts = refusal::list_target_names(plan)
+    let hosts = plan_validity::list_target_names(plan)
         .into_iter()
         .map(str::to_owned)
         .collect();
@@ -169,7 +169,7 @@ fn check_targets(
     state: &mut ClusterState,
     found: &mut Preflight,
 ) -> Vec<Diagnostic> {
-    let moved = refusal::of_state(plan, state);
+    let moved = plan_validity::check_state(plan, state);
     let recognition = recognize_hosts(state, plan, found, context);
     let mut problems = other_ground(plan, context, state, &recognition, moved);
     found.warnings.extend(recognition.warnings);
@@ -201,7 +201,7 @@ fn check_steps(
     if problems.is_empty()
         && let Some(later) = later
     {
-        problems = refusal::of_steps(later, context);
+        problems = plan_validity::check_steps(later, context);
         problems.extend(find_foreign_steps(later, context, state));
         problems.extend(loosened_later(later, resources, &state.last_applied));
     }
@@ -257,12 +257,13 @@ fn other_ground(
 ) -> Vec<Diagnostic> {
     let mut problems = IdentityConflict::refusals(&seen.conflicts, &context.folder.inventory());
     problems.extend(
-        refusal::of_cluster(plan, state).or_else(|| refusal::of_machines(plan, &seen.reinstalled)),
+        plan_validity::check_cluster(plan, state)
+            .or_else(|| plan_validity::check_machines(plan, &seen.reinstalled)),
     );
     if problems.is_empty() {
         // The plan may have been made with or without what the hosts remember; one of the two it
         // must be.
-        problems.extend(moved.and(refusal::of_state(plan, state)));
+        problems.extend(moved.and(plan_validity::check_state(plan, state)));
     }
     problems
 }
@@ -465,6 +466,6 @@ fn report_unready_targets(
 ) -> Vec<Diagnostic> {
     let waits = scheduler
         .outcomes()
-        .filter(|(step, outcome)| step.by_hand && step.held.is_none() && outcome.is_none());
+        .filter(|(step, outcome)| step.by_hand && step.blocked.is_none() && outcome.is_none());
     found.report_unready(next, &waits.filter_map(|(step, _)| step.host()).collect())
 }

@@ -32,7 +32,7 @@ pub(super) fn is_done(steps: &[ScheduledStep], n: usize, status: &RunStatus) -> 
         _ if step.on_node == Some(OnNode::Empties) => step
             .before
             .iter()
-            .all(|m| steps[*m].held.is_some() || ended_well(status, &steps[*m])),
+            .all(|m| steps[*m].blocked.is_some() || ended_well(status, &steps[*m])),
         _ => true,
     }
 }
@@ -84,7 +84,7 @@ pub(super) fn find_power_cycled_hosts(
     let mut switched = Vec::new();
     for (n, step) in steps.iter().enumerate() {
         if step.by_hand
-            && step.held.is_none()
+            && step.blocked.is_none()
             && let Some(host) = step.host()
             && let Some(from) = status.latest_boot(&host.name)
             && let Some(HostNow {
@@ -114,7 +114,7 @@ pub(super) fn build_history(
         // Whoever was switched off and on is out of service until a gate says otherwise, however many
         // there are, and may carry jobs again.
         if step.by_hand
-            && step.held.is_none()
+            && step.blocked.is_none()
             && let Some(host) = step.host()
             && status.rebooted_unproven(&host.name, find_boot_id(ready, host))
         {
@@ -227,6 +227,9 @@ pub(super) fn doubt_outages(history: &mut History, hosts: &BTreeSet<Target>) {
 }
 
 fn is_known_host(parts: &RunParts, host: &str) -> bool {
+    if parts.context.without_ssh.contains(host) {
+        return true;
+    }
     let access = parts.context.hosts.get(host);
     access.is_some_and(|access| access.target().kind == TargetKind::Host)
 }

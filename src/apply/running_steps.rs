@@ -16,7 +16,7 @@ pub enum Busy {
     /// The step ran for all the time that we waited; in seconds.
     Runs(u64),
     /// An automatic rollback of another run was armed for all that time; in seconds.
-    Guarded(u64),
+    RollbackPending(u64),
     /// The user asked to stop meanwhile.
     Interrupted,
 }
@@ -33,17 +33,17 @@ pub async fn wait_until_idle(
     run: Option<&str>,
     attempt: Option<&str>,
 ) -> Result<bool, Busy> {
-    let mut guarded = false;
+    let mut rollback_pending = false;
     let poll = context.patience.settle_poll;
     let looks = limit.as_millis() / poll.as_millis().max(1);
     for look in 0..=looks {
         match writer.idle(attempt, run).await.map_err(Busy::NotAsked)? {
             ExecutionOutcome::Ended { code: 0, .. } => return Ok(look > 0),
-            ExecutionOutcome::Ended { code: 77, .. } => guarded = false,
+            ExecutionOutcome::Ended { code: 77, .. } => rollback_pending = false,
             ExecutionOutcome::Ended {
                 code: 78, stdout, ..
             } if stdout.lines().all(|line| is_of_run(line, run)) => return Ok(look > 0),
-            ExecutionOutcome::Ended { code: 78, .. } => guarded = true,
+            ExecutionOutcome::Ended { code: 78, .. } => rollback_pending = true,
             ExecutionOutcome::Ended { code, stderr, .. } => {
                 return Err(Busy::UnclearAnswer(format!("exit status {code}: {stderr}")));
             }
@@ -56,16 +56,16 @@ pub async fn wait_until_idle(
         }
         if look == 0 {
             let host = host.to_owned();
-            sink(if guarded {
-                RunEvent::HostGuarded { host }
+            sink(if rollback_pending {
+                RunEvent::RollbackPending { host }
             } else {
                 RunEvent::HostBusy { host }
             });
         }
         clock::sleep_for(poll).await;
     }
-    Err(if guarded {
-        Busy::Guarded(limit.as_secs())
+    Err(if rollback_pending {
+        Busy::RollbackPending(limit.as_secs())
     } else {
         Busy::Runs(limit.as_secs())
     })
@@ -88,10 +88,10 @@ impl Busy {
             Busy::Runs(seconds) => {
                 format!("an earlier step is still running on it after {seconds} s")
             }
-            Busy::Guarded(seconds) => {
+            Busy::RollbackPending(seconds) => {
                 format!(
                     "a rollback of an earlier run is still armed on it after {seconds} s \
-                     (systemctl list-timers 'railwright-guard-*')"
+                     (systemctl list-timers 'railwright-rollback-*')"
                 )
             }
             Busy::Interrupted => "the run was interrupted while it was waited for".to_owned(),

@@ -158,7 +158,7 @@ impl Scheduler {
                 self.look_again();
                 self.finished(step, outcome);
             }
-            Signal::Looked { out, may_serve } => self.looked(out, &may_serve),
+            Signal::Looked { out, may_serve } => self.record_outages(out, &may_serve),
             // Nobody asked the budget, and it may carry jobs by now: what fits in is asked of what we
             // do ourselves. Only a gate brings it back.
             Signal::WentOut { step } => self.went_out(step),
@@ -221,8 +221,8 @@ impl Scheduler {
     ) {
         self.is_begun = true;
         for n in 0..self.steps.len() {
-            if let (Some(reason), false) = (self.steps[n].held.clone(), self.is_over(n)) {
-                self.settle(n, NodeOutcome::Held { reason }, commands);
+            if let (Some(reason), false) = (self.steps[n].blocked.clone(), self.is_over(n)) {
+                self.settle(n, NodeOutcome::Blocked { reason }, commands);
             }
         }
         for (target, reason) in unreachable {
@@ -432,7 +432,7 @@ impl Scheduler {
             while let Some(n) = self.unblocked.pop() {
                 self.look_at(n, commands);
             }
-            self.start(commands);
+            self.start_ready_steps(commands);
             if !self.unblocked.is_empty() {
                 continue;
             }
@@ -446,7 +446,7 @@ impl Scheduler {
                 }
                 return;
             }
-            if !self.unstick(commands) {
+            if !self.resolve_standstill(commands) {
                 return;
             }
         }

@@ -57,7 +57,7 @@ fn plan(lines: &[&str]) -> Vec<ScheduledStep> {
             after,
             before: Vec::new(),
             wave: words[2].parse().unwrap(),
-            held: flags.contains('h').then(|| "held".to_owned()),
+            blocked: flags.contains('h').then(|| "blocked".to_owned()),
         });
     }
     let by_hand = steps
@@ -307,13 +307,13 @@ fn with_the_failure_budget_used_up_hosts_that_were_begun_are_finished_and_no_oth
 }
 
 #[test]
-fn held_steps_hold_what_needs_them_and_nothing_else() {
+fn blocked_steps_block_what_needs_them_and_nothing_else() {
     let mut run = Driven::new(
         &["a1 a 0 - h", "a2 a 0 a1", "a3 a 0 -", "g0 gate:a 0 a3"],
         1,
     );
     assert_eq!(run.asked(), "a3");
-    assert!(matches!(run.outcome("a2"), NodeOutcome::Held { .. }));
+    assert!(matches!(run.outcome("a2"), NodeOutcome::Blocked { .. }));
     assert_eq!(run.done("a3").asked(), "g0(a)");
 }
 
@@ -503,7 +503,7 @@ fn what_an_earlier_part_of_the_run_did_is_not_done_again() {
 }
 
 fn waits() -> NodeOutcome {
-    NodeOutcome::Held {
+    NodeOutcome::Blocked {
         reason: "by hand".to_owned(),
     }
 }
@@ -543,7 +543,7 @@ fn a_gate_that_was_not_passed_stops_all_waves_after_it_not_the_next_alone() {
     assert_eq!(waits_for_somebody.asked(), "end");
     assert_eq!(
         waits_for_somebody.outcome("cw"),
-        NodeOutcome::Held {
+        NodeOutcome::Blocked {
             reason: "it needs g1, which is blocked".to_owned()
         }
     );

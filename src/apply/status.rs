@@ -67,7 +67,7 @@ pub enum HostState {
     /// It waits for a power cycle, which is done by hand.
     PowerCycle,
     /// Everything that is left is blocked.
-    Held,
+    Blocked,
     /// The run ended before it.
     Skipped,
     /// All is done.
@@ -83,7 +83,7 @@ impl HostState {
             HostState::PartlyDone => "partly done",
             HostState::Waiting => "waiting",
             HostState::PowerCycle => "waiting for a power cycle by hand",
-            HostState::Held => "blocked",
+            HostState::Blocked => "blocked",
             HostState::Skipped => "not begun",
             HostState::Done => "done",
         }
@@ -219,7 +219,7 @@ pub fn compute_rollout_status(
     });
     let work: Vec<&ScheduledStep> = steps
         .iter()
-        .filter(|step| step.role == StepRole::Work && step.held.is_none())
+        .filter(|step| step.role == StepRole::Work && step.blocked.is_none())
         .collect();
     RolloutStatus {
         run: run.run.clone(),
@@ -270,7 +270,7 @@ impl RolloutStatus {
 }
 
 fn waits_for_power_cycle(step: &ScheduledStep, outcome: Option<&NodeOutcome>) -> bool {
-    step.by_hand && matches!(outcome, Some(NodeOutcome::Held { .. }))
+    step.by_hand && matches!(outcome, Some(NodeOutcome::Blocked { .. }))
 }
 
 fn waits_s(node: &PlanNode) -> Option<u64> {
@@ -377,7 +377,7 @@ impl<'a> RunJournalView<'a> {
     fn was_begun_and_is_over(&self, step: &ScheduledStep) -> bool {
         !matches!(
             self.outcome(step),
-            None | Some(NodeOutcome::Skipped { .. } | NodeOutcome::Held { .. })
+            None | Some(NodeOutcome::Skipped { .. } | NodeOutcome::Blocked { .. })
         )
     }
 
@@ -451,12 +451,13 @@ impl<'a> RunJournalView<'a> {
             if step.wave > wave {
                 continue;
             }
-            let is_held = step.held.is_some() || matches!(outcome, Some(NodeOutcome::Held { .. }));
+            let is_blocked =
+                step.blocked.is_some() || matches!(outcome, Some(NodeOutcome::Blocked { .. }));
             let is_done = outcome.is_some_and(NodeOutcome::is_done);
             has_failed |= outcome.is_some_and(NodeOutcome::isolates);
             is_open |= self.is_open(step);
             waits_for_power |= waits_for_power_cycle(step, outcome);
-            is_left |= !is_done && !is_held;
+            is_left |= !is_done && !is_blocked;
             has_done |= is_done;
         }
         match (is_left, has_done, self.is_over) {
@@ -464,7 +465,7 @@ impl<'a> RunJournalView<'a> {
             _ if is_open => HostState::Running,
             _ if waits_for_power => HostState::PowerCycle,
             (false, true, _) => HostState::Done,
-            (false, false, _) => HostState::Held,
+            (false, false, _) => HostState::Blocked,
             (true, true, true) => HostState::PartlyDone,
             (true, true, false) => HostState::Running,
             (true, false, true) => HostState::Skipped,
@@ -488,7 +489,7 @@ impl<'a> RunJournalView<'a> {
             ) if !self.is_over => GateState::Checking {
                 since: since.clone(),
             },
-            (_, Some(NodeOutcome::Held { .. })) => GateState::Waiting,
+            (_, Some(NodeOutcome::Blocked { .. })) => GateState::Waiting,
             (_, Some(NodeOutcome::Skipped { .. })) => GateState::Skipped,
             (
                 Some(GateStatus {

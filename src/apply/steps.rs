@@ -60,8 +60,8 @@ pub struct ScheduledStep {
     pub before: Vec<usize>,
     /// Its wave, never before that of a prerequisite.
     pub wave: usize,
-    /// Why the plan holds it.
-    pub held: Option<String>,
+    /// Why the plan blocks it.
+    pub blocked: Option<String>,
 }
 
 impl ScheduledStep {
@@ -152,16 +152,16 @@ fn mark_canaries(steps: &mut [ScheduledStep], plan: &Plan) {
     }
 }
 
-/// Leaves for `resume` what the plan itself holds and only a power cycle keeps waiting, with the
+/// Leaves for `resume` what the plan itself blocks and only a power cycle keeps waiting, with the
 /// gates after it.
 pub fn mark_blocked_steps(steps: &mut [ScheduledStep], plan: &Plan) {
     for (n, step) in steps.iter_mut().enumerate() {
-        let held = match plan.nodes.get(n) {
-            Some(node) => node.held.clone(),
+        let blocked = match plan.nodes.get(n) {
+            Some(node) => node.blocked.as_ref().map(ToString::to_string),
             None => Some("it comes after a power cycle, which is done by hand".to_owned()),
         };
-        step.needs_window &= held.is_none();
-        step.held = held;
+        step.needs_window &= blocked.is_none();
+        step.blocked = blocked;
     }
 }
 
@@ -196,8 +196,8 @@ fn new_step(node: &PlanNode, after: Vec<usize>, needs_window: bool) -> Scheduled
         disruptive: takes_out_of_service(node.disruption)
             && !is_by_hand(node)
             && !is_of_cluster(node),
-        needs_window: needs_window && node.held.is_none() && !is_by_hand(node),
-        by_hand: is_by_hand(node) && node.held.is_none(),
+        needs_window: needs_window && node.blocked.is_none() && !is_by_hand(node),
+        by_hand: is_by_hand(node) && node.blocked.is_none(),
         on_node: match &node.kind {
             NodeKind::Drain { .. } => Some(OnNode::Empties),
             NodeKind::Uncordon { .. } => Some(OnNode::GivesBack),
@@ -209,7 +209,7 @@ fn new_step(node: &PlanNode, after: Vec<usize>, needs_window: bool) -> Scheduled
         after,
         before: Vec::new(),
         wave: node.wave,
-        held: node.held.clone(),
+        blocked: node.blocked.as_ref().map(ToString::to_string),
     }
 }
 

@@ -1,13 +1,13 @@
 //! What went wrong with a step, for the person on call: what, where, what it means, the state now,
 //! what to run next.
 
-mod of_guards;
-mod of_locks;
-mod of_the_run;
+mod lock_errors;
+mod rollback_timer_errors;
+mod run_errors;
 
-pub use of_guards::*;
-pub use of_locks::*;
-pub use of_the_run::*;
+pub use lock_errors::*;
+pub use rollback_timer_errors::*;
+pub use run_errors::*;
 
 use railwright_base::quote::sh_words;
 use railwright_base::text::{one_line, sanitize_text};
@@ -353,7 +353,7 @@ const NOT_BEGUN: &str = "nothing was begun on it in this step; it counts as out 
 
 /// States that nothing was begun on a target of any kind. Only a host or a switch counts as out of
 /// service.
-fn not_begun(on: &str) -> &'static str {
+fn describe_untouched_target(on: &str) -> &'static str {
     match describe_target_kind(on) {
         "host" | "switch" => NOT_BEGUN,
         _ => "nothing was begun on it in this step, and the rest of the plan on it is left",
@@ -364,7 +364,10 @@ fn not_begun(on: &str) -> &'static str {
 /// that goes on with the run.
 pub fn not_reached(on: String, error: &TransportError, next: &NextCommands) -> Diagnostic {
     error
-        .told(not_begun(&on), &format!("then {}", next.resume()))
+        .told(
+            describe_untouched_target(&on),
+            &format!("then {}", next.resume()),
+        )
         .on(on)
 }
 

@@ -160,7 +160,7 @@ pub(super) fn stay_cordoned(
     let mut names = Vec::new();
     for (step, (_, outcome)) in nodes.iter().zip(outcomes) {
         if let NodeKind::Uncordon { node, left, .. } = &step.kind
-            && let NodeOutcome::Skipped { .. } | NodeOutcome::Held { .. } = outcome
+            && let NodeOutcome::Skipped { .. } | NodeOutcome::Blocked { .. } = outcome
             && (*left || was_emptied(nodes, outcomes, step.target.as_ref()))
         {
             names.push(node.clone());

@@ -32,7 +32,7 @@ impl From<Busy> for Unready {
         match busy {
             Busy::NotAsked(error) => Unready::NotReached(error),
             Busy::UnclearAnswer(_) => Unready::Unfit(busy.reason()),
-            Busy::Runs(_) | Busy::Guarded(_) | Busy::Interrupted => Unready::Busy(busy),
+            Busy::Runs(_) | Busy::RollbackPending(_) | Busy::Interrupted => Unready::Busy(busy),
         }
     }
 }

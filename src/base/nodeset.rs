@@ -7,7 +7,7 @@ mod fold;
 mod stem;
 
 pub use fold::{fold_node_set, natural_order};
-pub use stem::{fold_alike, fold_by_stem, is_plain, mask_digits, mask_numbers};
+pub use stem::{fold_by_stem, fold_names_of_one_stem, is_plain, mask_digits, mask_numbers};
 
 use std::collections::HashSet;
 use std::ops::Range;

@@ -77,12 +77,13 @@ pub fn clean_line(text: &str) -> String {
 
 /// `1 host`, `2 hosts`, `2 switches`.
 pub fn format_count(count: usize, word: &str) -> String {
-    let ending = match count {
-        1 => "",
-        _ if word.ends_with("ch") => "es",
-        _ => "s",
+    let (stem, ending) = match (count, word.strip_suffix("ry")) {
+        (1, _) => (word, ""),
+        (_, Some(stem)) => (stem, "ries"),
+        _ if word.ends_with("ch") => (word, "es"),
+        _ => (word, "s"),
     };
-    format!("{count} {word}{ending}")
+    format!("{count} {stem}{ending}")
 }
 
 /// Seconds as people say them, in at most two units: `45 s`, `4 min`, `1 h 30 min`, `2 d 3 h`.

@@ -67,7 +67,7 @@ pub async fn run(arguments: &Apply) -> Result<Exit, CommandFailure> {
         return Ok(end_without_work(&plan, &session, arguments.json));
     }
     // Nobody is asked for what would be refused.
-    let closed = apply::refusal::of_windows(
+    let closed = apply::plan_validity::check_windows(
         &plan,
         plan.nodes.iter(),
         Clock::Real.now(),
@@ -81,7 +81,7 @@ pub async fn run(arguments: &Apply) -> Result<Exit, CommandFailure> {
     let changes = plan
         .nodes
         .iter()
-        .any(|node| node.held.is_none() && node.is_to_be_agreed());
+        .any(|node| node.blocked.is_none() && node.is_to_be_agreed());
     if changes && !arguments.yes && !terminal::ask_confirmation(&format_confirmation_prompt(left)) {
         return Err(CommandFailure::nobody_said_yes());
     }
@@ -100,7 +100,11 @@ fn end_without_work(plan: &Plan, session: &Session, json: bool) -> Exit {
     if !plan.refused.is_empty() {
         return Exit::Refused;
     }
-    let blocked = plan.nodes.iter().filter(|node| node.held.is_some()).count();
+    let blocked = plan
+        .nodes
+        .iter()
+        .filter(|node| node.blocked.is_some())
+        .count();
     let is_incomplete = !plan.unknown.is_empty() || blocked > 0 || plan.has_outages();
     let outcome = ApplyOutcome::without_work(is_incomplete);
     if json {
@@ -167,6 +171,13 @@ pub fn build_apply_context(
         connector: connector.clone(),
         secrets,
         hosts,
+        without_ssh: session
+            .inventory
+            .loaded
+            .without_ssh()
+            .into_iter()
+            .map(str::to_owned)
+            .collect(),
         nodes: ClusterNodes::of(&session.inventory.loaded)
             .into_iter()
             .flat_map(|nodes| nodes.by_host)

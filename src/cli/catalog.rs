@@ -4,7 +4,7 @@
 use super::{CommandFailure, Exit};
 use railwright_base::Diagnostic;
 use railwright_base::text::one_line;
-use railwright_knowledge::catalog::{Catalog, CatalogEntry, CatalogRow, CatalogTable};
+use railwright_knowledge::catalog::{Catalog, CatalogEntry, CatalogTable, CategoryEntry};
 use railwright_report::knowledge::{render_catalog_entry, render_catalog_table};
 use railwright_report::{document, out};
 use railwright_session::{Knowledge, read_inventory};
@@ -125,13 +125,13 @@ fn print_category(
         }
         CatalogCategory::Instance => {
             print_table!(instance, ["cloud", "gpu", "virtual", "erdma"], |name| {
-                let row = catalog.instance_of(name)?;
-                catalog.instance.entry(&row.name)
+                let entry = catalog.instance_of(name)?;
+                catalog.instance.entry(&entry.name)
             })
         }
         CatalogCategory::Os => print_table!(os, OS_COLUMNS, |name| {
-            let row = catalog.system(name)?;
-            catalog.os.entry(&row.name)
+            let entry = catalog.system(name)?;
+            catalog.os.entry(&entry.name)
         }),
         CatalogCategory::Bandwidth => {
             print_table!(bandwidth, ["rate_gbps", "least_gbps", "seen_gbps", "gpus"])
@@ -153,12 +153,12 @@ fn print_category(
         CatalogCategory::Acs => print_table!(acs, ["rdma_gpus", "nic_type"], |name| {
             let mut entries = catalog.acs.entries();
             let entry = catalog.acs.entry(name);
-            entry.or_else(|| entries.find(|entry| entry.row.name == name))
+            entry.or_else(|| entries.find(|entry| entry.content.name == name))
         }),
     }
 }
 
-fn print_catalog_entries<'a, R: CatalogRow + Serialize>(
+fn print_catalog_entries<'a, R: CategoryEntry + Serialize>(
     catalog: &Catalog,
     table: &'a CatalogTable<R>,
     name: Option<&str>,
@@ -173,19 +173,19 @@ fn print_catalog_entries<'a, R: CatalogRow + Serialize>(
     match (chosen, json) {
         (None, false) => out::print_result(&render_catalog_table(table, columns)),
         (None, true) => out::print_result(&document::render_json_document(
-            &document::CatalogDocument::of(R::KEY, table.entries().map(|entry| &entry.row)),
+            &document::CatalogDocument::of(R::KEY, table.entries().map(|entry| &entry.content)),
         )),
         (Some(entry), false) => {
-            out::print_result(&render_catalog_entry(&entry.row, &catalog.place(entry)))
+            out::print_result(&render_catalog_entry(&entry.content, &catalog.place(entry)))
         }
         (Some(entry), true) => out::print_result(&document::render_json_document(
-            &document::CatalogDocument::of(R::KEY, [&entry.row]),
+            &document::CatalogDocument::of(R::KEY, [&entry.content]),
         )),
     }
     Ok(Exit::Done)
 }
 
-fn report_unknown_entry<R: CatalogRow>(table: &CatalogTable<R>, name: &str) -> Diagnostic {
+fn report_unknown_entry<R: CategoryEntry>(table: &CatalogTable<R>, name: &str) -> Diagnostic {
     let near: Vec<String> = table
         .near(name)
         .iter()

@@ -148,8 +148,8 @@ fn describe_silent_devices(views: &Views) -> Vec<String> {
             continue;
         };
         let reason = match silent {
-            Silent::Unreached(trouble) => format!("{} ({})", silent.alike(), trouble.code),
-            _ => silent.alike(),
+            Silent::Unreached(trouble) => format!("{} ({})", silent.shared_message(), trouble.code),
+            _ => silent.shared_message(),
         };
         devices.entry(reason).or_default().push(device);
     }

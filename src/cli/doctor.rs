@@ -7,7 +7,7 @@ use railwright_jobs::doctor::{self, Doctor, Symptom};
 use railwright_report::job::diagnosis;
 use railwright_report::out;
 use railwright_session::read_inventory;
-use railwright_verify::nccl::Proven;
+use railwright_verify::nccl::JobVerdict;
 
 /// Say why a job did not go: the first cause in its log, layer by layer from the host to the
 /// fabric, and the next command
@@ -66,11 +66,13 @@ pub async fn run(arguments: &DoctorArguments) -> Result<Exit, CommandFailure> {
     } else {
         diagnosis::render_diagnosis_screen(&diagnosis, &name, &expectations.words)
     });
-    Ok(match (diagnosis.found.is_empty(), diagnosis.proof.proven) {
-        (false, _) => Exit::Failed,
-        (true, Proven::Proven) if diagnosis.job_goes() => Exit::Done,
-        (true, _) => Exit::Incomplete,
-    })
+    Ok(
+        match (diagnosis.found.is_empty(), diagnosis.proof.verdict) {
+            (false, _) => Exit::Failed,
+            (true, JobVerdict::Passed) if diagnosis.job_goes() => Exit::Done,
+            (true, _) => Exit::Incomplete,
+        },
+    )
 }
 
 /// The symptoms that come with railwright.

@@ -11,7 +11,7 @@ use railwright_transport::TargetContact;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Find what is no longer as the spec wants it, in each plane: persisted, running, next boot
+/// Find what differs from the spec, in each plane: persisted, running, next boot
 ///
 /// Reads only. Exit code 2 when something drifted, 3 when something could not be found out.
 #[derive(Debug, clap::Args)]

@@ -9,11 +9,11 @@ use railwright_base::suggest::find_nearest_word;
 use railwright_base::text::one_line;
 use railwright_base::{Address, Diagnostic, Target, TargetKind, nodeset};
 use railwright_knowledge::catalog::release::HostComponent;
-use railwright_knowledge::catalog::{Catalog, CatalogRow, CatalogTable};
+use railwright_knowledge::catalog::{Catalog, CatalogTable, CategoryEntry};
 use railwright_knowledge::solve::{Choice, ReleaseConstraint};
 use railwright_knowledge::spec::Host;
 use railwright_report::explanation::{
-    Explanation, ModuleReason, ReleaseExplained, ResourceExplained, RowExplained, RuleExplained,
+    EntryExplained, Explanation, ModuleReason, ReleaseExplained, ResourceExplained, RuleExplained,
     render_explanation_screen,
 };
 use railwright_report::{document, knowledge, out};
@@ -277,12 +277,12 @@ fn select_by_path(
 }
 
 /// The entries of the catalogue that are about a host.
-fn collect_host_entries(session: &Session, host: &Host) -> Vec<RowExplained> {
+fn collect_host_entries(session: &Session, host: &Host) -> Vec<EntryExplained> {
     let catalog = &session.inventory.knowledge.catalog;
     let group = session.inventory.loaded.group_of(host);
-    let mut rows = Vec::new();
+    let mut entries = Vec::new();
     if let Some(gpu) = &group.gpu {
-        rows.push(explain_entry(
+        entries.push(explain_entry(
             catalog,
             &catalog.gpu,
             &gpu.model,
@@ -290,7 +290,7 @@ fn collect_host_entries(session: &Session, host: &Host) -> Vec<RowExplained> {
         ));
     }
     if let Some(nics) = &group.nics {
-        rows.push(explain_entry(
+        entries.push(explain_entry(
             catalog,
             &catalog.nic,
             &nics.model,
@@ -298,7 +298,7 @@ fn collect_host_entries(session: &Session, host: &Host) -> Vec<RowExplained> {
         ));
     }
     if let Some(name) = &group.instance {
-        rows.push(explain_entry(
+        entries.push(explain_entry(
             catalog,
             &catalog.instance,
             name,
@@ -306,9 +306,9 @@ fn collect_host_entries(session: &Session, host: &Host) -> Vec<RowExplained> {
         ));
     }
     if let Some(os) = &group.os {
-        rows.push(explain_entry(catalog, &catalog.os, os, catalog.system(os)));
+        entries.push(explain_entry(catalog, &catalog.os, os, catalog.system(os)));
     }
-    rows
+    entries
 }
 
 /// What the spec fixes of the releases, and what was chosen of the rest.
@@ -333,7 +333,7 @@ fn explain_releases(session: &Session, host: &Host) -> Vec<ReleaseExplained> {
             part: part.key(),
             release: value.map(|(_, value)| value.to_owned()),
             place: loaded.place(&fixed.path),
-            row: None,
+            entry: None,
             source: None,
             because: Vec::new(),
         });
@@ -343,13 +343,13 @@ fn explain_releases(session: &Session, host: &Host) -> Vec<ReleaseExplained> {
             part: part.key(),
             release: None,
             place: None,
-            row: None,
+            entry: None,
             source: None,
             because: Vec::new(),
         };
         if let Some(choice) = answer.choices.iter().find(|choice| choice.part == *part) {
             explained.release = Some(choice.known.release.clone());
-            explained.row = Some(choice.known.place.clone());
+            explained.entry = Some(choice.known.place.clone());
             explained.source = Some(choice.known.source.clone());
             explained.because = explain_choice(choice);
         }
@@ -381,19 +381,19 @@ fn explain_choice(choice: &Choice) -> Vec<String> {
     because
 }
 
-fn explain_entry<R: CatalogRow + Serialize>(
+fn explain_entry<R: CategoryEntry + Serialize>(
     catalog: &Catalog,
     table: &CatalogTable<R>,
     named: &str,
-    row: Option<&R>,
-) -> RowExplained {
-    let entry = row.and_then(|row| table.entry(&row.identity()));
-    RowExplained {
-        sort: R::KEY,
+    entry: Option<&R>,
+) -> EntryExplained {
+    let loaded = entry.and_then(|entry| table.entry(&entry.identity()));
+    EntryExplained {
+        category: R::KEY,
         named: named.to_owned(),
-        row: row.map(knowledge::row_in_short),
-        place: entry.map(|entry| catalog.place(entry)),
-        source: row.map(|row| row.source().to_owned()),
+        entry: entry.map(knowledge::entry_in_short),
+        place: loaded.map(|loaded| catalog.place(loaded)),
+        source: entry.map(|entry| entry.source().to_owned()),
     }
 }
 

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 /// A small RDMA cluster of virtual machines on this computer, with no hardware.
 ///
 /// The machines are bare: no RDMA packages, no compiler; both come from a signed repository that
-/// the lab serves to them. Their ConnectX-6 is make-believe: a kernel module above Soft-RoCE that
+/// the lab serves to them. Their ConnectX-6 is fake: a kernel module above Soft-RoCE that
 /// keeps all settings and enforces none. Its files lie in .lab (RAILWRIGHT_LAB_DIR); ports count
 /// from 27200 (RAILWRIGHT_LAB_PORT).
 #[derive(Debug, Args)]
@@ -206,7 +206,7 @@ fn show_status(status: &LabStatus, json: bool) {
         "machines    QEMU by {accelerator}, interfaces owned by {network}"
     ));
     print_result_line(
-        "fabric NIC  ens1f0np0, a make-believe ConnectX-6 (kernel module fakecx): settings are \
+        "fabric NIC  ens1f0np0, a fake ConnectX-6 (kernel module fakecx): settings are \
          kept, not enforced",
     );
     let repository = status.repository.as_deref().unwrap_or("not served");

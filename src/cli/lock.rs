@@ -109,14 +109,14 @@ async fn run_lock_steal(
         .await
         .map_err(CommandFailure::refused)?;
     let mut outcomes = stolen.values();
-    let has_young = outcomes.any(|outcome| matches!(outcome, Stolen::Young(_)));
+    let may_be_alive = outcomes.any(|outcome| matches!(outcome, Stolen::MayBeAlive(_)));
     let mut outcomes = stolen.values();
     let has_unknown = outcomes.any(|outcome| matches!(outcome, Stolen::Unknown { .. }));
     report::out::print_result(&report::locks::render_steal_outcomes(
         &key_by_display_name(stolen, &context),
         &quote::quote_path(inventory),
     ));
-    Ok(match (has_young, has_unknown) {
+    Ok(match (may_be_alive, has_unknown) {
         (true, _) => Exit::Refused,
         (false, true) => Exit::Incomplete,
         (false, false) => Exit::Done,

@@ -75,11 +75,12 @@ pub fn build_drift_report(
         cordons::add_cordon_findings(&mut report, &nodes, &found.answers.redacted());
     }
     let outages = state.outages.iter();
-    report.out_of_service = Unavailable::left_by_runs(
-        outages.filter(|(host, _)| targets.contains(&Target::host(host))),
-    );
+    let without_ssh = session.inventory.loaded.without_ssh();
+    report.out_of_service = Unavailable::left_by_runs(outages.filter(|(host, _)| {
+        targets.contains(&Target::host(host)) || without_ssh.contains(&host.as_str())
+    }));
     report.waived = session.evaluation.waived.clone();
-    report.no_ssh = nodeset::fold_node_set(&session.inventory.loaded.without_ssh());
+    report.no_ssh = nodeset::fold_node_set(&without_ssh);
     report.outliers = find_host_outliers(session, observation, resources);
     report
 }

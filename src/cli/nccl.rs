@@ -44,8 +44,8 @@ impl Nccl {
         let loaded = &inventory.loaded;
         let groups = nccl::group_hosts_by_gpu(&loaded.spec, &loaded.hosts, |gpu| {
             // What else a spec has for GPUs, NCCL does not know.
-            let row = inventory.knowledge.catalog.gpu.get(&gpu.model);
-            row.is_some_and(|row| row.vendor == "nvidia")
+            let entry = inventory.knowledge.catalog.gpu.get(&gpu.model);
+            entry.is_some_and(|entry| entry.vendor == "nvidia")
         });
         let mut sorts: Vec<Vec<String>> = Vec::new();
         for hosts in groups.into_values() {

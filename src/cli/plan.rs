@@ -88,7 +88,7 @@ fn exit_from_plan(plan: &Plan, is_detailed: bool) -> Exit {
     if is_detailed && plan.nodes.iter().any(PlanNode::is_to_be_agreed) {
         return Exit::Changes;
     }
-    let has_blocked = plan.nodes.iter().any(|node| node.held.is_some());
+    let has_blocked = plan.nodes.iter().any(|node| node.blocked.is_some());
     if !plan.unknown.is_empty() || plan.has_outages() || has_blocked {
         return Exit::Incomplete;
     }

@@ -171,7 +171,7 @@ fn parse_traffic_sample(
 ) -> Result<RailTrafficSample, Reason> {
     let found = found.ok_or("it was not asked")?;
     if let Some(trouble) = &found.problem {
-        return Err(format!("{} ({})", trouble.alike, trouble.code).into());
+        return Err(format!("{} ({})", trouble.shared_message, trouble.code).into());
     }
     match reads.first().map(|read| found.answers.output(read)) {
         Some(Ok((0, text))) => Ok(RailTrafficSample::parse(text)),

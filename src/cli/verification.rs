@@ -38,7 +38,7 @@ pub fn build_verify_request(session: &Session) -> VerifyRequest {
         bandwidths: catalog
             .bandwidth
             .entries()
-            .map(|entry| entry.row.clone())
+            .map(|entry| entry.content.clone())
             .collect(),
         hosts: loaded
             .hosts
@@ -63,15 +63,15 @@ fn build_verify_host(session: &Session, host: &Host) -> Option<VerifyHost> {
 }
 
 fn build_expected_rail(session: &Session, rail: &Rail) -> ExpectedRail {
-    let row = session.inventory.knowledge.catalog.nic.get(&rail.model);
+    let entry = session.inventory.knowledge.catalog.nic.get(&rail.model);
     ExpectedRail {
         rail: rail.rail,
         netdev: rail.netdev.clone(),
         port: rail.port.clone(),
         address: rail.address.clone(),
         mtu: session.inventory.loaded.spec.fabric.mtu,
-        mtu_max: row.and_then(|row| row.mtu_max),
-        driver: row.map(|row| row.driver.clone()),
+        mtu_max: entry.and_then(|entry| entry.mtu_max),
+        driver: entry.map(|entry| entry.driver.clone()),
     }
 }
 
@@ -93,13 +93,13 @@ fn collect_module_checks(session: &Session, host: &str) -> Vec<ModuleCheck> {
 fn build_expected_gpus(session: &Session, host: &Host) -> Option<ExpectedGpus> {
     let group = session.inventory.loaded.spec.nodes.get(host.group)?;
     let gpu = group.gpu.as_ref()?;
-    let row = session.inventory.knowledge.catalog.gpu.get(&gpu.model)?;
-    if row.vendor != "nvidia" {
+    let entry = session.inventory.knowledge.catalog.gpu.get(&gpu.model)?;
+    if entry.vendor != "nvidia" {
         return None;
     }
     let direct = gpu.direct.as_ref();
     Some(ExpectedGpus {
-        model: row.name.clone(),
+        model: entry.name.clone(),
         count: gpu.count as usize,
         driver: gpu.driver.clone(),
         dmabuf: direct.map(|direct| direct.path == GpuDirectPath::Dmabuf),

@@ -186,7 +186,7 @@ fn find_device_answers(observation: &Observation, target: &Target) -> Result<Rea
         .get(target)
         .ok_or("it was not asked, or is not in the observation")?;
     match &found.problem {
-        Some(trouble) => Err(format!("{} ({})", trouble.alike, trouble.code).into()),
+        Some(trouble) => Err(format!("{} ({})", trouble.shared_message, trouble.code).into()),
         None => Ok(found.answers.clone()),
     }
 }

@@ -147,9 +147,11 @@ fn last_applied(
     last: &LastApplied,
 ) -> Option<ResourceDiff> {
     let applied = last.applied(&resource.address)?.resource(&resource.address);
-    let asks_alike =
-        kind_named(&resource.kind).is_none_or(|kind| kind.asks_alike(&applied, resource));
-    asks_alike.then(|| left(&applied, resource).ok()).flatten()
+    let has_identical_reads =
+        kind_named(&resource.kind).is_none_or(|kind| kind.has_identical_reads(&applied, resource));
+    has_identical_reads
+        .then(|| left(&applied, resource).ok())
+        .flatten()
 }
 
 fn of_resource(
@@ -214,7 +216,7 @@ fn find_drift_reason(
             && !attribute.differences().iter().any(|(p, ..)| *p == plane)
     };
     let desired = attribute.desired.get(plane);
-    if plane == Plane::Running && (diff.owed || met(Plane::NextBoot)) {
+    if plane == Plane::Running && (diff.pending || met(Plane::NextBoot)) {
         return DriftReason::PendingRestart;
     }
     match last {
@@ -308,7 +310,7 @@ mod tests {
         persisted: Reading,
         running: Reading,
         next_boot: Option<Reading>,
-        owed: bool,
+        pending: bool,
     ) -> Vec<(Plane, DriftReason)> {
         let diff = |resource: &DesiredResource| {
             let desired = Reading::is(resource.body["mtu"].clone());
@@ -323,7 +325,7 @@ mod tests {
             }
             Ok(ResourceDiff {
                 attributes: [("mtu".to_owned(), attribute)].into(),
-                owed,
+                pending,
                 ..ResourceDiff::default()
             })
         };

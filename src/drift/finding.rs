@@ -8,7 +8,7 @@ use railwright_resource::{Plane, Provenance, Reading};
 use serde::Serialize;
 
 /// The format of the JSON report.
-pub const FORMAT_VERSION: &str = "3.0";
+pub const FORMAT_VERSION: &str = "4.0";
 
 /// Why an attribute differs from the spec. Ordered as on the screen.
 #[derive(

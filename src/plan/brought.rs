@@ -74,5 +74,5 @@ fn note_lack(
         "{} is not there ({}), and no step before it brings it; {way_out}",
         lacks.what, lacks.said
     );
-    item.status = PlanItemStatus::Held(reason.clone(), why);
+    item.status = PlanItemStatus::Blocked(reason.clone(), why);
 }

@@ -7,9 +7,9 @@
 //! its node, and pods may be on it again by the time that it is on. A plan that is made then
 //! empties it.
 
+use super::blocked::BlockedReason;
 use super::make::number_nodes;
 use super::model::{NodeKind, Plan, PlanNode};
-use super::part::describe_blocking_cause;
 use super::waves::{build_gate_node, gate_id, split_into_waves};
 use railwright_base::{Address, Target};
 use railwright_graph::Graph;
@@ -94,7 +94,7 @@ pub fn release_power_cycles(plan: &Plan) -> Option<Plan> {
     }
     let mut plan = plan.clone();
     for n in occupied {
-        plan.nodes[n].held = Some(NEEDS_EMPTY_NODE.to_owned());
+        plan.nodes[n].blocked = Some(BlockedReason::NeedsEmptyNode);
     }
     // Every wave has a gate, so there are no more waves than nodes; a plan file may say otherwise.
     let last = plan.nodes.iter().map(|node| node.wave).max().unwrap_or(0);
@@ -113,13 +113,9 @@ pub fn release_power_cycles(plan: &Plan) -> Option<Plan> {
     Some(plan)
 }
 
-/// Why what follows a power cycle, and needs an empty node, is not taken up with it.
-const NEEDS_EMPTY_NODE: &str = "it needs an empty node, and pods may be back on it: once its power cycle is proven, a new \
-     plan empties it";
-
 /// Whether a step follows a power cycle and is left to a plan that empties its host's node.
 pub fn is_left_to_new_plan(node: &PlanNode) -> bool {
-    node.held.as_deref() == Some(NEEDS_EMPTY_NODE)
+    node.blocked == Some(BlockedReason::NeedsEmptyNode)
 }
 
 /// Takes out of what waits for power cycles the steps that need an empty node, and what needs
@@ -176,7 +172,7 @@ fn take_up(
         {
             node.after.push(gate.clone());
         }
-        (node.wave, node.held) = (wave, None);
+        (node.wave, node.blocked) = (wave, None);
     }
     ends.into_iter().collect()
 }
@@ -203,7 +199,7 @@ fn find_nodes_awaiting_power_cycle(nodes: &[PlanNode]) -> BTreeMap<Target, BTree
     for node in nodes {
         if let Some(target) = &node.target
             && is_by_hand(node)
-            && node.held.is_some()
+            && node.blocked.is_some()
         {
             nodes_of.insert(target, Vec::new());
         }
@@ -249,15 +245,18 @@ fn waiting_on(nodes: &[PlanNode], own: &[usize], number: &HashMap<&str, usize>) 
     let mut waits = BTreeSet::new();
     for at in graph.order().unwrap_or_default() {
         let n = own[at];
-        let Some(held) = &nodes[n].held else { continue };
+        let Some(blocked) = &nodes[n].blocked else {
+            continue;
+        };
         let mut before = list_prerequisites(&nodes[n], number).into_iter();
-        if !before.all(|m| nodes[m].held.is_none() || waits.contains(&m)) {
+        if !before.all(|m| nodes[m].blocked.is_none() || waits.contains(&m)) {
             continue;
         }
         // A node that is blocked by another one names it.
         let mut causes = graph.with_prerequisites([at]).into_iter();
+        let is_cause = |id: &str, m: usize| m != at && nodes[own[m]].id == id;
         if is_by_hand(&nodes[n])
-            || causes.any(|m| m != at && *held == describe_blocking_cause(&nodes[own[m]].id))
+            || matches!(blocked, BlockedReason::NeedsStep(id) if causes.any(|m| is_cause(id, m)))
         {
             waits.insert(n);
         }

@@ -6,10 +6,11 @@
 //!   their cluster comes with them.
 //! - Where one of them is blocked, the hosts are blocked: nothing would prove what is done to them.
 
+use super::blocked::BlockedReason;
 use super::diff::KindLookup;
 use super::make::node_graph;
 use super::model::PlanNode;
-use super::part::{TargetPlan, describe_blocking_cause};
+use super::part::TargetPlan;
 use railwright_base::TargetKind;
 
 /// Whether the hosts' steps wait for this one.
@@ -50,11 +51,12 @@ pub(super) fn put_in(parts: &mut Vec<TargetPlan>, kinds: KindLookup) {
         early.push(first);
     }
     let mut nodes = early.iter().flat_map(|part| &part.nodes);
-    if let Some(held) = nodes.find(|node| node.held.is_some() && is_before_hosts(node, kinds)) {
-        let why = describe_blocking_cause(&held.id);
+    if let Some(blocked) = nodes.find(|node| node.blocked.is_some() && is_before_hosts(node, kinds))
+    {
+        let why = BlockedReason::NeedsStep(blocked.id.clone());
         for part in parts.iter_mut() {
             if part.target.kind == TargetKind::Host {
-                part.hold(&why);
+                part.block(&why);
             }
         }
     }

@@ -171,7 +171,7 @@ impl PlanHasher {
             interrupts,
             after,
             wave,
-            held,
+            blocked,
         } = node;
         self.text(id);
         self.number(target.iter().len());
@@ -180,7 +180,8 @@ impl PlanHasher {
         self.shared(interrupts);
         self.texts(after);
         self.number(*wave);
-        self.texts(held.as_slice());
+        self.number(blocked.iter().len());
+        blocked.iter().for_each(|why| self.json(why));
         match kind {
             NodeKind::Change {
                 members,
@@ -188,7 +189,7 @@ impl PlanHasher {
                 announced,
                 disturbs,
                 interrupts_netdevs,
-                guard,
+                automatic_rollback,
             } => {
                 self.text("change");
                 self.members(members);
@@ -196,8 +197,10 @@ impl PlanHasher {
                 self.shared(announced);
                 self.shared(disturbs);
                 self.shared(interrupts_netdevs);
-                self.number(guard.iter().len());
-                guard.iter().for_each(|guard| self.json(guard));
+                self.number(automatic_rollback.iter().len());
+                automatic_rollback
+                    .iter()
+                    .for_each(|rollback| self.json(rollback));
             }
             NodeKind::Adopt { members } => {
                 self.text("adopt");

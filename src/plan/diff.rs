@@ -22,7 +22,7 @@ pub enum PlanItemStatus {
     /// Changes, for this reason.
     Change(ChangeReason),
     /// Would change, but cannot or may not; in words.
-    Held(ChangeReason, String),
+    Blocked(ChangeReason, String),
     /// Not compared: see the unknown findings.
     Unknown,
 }
@@ -48,11 +48,23 @@ impl PlanItem {
         self.diff.needs_reboot && matches!(self.status, PlanItemStatus::Change(_))
     }
 
+    /// True when it changes what its target boots with the next time, and nothing but a boot brings
+    /// that into effect.
+    pub(super) fn changes_next_boot(&self, kinds: KindLookup) -> bool {
+        let mut attributes = self.diff.attributes.values();
+        matches!(self.status, PlanItemStatus::Change(_))
+            && kinds(&self.resource.kind).is_some_and(|kind| kind.takes_effect_at_boot())
+            && attributes.any(|attribute| {
+                let mut planes = attribute.differences().into_iter();
+                planes.any(|(plane, ..)| plane == Plane::NextBoot)
+            })
+    }
+
     /// True when it becomes part of a node.
     pub fn changes(&self) -> bool {
         matches!(
             self.status,
-            PlanItemStatus::Change(_) | PlanItemStatus::Held(..)
+            PlanItemStatus::Change(_) | PlanItemStatus::Blocked(..)
         )
     }
 }
@@ -208,10 +220,10 @@ fn compute_item_status(
     }
     let reason = find_change_reason(resource, applied, diff);
     if let Some(refusal) = &diff.refusal {
-        return PlanItemStatus::Held(reason, refusal.clone());
+        return PlanItemStatus::Blocked(reason, refusal.clone());
     }
     if diff.disruption >= Disruption::PowerCycle {
-        return PlanItemStatus::Held(reason, by_hand(diff.disruption));
+        return PlanItemStatus::Blocked(reason, by_hand(diff.disruption));
     }
     let blind = matches!(reason, ChangeReason::Unknown)
         && (diff.actions.is_empty() || !kind.is_convergent(resource));
@@ -264,7 +276,7 @@ fn find_change_reason(
     match applied {
         None if diff.is_absent() && !diff.only_waits() => ChangeReason::New,
         _ if diff.only_unknown() && !is_waited_for => ChangeReason::Unknown,
-        _ if diff.owed => ChangeReason::PendingRestart,
+        _ if diff.pending => ChangeReason::PendingRestart,
         _ if diff.only_waits() => ChangeReason::NotReady,
         None => ChangeReason::Takeover,
         Some(applied) if applied.digest != resource.digest() => ChangeReason::SpecChanged {
@@ -315,7 +327,7 @@ fn diff_removal(
         ChangeReason::RemovedFromSpec
     };
     let status = match &diff.refusal {
-        Some(refusal) => PlanItemStatus::Held(reason, refusal.clone()),
+        Some(refusal) => PlanItemStatus::Blocked(reason, refusal.clone()),
         // A step that would do nothing would only stop those after it.
         None if diff.has_unknown() => PlanItemStatus::Unknown,
         None => PlanItemStatus::Change(reason),

@@ -1,11 +1,12 @@
 //! The items of a plan while they become nodes: what a change disturbs is re-checked, reboots
 //! are shared, changes are joined.
 
+use super::blocked::BlockedReason;
 use super::diff::{KindLookup, PlanItem, PlanItemStatus, collect_differences};
 use super::group::group_transactions;
-use super::guards::RollbackReasons;
 use super::model::{ChangeReason, Member, NodeKind, PlanNode, PlannedDiff};
 use super::order::contract_graph;
+use super::rollback_reasons::RollbackReasons;
 use super::{AppliedResource, LastApplied};
 use indexmap::IndexSet;
 use railwright_base::{Address, Target};
@@ -31,7 +32,7 @@ pub(super) struct PlanDraft<'a> {
     before_reboot: BTreeMap<Target, BTreeSet<usize>>,
     /// Targets for which a reboot is not enough.
     power_cycled: BTreeSet<Target>,
-    guards: RollbackReasons<'a>,
+    rollback_reasons: RollbackReasons<'a>,
 }
 
 impl<'a> PlanDraft<'a> {
@@ -40,7 +41,7 @@ impl<'a> PlanDraft<'a> {
         items: Vec<PlanItem>,
         graph: Graph,
         kept: BTreeSet<usize>,
-        guards: RollbackReasons<'a>,
+        rollback_reasons: RollbackReasons<'a>,
     ) -> Self {
         let mut chosen = BTreeSet::new();
         let mut kept_by_target: BTreeMap<Target, Vec<usize>> = BTreeMap::new();
@@ -61,7 +62,7 @@ impl<'a> PlanDraft<'a> {
             edges,
             before_reboot: BTreeMap::new(),
             power_cycled: BTreeSet::new(),
-            guards,
+            rollback_reasons,
         }
     }
 
@@ -95,7 +96,7 @@ impl<'a> PlanDraft<'a> {
     /// Steps that need a reboot share one, after all that they need. Everything else of the host
     /// comes after it, so that nothing is done that the reboot would undo; what runs now is
     /// re-checked after it.
-    pub fn reboot(&mut self) {
+    pub fn reboot(&mut self, kinds: KindLookup) {
         let mut causes: Vec<usize> = self.chosen.iter().copied().collect();
         causes.retain(|n| self.items[*n].causes_reboot());
         for &cause in &causes {
@@ -111,6 +112,7 @@ impl<'a> PlanDraft<'a> {
                 }
             }
         }
+        self.bring_boot_changes(&causes, kinds);
         self.bring_before_reboot(&causes);
         for target in self.before_reboot.keys().cloned().collect::<Vec<_>>() {
             for n in self.kept_by_target[&target].clone() {
@@ -129,6 +131,26 @@ impl<'a> PlanDraft<'a> {
     /// after a reboot.
     fn is_across_reboot(&self, first: usize, then: usize) -> bool {
         self.is_before_reboot(then) && !self.is_before_reboot(first) && self.rebooting(first)
+    }
+
+    /// What only a boot brings into effect comes before the reboot, unless it waits for what needs
+    /// the reboot: the target would boot with what is about to be taken away.
+    fn bring_boot_changes(&mut self, causes: &[usize], kinds: KindLookup) {
+        let mut of_boot: Vec<usize> = self.chosen.iter().copied().collect();
+        of_boot.retain(|n| self.items[*n].changes_next_boot(kinds));
+        for n in of_boot {
+            let first = self.graph.with_prerequisites([n]);
+            let is_blocked =
+                |n: &usize| matches!(self.items[*n].status, PlanItemStatus::Blocked(..));
+            if causes.iter().any(|cause| first.contains(cause)) || first.iter().any(is_blocked) {
+                continue;
+            }
+            for n in first {
+                if self.chosen.contains(&n) {
+                    self.put_before_reboot(n);
+                }
+            }
+        }
     }
 
     /// What disturbs something that comes before the reboot comes before it too, unless it waits
@@ -194,7 +216,8 @@ impl<'a> PlanDraft<'a> {
     pub fn nodes(&self) -> Vec<PlanNode> {
         let edges: Vec<(usize, usize)> = self.edges.iter().copied().collect();
         let mut groups = self.group_chosen(&edges);
-        self.guards.put_in_order(&mut groups, &self.items, &edges);
+        self.rollback_reasons
+            .put_in_order(&mut groups, &self.items, &edges);
         let mut names = BTreeMap::new();
         let mut ids: Vec<String> = Vec::new();
         let mut group_of: BTreeMap<usize, usize> = BTreeMap::new();
@@ -244,8 +267,8 @@ impl<'a> PlanDraft<'a> {
 
     fn id(&self, members: &[usize], names: &mut BTreeMap<String, usize>) -> String {
         let first = &self.items[members[0]];
-        let is_held = matches!(first.status, PlanItemStatus::Held(..));
-        let (Some(word), false) = (&first.diff.transaction, is_held) else {
+        let is_blocked = matches!(first.status, PlanItemStatus::Blocked(..));
+        let (Some(word), false) = (&first.diff.transaction, is_blocked) else {
             return first.resource.address.to_string();
         };
         let suffix = if first.removal { "-removal" } else { "" };
@@ -267,11 +290,11 @@ impl<'a> PlanDraft<'a> {
         if self.rebooting(members[0]) && !self.is_before_reboot(members[0]) {
             after.insert(format!("{target}/reboot"));
         }
-        let mut held = None;
+        let mut blocked = None;
         let mut disruption = Disruption::default();
         for item in &items {
-            if let PlanItemStatus::Held(_, text) = &item.status {
-                held.get_or_insert_with(|| text.clone());
+            if let PlanItemStatus::Blocked(_, text) = &item.status {
+                blocked.get_or_insert_with(|| BlockedReason::Stated(text.clone()));
             }
             if item.changes() {
                 disruption = disruption.max(item.diff.disruption);
@@ -284,7 +307,7 @@ impl<'a> PlanDraft<'a> {
                 announced: collect_announced_actions(&items).into(),
                 disturbs: merge_texts(&items, |item| &item.diff.disturbs),
                 interrupts_netdevs: merge_texts(&items, |item| &item.diff.interrupts_netdevs),
-                guard: self.guards.of(&items),
+                automatic_rollback: self.rollback_reasons.of(&items),
                 members: items.iter().map(|item| build_member(item)).collect(),
             },
             target: Some(target),
@@ -292,7 +315,7 @@ impl<'a> PlanDraft<'a> {
             interrupts: merge_texts(&items, |item| &item.diff.interrupts),
             after: after.into_iter().collect(),
             wave: 0,
-            held,
+            blocked,
         }
     }
 
@@ -337,11 +360,10 @@ impl<'a> PlanDraft<'a> {
 /// A reboot that somebody makes by switching the host off and on. What comes after it is blocked
 /// with it, until a run takes both up.
 fn power_cycle_node(target: &Target, after: Vec<String>) -> PlanNode {
-    let held =
-        Some("a power cycle is done by hand; `resume` after it proves it and goes on".to_owned());
+    let why = "a power cycle is done by hand; `resume` after it proves it and goes on";
     PlanNode {
         disruption: Disruption::PowerCycle,
-        held,
+        blocked: Some(BlockedReason::Stated(why.to_owned())),
         ..reboot_node(target, after)
     }
 }
@@ -355,7 +377,7 @@ fn adopt_node(target: &Target, members: Vec<Member>) -> PlanNode {
         interrupts: Arc::default(),
         after: Vec::new(),
         wave: 0,
-        held: None,
+        blocked: None,
     }
 }
 
@@ -368,7 +390,7 @@ fn reboot_node(target: &Target, after: Vec<String>) -> PlanNode {
         interrupts: Arc::new(["everything that runs on the host".to_owned()]),
         after,
         wave: 0,
-        held: None,
+        blocked: None,
     }
 }
 
@@ -454,7 +476,7 @@ pub fn join_actions<'a>(actions: impl Iterator<Item = &'a Action>) -> Vec<Action
 
 fn build_member(item: &PlanItem) -> Member {
     let reason = match &item.status {
-        PlanItemStatus::Change(reason) | PlanItemStatus::Held(reason, _) => reason.clone(),
+        PlanItemStatus::Change(reason) | PlanItemStatus::Blocked(reason, _) => reason.clone(),
         PlanItemStatus::Met | PlanItemStatus::Unknown => ChangeReason::Unknown,
     };
     Member {

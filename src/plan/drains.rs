@@ -11,6 +11,7 @@
 //!   through a gate, even where
 //!   the spec empties no nodes any more.
 
+use super::blocked::BlockedReason;
 use super::diff::find_read_results;
 use super::make::node_graph;
 use super::model::{NodeKind, NotEmptied, PlanNode, UnknownFinding};
@@ -80,7 +81,10 @@ pub(super) fn put_in(
         } else if !is_disrupted(part, inputs.rollout.drain.as_ref()) {
             continue;
         } else if let Some(other) = other_names.get(&part.target) {
-            part.hold(&describe_other_node_name(other, &nodes.cluster));
+            part.block(&BlockedReason::Stated(describe_other_node_name(
+                other,
+                &nodes.cluster,
+            )));
         } else {
             not_emptied.push(NotEmptied {
                 host: part.target.clone(),
@@ -110,7 +114,7 @@ fn plan_drain(
     if let Some(why) = &other
         && is_disrupted(part, policy)
     {
-        part.hold(why);
+        part.block(&BlockedReason::Stated(why.clone()));
     }
     let is_drained = match policy {
         Some(policy) if other.is_none() => {
@@ -134,7 +138,7 @@ fn plan_drain(
 /// Whether a part has steps that need an empty node, now or once its host was switched off and on.
 fn is_disrupted(part: &TargetPlan, policy: Option<&DrainPolicy>) -> bool {
     let waits = part.nodes.iter().any(is_by_hand);
-    let is_done = |node: &&PlanNode| node.held.is_none() || waits;
+    let is_done = |node: &&PlanNode| node.blocked.is_none() || waits;
     let mut done = part.nodes.iter().filter(is_done);
     policy.is_some_and(|policy| done.any(|node| policy.is_needed_for(node)))
 }
@@ -231,7 +235,7 @@ fn new_drain_step(target: &Target, word: &str, kind: NodeKind, disruption: Disru
         interrupts: Arc::default(),
         after: Vec::new(),
         wave: 0,
-        held: None,
+        blocked: None,
     }
 }
 
@@ -239,7 +243,7 @@ fn new_drain_step(target: &Target, word: &str, kind: NodeKind, disruption: Disru
 fn find_disruptive_steps(part: &TargetPlan, policy: &DrainPolicy) -> Vec<usize> {
     let mut steps = Vec::new();
     for (n, node) in part.nodes.iter().enumerate() {
-        if node.held.is_none() && policy.is_needed_for(node) {
+        if node.blocked.is_none() && policy.is_needed_for(node) {
             steps.push(n);
         }
     }

@@ -31,7 +31,7 @@ type Key<'a> = (&'a Target, &'a str, bool);
 
 /// What is blocked goes alone, so that it blocks nothing else.
 fn build_transaction_key(item: &PlanItem) -> Option<Key<'_>> {
-    if matches!(item.status, PlanItemStatus::Held(..)) {
+    if matches!(item.status, PlanItemStatus::Blocked(..)) {
         return None;
     }
     let word = item.diff.transaction.as_deref()?;

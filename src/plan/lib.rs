@@ -2,9 +2,9 @@
 //! as bytes. Pure: the same inputs give the same bytes.
 //!
 //! `make` runs it all. Targets that nothing ties together are planned apart, in a `part` each, and
-//! identical ones once (`alike`): `diff` says of each resource whether and why it changes; `select`
-//! narrows; `owed` adds the restarts that a change leaves pending; `group` joins changes that go
-//! out together (`guards`: those that can cut our own connection); `order` puts edges and reboots
+//! identical ones once (`equivalence`): `diff` says of each resource whether and why it changes; `select`
+//! narrows; `pending_restarts` adds the restarts that a change leaves pending; `group` joins changes that go
+//! out together (`rollback_reasons`: those that can cut our own connection); `order` puts edges and reboots
 //! between them; `draft` makes nodes of them. `cluster_first` has the hosts wait for what a
 //! Kubernetes cluster brings to them, `drains` empties its nodes before their hosts are disturbed.
 //! Then `waves` takes the hosts of all parts in turn, by the rules of `policy`; `out_of_service`
@@ -12,7 +12,7 @@
 //! `by_hand` is what a run takes up once hosts were switched off and on; `content` is what the
 //! plan's digest is made of, `file` how a plan is kept.
 
-mod alike;
+mod blocked;
 mod brought;
 pub mod by_hand;
 pub mod cluster_first;
@@ -21,23 +21,25 @@ pub mod diff;
 mod draft;
 mod drains;
 mod dropped;
+mod equivalence;
 pub mod file;
 pub mod group;
-mod guards;
 pub mod identity;
 pub mod last_applied;
 pub mod make;
 pub mod model;
 pub mod order;
 mod out_of_service;
-mod owed;
 pub mod part;
+mod pending_restarts;
 pub mod policy;
+mod rollback_reasons;
 pub mod select;
 mod switches_first;
 pub mod waves;
 mod work;
 
+pub use blocked::BlockedReason;
 pub use draft::join_actions;
 pub use drains::ClusterNodes;
 pub use identity::{IdentityFindings, ReinstalledHost};

@@ -1,10 +1,10 @@
 //! Makes a plan: part by part, then all parts take their turns. `part` has the steps for one
 //! target; here is the sequence.
 
-use super::alike::EquivalenceClasses;
 use super::cluster_first;
 use super::diff::{KindLookup, find_read_results};
 use super::drains::{self, ClusterNodes};
+use super::equivalence::EquivalenceClasses;
 use super::identity::{IdentityFindings, refused_targets, reinstalled_hosts};
 use super::model::{FORMAT_VERSION, GateCoverage, HostsWithoutSsh, Plan, PlanNode, UnknownFinding};
 use super::out_of_service::{Outages, list_unavailable_hosts, verified_first};
@@ -38,6 +38,18 @@ pub struct Header {
     pub waived: Vec<WaivedFinding>,
     /// Hosts without SSH.
     pub no_ssh: Vec<HostsWithoutSsh>,
+}
+
+impl Header {
+    /// The hosts of the spec without SSH.
+    pub(super) fn hosts_without_ssh(&self) -> BTreeSet<Target> {
+        let mut hosts = BTreeSet::new();
+        for without in &self.no_ssh {
+            let names = nodeset::expand_node_set(&without.hosts).unwrap_or_default();
+            hosts.extend(names.into_iter().map(Target::host));
+        }
+        hosts
+    }
 }
 
 /// Everything that a plan depends on.
@@ -132,14 +144,14 @@ fn plan_groups<'a>(
 ) -> Result<Vec<TargetPlan>, Vec<Diagnostic>> {
     let mut named = select::SelectionMatches::new(&inputs.selection);
     let mut parts: Vec<TargetPlan> = Vec::new();
-    let mut alike = EquivalenceClasses::new(&inputs.selection, inputs.kinds);
+    let mut identical = EquivalenceClasses::new(&inputs.selection, inputs.kinds);
     for group in groups {
-        if let Some(part) = alike.part(&group, &parts) {
+        if let Some(part) = identical.part(&group, &parts) {
             parts.push(part);
             continue;
         }
         let (made, compared) = part::plan_target_group(inputs, &group, &mut named)?;
-        alike.learn(group, parts.len(), compared);
+        identical.learn(group, parts.len(), compared);
         parts.extend(made);
     }
     let resources = inputs
@@ -193,10 +205,7 @@ fn find_all_read_results<'a>(
 fn find_unreachable_records(inputs: &PlanInputs) -> Vec<UnknownFinding> {
     let mut unknown = Vec::new();
     let known: BTreeSet<&Target> = inputs.targets.iter().collect();
-    let mut without_ssh = BTreeSet::new();
-    for without in &inputs.header.no_ssh {
-        without_ssh.extend(nodeset::expand_node_set(&without.hosts).unwrap_or_default());
-    }
+    let without_ssh = inputs.header.hosts_without_ssh();
     for address in inputs.last.resources.keys() {
         let target = &address.target;
         if known.contains(target) {
@@ -208,8 +217,7 @@ fn find_unreachable_records(inputs: &PlanInputs) -> Vec<UnknownFinding> {
             unknown.push(UnknownFinding::new(address.to_string(), why));
             continue;
         }
-        let is_without_ssh = target.kind == TargetKind::Host && without_ssh.contains(&*target.name);
-        let why = if is_without_ssh {
+        let why = if without_ssh.contains(target) {
             "its host has no SSH in the spec any more, so it cannot be read or rolled back"
         } else {
             "its target is no longer in the spec, so it cannot be rolled back"

@@ -1,6 +1,7 @@
 //! The plan as data: nodes and their graph, content-addressed. Rendering lives in `report`,
 //! execution in `apply`.
 
+use super::blocked::BlockedReason;
 use super::identity::ReinstalledHost;
 use super::out_of_service::{Unavailability, Unavailable};
 use super::policy::RolloutPolicy;
@@ -17,7 +18,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// The format of plan files: readers ignore unknown keys, and refuse another major.
-pub const FORMAT_VERSION: &str = "5.0";
+pub const FORMAT_VERSION: &str = "6.0";
 
 /// Why a change is in the plan.
 #[derive(
@@ -157,7 +158,7 @@ pub enum NodeKind {
         /// Why and for how long the host itself watches over it, where it can cut our own
         /// connection.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        guard: Option<AutomaticRollback>,
+        automatic_rollback: Option<AutomaticRollback>,
     },
     /// Resources that are in sync and not remembered so. They are re-checked and recorded, so that
     /// a later change of them is reported as drift; what was not our doing stays when it leaves the
@@ -215,7 +216,7 @@ pub struct PlanNode {
     /// The wave, from 0; 0 is the canary.
     pub wave: usize,
     /// Why it is blocked in this run (above the disruption limit, refused), with its dependants.
-    pub held: Option<String>,
+    pub blocked: Option<BlockedReason>,
 }
 
 impl PlanNode {

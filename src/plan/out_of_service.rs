@@ -402,18 +402,20 @@ impl Unavailable {
     }
 }
 
-/// The hosts of the spec that are out of service, also those that the plan is narrowed away from:
-/// each by what is known of it itself, where what an earlier run left comes first, and by what the
-/// cluster reports of its node.
+/// The hosts of the spec that are out of service, also those that the plan is narrowed away from
+/// and those without SSH: each by what is known of it itself, where what an earlier run left comes
+/// first, and by what the cluster reports of its node.
 pub(super) fn list_unavailable_hosts(inputs: &PlanInputs, known: &KnownNodes) -> Vec<Unavailable> {
     let of_nodes = find_unavailable_nodes(inputs, known);
+    let without_ssh = inputs.header.hosts_without_ssh();
     let mut unavailable: Vec<(&str, Unavailability)> = Vec::new();
-    for host in inputs.targets {
+    for host in inputs.targets.iter().chain(&without_ssh) {
         if host.kind != TargetKind::Host {
             continue;
         }
         let of_host = match inputs.outages.get(&*host.name) {
             Some(outage) => Some(Unavailability::LeftByRun(outage.clone())),
+            None if without_ssh.contains(host) => None,
             None => find_unread_host(inputs, host),
         };
         let reasons = of_host.into_iter().chain(of_nodes.get(host).cloned());
@@ -426,7 +428,7 @@ pub(super) fn list_unavailable_hosts(inputs: &PlanInputs, known: &KnownNodes) ->
 fn find_unread_host(inputs: &PlanInputs, host: &Target) -> Option<Unavailability> {
     let finding = find_read_results(inputs.observation, host).err()?;
     let reason = match finding.trouble {
-        Some(trouble) => trouble.alike,
+        Some(trouble) => trouble.shared_message,
         None => finding.reason,
     };
     Some(if inputs.identity.refused.contains_key(host) {

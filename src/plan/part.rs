@@ -1,15 +1,16 @@
 //! What one target brings to a plan, planned by itself: diff, select, block, disturb, order, group.
 //! Targets that wait for each other are planned together, and then parted.
 
+use super::blocked::BlockedReason;
 use super::by_hand::is_by_hand;
 use super::diff::{PlanItem, PlanItemStatus, diff_resources};
 use super::draft::{PlanDraft, build_planned_diff, join_actions};
 use super::dropped::find_dropped_fields;
-use super::guards::RollbackReasons;
 use super::make::{node_graph, sort_nodes};
 use super::model::{ChangeReason, DroppedField, Member, NodeKind, PlanNode, UnknownFinding};
 use super::order::item_graph;
-use super::{AppliedResource, LastApplied, PlanInputs, brought, owed, select};
+use super::rollback_reasons::RollbackReasons;
+use super::{AppliedResource, LastApplied, PlanInputs, brought, pending_restarts, select};
 use railwright_base::{Address, Diagnostic, Target};
 use railwright_graph::Cycle;
 use railwright_resource::{Action, DesiredResource, Disruption, ReadResults};
@@ -98,8 +99,6 @@ pub struct TargetPlan {
     first: Arc<[usize]>,
     /// Nodes that are executed and for which nothing of the part waits.
     last: Arc<[usize]>,
-    /// Nodes that are blocked because another node is: (blocked, cause).
-    held_by: Arc<[(usize, usize)]>,
 }
 
 impl TargetPlan {
@@ -117,7 +116,6 @@ impl TargetPlan {
             dropped: Vec::new(),
             first: Arc::default(),
             last: Arc::default(),
-            held_by: Arc::default(),
             nodes: Vec::new(),
         };
         part.put(nodes);
@@ -130,7 +128,7 @@ impl TargetPlan {
         let mut awaited: BTreeSet<&String> = BTreeSet::new();
         let mut first = Vec::new();
         for (n, node) in nodes.iter().enumerate() {
-            if node.held.is_some() {
+            if node.blocked.is_some() {
                 continue;
             }
             awaited.extend(&node.after);
@@ -140,17 +138,17 @@ impl TargetPlan {
         }
         self.first = first.into();
         self.last = (0..nodes.len())
-            .filter(|n| nodes[*n].held.is_none() && !awaited.contains(&nodes[*n].id))
+            .filter(|n| nodes[*n].blocked.is_none() && !awaited.contains(&nodes[*n].id))
             .collect();
         self.nodes = nodes;
     }
 
     /// Blocks all that is not blocked for a reason of its own.
-    pub(super) fn hold(&mut self, why: &str) {
+    pub(super) fn block(&mut self, why: &BlockedReason) {
         let mut nodes = std::mem::take(&mut self.nodes);
         for node in &mut nodes {
-            if node.held.is_none() || is_by_hand(node) {
-                node.held = Some(why.to_owned());
+            if node.blocked.is_none() || is_by_hand(node) {
+                node.blocked = Some(why.clone());
             }
         }
         self.put(nodes);
@@ -234,10 +232,7 @@ impl TargetPlan {
             to: format!("{target}/"),
             target,
         };
-        let mut nodes: Vec<PlanNode> = self.nodes.iter().map(|node| rename.node(node)).collect();
-        for (held, cause) in self.held_by.iter() {
-            nodes[*held].held = Some(describe_blocking_cause(&nodes[*cause].id));
-        }
+        let nodes: Vec<PlanNode> = self.nodes.iter().map(|node| rename.node(node)).collect();
         let mut unknown = self.unknown.clone();
         for finding in &mut unknown {
             finding.subject = rename.text(&finding.subject);
@@ -259,7 +254,6 @@ impl TargetPlan {
             dropped,
             first: Arc::clone(&self.first),
             last: Arc::clone(&self.last),
-            held_by: Arc::clone(&self.held_by),
         }
     }
 }
@@ -324,14 +318,14 @@ impl Rename<'_> {
                 announced,
                 disturbs,
                 interrupts_netdevs,
-                guard,
+                automatic_rollback,
             } => NodeKind::Change {
                 members: self.members(members),
                 actions: Arc::clone(actions),
                 announced: Arc::clone(announced),
                 disturbs: Arc::clone(disturbs),
                 interrupts_netdevs: Arc::clone(interrupts_netdevs),
-                guard: guard.clone(),
+                automatic_rollback: automatic_rollback.clone(),
             },
             NodeKind::Adopt { members } => NodeKind::Adopt {
                 members: self.members(members),
@@ -346,7 +340,10 @@ impl Rename<'_> {
             interrupts: Arc::clone(&node.interrupts),
             after: node.after.iter().map(|before| self.text(before)).collect(),
             wave: node.wave,
-            held: node.held.clone(),
+            blocked: node
+                .blocked
+                .as_ref()
+                .map(|why| why.map_step(|id| self.text(id))),
         }
     }
 }
@@ -365,15 +362,15 @@ pub(super) fn plan_target_group(
         .map_err(|cycle| vec![new_resource_cycle_error(&items, &cycle)])?;
     let kept = named.select(&items, &graph);
     brought::resolve_missing_prerequisites(&mut items, &graph, &kept, inputs.kinds);
-    let owed = owed::mark_pending_restarts(&mut items, &graph, &kept);
-    hold_above_limit(&mut items, inputs.rollout.max_disruption);
-    let guards = RollbackReasons::mark(&mut items, inputs.observation, &inputs.rollout);
-    let mut draft = PlanDraft::new(items, graph, kept, guards);
-    draft.edges.extend(owed);
+    let pending = pending_restarts::mark_pending_restarts(&mut items, &graph, &kept);
+    block_above_limit(&mut items, inputs.rollout.max_disruption);
+    let rollback_reasons = RollbackReasons::mark(&mut items, inputs.observation, &inputs.rollout);
+    let mut draft = PlanDraft::new(items, graph, kept, rollback_reasons);
+    draft.edges.extend(pending);
     draft.disturb();
-    draft.reboot();
+    draft.reboot(inputs.kinds);
     let mut nodes = sort_nodes(draft.nodes())?;
-    let held_by = hold_dependants(&mut nodes);
+    block_dependants(&mut nodes);
     let mut nodes_by_target: BTreeMap<Target, Vec<PlanNode>> = BTreeMap::new();
     for node in nodes {
         let target = node.target.clone();
@@ -393,8 +390,6 @@ pub(super) fn plan_target_group(
     if let Some(part) = parts.first_mut() {
         part.unknown = unknown;
         part.dropped = find_dropped_fields(group, inputs.kinds);
-        // Only one target that stands alone is a model for others.
-        part.held_by = held_by.into();
     }
     Ok((parts, compared))
 }
@@ -423,7 +418,7 @@ fn new_resource_cycle_error(items: &[PlanItem], cycle: &Cycle) -> Diagnostic {
 }
 
 /// Changes above the limit are blocked, not an error; a change that needs a reboot counts as one.
-fn hold_above_limit(items: &mut [PlanItem], limit: Disruption) {
+fn block_above_limit(items: &mut [PlanItem], limit: Disruption) {
     for item in items {
         // What waits for a power cycle may be written at once: the power cycle itself is blocked.
         let reboots = item.diff.needs_reboot && !item.diff.needs_power_cycle;
@@ -440,31 +435,24 @@ fn hold_above_limit(items: &mut [PlanItem], limit: Disruption) {
                 needed.word(),
                 limit.word()
             );
-            item.status = PlanItemStatus::Held(reason.clone(), text);
+            item.status = PlanItemStatus::Blocked(reason.clone(), text);
         }
     }
-}
-
-/// Why what needs a blocked node is blocked.
-pub fn describe_blocking_cause(cause: &str) -> String {
-    format!("it needs {cause}, which is blocked")
 }
 
 /// What needs a blocked node is blocked too: (blocked, cause). A power cycle is blocked anyway, and
 /// says so where nothing else is in its way.
-fn hold_dependants(nodes: &mut [PlanNode]) -> Vec<(usize, usize)> {
+fn block_dependants(nodes: &mut [PlanNode]) {
     let graph = node_graph(nodes);
     let mut causes: Vec<usize> = (0..nodes.len()).collect();
-    causes.retain(|n| nodes[*n].held.is_some());
-    let mut pairs = Vec::new();
+    causes.retain(|n| nodes[*n].blocked.is_some());
     for cause in causes {
+        let why = BlockedReason::NeedsStep(nodes[cause].id.clone());
         for n in graph.with_dependants([cause]) {
             let by_hand = n != cause && is_by_hand(&nodes[n]);
-            if nodes[n].held.is_none() || by_hand {
-                nodes[n].held = Some(describe_blocking_cause(&nodes[cause].id));
-                pairs.push((n, cause));
+            if nodes[n].blocked.is_none() || by_hand {
+                nodes[n].blocked = Some(why.clone());
             }
         }
     }
-    pairs
 }

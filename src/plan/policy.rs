@@ -7,7 +7,7 @@ use railwright_base::{TargetKind, nodeset};
 use railwright_knowledge::spec::model::{DrainPods, NodeGroup, Spec};
 use railwright_knowledge::spec::window::{Opening, Window};
 use railwright_knowledge::spec::{Host, LoadedSpec};
-use railwright_resource::{Disruption, guard};
+use railwright_resource::{Disruption, rollback_scope};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -45,10 +45,10 @@ pub struct RolloutPolicy {
     pub deadline_s: Option<u64>,
     /// After how many seconds what was not confirmed is rolled back, where the spec says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub guard_s: Option<u32>,
+    pub rollback_timer_s: Option<u32>,
     /// After how many seconds a switch rolls back what was not confirmed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub switch_guard_s: Option<u32>,
+    pub switch_rollback_timer_s: Option<u32>,
     /// Switches that railwright reaches, each with the hosts that are plugged into it as a
     /// node-set, as the cabling file has it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -123,8 +123,8 @@ impl RolloutPolicy {
             windows_for: Some(rollout.windows_for()).filter(|_| !rollout.windows.is_empty()),
             windows: rollout.windows.clone(),
             deadline_s: rollout.deadline_s(),
-            guard_s: rollout.guard_s(),
-            switch_guard_s: rollout.switch_guard_s(),
+            rollback_timer_s: rollout.rollback_timer_s(),
+            switch_rollback_timer_s: rollout.switch_rollback_timer_s(),
             behind: collect_attached_hosts(loaded),
             drain: DrainPolicy::of(spec),
         }
@@ -159,10 +159,12 @@ impl RolloutPolicy {
     }
 
     /// After how many seconds a target of this kind rolls back what was not confirmed.
-    pub fn guard_s(&self, target: TargetKind) -> u32 {
+    pub fn rollback_timer_s(&self, target: TargetKind) -> u32 {
         match target {
-            TargetKind::Switch => self.switch_guard_s.unwrap_or(guard::SWITCH_S),
-            _ => self.guard_s.unwrap_or(guard::DEFAULT_S),
+            TargetKind::Switch => self
+                .switch_rollback_timer_s
+                .unwrap_or(rollback_scope::SWITCH_S),
+            _ => self.rollback_timer_s.unwrap_or(rollback_scope::DEFAULT_S),
         }
     }
 

@@ -6,10 +6,11 @@
 //! has plugged into it, and all of them where it knows of none (a spine is on everybody's way).
 //! What is undone on a switch is blocked by such hosts in its turn.
 
+use super::blocked::BlockedReason;
 use super::diff::find_read_results;
 use super::make::PlanInputs;
 use super::model::PlanNode;
-use super::part::{TargetPlan, describe_blocking_cause};
+use super::part::TargetPlan;
 use railwright_base::{Target, TargetKind};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,8 +26,11 @@ pub(super) fn put_in(parts: &mut [TargetPlan], inputs: &PlanInputs) {
         part.turn = turns.get(&part.target).copied().unwrap_or(usize::MAX);
         part.before_hosts = part.nodes.iter().any(has_changes);
         let mut nodes = part.nodes.iter();
-        if let Some(node) = nodes.find(|node| node.held.is_some() && has_changes(node)) {
-            not_right.push((part.target.clone(), describe_blocking_cause(&node.id)));
+        if let Some(node) = nodes.find(|node| node.blocked.is_some() && has_changes(node)) {
+            not_right.push((
+                part.target.clone(),
+                BlockedReason::NeedsStep(node.id.clone()),
+            ));
         }
     }
     not_right.sort_by_key(|(switch, _)| turns.get(switch).copied());
@@ -34,11 +38,11 @@ pub(super) fn put_in(parts: &mut [TargetPlan], inputs: &PlanInputs) {
         let attached = list_attached_hosts(inputs, &switch);
         for part in parts.iter_mut() {
             if part.target.kind == TargetKind::Host && is_attached(&part.target, &attached) {
-                part.hold(&why);
+                part.block(&why);
             }
         }
     }
-    hold_removals(parts, inputs);
+    block_removals(parts, inputs);
     put_switches_in_turn(parts);
 }
 
@@ -90,15 +94,15 @@ fn is_attached(host: &Target, attached: &Option<BTreeSet<String>>) -> bool {
 
 /// What is undone on a switch is blocked while the same is blocked on a host attached to it: that
 /// host goes on pausing on its port.
-fn hold_removals(parts: &mut [TargetPlan], inputs: &PlanInputs) {
-    let mut held: Vec<(Target, String)> = Vec::new();
+fn block_removals(parts: &mut [TargetPlan], inputs: &PlanInputs) {
+    let mut blocked: Vec<(Target, String)> = Vec::new();
     for part in parts.iter() {
         if part.target.kind != TargetKind::Host {
             continue;
         }
         let mut nodes = part.nodes.iter();
-        if let Some(node) = nodes.find(|node| node.held.is_some() && has_removals(node)) {
-            held.push((part.target.clone(), node.id.clone()));
+        if let Some(node) = nodes.find(|node| node.blocked.is_some() && has_removals(node)) {
+            blocked.push((part.target.clone(), node.id.clone()));
         }
     }
     for part in parts.iter_mut() {
@@ -106,15 +110,18 @@ fn hold_removals(parts: &mut [TargetPlan], inputs: &PlanInputs) {
             continue;
         }
         let attached = list_attached_hosts(inputs, &part.target);
-        if let Some((_, id)) = held.iter().find(|(host, _)| is_attached(host, &attached)) {
-            part.hold(&describe_blocking_cause(id));
+        if let Some((_, id)) = blocked
+            .iter()
+            .find(|(host, _)| is_attached(host, &attached))
+        {
+            part.block(&BlockedReason::NeedsStep(id.clone()));
         }
     }
 }
 
 /// Switches for which something is desired and that could not be read, with why the hosts attached
 /// to them are blocked. Whoever leaves one out of the plan answers for it.
-fn find_unread_switches(inputs: &PlanInputs) -> Vec<(Target, String)> {
+fn find_unread_switches(inputs: &PlanInputs) -> Vec<(Target, BlockedReason)> {
     let desired: BTreeSet<&Target> = inputs
         .resources
         .iter()
@@ -133,7 +140,7 @@ fn find_unread_switches(inputs: &PlanInputs) -> Vec<(Target, String)> {
             "it is behind {switch}, which could not be read; `--exclude {switch}` goes on without \
              that switch"
         );
-        unread.push((switch.clone(), why));
+        unread.push((switch.clone(), BlockedReason::Stated(why)));
     }
     unread
 }

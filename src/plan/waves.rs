@@ -29,7 +29,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Gives every part its wave and makes its first steps wait for the gate before it. The gates, one
-/// after each wave, each followed by what gives nodes back that it proved. Held nodes stay outside:
+/// after each wave, each followed by what gives nodes back that it proved. Blocked nodes stay outside:
 /// they neither open a wave nor keep a gate waiting.
 pub fn roll_out(
     parts: &mut [TargetPlan],
@@ -195,7 +195,7 @@ pub(super) fn build_gate_node(wave: usize, hosts: &[Target], mut after: Vec<Stri
         interrupts: Arc::default(),
         after,
         wave,
-        held: None,
+        blocked: None,
     }
 }
 

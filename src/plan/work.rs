@@ -9,7 +9,7 @@ impl Plan {
     pub fn targets_of_work(&self) -> BTreeSet<&Target> {
         let mut targets: BTreeSet<&Target> = BTreeSet::new();
         for node in &self.nodes {
-            if node.held.is_none() {
+            if node.blocked.is_none() {
                 targets.extend(&node.target);
                 targets.extend(node.cluster());
             }
@@ -21,7 +21,7 @@ impl Plan {
     /// True when a run would have something to do or to write down.
     pub fn has_work(&self) -> bool {
         for node in &self.nodes {
-            if node.held.is_none() && (!node.members().is_empty() || node.is_to_be_agreed()) {
+            if node.blocked.is_none() && (!node.members().is_empty() || node.is_to_be_agreed()) {
                 return true;
             }
         }

@@ -232,7 +232,7 @@ pub struct Besides<'a> {
 }
 
 /// What is printed where no step of a plan may be applied; nothing where none is needed.
-pub fn nothing_done(held: usize, plan: &Plan, inventory: &str) -> Option<String> {
+pub fn nothing_done(blocked: usize, plan: &Plan, inventory: &str) -> Option<String> {
     let out: usize = plan
         .unavailable
         .iter()
@@ -241,7 +241,7 @@ pub fn nothing_done(held: usize, plan: &Plan, inventory: &str) -> Option<String>
         .sum();
     let mut parts = Vec::new();
     for (number, words) in [
-        (held, "blocked"),
+        (blocked, "blocked"),
         (plan.unknown.len(), "could not be found out"),
         (out, "out of service"),
     ] {
@@ -277,7 +277,7 @@ pub fn render_run_summary(
         (counts.unknown, "unknown"),
         (counts.unreachable, "not reached"),
         (counts.stale, "stale"),
-        (counts.held, "blocked"),
+        (counts.blocked, "blocked"),
         (counts.skipped, "not begun"),
         (besides.unknown, "could not be found out"),
     ] {
@@ -306,7 +306,8 @@ fn render_next_command(outcome: &ApplyOutcome, besides: Besides<'_>) -> String {
         provable,
     } = besides;
     let counts = &outcome.counts;
-    let open = counts.failed + counts.unknown + counts.unreachable + counts.held + counts.skipped;
+    let open =
+        counts.failed + counts.unknown + counts.unreachable + counts.blocked + counts.skipped;
     match outcome.ending {
         RunExitClass::Done if unknown > 0 => format!("next: railwright plan {inventory}"),
         RunExitClass::Done if provable => format!("next: railwright verify {inventory}"),

@@ -2,8 +2,8 @@
 //! the state that things are in, what to do next. Alike findings of many hosts are one, with the
 //! hosts folded.
 
-mod alike;
 mod excerpt;
+mod fold;
 
 use super::out::{self, ScreenStyle};
 use super::wrap::break_words;
@@ -32,7 +32,7 @@ pub fn render_diagnostics(
     sources: &Sources,
     look: ScreenStyle,
 ) -> String {
-    let folded = alike::fold_diagnostics(diagnostics);
+    let folded = fold::fold_diagnostics(diagnostics);
     let mut parts: Vec<String> = folded
         .iter()
         .take(SHOWN_MAX)

@@ -28,7 +28,7 @@ pub struct Explanation {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub switch: Option<String>,
     /// The entries of the catalogue that are about it.
-    pub catalogue: Vec<RowExplained>,
+    pub catalogue: Vec<EntryExplained>,
     /// The releases that go together: what the spec fixes, and what was chosen of the rest.
     pub releases: Vec<ReleaseExplained>,
     /// Its resources, by address.
@@ -42,13 +42,13 @@ pub struct Explanation {
 
 /// An entry that is about a host.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct RowExplained {
+pub struct EntryExplained {
     /// `gpu`, `nic`, `instance` or `os`.
-    pub sort: &'static str,
+    pub category: &'static str,
     /// What the spec says.
     pub named: String,
     /// The entry in short; nothing where there is none.
-    pub row: Option<String>,
+    pub entry: Option<String>,
     /// Where the entry is: file and line.
     pub place: Option<String>,
     /// Where it was taken from.
@@ -65,7 +65,7 @@ pub struct ReleaseExplained {
     /// Where the spec fixes it; nothing for a chosen one.
     pub place: Option<SourceLocation>,
     /// Where the chosen one's entry is: file and line.
-    pub row: Option<String>,
+    pub entry: Option<String>,
     /// Where the entry was taken from.
     pub source: Option<String>,
     /// What a chosen one needs, what needs it, and why it is not the newest of all.
@@ -220,17 +220,17 @@ fn render_left_out_modules(left_out: &[LeftOut]) -> String {
     out
 }
 
-fn render_explained_entry(one: &RowExplained) -> String {
-    let label = format!(" . {:<9} ", one.sort);
-    let Some(row) = &one.row else {
+fn render_explained_entry(one: &EntryExplained) -> String {
+    let label = format!(" . {:<9} ", one.category);
+    let Some(entry) = &one.entry else {
         return wrap_labelled_text(
             &label,
             &format!("{}: no entry is about it", one.named),
             COLUMNS,
         );
     };
-    wrap_labelled_text(&label, &format!("{}: {row}", one.named), COLUMNS)
-        + &render_row_origin(one.place.as_deref(), one.source.as_deref())
+    wrap_labelled_text(&label, &format!("{}: {entry}", one.named), COLUMNS)
+        + &render_entry_origin(one.place.as_deref(), one.source.as_deref())
 }
 
 fn render_explained_release(one: &ReleaseExplained) -> String {
@@ -250,11 +250,11 @@ fn render_explained_release(one: &ReleaseExplained) -> String {
     for why in &one.because {
         out.push_str(&wrap_labelled_text("             because ", why, COLUMNS));
     }
-    out + &render_row_origin(one.row.as_deref(), one.source.as_deref())
+    out + &render_entry_origin(one.entry.as_deref(), one.source.as_deref())
 }
 
 /// Where an entry of the catalogue is, and where it was taken from.
-fn render_row_origin(place: Option<&str>, source: Option<&str>) -> String {
+fn render_entry_origin(place: Option<&str>, source: Option<&str>) -> String {
     let mut out = String::new();
     for (label, text) in [("entry   ", place), ("source  ", source)] {
         if let Some(text) = text {

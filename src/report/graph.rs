@@ -29,7 +29,7 @@ pub fn render_plan_graph(plan: &Plan, format: GraphFormat) -> String {
 fn build_shape_key(target: &str, nodes: &[&PlanNode]) -> String {
     nodes
         .iter()
-        .map(|n| format!("{}<{:?}<{:?};", n.id, n.after, n.held.is_some()))
+        .map(|n| format!("{}<{:?}<{:?};", n.id, n.after, n.blocked.is_some()))
         .collect::<String>()
         .replace(&format!("{target}/"), "/")
 }
@@ -39,14 +39,14 @@ fn collect_drawn_nodes(plan: &Plan) -> Vec<GraphNode> {
     for node in &plan.nodes {
         by_target.entry(name_target(node)).or_default().push(node);
     }
-    let mut alike: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut identical: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (target, nodes) in &by_target {
-        alike
+        identical
             .entry(build_shape_key(target, nodes))
             .or_default()
             .push(target.clone());
     }
-    let label_of: BTreeMap<&String, String> = alike
+    let label_of: BTreeMap<&String, String> = identical
         .values()
         .map(|targets| (&targets[0], nodeset::fold_node_set(targets)))
         .collect();
@@ -102,7 +102,7 @@ fn render_node_label(node: &PlanNode) -> String {
         NodeKind::Uncordon { .. } => "uncordon".to_owned(),
         NodeKind::Barrier => "barrier".to_owned(),
     };
-    sanitize_text(&if node.held.is_some() {
+    sanitize_text(&if node.blocked.is_some() {
         format!("{text}\n(blocked)")
     } else {
         text

@@ -91,13 +91,13 @@ pub fn render_image_screen(
     for (n, finding) in findings.iter().enumerate() {
         let is_said_again = findings
             .get(n + 1)
-            .is_some_and(|next| says_alike(finding, next));
+            .is_some_and(|next| has_same_text(finding, next));
         out.push_str(&render_image_finding(finding, is_said_again));
     }
     out
 }
 
-fn says_alike(one: &ImageFinding, other: &ImageFinding) -> bool {
+fn has_same_text(one: &ImageFinding, other: &ImageFinding) -> bool {
     let (one, other) = (&one.evaluation, &other.evaluation);
     one.code.is_some()
         && other.code.is_some()

@@ -3,7 +3,7 @@
 use super::wrap::{COLUMNS, render_heading, wrap_labelled_text};
 use railwright_base::Severity;
 use railwright_base::text::{format_count, one_line, sanitize_text};
-use railwright_knowledge::catalog::{CatalogRow, CatalogTable};
+use railwright_knowledge::catalog::{CatalogTable, CategoryEntry};
 use railwright_knowledge::rules::{Rule, RuleSet, RulesReport, WaivedFinding};
 use serde::Serialize;
 use serde_json::Value;
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 const CELL: usize = 26;
 
 /// All entries of a category: a line each, the name and what distinguishes it.
-pub fn render_catalog_table<R: CatalogRow + Serialize>(
+pub fn render_catalog_table<R: CategoryEntry + Serialize>(
     table: &CatalogTable<R>,
     columns: &[&str],
 ) -> String {
@@ -21,8 +21,8 @@ pub fn render_catalog_table<R: CatalogRow + Serialize>(
         .entries()
         .map(|entry| {
             (
-                entry.row.identity(),
-                format_entry_cells(&entry.row, columns),
+                entry.content.identity(),
+                format_entry_cells(&entry.content, columns),
             )
         })
         .collect();
@@ -40,17 +40,17 @@ pub fn render_catalog_table<R: CatalogRow + Serialize>(
     }
     sanitize_text(&format!(
         "{out}\n{}. One in full: railwright catalog {} NAME\n",
-        format_count(lines.len(), "row"),
+        format_count(lines.len(), "entry"),
         R::KEY
     ))
 }
 
-fn format_entry_cells<R: CatalogRow + Serialize>(row: &R, columns: &[&str]) -> Vec<String> {
-    let fields = serde_json::to_value(row).unwrap_or_default();
+fn format_entry_cells<R: CategoryEntry + Serialize>(entry: &R, columns: &[&str]) -> Vec<String> {
+    let fields = serde_json::to_value(entry).unwrap_or_default();
     let mut cells = Vec::new();
     for column in columns {
         cells.push(match fields.get(*column) {
-            Some(value) => format_entry_field(row, column, value),
+            Some(value) => format_entry_field(entry, column, value),
             None => String::new(),
         });
     }
@@ -93,13 +93,13 @@ pub fn render_knowledge_counts(counts: &[(&str, usize)]) -> String {
 }
 
 /// One entry in full.
-pub fn render_catalog_entry<R: CatalogRow + Serialize>(row: &R, place: &str) -> String {
-    let mut out = format!("{} {}   {place}\n", R::KEY, row.identity());
-    if let Ok(Value::Object(fields)) = serde_json::to_value(row) {
+pub fn render_catalog_entry<R: CategoryEntry + Serialize>(entry: &R, place: &str) -> String {
+    let mut out = format!("{} {}   {place}\n", R::KEY, entry.identity());
+    if let Ok(Value::Object(fields)) = serde_json::to_value(entry) {
         for (key, value) in fields.iter().filter(|(key, _)| key.as_str() != "name") {
             out.push_str(&wrap_labelled_text(
                 &format!("  {:<18} ", key.replace('_', " ")),
-                &format_entry_field(row, key, value),
+                &format_entry_field(entry, key, value),
                 COLUMNS,
             ));
         }
@@ -108,8 +108,8 @@ pub fn render_catalog_entry<R: CatalogRow + Serialize>(row: &R, place: &str) -> 
 }
 
 /// One entry in a line: what distinguishes it.
-pub fn row_in_short<R: CatalogRow + Serialize>(row: &R) -> String {
-    let Ok(Value::Object(fields)) = serde_json::to_value(row) else {
+pub fn entry_in_short<R: CategoryEntry + Serialize>(entry: &R) -> String {
+    let Ok(Value::Object(fields)) = serde_json::to_value(entry) else {
         return String::new();
     };
     let left_out = ["name", "aliases", "source", "note", "pci_ids"];
@@ -124,8 +124,9 @@ pub fn row_in_short<R: CatalogRow + Serialize>(row: &R) -> String {
 }
 
 /// A field of an entry in words.
-fn format_entry_field<R: CatalogRow>(row: &R, key: &str, value: &Value) -> String {
-    row.in_words(key)
+fn format_entry_field<R: CategoryEntry>(entry: &R, key: &str, value: &Value) -> String {
+    entry
+        .in_words(key)
         .unwrap_or_else(|| format_value_words(value))
 }
 

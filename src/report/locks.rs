@@ -39,7 +39,7 @@ pub fn render_lock_list(here: Option<&LocalLock>, hosts: &BTreeMap<String, HostL
     }
     if hosts
         .values()
-        .any(|lock| matches!(lock, HostLock::Held(held) if !held.is_young()))
+        .any(|lock| matches!(lock, HostLock::Held(held) if !held.may_be_alive()))
     {
         out.push_str(&format!("\n{}\n", describe_heartbeat_rule()));
     }
@@ -65,7 +65,10 @@ pub fn render_steal_outcomes(stolen: &BTreeMap<String, Stolen>, inventory: &str)
     ) {
         out.push_str(&render_lock_line(&hosts, &text));
     }
-    if stolen.values().any(|one| matches!(one, Stolen::Young(_))) {
+    if stolen
+        .values()
+        .any(|one| matches!(one, Stolen::MayBeAlive(_)))
+    {
         out.push_str(&format!(
             "\n{}\n--force does not ask\n",
             describe_heartbeat_rule()
@@ -74,7 +77,7 @@ pub fn render_steal_outcomes(stolen: &BTreeMap<String, Stolen>, inventory: &str)
     let is_taken = stolen.values().any(|one| matches!(one, Stolen::Taken(_)));
     let is_left = stolen
         .values()
-        .any(|one| matches!(one, Stolen::Young(_) | Stolen::Unknown { .. }));
+        .any(|one| matches!(one, Stolen::MayBeAlive(_) | Stolen::Unknown { .. }));
     let next = match !is_taken && is_left {
         true => format!("lock list {inventory} shows who has the locks that were not taken"),
         false => format!("plan {inventory} shows what that run left to be done"),
@@ -88,7 +91,7 @@ fn describe_steal_outcome(one: &Stolen) -> String {
         Stolen::Taken(held) => format!("taken away from {}", held.describe()),
         Stolen::Free => "was free".to_owned(),
         Stolen::NotKept => NOT_KEPT.to_owned(),
-        Stolen::Young(held) => format!(
+        Stolen::MayBeAlive(held) => format!(
             "NOT TAKEN: {}; {}",
             held.describe(),
             describe_holder_liveness(held)
@@ -109,7 +112,7 @@ fn describe_holder_liveness(held: &HeldLock) -> String {
             format!("its process lives on this machine; its latest heartbeat came {age} ago")
         }
         ProcessLiveness::Dead => format!("its process is gone; seen alive {age} ago"),
-        ProcessLiveness::Unknown if held.is_young() => format!("seen alive {age} ago"),
+        ProcessLiveness::Unknown if held.may_be_alive() => format!("seen alive {age} ago"),
         ProcessLiveness::Unknown => format!("seen alive {age} ago, likely dead"),
     }
 }
@@ -117,11 +120,11 @@ fn describe_holder_liveness(held: &HeldLock) -> String {
 fn fold_hosts_by_text<'a>(
     lines: impl Iterator<Item = (&'a String, String)>,
 ) -> impl Iterator<Item = (String, String)> {
-    let mut alike: IndexMap<String, Vec<&String>> = IndexMap::new();
+    let mut identical: IndexMap<String, Vec<&String>> = IndexMap::new();
     for (host, text) in lines {
-        alike.entry(text).or_default().push(host);
+        identical.entry(text).or_default().push(host);
     }
-    alike
+    identical
         .into_iter()
         .map(|(text, hosts)| (nodeset::fold_node_set(&hosts), text))
 }
@@ -184,7 +187,7 @@ mod tests {
         a holder gives a heartbeat every 60 s, and is taken for dead after 180 s without
         "##);
         let stolen_of = [
-            ("n1", Stolen::Young(held(12, ann))),
+            ("n1", Stolen::MayBeAlive(held(12, ann))),
             ("n2", Stolen::Taken(held(300, ann))),
             ("n3", Stolen::Free),
         ];
@@ -203,7 +206,7 @@ mod tests {
         next: railwright plan inv shows what that run left to be done
         "##);
         let young: BTreeMap<String, Stolen> =
-            [("n1".to_owned(), Stolen::Young(held(12, ann)))].into();
+            [("n1".to_owned(), Stolen::MayBeAlive(held(12, ann)))].into();
         let not_taken = render_steal_outcomes(&young, "inv");
         assert!(
             not_taken.ends_with(

@@ -187,11 +187,15 @@ fn render_wave_lines(waves: &[WaveStatus], now: Timestamp) -> Vec<String> {
     let mut first = 0;
     while first < waves.len() {
         let wave = &waves[first];
-        let alike = waves[first..]
+        let identical = waves[first..]
             .iter()
-            .take_while(|other| is_alike(wave, other))
+            .take_while(|other| is_equivalent(wave, other))
             .count();
-        let taken = if alike >= FOLDED_FROM { alike } else { 1 };
+        let taken = if identical >= FOLDED_FROM {
+            identical
+        } else {
+            1
+        };
         let number = if taken > 1 {
             format!("{}-{}", wave.wave, waves[first + taken - 1].wave)
         } else {
@@ -222,7 +226,7 @@ fn render_wave_lines(waves: &[WaveStatus], now: Timestamp) -> Vec<String> {
 }
 
 /// Waves on which there is nothing to tell apart: all hosts in one state, and the gate.
-fn is_alike(one: &WaveStatus, other: &WaveStatus) -> bool {
+fn is_equivalent(one: &WaveStatus, other: &WaveStatus) -> bool {
     let same_gate = std::mem::discriminant(&one.gate) == std::mem::discriminant(&other.gate);
     same_gate
         && one.hosts.len() == 1

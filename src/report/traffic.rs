@@ -26,12 +26,13 @@ pub fn render_traffic_sample(seconds: u64, look: &Look) -> String {
     let mut time = format!("{seconds:>5} s  ");
     let most = find_fastest_rates(look.values().flat_map(BTreeMap::values));
     for (netdev, hosts) in look {
-        let mut alike: BTreeMap<RailTrafficState, Vec<(&str, &RailTrafficRates)>> = BTreeMap::new();
+        let mut identical: BTreeMap<RailTrafficState, Vec<(&str, &RailTrafficRates)>> =
+            BTreeMap::new();
         for (host, fact) in hosts {
             let why = match fact {
                 // Where nothing passes anywhere, nobody stands still beside others.
                 Fact::Is(rates) => {
-                    alike
+                    identical
                         .entry(classify_rail_traffic(fact, most))
                         .or_default()
                         .push((host, rates));
@@ -44,7 +45,7 @@ pub fn render_traffic_sample(seconds: u64, look: &Look) -> String {
             netdevs.insert(netdev);
             hosts.insert(host);
         }
-        for (how, rails) in alike {
+        for (how, rails) in identical {
             let mark = if how == RailTrafficState::BothWays || most.is_nothing() {
                 ' '
             } else {

@@ -275,10 +275,10 @@ fn describe_environment(
     let name = conflict.path.strip_prefix("jobs.environment.")?;
     let mut rows = Vec::new();
     for entry in catalog.acs.entries() {
-        if let Some(known) = entry.row.environment.get(name)
+        if let Some(known) = entry.content.environment.get(name)
             && Some(known.as_str()) == value.as_str()
         {
-            rows.push(&entry.row);
+            rows.push(&entry.content);
         }
     }
     let first = rows.first()?;

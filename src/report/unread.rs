@@ -18,19 +18,21 @@ pub fn render_unknown_findings(findings: &[UnknownFinding]) -> String {
     let mut folded: IndexMap<(String, &str), Vec<(String, &UnknownFinding)>> = IndexMap::new();
     for finding in findings {
         let (who, what) = split_subject(&finding.subject);
-        let alike = finding
+        let identical = finding
             .trouble
             .as_ref()
-            .map_or(finding.reason.as_str(), |trouble| trouble.alike.as_str());
+            .map_or(finding.reason.as_str(), |trouble| {
+                trouble.shared_message.as_str()
+            });
         folded
-            .entry((what, alike))
+            .entry((what, identical))
             .or_default()
             .push((who, finding));
     }
     // Resources of the same hosts with the same trouble, whose names count on (the rails' netdevs),
     // are one entry.
     let mut by_name: IndexMap<(String, &str, Vec<String>), Vec<Alike>> = IndexMap::new();
-    for ((what, alike), members) in folded {
+    for ((what, identical), members) in folded {
         let hosts = members.iter().map(|(who, _)| who.clone()).collect();
         let stem = if what.contains(['[', ',']) {
             what.clone()
@@ -38,29 +40,29 @@ pub fn render_unknown_findings(findings: &[UnknownFinding]) -> String {
             nodeset::mask_digits(&what)
         };
         by_name
-            .entry((stem, alike, hosts))
+            .entry((stem, identical, hosts))
             .or_default()
             .push((what, members));
     }
     // Of a target that tells nothing every value has the same trouble: that is one entry, too.
     let mut by_hosts: IndexMap<(&str, Vec<String>), Vec<Alike>> = IndexMap::new();
-    for ((_, alike, hosts), of_names) in by_name {
+    for ((_, identical, hosts), of_names) in by_name {
         let whats: Vec<&str> = of_names.iter().map(|(what, _)| what.as_str()).collect();
-        let what = nodeset::fold_alike(&whats).replace("%2F", "/");
+        let what = nodeset::fold_names_of_one_stem(&whats).replace("%2F", "/");
         if let Some((_, members)) = of_names.into_iter().next() {
-            let entries = by_hosts.entry((alike, hosts)).or_default();
+            let entries = by_hosts.entry((identical, hosts)).or_default();
             entries.push((what, members));
         }
     }
     let mut out = String::new();
-    for ((alike, _), entries) in by_hosts {
+    for ((identical, _), entries) in by_hosts {
         if let [(_, members), _, _, _, _, ..] = &entries[..] {
             let what = describe_many_values(entries.iter().map(|(what, _)| what.as_str()));
-            out.push_str(&render_unknown_entry(&what, alike, members));
+            out.push_str(&render_unknown_entry(&what, identical, members));
             continue;
         }
         for (what, members) in &entries {
-            out.push_str(&render_unknown_entry(what, alike, members));
+            out.push_str(&render_unknown_entry(what, identical, members));
         }
     }
     out
@@ -97,7 +99,11 @@ fn split_at_slash(text: &str) -> (String, String) {
     (who.to_owned(), what.to_owned())
 }
 
-fn render_unknown_entry(what: &str, alike: &str, members: &[(String, &UnknownFinding)]) -> String {
+fn render_unknown_entry(
+    what: &str,
+    identical: &str,
+    members: &[(String, &UnknownFinding)],
+) -> String {
     let Some((first, finding)) = members.first() else {
         return String::new();
     };
@@ -114,7 +120,7 @@ fn render_unknown_entry(what: &str, alike: &str, members: &[(String, &UnknownFin
     let reason = if members.len() == 1 {
         &finding.reason
     } else {
-        alike
+        identical
     };
     let mut out = wrap::wrap_labelled_text(
         " ? ",

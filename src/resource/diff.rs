@@ -105,7 +105,7 @@ pub struct ResourceDiff {
     pub needs_power_cycle: bool,
     /// What is persisted is right and only has to take effect (a restart, a reload, a reboot that
     /// nobody did yet).
-    pub owed: bool,
+    pub pending: bool,
     /// Changes of one target with the same word go out together: one package run, one netplan
     /// apply.
     pub transaction: Option<String>,

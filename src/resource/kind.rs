@@ -148,9 +148,15 @@ pub trait ResourceKind: Sync {
         self.convergent()
     }
 
+    /// True where only a boot brings into effect what is set: before a reboot of the target it is
+    /// set as it is to be.
+    fn takes_effect_at_boot(&self) -> bool {
+        false
+    }
+
     /// True where the resource itself asks for an automatic rollback unless the host answers after
     /// the change.
-    fn is_guarded(&self, _resource: &DesiredResource) -> bool {
+    fn needs_rollback_timer(&self, _resource: &DesiredResource) -> bool {
         false
     }
 
@@ -172,7 +178,7 @@ pub trait ResourceKind: Sync {
 
     /// False where the resource brings its own read (a probe), another than what was applied last:
     /// the actual state then says nothing of what was left behind.
-    fn asks_alike(&self, _applied: &DesiredResource, _resource: &DesiredResource) -> bool {
+    fn has_identical_reads(&self, _applied: &DesiredResource, _resource: &DesiredResource) -> bool {
         true
     }
 

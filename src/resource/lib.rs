@@ -9,15 +9,16 @@
 //! `program` frames many reads as one program.
 //!
 //! **To add a kind**: its folder here (`sysctl` is a small one to begin from), its line in
-//! `kind.rs`; a read it needs in `read.rs`, an action in `action.rs` and `action_script.rs` and in
-//! the simulated host (`transport/sim/host.rs`); bodies of it in `tests/hostile/bodies.rs`, a story
-//! in `tests/kinds`; an entry in `docs/modules.md`. Where a wrong value could cut the connection:
-//! `guard/mod.rs`.
+//! `kind.rs`; a read it needs in `read.rs` (`is_quick` too), an action in `action.rs` and
+//! `action_script.rs` and in the simulated host (`transport/sim/host.rs`); a record of it in the
+//! table of `readability.rs`, bodies of it in `tests/hostile/bodies.rs`, a resource in the worlds of
+//! the laws (`tests/fleet/laws/case.rs`), a story in `tests/kinds`; an entry in `docs/modules.md`. Where a wrong value could cut the connection:
+//! `rollback_scope/mod.rs`.
 //!
 //! **To add a system of switches**: its folder below `switch` with what `SwitchOs` and
 //! `SwitchConfiguration` ask, a variant of `SwitchSystem` (and in `ALL`) and one of `SwitchEdit`;
 //! its entry in `modules/catalog/switch-system.yaml`, what `modules/switch-*` say of systems by
-//! name, and a fake of it in `tests/stand-ins`. One with an API of its own has a kind of it
+//! name, and a fake of it in `tests/fakes`. One with an API of its own has a kind of it
 //! (`knowledge/spec/model/api.rs`) and a client in `transport/api`.
 
 pub mod action;
@@ -35,7 +36,6 @@ pub mod diff;
 mod fact;
 pub mod file;
 pub mod firmware_setting;
-pub mod guard;
 pub mod hardware;
 pub mod helm_release;
 pub mod host;
@@ -81,6 +81,7 @@ pub mod reboot;
 mod recorded;
 pub mod redacted_diff;
 pub mod rights;
+pub mod rollback_scope;
 pub mod sections;
 mod shared;
 pub mod switch;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The format of observation files; a reader refuses another major.
-pub const FORMAT_VERSION: &str = "2.0";
+pub const FORMAT_VERSION: &str = "3.0";
 
 /// Why a target could not be read at all (unreachable, refused key), in words that a file can keep.
 #[derive(
@@ -19,7 +19,7 @@ pub struct TargetReadFailure {
     pub message: String,
     /// The message without what is the target's own (name, address, key): equal on all targets with
     /// the same trouble, so that a screen can fold them.
-    pub alike: String,
+    pub shared_message: String,
     /// Edits or commands that go on from here.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub next: Vec<String>,

@@ -303,9 +303,7 @@ impl Read {
             Read::Packages { .. } => super::package::script::list_package_access_needs(),
             Read::KernelModule { .. } => super::kernel_module::script::list_module_access_needs(),
             Read::Modified { paths } => paths.iter().cloned().map(RootAccessNeed::Sight).collect(),
-            Read::Command { .. } => vec![RootAccessNeed::Root(
-                "the probe of a guarded command".to_owned(),
-            )],
+            Read::Command { .. } => vec![RootAccessNeed::Root("the probe of a command".to_owned())],
             Read::LinkQos { netdev } => super::link_qos::dcb::list_qos_access_needs(netdev),
             Read::FirmwareSettings { .. } => {
                 super::firmware_setting::script::list_firmware_access_needs()

@@ -126,17 +126,17 @@ fn fold_observation(observation: &Observation) -> ObservationDocument<'_> {
             .for_each(|said| answers.entry(said).or_default().push(target));
     }
     let mut targets: BTreeMap<String, ObservationDocumentEntry<'_>> = BTreeMap::new();
-    for (problem, alike) in problems {
-        fold_target_names(&alike)
+    for (problem, affected) in problems {
+        fold_target_names(&affected)
             .for_each(|name| targets.entry(name).or_default().problem = problem.map(Cow::Borrowed));
     }
     // Many answers have the same targets: their node-set is folded once.
     let mut by_targets: BTreeMap<Vec<&Target>, Vec<(&str, &ReadResult)>> = BTreeMap::new();
     answers
         .into_iter()
-        .for_each(|(said, alike)| by_targets.entry(alike).or_default().push(said));
-    for (alike, said) in by_targets {
-        for name in fold_target_names(&alike) {
+        .for_each(|(said, targets)| by_targets.entry(targets).or_default().push(said));
+    for (affected, said) in by_targets {
+        for name in fold_target_names(&affected) {
             let part = targets.entry(name).or_default();
             part.answers.extend(
                 said.iter()
@@ -269,10 +269,10 @@ fn text_bytes(problem: &TargetReadFailure) -> usize {
     let TargetReadFailure {
         code,
         message,
-        alike,
+        shared_message,
         next,
     } = problem;
-    [code, message, alike]
+    [code, message, shared_message]
         .into_iter()
         .chain(next)
         .map(|text| text.len() + size_of::<String>())
@@ -344,7 +344,7 @@ mod tests {
             let trouble = TargetReadFailure {
                 code: "RW0401".into(),
                 message: format!("{host} is away"),
-                alike: "away".into(),
+                shared_message: "away".into(),
                 next: vec![],
             };
             all.targets
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn what_hosts_answer_alike_stands_there_once() {
+    fn what_hosts_answer_identically_stands_there_once() {
         let all = observation(
             &[
                 (1, 1, 7),
@@ -387,7 +387,7 @@ mod tests {
     #[test]
     fn two_answers_of_one_host_to_one_question_are_refused() {
         let part = |out: &str| serde_json::json!({ "answers": { "sysctl:a": { "status": { "exit": 0 }, "out": out } } });
-        let text = serde_json::json!({ "format_version": "2.0", "recorded_at": "", "targets": { "host/a[1-2]": part("1"), "host/a1": part("2") } });
+        let text = serde_json::json!({ "format_version": "3.0", "recorded_at": "", "targets": { "host/a[1-2]": part("1"), "host/a1": part("2") } });
         let refused = serde_json::from_value::<Observation>(text)
             .unwrap_err()
             .to_string();
@@ -400,7 +400,7 @@ mod tests {
     #[test]
     fn a_small_file_that_stands_for_too_much_is_refused() {
         let answers = serde_json::json!({ "sysctl:a": { "status": { "exit": 0 }, "out": "x".repeat(100_000) } });
-        let text = serde_json::json!({ "format_version": "2.0", "recorded_at": "", "targets": { "host/a[1-50000]": { "answers": answers } } });
+        let text = serde_json::json!({ "format_version": "3.0", "recorded_at": "", "targets": { "host/a[1-50000]": { "answers": answers } } });
         let refused = serde_json::from_value::<Observation>(text)
             .unwrap_err()
             .to_string();
@@ -433,7 +433,7 @@ mod tests {
                 .iter()
                 .map(|name| (format!("host/{name}"), serde_json::json!({})))
                 .collect();
-            let text = serde_json::json!({ "format_version": "2.0", "recorded_at": "", "targets": targets });
+            let text = serde_json::json!({ "format_version": "3.0", "recorded_at": "", "targets": targets });
             let unfolded =
                 unfold_observation(ObservationDocument::deserialize(text).unwrap(), bytes_max);
             assert_eq!(unfolded.is_ok(), is_taken, "{names:?} {:?}", unfolded.err());
@@ -441,7 +441,7 @@ mod tests {
     }
 
     fn of_problem(name: &str, problem: &TargetReadFailure) -> Result<Observation, Reason> {
-        let text = serde_json::json!({ "format_version": "2.0", "recorded_at": "", "targets": { name: { "problem": problem } } });
+        let text = serde_json::json!({ "format_version": "3.0", "recorded_at": "", "targets": { name: { "problem": problem } } });
         serde_json::from_value(text).map_err(|error| error.to_string().into())
     }
 
@@ -451,7 +451,7 @@ mod tests {
         let small = TargetReadFailure {
             code: "RW0401".into(),
             message: "away".into(),
-            alike: "away".into(),
+            shared_message: "away".into(),
             next: vec![],
         };
         assert_eq!(
@@ -464,7 +464,7 @@ mod tests {
                 ..small.clone()
             },
             TargetReadFailure {
-                alike: long(20_000),
+                shared_message: long(20_000),
                 ..small.clone()
             },
             TargetReadFailure {

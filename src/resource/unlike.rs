@@ -20,7 +20,9 @@ impl Unlike {
     pub fn of(read: &Read, a: &ReadResults, b: &ReadResults) -> Self {
         match (read, a.get(read), b.get(read)) {
             (_, one, other) if one == other => Unlike::Parts(BTreeSet::new()),
-            (Read::Switch { system, of }, Some(one), Some(other)) if ended_alike(one, other) => {
+            (Read::Switch { system, of }, Some(one), Some(other))
+                if ended_identically(one, other) =>
+            {
                 switch::list_differing_ports(*system, *of, a, b)
                     .map_or(Unlike::Whole, Unlike::Parts)
             }
@@ -39,6 +41,6 @@ impl Unlike {
     }
 }
 
-fn ended_alike(a: &ReadResult, b: &ReadResult) -> bool {
+fn ended_identically(a: &ReadResult, b: &ReadResult) -> bool {
     a.status == AnswerStatus::Exit(0) && a.status == b.status
 }

@@ -120,7 +120,7 @@ impl Knowledge {
         (evaluation, answers)
     }
 
-    /// The inventory's own rows and rules that stand over shipped ones.
+    /// The inventory's own entries and rules that stand over shipped ones.
     pub fn overrides(&self) -> Vec<Diagnostic> {
         self.catalog
             .overrides

@@ -169,7 +169,7 @@ impl IdentityConflict {
         TargetReadFailure {
             code: self.code().to_owned(),
             message: format!("{} {}", target.name, self.words()),
-            alike: self.words(),
+            shared_message: self.words(),
             next: self.next(&BTreeSet::from([target.clone()]), inventory),
         }
     }
@@ -231,16 +231,17 @@ impl IdentityConflict {
         conflicts: &BTreeMap<Target, IdentityConflict>,
         inventory: &str,
     ) -> Vec<Diagnostic> {
-        let mut alike: BTreeMap<String, (&IdentityConflict, BTreeSet<Target>)> = BTreeMap::new();
+        let mut identical: BTreeMap<String, (&IdentityConflict, BTreeSet<Target>)> =
+            BTreeMap::new();
         for (target, conflict) in conflicts {
-            alike
+            identical
                 .entry(conflict.words())
                 .or_insert_with(|| (conflict, BTreeSet::new()))
                 .1
                 .insert(target.clone());
         }
         let mut refusals = Vec::new();
-        for (words, (conflict, targets)) in alike {
+        for (words, (conflict, targets)) in identical {
             let shown = format_target_set(&targets);
             let mut refusal = Diagnostic::error(conflict.code(), format!("{shown} {words}"))
                 .on(shown)

@@ -10,7 +10,7 @@ use railwright_base::{Diagnostic, Digest};
 use serde::{Deserialize, Serialize};
 
 /// The format of journals; another major is refused.
-pub const FORMAT_VERSION: &str = "3.0";
+pub const FORMAT_VERSION: &str = "4.0";
 
 /// One line of the journal.
 #[derive(Debug, Clone, PartialEq)]
@@ -307,7 +307,7 @@ mod tests {
             .remove(0)
             .entry;
         if let JournalEntry::RunStarted { format_version, .. } = &mut entry {
-            *format_version = "4.0".to_owned();
+            *format_version = "5.0".to_owned();
         }
         assert_eq!(
             parse_journal("j", chain.seal("t".to_owned(), entry).as_bytes())

@@ -18,7 +18,7 @@ use std::sync::{Mutex, MutexGuard};
 /// How often the holder of a lock gives a heartbeat, in seconds.
 pub const HEARTBEAT_S: u64 = 60;
 /// A holder that gave one within so many seconds may well be alive.
-pub const YOUNG_S: u64 = 3 * HEARTBEAT_S;
+pub const SILENCE_LIMIT_S: u64 = 3 * HEARTBEAT_S;
 
 /// Locks that this process has taken and not let go: it may be used as a library, by several runs
 /// at once.
@@ -239,7 +239,9 @@ fn check_holder_is_gone(
     let silence_s = LocalLock::silence_s(folder);
     let lives = match life {
         ProcessLiveness::Dead => return Ok(()),
-        ProcessLiveness::Unknown if silence_s.is_some_and(|silence_s| silence_s >= YOUNG_S) => {
+        ProcessLiveness::Unknown
+            if silence_s.is_some_and(|silence_s| silence_s >= SILENCE_LIMIT_S) =>
+        {
             return Ok(());
         }
         ProcessLiveness::Unknown => None,
@@ -328,7 +330,7 @@ fn report_lock_not_taken(
         None => problem
             .next("end that process: the lock goes with it")
             .next(format!(
-                "or wait until it sent no heartbeat for {YOUNG_S} s; lock steal --force does not \
+                "or wait until it sent no heartbeat for {SILENCE_LIMIT_S} s; lock steal --force does not \
                  wait"
             )),
     }

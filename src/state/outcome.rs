@@ -67,7 +67,7 @@ pub enum NodeOutcome {
         reason: String,
     },
     /// Blocked by the plan, or waits for a blocked step.
-    Held {
+    Blocked {
         /// In one line.
         reason: String,
     },
@@ -110,7 +110,7 @@ impl NodeOutcome {
             NodeOutcome::Unreachable { .. } => "unreachable",
             NodeOutcome::Stale { .. } => "stale",
             NodeOutcome::LockLost { .. } => "lock lost",
-            NodeOutcome::Held { .. } => "held",
+            NodeOutcome::Blocked { .. } => "blocked",
             NodeOutcome::Skipped { .. } => "skipped",
         }
     }

@@ -45,7 +45,7 @@ pub struct NodeStatus {
     /// Its latest attempt ended without anything done to its host.
     pub left_as_it_was: bool,
     /// The automatic rollback that was armed last, as long as nobody knows its end.
-    pub open_guard: Option<String>,
+    pub armed_rollback: Option<String>,
     /// The hosts attached to the switch passed their gate before an attempt.
     pub hosts_passed: bool,
     /// The outcome; nothing while the latest attempt has none.
@@ -384,9 +384,8 @@ fn apply_journal_record(status: &mut RunStatus, record: &Record) {
         | JournalEntry::HostRecordTried { .. }
         | JournalEntry::HostLocked { .. }
         | JournalEntry::Rebooted { .. }) => apply_host_entry(status, record, entry),
-        entry @ (JournalEntry::GuardArmed { .. } | JournalEntry::GuardOver { .. }) => {
-            apply_guard_entry(status, entry)
-        }
+        entry @ (JournalEntry::RollbackTimerArmed { .. }
+        | JournalEntry::RollbackTimerEnded { .. }) => apply_rollback_timer_entry(status, entry),
         JournalEntry::ActionSent { .. } | JournalEntry::ActionEnded { .. } => {}
     }
 }
@@ -443,22 +442,22 @@ fn apply_step_entry(status: &mut RunStatus, record: &Record, entry: JournalEntry
 }
 
 /// Does nothing with an entry that is not about an automatic rollback.
-fn apply_guard_entry(status: &mut RunStatus, entry: JournalEntry) {
+fn apply_rollback_timer_entry(status: &mut RunStatus, entry: JournalEntry) {
     match entry {
-        JournalEntry::GuardArmed {
+        JournalEntry::RollbackTimerArmed {
             node,
-            guard,
+            token,
             hosts_passed,
             ..
         } => {
             let node = status.nodes.entry(node).or_default();
-            node.open_guard = Some(guard);
+            node.armed_rollback = Some(token);
             node.hosts_passed |= hosts_passed;
         }
-        JournalEntry::GuardOver { node, guard, .. } => {
+        JournalEntry::RollbackTimerEnded { node, token, .. } => {
             let node = status.nodes.entry(node).or_default();
-            if node.open_guard.as_ref() == Some(&guard) {
-                node.open_guard = None;
+            if node.armed_rollback.as_ref() == Some(&token) {
+                node.armed_rollback = None;
             }
         }
         _ => {}

@@ -54,7 +54,7 @@ impl TransportError {
         TargetReadFailure {
             code: diagnostic.code.into_owned(),
             message: diagnostic.message,
-            alike: self.describe_without_target(),
+            shared_message: self.describe_without_target(),
             next: diagnostic.next,
         }
     }

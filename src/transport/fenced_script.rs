@@ -12,9 +12,9 @@
 
 use super::detached::sanitize_token;
 use super::target_lock::{Fence, Grounds, LOCK_LOST, RECORD_MOVED};
-use super::{FencedWrite, Upkeep, detached, guard, step};
+use super::{FencedWrite, Upkeep, detached, rollback_timer, step};
 use railwright_base::quote::quote_for_shell;
-use railwright_resource::guard::script::SERVER_READS;
+use railwright_resource::rollback_scope::script::SERVER_READS;
 
 /// The folder on every host.
 pub const FOLDER: &str = "/var/lib/railwright";
@@ -70,10 +70,12 @@ fn script_in(upkeep: &Upkeep, folder: &str, nonce: &str) -> String {
             format!(
                 "(\n{}) || exit 77\n{others}{attempt}{}",
                 step::IDLE,
-                guard::render_pending_rollback_check()
+                rollback_timer::render_pending_rollback_check()
             )
         }
-        Upkeep::Guard { token } => guard::render_rollback_status_script(&sanitize_token(token)),
+        Upkeep::RollbackStatus { token } => {
+            rollback_timer::render_rollback_status_script(&sanitize_token(token))
+        }
         Upkeep::Write { fence, write } => return write_script(write, fence, folder, nonce),
     };
     format!("b={}\n{body}", quote_for_shell(folder))
@@ -112,19 +114,23 @@ fn write_script(write: &FencedWrite, fence: &Fence, folder: &str, nonce: &str) -
         FencedWrite::Beat { note } => {
             format!("k={}\n{BEAT}", quote_for_shell(&Fence::new(note, 0).holder))
         }
-        FencedWrite::Disarm { token } => guard::render_disarm_script(&sanitize_token(token)),
-        FencedWrite::Fire { token } => guard::render_rollback_now_script(&sanitize_token(token)),
+        FencedWrite::Disarm { token } => {
+            rollback_timer::render_disarm_script(&sanitize_token(token))
+        }
+        FencedWrite::Fire { token } => {
+            rollback_timer::render_rollback_now_script(&sanitize_token(token))
+        }
         // What takes a while holds `step` instead: whoever takes the lock over waits for it as for
         // any step.
         FencedWrite::Arm {
             token,
-            guard,
+            scope,
             seconds,
         } => {
             let body = format!(
                 "b={}\n{}",
                 quote_for_shell(folder),
-                guard::render_arm_script(&sanitize_token(token), guard, *seconds)
+                rollback_timer::render_arm_script(&sanitize_token(token), scope, *seconds)
             );
             return step::render_exclusive_step(&body, folder, fence, nonce);
         }

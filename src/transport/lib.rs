@@ -21,9 +21,9 @@
 //! `fenced_script` the scripts that hold them on the host (`render_lock_check` stands in front
 //! of every write), `writer` the handles.
 //!
-//! What comes back by itself: `guard` arms the rollback timer of a host or a switch, as a unit of
+//! What comes back by itself: `rollback_timer` arms the rollback timer of a host or a switch, as a unit of
 //! its systemd, and renders what it runs; what is put back is said by the kinds
-//! (`resource::guard`). NVUE has a timer of its own: `api/nvue/guard`.
+//! (`resource::rollback_scope`). NVUE has a timer of its own: `api/nvue/rollback_timer`.
 
 mod access;
 mod api;
@@ -32,11 +32,11 @@ mod contact;
 mod detached;
 mod diagnose;
 mod fenced_script;
-mod guard;
 mod kubernetes;
 mod link;
 mod local;
 mod probe_timeout;
+mod rollback_timer;
 mod secrets;
 mod shell;
 pub mod sim;
@@ -59,8 +59,8 @@ pub use target_lock::{
 };
 pub use writer::{JobWriter, Locker, Writer};
 
-use railwright_resource::guard::Guard;
 use railwright_resource::probe::Probe;
+use railwright_resource::rollback_scope::RollbackScope;
 use railwright_resource::{Action, Read, ReadResults};
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -274,7 +274,7 @@ pub enum Upkeep {
     },
     /// The state of an automatic rollback: stdout `armed SECONDS-LEFT`, `reverting`, or `reverted`
     /// and what could not be put back. Exit 1 there is none.
-    Guard { token: String },
+    RollbackStatus { token: String },
     /// What only the holder of the lock writes. Where the lock is not its own any more, nothing is
     /// written, and it ends as `TransportError::LockLost`.
     Write { fence: Fence, write: FencedWrite },
@@ -303,7 +303,7 @@ pub enum FencedWrite {
     /// armed; 74 it could not be armed.
     Arm {
         token: String,
-        guard: Guard,
+        scope: RollbackScope,
         seconds: u32,
     },
     /// Confirms a change and so ends its automatic rollback. Exit 0 it is disarmed; 1 there is

@@ -246,7 +246,7 @@ impl CarryingLink {
         let redaction = &self.secrets.redaction;
         let stdout = match upkeep {
             Upkeep::Lock { .. } | Upkeep::Steal { .. } | Upkeep::ReadLock => stdout,
-            Upkeep::Guard { .. } => match stdout.split_once(' ') {
+            Upkeep::RollbackStatus { .. } => match stdout.split_once(' ') {
                 Some((word, said)) => format!("{word} {}", redaction.apply(said)),
                 None => stdout,
             },
@@ -406,15 +406,15 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_a_guard_could_not_put_back_is_told_without_secrets() {
-        let guard = || Upkeep::Guard {
+    async fn what_a_rollback_timer_could_not_put_back_is_told_without_secrets() {
+        let status = || Upkeep::RollbackStatus {
             token: "t".to_owned(),
         };
-        let (said, _) = told(guard(), 0, "reverted /etc/deploy1 and deploy1").await;
+        let (said, _) = told(status(), 0, "reverted /etc/deploy1 and deploy1").await;
         assert!(
             said.starts_with("reverted ") && !said.contains("deploy1"),
             "{said}"
         );
-        assert_eq!(told(guard(), 0, "armed 1000000").await.0, "armed 1000000");
+        assert_eq!(told(status(), 0, "armed 1000000").await.0, "armed 1000000");
     }
 }

@@ -8,7 +8,7 @@ use super::{
 use super::{TransportError, Upkeep};
 use railwright_base::Reason;
 use railwright_resource::Action;
-use railwright_resource::guard::Guard;
+use railwright_resource::rollback_scope::RollbackScope;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -98,10 +98,10 @@ impl Writer {
             })
             .await
     }
-    /// The state of an automatic rollback, as `Upkeep::Guard` says.
-    pub async fn guard(&self, token: &str) -> Result<ExecutionOutcome, TransportError> {
+    /// The state of an automatic rollback, as `Upkeep::RollbackStatus` says.
+    pub async fn rollback_status(&self, token: &str) -> Result<ExecutionOutcome, TransportError> {
         self.link
-            .upkeep(&Upkeep::Guard {
+            .upkeep(&Upkeep::RollbackStatus {
                 token: token.to_owned(),
             })
             .await
@@ -165,12 +165,12 @@ impl Writer {
     pub async fn arm(
         &self,
         token: &str,
-        guard: &Guard,
+        scope: &RollbackScope,
         seconds: u32,
     ) -> Result<ExecutionOutcome, TransportError> {
         self.write(FencedWrite::Arm {
             token: token.to_owned(),
-            guard: guard.clone(),
+            scope: scope.clone(),
             seconds,
         })
         .await

@@ -3,7 +3,7 @@
 
 use super::rail_facts::{RailFacts, RailRdmaPort};
 use super::request::{ExpectedRail, VerifyRequest};
-use railwright_knowledge::catalog::rows::BandwidthRow;
+use railwright_knowledge::catalog::entries::BandwidthEntry;
 use railwright_resource::probe::TrafficLoad;
 
 /// From this MTU on packets of 4096 bytes pass with their headers, which the numbers of the
@@ -47,7 +47,7 @@ impl PairEnd<'_> {
     }
 
     /// True where an entry of the catalogue is about this port and its packets are whole.
-    fn is_as(&self, row: &BandwidthRow) -> bool {
+    fn is_as(&self, entry: &BandwidthEntry) -> bool {
         let Some(port) = self.port() else {
             return false;
         };
@@ -56,25 +56,25 @@ impl PairEnd<'_> {
             .netdevs
             .get(&self.rail.netdev)
             .and_then(|netdev| netdev.mtu);
-        let fits = row
+        let fits = entry
             .least_gbps
-            .zip(row.rate_gbps)
+            .zip(entry.rate_gbps)
             .is_none_or(|(least, rate)| least <= f64::from(rate) * ETHERNET_SHARE);
-        let whole = row.least_gbps.is_none()
+        let whole = entry.least_gbps.is_none()
             || port.link_layer == "InfiniBand"
             || (fits && mtu.is_some_and(|mtu| mtu >= WHOLE_PACKETS_MTU));
-        let rate = row
+        let rate = entry
             .rate_gbps
             .is_none_or(|rate| rate_gbps(port) == Some(f64::from(rate)));
         let memory = match self.gpu {
-            Some(model) => row.gpus.iter().any(|gpu| gpu == model),
-            None => row.gpus.is_empty(),
+            Some(model) => entry.gpus.iter().any(|gpu| gpu == model),
+            None => entry.gpus.is_empty(),
         };
         whole
             && rate
             && memory
             && !port.in_software
-            && self.rail.driver.as_deref() == Some(&row.driver)
+            && self.rail.driver.as_deref() == Some(&entry.driver)
     }
 }
 
@@ -89,8 +89,8 @@ pub fn select_bandwidth_expectation(
     } else {
         request.expectations.write_bandwidth_gbps
     };
-    let rows = ends.map(|end| request.bandwidths.iter().find(|row| end.is_as(row)));
-    let row = match rows {
+    let entries = ends.map(|end| request.bandwidths.iter().find(|entry| end.is_as(entry)));
+    let entry = match entries {
         [Some(one), Some(other)] => Some(if other.rate_gbps < one.rate_gbps {
             other
         } else {
@@ -98,16 +98,16 @@ pub fn select_bandwidth_expectation(
         }),
         _ => None,
     };
-    let load = row.map(|row| TrafficLoad {
-        message_bytes: row.message_bytes,
-        queue_pairs: row.queue_pairs,
+    let load = entry.map(|entry| TrafficLoad {
+        message_bytes: entry.message_bytes,
+        queue_pairs: entry.queue_pairs,
     });
-    let (least_gbps, words) = match (stated, row) {
+    let (least_gbps, words) = match (stated, entry) {
         (Some(gbps), _) => (
             Some(gbps),
             format!("at least {gbps} Gb/s, as the spec states"),
         ),
-        (None, Some(row)) => (row.least_gbps, describe_bandwidth_row(row)),
+        (None, Some(entry)) => (entry.least_gbps, describe_bandwidth_entry(entry)),
         (None, None) => (None, String::new()),
     };
     BandwidthExpectation {
@@ -118,15 +118,15 @@ pub fn select_bandwidth_expectation(
     }
 }
 
-fn describe_bandwidth_row(row: &BandwidthRow) -> String {
-    match (row.least_gbps, row.seen_gbps) {
+fn describe_bandwidth_entry(entry: &BandwidthEntry) -> String {
+    match (entry.least_gbps, entry.seen_gbps) {
         (Some(least), _) => format!(
             "at least {least} Gb/s, as entry `{}` of the catalogue has it",
-            row.name
+            entry.name
         ),
         (None, Some(seen)) => format!(
             "no minimum is known; entry `{}` of the catalogue states {seen} Gb/s",
-            row.name
+            entry.name
         ),
         (None, None) => String::new(),
     }
@@ -147,12 +147,12 @@ mod tests {
     use crate::samples;
     use crate::tests::request;
 
-    fn known() -> Vec<BandwidthRow> {
+    fn known() -> Vec<BandwidthEntry> {
         railwright_knowledge::catalog::load_catalog("", [])
             .unwrap()
             .bandwidth
             .entries()
-            .map(|entry| entry.row.clone())
+            .map(|entry| entry.content.clone())
             .collect()
     }
 

@@ -1,6 +1,6 @@
 //! What is to be checked, as plain values made from the spec.
 
-use railwright_knowledge::catalog::rows::BandwidthRow;
+use railwright_knowledge::catalog::entries::BandwidthEntry;
 use railwright_transport::TargetAccess;
 
 /// The sort of GID that traffic must leave with.
@@ -119,7 +119,7 @@ pub struct VerifyRequest {
     /// What a pair must deliver.
     pub expectations: Expectations,
     /// What the catalogue knows of pairs, where the spec states nothing.
-    pub bandwidths: Vec<BandwidthRow>,
+    pub bandwidths: Vec<BandwidthEntry>,
     /// The hosts.
     pub hosts: Vec<VerifyHost>,
     /// Rounds of pairs per rail at most; `None` is every pair for few hosts and a sample for many

@@ -27,16 +27,16 @@ impl Rendering<'_> {
             .clone()
             .or_else(|| same.and_then(|pod| pod.compute_class.clone()))
             .unwrap_or_else(|| "gpu".to_owned());
-        let row = self.inputs.catalog.acs_of(&model, &class);
+        let entry = self.inputs.catalog.acs_of(&model, &class);
         // The one number of GPUs with which pods of the model have RDMA is no choice.
-        let only = row
-            .filter(|row| row.rdma_gpus.len() == 1)
-            .and_then(|row| row.rdma_gpus.first().copied());
+        let only = entry
+            .filter(|entry| entry.rdma_gpus.len() == 1)
+            .and_then(|entry| entry.rdma_gpus.first().copied());
         let Some(gpus) = job.pods.gpus.or(same.map(|pod| pod.gpus)).or(only) else {
             return Err(self.report_no_gpu_count(&model));
         };
         let rdma = job.pods.devices != Devices::None;
-        let settled = self.of_table(row.filter(|_| rdma).map(|row| &row.environment));
+        let settled = self.of_table(entry.filter(|_| rdma).map(|entry| &entry.environment));
         let names = acs_names(
             job,
             &model,

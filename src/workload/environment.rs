@@ -8,7 +8,7 @@ use indexmap::IndexMap;
 use railwright_base::text::one_line;
 use railwright_base::{Diagnostic, suggest};
 use railwright_knowledge::catalog::Catalog;
-use railwright_knowledge::catalog::job::VariableRow;
+use railwright_knowledge::catalog::job::VariableEntry;
 use railwright_knowledge::spec::LoadedSpec;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -138,13 +138,13 @@ impl Settling {
                 advice: None,
                 source: None,
             };
-            if let Some(row) = catalog.variable.get(&variable.name) {
-                let release = nccl.filter(|_| row.program == "nccl");
-                variable.meaning = Some(row.meaning.clone());
-                variable.cost = Some(row.cost.clone());
-                variable.default = row.default_in_words(release);
-                variable.advice = row.advice.clone();
-                variable.source = Some(row.source.clone());
+            if let Some(entry) = catalog.variable.get(&variable.name) {
+                let release = nccl.filter(|_| entry.program == "nccl");
+                variable.meaning = Some(entry.meaning.clone());
+                variable.cost = Some(entry.cost.clone());
+                variable.default = entry.default_in_words(release);
+                variable.advice = entry.advice.clone();
+                variable.source = Some(entry.source.clone());
             }
             variables.push(variable);
         }
@@ -191,20 +191,20 @@ fn check_variable(
     devices: &[String],
 ) -> Option<(Diagnostic, &'static str)> {
     let value = &variable.value;
-    let Some(row) = catalog.variable.get(&variable.name) else {
+    let Some(entry) = catalog.variable.get(&variable.name) else {
         let warning = warn_mistyped_name(&variable.name, catalog)?;
         return Some((warning, "nobody reads this"));
     };
-    let values = row.values.as_ref();
-    if row.name == HCA && values.is_none_or(|values| values.holds(value)) {
+    let values = entry.values.as_ref();
+    if entry.name == HCA && values.is_none_or(|values| values.holds(value)) {
         let warning = warn_unknown_devices(value, devices)?;
         return Some((warning, "no device of the hosts"));
     }
-    Some((out_of_range(row, value)?, "cannot be"))
+    Some((out_of_range(entry, value)?, "cannot be"))
 }
 
-fn out_of_range(row: &VariableRow, value: &str) -> Option<Diagnostic> {
-    let values = row
+fn out_of_range(entry: &VariableEntry, value: &str) -> Option<Diagnostic> {
+    let values = entry
         .values
         .as_ref()
         .filter(|values| !value.is_empty() && !values.holds(value))?;
@@ -212,7 +212,7 @@ fn out_of_range(row: &VariableRow, value: &str) -> Option<Diagnostic> {
         "RW1226",
         format!(
             "`{}={}` is none of its values: {}",
-            row.name,
+            entry.name,
             one_line(value, 60),
             values.in_words()
         ),
@@ -223,9 +223,9 @@ fn out_of_range(row: &VariableRow, value: &str) -> Option<Diagnostic> {
     )
     .next(format!(
         "railwright catalog variable {} tells more",
-        row.name
+        entry.name
     ));
-    told.source = Some(row.source.clone());
+    told.source = Some(entry.source.clone());
     Some(told)
 }
 
@@ -268,7 +268,7 @@ fn warn_mistyped_name(name: &str, catalog: &Catalog) -> Option<Diagnostic> {
     let known = catalog
         .variable
         .entries()
-        .map(|entry| entry.row.name.as_str());
+        .map(|entry| entry.content.name.as_str());
     let near = suggest::suggest_correction(name, known).filter(|near| *near != name)?;
     let told = Diagnostic::warning(
         "RW1227",

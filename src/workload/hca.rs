@@ -114,7 +114,7 @@ fn find_naming_policy(
     let is_mlx5 = catalog
         .nic
         .get(&nics.model)
-        .is_some_and(|row| row.driver == "mlx5_core");
+        .is_some_and(|entry| entry.driver == "mlx5_core");
     let flavour = group.rdma_stack.as_ref().map(|stack| stack.flavour);
     match (naming, flavour) {
         _ if !is_mlx5 => Err("how this driver names its devices is not known"),

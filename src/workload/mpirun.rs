@@ -39,15 +39,20 @@ struct Launch<'a> {
 }
 
 impl Launch<'_> {
-    /// An argument; `row` is what the catalogue calls it.
-    fn put(&mut self, row: &str, words: &[&str]) {
-        let row = self.catalog.argument.get(row).cloned().unwrap_or_default();
+    /// An argument; `entry` is what the catalogue calls it.
+    fn put(&mut self, entry: &str, words: &[&str]) {
+        let entry = self
+            .catalog
+            .argument
+            .get(entry)
+            .cloned()
+            .unwrap_or_default();
         let words = words.iter().map(|word| (*word).to_owned()).collect();
         self.arguments.push(Argument {
             words,
-            reason: row.reason,
-            cost: row.cost,
-            source: row.source,
+            reason: entry.reason,
+            cost: entry.cost,
+            source: entry.source,
         });
     }
 
@@ -56,7 +61,7 @@ impl Launch<'_> {
         for words in group_argument_words(&of_spec.words) {
             let name = normalize_argument_name(&words);
             let (cost, source) = match self.catalog.argument.get(&name) {
-                Some(row) => (row.cost.clone(), row.source.clone()),
+                Some(entry) => (entry.cost.clone(), entry.source.clone()),
                 None => ("not known here".to_owned(), "your spec".to_owned()),
             };
             let told = Argument {

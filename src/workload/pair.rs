@@ -275,7 +275,7 @@ fn find_small_model(
     parameters: Option<u64>,
 ) -> Option<(String, &'static str)> {
     let image = &job.pods.image;
-    if image_of(&catalog.image, image).is_some_and(|row| row.demo) {
+    if image_of(&catalog.image, image).is_some_and(|entry| entry.demo) {
         let why = format!("{} is an image of a demonstration", one_line(image, 100));
         return Some((why, "job.image"));
     }

@@ -11,7 +11,7 @@ impl Rendering<'_> {
     pub(super) fn ray(&self, job: &Ray) -> Result<RenderedJob, Vec<Diagnostic>> {
         let gpus = self.gpus()?;
         let known = image_of(&self.inputs.catalog.image, &job.pods.image)
-            .and_then(|row| row.ray_of(&job.pods.image));
+            .and_then(|entry| entry.ray_of(&job.pods.image));
         let Some(ray_version) = job.ray_version.clone().or(known) else {
             let message = format!(
                 "which release of Ray is in `{}` is not known",

@@ -41,7 +41,7 @@ pub(super) fn build_rule_subject(
         collect_containers(value, &mut containers);
     }
     let pods = request.pods();
-    let row = image_of(&catalog.image, &pods.image);
+    let entry = image_of(&catalog.image, &pods.image);
     let (mut rdma, mut shared_units, mut rdma_unknown) = (Vec::new(), Vec::new(), Vec::new());
     for (resource, count) in count_rdma_devices(&containers, offers) {
         rdma.push(format!("{resource}={count}"));
@@ -63,9 +63,9 @@ pub(super) fn build_rule_subject(
         kind: request.kind().word().to_owned(),
         trial: pods.trial,
         image: pods.image.clone(),
-        demo: row
-            .filter(|row| row.demo)
-            .map(|row| row.note.clone().unwrap_or_default()),
+        demo: entry
+            .filter(|entry| entry.demo)
+            .map(|entry| entry.note.clone().unwrap_or_default()),
         gpus: seen.gpus,
         nproc,
         rdma,
@@ -73,7 +73,7 @@ pub(super) fn build_rule_subject(
         rdma_offered: offers.iter().map(|offer| offer.resource.clone()).collect(),
         rdma_unknown,
         ray_version: seen.ray_version.map(str::to_owned),
-        image_ray_version: row.and_then(|row| row.ray_of(&pods.image)),
+        image_ray_version: entry.and_then(|entry| entry.ray_of(&pods.image)),
         unequal: containers.iter().flat_map(find_unequal_limits).collect(),
         reaches_rails: pods.host_network || pods.network.is_some(),
         pod_interface: find_socket_interface(seen.variables).filter(|_| !pods.host_network),

@@ -7,7 +7,7 @@ cat <<'TEXT'
 railwright demo: two nodes of a Kubernetes cluster get RDMA, and their pods with them.
 
   The control plane runs on this computer: etcd, API server, controllers and scheduler, built once from their sources (Go comes
-  from this computer or from PyPI). Each machine has a real kubelet and containerd. Their fast NIC is a make-believe ConnectX-6:
+  from this computer or from PyPI). Each machine has a real kubelet and containerd. Their fast NIC is a fake ConnectX-6:
   settings are read and written for real, only flow control is not.
 
   It usually takes 8 to 12 minutes on two cores without KVM, and 5 more where nothing was built yet.

@@ -6,7 +6,7 @@ cat <<'TEXT'
 railwright demo: two bare virtual machines become an RDMA pair.
 
   The machines know nothing of RDMA: no rdma-core, no perftest, no compiler. They have their own boot loader, kernel and
-  systemd. Their fast NIC is a make-believe ConnectX-6 (a kernel module of the lab): settings are read and written
+  systemd. Their fast NIC is a fake ConnectX-6 (a kernel module of the lab): settings are read and written
   for real, only flow control is not.
 
   It usually takes 15 to 25 minutes on two cores without KVM: most of it is installing and building on emulated CPUs.

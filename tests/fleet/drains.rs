@@ -1,9 +1,12 @@
 //! Nodes of a cluster beside a simulated fleet, emptied before their hosts are disturbed.
 
-use crate::guards::reached_over_eth0;
+use crate::automatic_rollback::reached_over_eth0;
 use crate::nodes::Nodes;
-use crate::room::Room;
-use railwright_apply::{ApplyOutcome, RunEvent, RunExitClass, apply_plan};
+use crate::room::{Room, codes};
+use railwright_apply::{
+    ApplyOutcome, Context, Decisions, DesiredSpec, RunEvent, RunExitClass, apply_plan, resume_run,
+};
+use railwright_base::Target;
 use railwright_plan::DrainPolicy;
 use railwright_resource::Disruption;
 use serde_json::json;
@@ -61,7 +64,7 @@ async fn a_host_is_disturbed_only_while_its_node_is_empty() {
         ),
     ];
     for (meddle, words) in meddles {
-        let guarded = Room::with(BTreeMap::from([("a".to_owned(), reached_over_eth0())]));
+        let reached = Room::with(BTreeMap::from([("a".to_owned(), reached_over_eth0())]));
         let mut rooms = [
             (
                 Disruption::None,
@@ -69,7 +72,7 @@ async fn a_host_is_disturbed_only_while_its_node_is_empty() {
             ),
             (
                 Disruption::None,
-                guarded.resource("link", json!({ "netdev": "eth0", "mtu": 1400 }), &[]),
+                reached.resource("link", json!({ "netdev": "eth0", "mtu": 1400 }), &[]),
             ),
             (
                 Disruption::Reboot,
@@ -80,7 +83,7 @@ async fn a_host_is_disturbed_only_while_its_node_is_empty() {
                 ),
             ),
         ];
-        rooms[1].1.rollout.guard_s = Some(60);
+        rooms[1].1.rollout.rollback_timer_s = Some(60);
         for (n, (from, room)) in rooms.iter_mut().enumerate() {
             let outcome = meddled(room, *from, meddle).await;
             let told = outcome
@@ -194,4 +197,41 @@ async fn a_pod_that_still_ends_is_waited_for_unless_nobody_would_say_that_it_end
         assert_eq!((kept, gone), (!lost, lost), "{:?}", outcome.problems);
         assert_eq!(room.host("a", |host| host.told.is_empty()), !lost);
     }
+}
+
+/// That a host was no node when the plan was made says nothing of the node that it is by now.
+#[tokio::test(start_paused = true)]
+async fn a_run_is_not_resumed_where_the_spec_calls_a_node_by_another_name() {
+    let mut room = Room::of(&["a", "b"]).resource(
+        "kernel_parameter",
+        json!({ "parameter": "iommu", "value": "pt" }),
+        &[],
+    );
+    room.rollout.max_unavailable = 1;
+    emptied(&mut room, Disruption::Reboot).remove("b");
+    *room.gate.bad.lock().unwrap() = ["a".to_owned()].into();
+    let plan = room.plan().await;
+    assert_eq!(plan.not_emptied.len(), 1);
+    let stopped = apply_plan(&plan, &room.context, room.sink()).await;
+    assert_eq!(stopped.ending, RunExitClass::Stopped);
+    room.gate.bad.lock().unwrap().clear();
+    let resume = async |nodes: BTreeMap<String, Target>| {
+        let desired = DesiredSpec {
+            rollout: room.rollout.clone(),
+            ..DesiredSpec::default()
+        };
+        let context = Context {
+            desired: Some(Arc::new(desired)),
+            nodes,
+            ..room.context.clone()
+        };
+        let outcome = resume_run(&context, Decisions::default(), room.sink()).await;
+        let codes: Vec<String> = codes(&outcome).into_iter().map(str::to_owned).collect();
+        (codes, room.host("b", |host| host.boot))
+    };
+    let mut by_now = room.context.nodes.clone();
+    by_now.retain(|_, host| *host != Target::host("b"));
+    by_now.insert("n2x".to_owned(), Target::host("b"));
+    assert_eq!(resume(by_now).await, (vec!["RW0661".to_owned()], 0));
+    assert_eq!(resume(room.context.nodes.clone()).await, (vec![], 1));
 }

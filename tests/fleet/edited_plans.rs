@@ -3,7 +3,9 @@
 
 use crate::room::Room;
 use railwright_apply::{ApplyOutcome, DesiredSpec, RunExitClass, apply_plan};
-use railwright_plan::{ChangeReason, NodeKind, Plan, PlanNode, UnknownFinding, content};
+use railwright_plan::{
+    BlockedReason, ChangeReason, NodeKind, Plan, PlanNode, UnknownFinding, content,
+};
 use railwright_report as report;
 use railwright_resource::{Action, Disruption};
 use railwright_transport::sim::{SimulatedFault, SimulatedTrouble};
@@ -210,7 +212,7 @@ async fn a_plan_that_lost_what_holds_it_together_is_refused() {
     })
     .await;
     one(no_gate, |plan| {
-        gate(plan, 1).held = Some("later".to_owned())
+        gate(plan, 1).blocked = Some(BlockedReason::Stated("later".to_owned()))
     })
     .await;
     one("does not wait for it", |plan| gate(plan, 0).after.clear()).await;
@@ -310,10 +312,10 @@ fn power_cycled() -> Room {
     room
 }
 
-fn held(plan: &mut Plan) -> &mut PlanNode {
+fn blocked(plan: &mut Plan) -> &mut PlanNode {
     plan.nodes
         .iter_mut()
-        .find(|node| node.is_change() && node.held.is_some())
+        .find(|node| node.is_change() && node.blocked.is_some())
         .unwrap()
 }
 
@@ -330,7 +332,7 @@ async fn what_comes_after_a_power_cycle_is_looked_at_before_the_run_begins() {
         );
         told_nothing(&room);
     };
-    one("RW0626", |plan| match &mut held(plan).kind {
+    one("RW0626", |plan| match &mut blocked(plan).kind {
         NodeKind::Change { members, .. } => {
             Arc::make_mut(&mut members[0].resource.declaration).body["content"] = json!("2\n")
         }
@@ -338,14 +340,14 @@ async fn what_comes_after_a_power_cycle_is_looked_at_before_the_run_begins() {
     })
     .await;
     one("RW0626", |plan| {
-        held(plan).disruption = Disruption::Reinstall
+        blocked(plan).disruption = Disruption::Reinstall
     })
     .await;
     one("RW0640", |plan| {
         plan.nodes
             .iter_mut()
             .filter(|node| node.kind == NodeKind::Reboot)
-            .for_each(|node| node.held = None)
+            .for_each(|node| node.blocked = None)
     })
     .await;
     let room = power_cycled();

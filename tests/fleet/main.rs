@@ -3,9 +3,9 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr)]
 
+mod automatic_rollback;
 mod drains;
 mod edited_plans;
-mod guards;
 #[path = "../hostile/mod.rs"]
 mod hostile;
 mod laws;

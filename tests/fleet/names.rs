@@ -108,13 +108,14 @@ async fn our_own_connection_keeps_its_name_unless_its_configuration_follows() {
         match file {
             Some(_) => {
                 let plan = room.plan().await;
-                let held = plan
+                let blocked = plan
                     .nodes
                     .iter()
                     .find(|node| node.id == "host/a/netdev_name/rail0")
-                    .and_then(|node| node.held.as_ref());
+                    .and_then(|node| node.blocked.as_ref());
                 assert!(
-                    held.is_some_and(|why| why.contains("finds it by the name ens1")),
+                    blocked
+                        .is_some_and(|why| why.to_string().contains("finds it by the name ens1")),
                     "{plan:?}"
                 );
             }

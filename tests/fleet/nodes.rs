@@ -5,7 +5,8 @@
 use crate::room::Room;
 use railwright_base::{Target, TargetKind};
 use railwright_plan::ClusterNodes;
-use railwright_resource::kubernetes_object::nodes::{CORDONED, NodeNow, PodNow};
+use railwright_resource::kubernetes_object::node_pods::PodNow;
+use railwright_resource::kubernetes_object::nodes::{CORDONED, NodeNow};
 use railwright_resource::kubernetes_object::request::{ABSENT, KubernetesRead, NOT_SAID};
 use railwright_resource::probe::Probe;
 use railwright_resource::{Action, AnswerStatus, Read, ReadResult, ReadResults};
@@ -222,7 +223,7 @@ impl Nodes {
             .and_modify(|node| {
                 node.pods
                     .iter_mut()
-                    .filter(|pod| pod.stays())
+                    .filter(|pod| pod.is_exempt_from_drain())
                     .for_each(give)
             });
     }
@@ -236,7 +237,11 @@ impl Nodes {
     pub fn in_use(&self) -> BTreeSet<String> {
         let all = self.0.lock().unwrap();
         let is_in_use = |node: &NodeState| {
-            node.now.schedulable || node.pods.iter().any(|pod| !pod.stays() && !pod.ends)
+            node.now.schedulable
+                || node
+                    .pods
+                    .iter()
+                    .any(|pod| !pod.is_exempt_from_drain() && !pod.ends)
         };
         let names = all
             .iter()

@@ -997,6 +997,38 @@ impl<F: Fn() + Send + Sync> Gatekeeper for After<F> {
     }
 }
 
+/// Nobody can verify it any more, and nothing says that it is well.
+#[tokio::test(start_paused = true)]
+async fn a_host_that_a_gate_did_not_pass_counts_where_the_spec_takes_its_ssh_away() {
+    let mut room = room(&["a", "b"]);
+    is_bad(&room, &["a"]);
+    assert_eq!(run(&room).await.ending, RunExitClass::Stopped);
+    room.take_ssh_away("a");
+    let plan = room.plan().await;
+    assert_eq!(unavailable(&plan), [("a", "gate failed")]);
+    let stopped = apply_plan(&plan, &room.context, room.sink()).await;
+    assert_eq!(
+        (stopped.ending, codes(&stopped), boots(&room, "b")),
+        (RunExitClass::Stopped, vec!["RW0620"], 0)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn nodes_of_hosts_without_ssh_use_up_the_budget() {
+    let mut room = room(&["a", "b"]);
+    let nodes = Nodes::beside(&mut room);
+    nodes.set("b", true, false);
+    room.take_ssh_away("b");
+    let plan = room.plan().await;
+    assert_eq!(unavailable(&plan), [("b", "cordoned")]);
+    nodes.hide_all(true);
+    let stopped = apply_plan(&plan, &room.context, room.sink()).await;
+    assert_eq!(
+        (stopped.ending, codes(&stopped), boots(&room, "a")),
+        (RunExitClass::Stopped, vec!["RW0620"], 0)
+    );
+}
+
 #[tokio::test(start_paused = true)]
 async fn nodes_that_are_not_ready_or_cordoned_by_others_use_up_the_budget() {
     for (ready, schedulable, sort) in [(true, false, "cordoned"), (false, true, "not ready")] {

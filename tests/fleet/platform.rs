@@ -23,24 +23,27 @@ fn room() -> Room {
 }
 
 /// What is blocked, and why.
-fn held(plan: &Plan) -> Vec<(&str, &str)> {
+fn blocked(plan: &Plan) -> Vec<(&str, String)> {
     plan.nodes
         .iter()
-        .filter_map(|node| Some((node.id.as_str(), node.held.as_deref()?)))
+        .filter_map(|node| Some((node.id.as_str(), node.blocked.as_ref()?.to_string())))
         .collect()
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_is_held_alone_until_somebody_switches_it_on() {
+async fn it_is_blocked_alone_until_somebody_switches_it_on() {
     let room = room();
     let plan = room.plan().await;
     let why = "by hand: switch on Intel VT-d in the setup program (BIOS) of Simulated Server and \
                boot it again; a plan after that proves it. Until then it has nothing to act on. Or \
                leave it (a page)";
-    assert_eq!(held(&plan), [("host/a/platform_feature/iommu", why)]);
+    assert_eq!(
+        blocked(&plan),
+        [("host/a/platform_feature/iommu", why.to_owned())]
+    );
     let outcome = apply_plan(&plan, &room.context, room.sink()).await;
     assert_eq!(
-        (outcome.ending, outcome.counts.held),
+        (outcome.ending, outcome.counts.blocked),
         (RunExitClass::Incomplete, 1)
     );
     assert!(
@@ -52,7 +55,7 @@ async fn it_is_held_alone_until_somebody_switches_it_on() {
     );
 
     let second = room.plan().await;
-    assert_eq!(held(&second).len(), 1, "a reboot alone does not fix it");
+    assert_eq!(blocked(&second).len(), 1, "a reboot alone does not fix it");
     room.host("a", |host| host.offers_iommu = true);
     let third = room.plan().await;
     let found: Vec<_> = third
@@ -62,7 +65,7 @@ async fn it_is_held_alone_until_somebody_switches_it_on() {
         .map(|node| node.id.as_str())
         .collect();
     assert_eq!(
-        (held(&third), found),
+        (blocked(&third), found),
         (vec![], vec!["host/a/found"]),
         "proven from what is read"
     );

@@ -846,11 +846,11 @@ async fn what_needs_an_empty_node_after_a_power_cycle_is_done_by_a_plan_that_emp
     switch_off_and_on(&room, &["a"]);
     nodes.bind_pod("a");
     let outcome = go_on(&room).await;
-    let held = outcome
+    let blocked = outcome
         .outcomes
         .iter()
         .find_map(|(_, outcome)| match outcome {
-            NodeOutcome::Held { reason } => Some(reason.as_str()),
+            NodeOutcome::Blocked { reason } => Some(reason.as_str()),
             _ => None,
         });
     assert_eq!(
@@ -860,7 +860,7 @@ async fn what_needs_an_empty_node_after_a_power_cycle_is_done_by_a_plan_that_emp
         outcome.problems
     );
     assert!(
-        held.is_some_and(|reason| reason.contains("a new plan empties it")),
+        blocked.is_some_and(|reason| reason.contains("a new plan empties it")),
         "{:?}",
         outcome.outcomes
     );
@@ -878,4 +878,19 @@ async fn what_needs_an_empty_node_after_a_power_cycle_is_done_by_a_plan_that_emp
         outcome.problems
     );
     assert_eq!(nodes.cordoned(), Vec::<String>::new());
+}
+
+/// The host would boot with it, and need another reboot without it.
+#[tokio::test(start_paused = true)]
+async fn what_takes_a_boot_setting_away_comes_before_the_power_cycle() {
+    let iommu = json!({ "parameter": "iommu", "value": "pt" });
+    let mut room = room(&["a"]).resource("kernel_parameter", iommu, &[]);
+    assert_eq!(begin(&room).await.ending, RunExitClass::Waiting);
+    room.resources
+        .retain(|resource| resource.kind != "kernel_parameter");
+    assert_eq!(begin(&room).await.ending, RunExitClass::Waiting);
+    switch_off_and_on(&room, &["a"]);
+    assert_eq!(go_on(&room).await.ending, RunExitClass::Done);
+    let next = room.plan().await;
+    assert!(!next.has_work(), "{:?}", next.nodes);
 }

@@ -733,10 +733,10 @@ async fn locks_of_the_dead_are_taken_away_with_a_reason_and_those_of_the_living_
     let hosts: Vec<String> = ["a", "b", "c"].map(str::to_owned).into();
     let found = lock_steal::list_host_locks(&hosts, &room.context).await;
     assert!(
-        matches!(&found["a"], HostLock::Held(held) if held.is_young() && held.describe().starts_with("apply by bob on ops2"))
+        matches!(&found["a"], HostLock::Held(held) if held.may_be_alive() && held.describe().starts_with("apply by bob on ops2"))
     );
     assert!(
-        matches!((&found["b"], &found["c"]), (HostLock::Held(held), HostLock::Free) if !held.is_young() && held.fence == 40)
+        matches!((&found["b"], &found["c"]), (HostLock::Held(held), HostLock::Free) if !held.may_be_alive() && held.fence == 40)
     );
     let stolen = lock_steal::steal_locks(&hosts, "ops2 burned down", false, &room.context)
         .await
@@ -744,7 +744,7 @@ async fn locks_of_the_dead_are_taken_away_with_a_reason_and_those_of_the_living_
     assert!(
         matches!(
             (&stolen["a"], &stolen["b"], &stolen["c"]),
-            (Stolen::Young(_), Stolen::Taken(_), Stolen::Free)
+            (Stolen::MayBeAlive(_), Stolen::Taken(_), Stolen::Free)
         ),
         "{stolen:?}"
     );

@@ -10,8 +10,8 @@ use railwright_base::{Address, Diagnostic, Digest, MachineId, Target, TargetKind
 use railwright_observe::sealed::{collect_reads_by_host, named_by_host, seal_resources};
 use railwright_observe::{HostRequest, identity, observe_hosts};
 use railwright_plan::{
-    ClusterNodes, Header, IdentityFindings, InventoryOrigin, LastApplied, Outages, Plan,
-    PlanInputs, PlanSelection, RolloutPolicy, make_plan,
+    ClusterNodes, Header, HostsWithoutSsh, IdentityFindings, InventoryOrigin, LastApplied, Outages,
+    Plan, PlanInputs, PlanSelection, RolloutPolicy, make_plan,
 };
 use railwright_resource::kubernetes_object::request::KubernetesRead;
 use railwright_resource::redacted_diff::collect_json_texts;
@@ -200,6 +200,7 @@ impl Room {
                 .iter()
                 .map(|name| (name.clone(), new_simulated_access(name)))
                 .collect(),
+            without_ssh: BTreeSet::new(),
             nodes: BTreeMap::new(),
             gatekeeper: gate.clone(),
             spec_digest: Some(Digest::of_bytes(b"spec")),
@@ -351,6 +352,25 @@ impl Room {
         )
     }
 
+    fn list_hosts_without_ssh(&self) -> Vec<HostsWithoutSsh> {
+        let names: Vec<&String> = self.context.without_ssh.iter().collect();
+        if names.is_empty() {
+            return Vec::new();
+        }
+        vec![HostsWithoutSsh {
+            hosts: railwright_base::nodeset::fold_node_set(&names),
+            modules: Vec::new(),
+        }]
+    }
+
+    /// The spec says of a host that it has no SSH.
+    pub fn take_ssh_away(&mut self, host: &str) {
+        self.context.hosts.remove(host);
+        self.context.without_ssh.insert(host.to_owned());
+        self.resources
+            .retain(|resource| *resource.address.target.name != *host);
+    }
+
     fn plan_by(
         &self,
         resources: &[DesiredResource],
@@ -376,7 +396,7 @@ impl Room {
             modules: self.modules.clone(),
             proof: Default::default(),
             waived: Vec::new(),
-            no_ssh: Vec::new(),
+            no_ssh: self.list_hosts_without_ssh(),
         };
         let rollout = self.rollout.clone();
         let nodes = self.nodes.clone();

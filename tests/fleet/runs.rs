@@ -55,7 +55,7 @@ async fn a_service_that_ends_a_moment_after_its_start_is_not_done() {
         word: Some("unit".to_owned()),
         trouble: SimulatedTrouble::LostAfter,
     };
-    for (seconds, guard, fault, code) in [
+    for (seconds, rollback_timer, fault, code) in [
         ("infinity", false, None, None),
         ("infinity", true, None, None),
         ("4", false, None, Some("RW0613")),
@@ -63,19 +63,18 @@ async fn a_service_that_ends_a_moment_after_its_start_is_not_done() {
         ("4", true, None, Some("RW0641")),
     ] {
         let content = format!("[Service]\nExecStart=/bin/sleep {seconds}\n");
-        let unit =
-            json!({ "name": "own.service", "content": content, "active": true, "guard": guard });
+        let unit = json!({ "name": "own.service", "content": content, "active": true, "rollback_timer": rollback_timer });
         let room = Room::of(&["a", "b"]).resource("systemd_unit", unit, &[]);
         room.host("a", |host| host.faults.extend(fault));
         let outcome = run(&room).await;
         assert_eq!(
             codes(&outcome).first().copied(),
             code,
-            "{seconds} {guard} {:?}",
+            "{seconds} {rollback_timer} {:?}",
             outcome.problems
         );
         let is_begun = room.host("b", |host| !host.told.is_empty());
-        assert_eq!(is_begun, code.is_none(), "{seconds} {guard}");
+        assert_eq!(is_begun, code.is_none(), "{seconds} {rollback_timer}");
     }
     let unit = json!({ "name": "own.service", "content": "[Service]\nExecStart=/bin/sleep 4\n", "active": true });
     let room = Room::of(&["a"]).resource("systemd_unit", unit, &[]);
@@ -432,7 +431,7 @@ async fn a_failure_says_what_the_host_said_and_a_lie_is_found_out() {
     assert_eq!(
         left,
         [(true, false)],
-        "to be taken back should its wish go, and never applied"
+        "to be taken back should its resource go, and never applied"
     );
 }
 
@@ -457,17 +456,18 @@ async fn what_somebody_makes_after_a_step_that_failed_is_theirs() {
         room.put("a", "/etc/one", "theirs\n");
         room.resources.clear();
         let plan = room.plan().await;
-        let held: Vec<_> = plan
+        let blocked: Vec<_> = plan
             .nodes
             .iter()
-            .filter_map(|node| node.held.as_deref())
+            .filter_map(|node| Some(node.blocked.as_ref()?.to_string()))
             .collect();
         assert_eq!(
-            held.iter()
+            blocked
+                .iter()
                 .filter(|why| why.contains("neither what was there before"))
                 .count(),
             remembered,
-            "{held:?}"
+            "{blocked:?}"
         );
         apply_plan(&plan, &room.context, room.sink()).await;
         assert_eq!(
@@ -1029,12 +1029,12 @@ async fn a_newer_record_on_the_host_wins() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn held_steps_leave_the_run_incomplete() {
+async fn blocked_steps_leave_the_run_incomplete() {
     let mut room = full(&["a"]);
     room.rollout.max_disruption = Disruption::LinkBlip;
     let outcome = run(&room).await;
     assert_eq!(
-        (outcome.ending, outcome.counts.held, outcome.counts.done),
+        (outcome.ending, outcome.counts.blocked, outcome.counts.done),
         (RunExitClass::Incomplete, 1, 2)
     );
     room.host("a", |host| assert_eq!(host.boot, 0));
@@ -1144,8 +1144,8 @@ async fn a_power_cycle_is_left_to_a_person_and_proven_by_the_next_plan() {
         host.reboot(Duration::ZERO);
         host.down_until = Duration::ZERO;
     });
-    let held = room.plan().await;
-    let by_hand = held
+    let blocked = room.plan().await;
+    let by_hand = blocked
         .nodes
         .iter()
         .find(|node| node.kind == NodeKind::Reboot)
@@ -1157,9 +1157,10 @@ async fn a_power_cycle_is_left_to_a_person_and_proven_by_the_next_plan() {
     );
     assert!(
         by_hand
-            .held
+            .blocked
             .as_ref()
             .unwrap()
+            .to_string()
             .contains("power cycle is done by hand"),
         "{by_hand:?}"
     );

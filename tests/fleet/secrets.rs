@@ -363,13 +363,13 @@ async fn without_the_secret_nothing_is_begun_and_what_does_not_need_it_is_planne
     );
     room.host("a", |host| assert!(host.told.is_empty()));
     let without = room.plan().await;
-    let held: Vec<bool> = without
+    let blocked: Vec<bool> = without
         .nodes
         .iter()
         .filter(|n| !n.members().is_empty())
-        .map(|n| n.held.is_some())
+        .map(|n| n.blocked.is_some())
         .collect();
-    assert_eq!(held, [false, true, false], "{:?}", without.nodes);
+    assert_eq!(blocked, [false, true, false], "{:?}", without.nodes);
 }
 
 #[tokio::test(start_paused = true)]
@@ -386,7 +386,7 @@ async fn a_file_that_no_longer_holds_a_secret_does_not_show_the_one_that_stands_
     assert_eq!(
         room.plan().await.nodes,
         [],
-        "read in plain from now on, and as wished"
+        "read in plain from now on, and in sync"
     );
     assert!(!artefacts(&room, &[&plan], &[&outcome]).contains("0ldPoisonWord"));
 }

@@ -233,7 +233,7 @@ async fn a_change_is_not_made_again_before_hosts_that_passed_once_pass_again() {
 #[tokio::test(start_paused = true)]
 async fn what_somebody_else_confirmed_is_done_only_where_hosts_that_passed_before_pass() {
     let mut room = dies_while_they_are_asked().await;
-    room.host(LEAF, |host| host.guard = None);
+    room.host(LEAF, |host| host.armed_rollback = None);
     let outcome = go_on(&room).await;
     assert_eq!(outcome.problems[0].code, "RW0614", "{:?}", outcome.problems);
     assert_ne!(outcome.ending, RunExitClass::Done);

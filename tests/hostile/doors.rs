@@ -288,9 +288,12 @@ fn workloads(loaded: &LoadedSpec) -> Opened {
         screens.extend(told(&problems, &loaded.sources)?);
     }
     for resource in &desired.resources {
-        let kind = kind_named(&resource.kind).ok_or("a wish of no kind")?;
+        let kind = kind_named(&resource.kind).ok_or("a resource of no kind")?;
         if !kind.check(&resource.body).is_empty() {
-            return Err(format!("a wish that its kind refuses: {}", resource.body));
+            return Err(format!(
+                "a resource that its kind refuses: {}",
+                resource.body
+            ));
         }
     }
     Ok(screens)
@@ -608,7 +611,7 @@ fn open_catalogue(bytes: &[u8]) -> Opened {
             catalog
                 .os
                 .entries()
-                .map(|entry| report::knowledge::render_catalog_entry(&entry.row, ""))
+                .map(|entry| report::knowledge::render_catalog_entry(&entry.content, ""))
                 .collect(),
             report::knowledge::render_catalog_table(
                 &catalog.bandwidth,
@@ -618,12 +621,12 @@ fn open_catalogue(bytes: &[u8]) -> Opened {
             catalog
                 .release
                 .entries()
-                .map(|entry| report::knowledge::render_catalog_entry(&entry.row, ""))
+                .map(|entry| report::knowledge::render_catalog_entry(&entry.content, ""))
                 .collect(),
             catalog
                 .combination
                 .entries()
-                .map(|entry| report::knowledge::render_catalog_entry(&entry.row, ""))
+                .map(|entry| report::knowledge::render_catalog_entry(&entry.content, ""))
                 .collect(),
             excluding(&catalog),
         ]),

@@ -441,7 +441,7 @@ fn one_host_of_a_class_that_differs_is_told_and_is_no_drift() {
     });
     let logins = [host("login1", "5.10.0-1"), host("login2", "5.10.0-2")];
     let targets: serde_json::Map<String, serde_json::Value> = gpus.chain(logins).collect();
-    let observation = serde_json::json!({ "format_version": "2.0", "recorded_at": "2026-01-01T00:00:00Z", "targets": targets });
+    let observation = serde_json::json!({ "format_version": "3.0", "recorded_at": "2026-01-01T00:00:00Z", "targets": targets });
     place.write("seen.json", observation.to_string());
     insta::assert_snapshot!(place.run(&["drift", "inv", "--observations", "seen.json"]), @r"
     $ railwright drift inv --observations seen.json

@@ -116,7 +116,7 @@ fn place(bends: &[Bend]) -> Place {
         assert!(text.contains(from), "{text}");
         *out = text.replace(from, to).into();
     }
-    let observation = json!({ "format_version": "2.0", "recorded_at": "2026-01-01T00:00:00Z", "texts": {}, "targets": targets });
+    let observation = json!({ "format_version": "3.0", "recorded_at": "2026-01-01T00:00:00Z", "texts": {}, "targets": targets });
     let place = Place::new();
     place
         .write("inv/cluster.yaml", SPEC)

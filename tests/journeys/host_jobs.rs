@@ -1,5 +1,5 @@
 //! `job run`: NCCL's tests and a training on two hosts behind real OpenSSH servers, each a Debian
-//! root with namespaces of its own. No GPU is here: stand-ins have the part of PyTorch (`python3`),
+//! root with namespaces of its own. No GPU is here: fakes have the part of PyTorch (`python3`),
 //! of Open MPI with NCCL's tests (`mpirun`, `all_reduce_perf`, `ssh` between hosts) and of systemd.
 
 use crate::rig::Host;
@@ -24,9 +24,9 @@ pub fn head() -> &'static str {
      nodes:\n"
 }
 
-fn stand_in(path: &str) -> PathBuf {
+fn fake(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/stand-ins")
+        .join("tests/fakes")
         .join(path)
 }
 
@@ -40,7 +40,7 @@ const PROGRAMS: [(&str, &str); 6] = [
 ];
 
 fn host(name: &str) -> Option<(Host, Server)> {
-    let programs = PROGRAMS.map(|(from, to)| (stand_in(from), to));
+    let programs = PROGRAMS.map(|(from, to)| (fake(from), to));
     let copies = programs.each_ref().map(|(from, to)| (from.as_path(), *to));
     let host = Host::start(&format!("jobs on hosts, {name}"), &copies)?;
     host.must(&format!("hostname {name}"));
@@ -101,7 +101,7 @@ impl Pair {
             let processes = "for p in /proc/[0-9]*/cmdline; do tr '\\0' ' ' <$p 2>/dev/null | grep \
                              -a '^sleep 300'; done";
             let left = host.must(&format!(
-                "ls -d /run/railwright-* 2>/dev/null; ls /run/stand-ins/units 2>/dev/null; \
+                "ls -d /run/railwright-* 2>/dev/null; ls /run/fakes/units 2>/dev/null; \
                  {processes}; true"
             ));
             assert_eq!(left, "");

@@ -246,7 +246,7 @@ fn what_is_no_record_is_left_until_the_host_is_taken_over() {
         "{renamed}"
     );
     assert!(
-        renamed.contains("2 resources on 1 host are as the spec wants them")
+        renamed.contains("2 resources on 1 host are in sync")
             && !renamed.contains("not managed yet"),
         "{renamed}"
     );

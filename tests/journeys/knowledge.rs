@@ -11,7 +11,7 @@ nodes:
     nics: { model: eRDMA, netdev: eth1 }
     erdma: { mode: compat }
 ";
-const NOBODY: &str = r#"{ "format_version": "2.0", "recorded_at": "2026-01-01T00:00:00Z", "texts": {}, "targets": {} }"#;
+const NOBODY: &str = r#"{ "format_version": "3.0", "recorded_at": "2026-01-01T00:00:00Z", "texts": {}, "targets": {} }"#;
 
 fn place(spec: &str) -> Place {
     let place = Place::new();
@@ -389,8 +389,8 @@ rules:
        ·                                              ╰── did you mean `mtu`?
      9 │     at: fabric.mtu
        ╰────
-      effect: Tera would take it for false or stop in the middle, and a wish would be missing without a
-              word
+      effect: Tera would take it for false or stop in the middle, and a resource would be missing
+              without a word
 
     inv: not valid. 1 error. `railwright explain CODE` tells more.
     --- exit 1 ---
@@ -593,7 +593,7 @@ fn resources_that_exclude_each_other_are_named_and_the_rest_is_chosen() {
     let json = place.run(&["explain", "host/gpu1", "inv", "--json"]);
     assert!(
         json.contains("\"part\": \"cuda\"")
-            && json.contains("\"row\": \"modules/catalog/release.yaml:"),
+            && json.contains("\"entry\": \"modules/catalog/release.yaml:"),
         "{json}"
     );
     // the toolkit is asked for without a release: the chosen one

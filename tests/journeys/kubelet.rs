@@ -1,4 +1,4 @@
-//! The static CPU policy of a kubelet that is ours: a stand-in refuses what the kubelet refuses at
+//! The static CPU policy of a kubelet that is ours: a fake refuses what the kubelet refuses at
 //! its start.
 
 use crate::fixture::repository;
@@ -12,7 +12,7 @@ const CONFIG: &str = "apiVersion: kubelet.config.k8s.io/v1beta1\n\
 
 fn kubelet() -> Option<Machine> {
     let [systemctl, kubelet] =
-        ["systemctl", "kubelet"].map(|tool| repository("tests/stand-ins").join(tool));
+        ["systemctl", "kubelet"].map(|tool| repository("tests/fakes").join(tool));
     let machine = Machine::start(
         "a kubelet",
         "",

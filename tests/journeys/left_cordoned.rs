@@ -59,7 +59,7 @@ fn a_node_that_a_run_left_cordoned_is_drift_until_it_is_given_back() {
         "NOT GIVEN BACK: a run of ours took it out of service, and no run has given it back",
         "~ kube/prod Node/-/n1 schedulable, running: actual no, desired yes (applied no; run r0007 \
          cordoned it)",
-        "1 attribute not as the spec wants. next: railwright plan inv",
+        "1 attribute differs from the spec. next: railwright plan inv",
     ] {
         assert!(drift.contains(said), "{said}\n{drift}");
     }

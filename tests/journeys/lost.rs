@@ -1,5 +1,5 @@
 //! What a NIC keeps only until its driver is loaded anew: found to be lost, and brought back by the
-//! unit at the next boot. On a fixture host; the NIC's tools are stand-ins.
+//! unit at the next boot. On a fixture host; the NIC's tools are fakes.
 
 use crate::fixture::models::MODELS;
 use crate::fixture::{Fixture, repository};
@@ -77,7 +77,7 @@ fn a_class_that_the_driver_lost_is_drift_and_comes_back_with_the_boot() {
     story
         .fixture
         .0
-        .must("rm -rf /run/stand-ins/qos /run/stand-ins/pause");
+        .must("rm -rf /run/fakes/qos /run/fakes/pause");
     let lost = story.run(&["drift", "inv"]);
     assert!(
         lost.contains("pfc, running: actual none")
@@ -105,8 +105,8 @@ fn a_class_that_the_driver_lost_is_drift_and_comes_back_with_the_boot() {
 #[test]
 #[ignore = "long: make test-deep"]
 fn a_class_that_mlnx_qos_set_is_lost_and_comes_back_as_well() {
-    let besides = [(repository("tests/stand-ins/mlnx_qos"), "usr/bin/mlnx_qos")];
-    let without_dcb = "mkdir -p /usr/lib/stand-ins && mv /usr/sbin/dcb /usr/lib/stand-ins/";
+    let besides = [(repository("tests/fakes/mlnx_qos"), "usr/bin/mlnx_qos")];
+    let without_dcb = "mkdir -p /usr/lib/fakes && mv /usr/sbin/dcb /usr/lib/fakes/";
     let Some(mut story) = Story::start("lost class of mlnx_qos", &besides, without_dcb) else {
         return;
     };
@@ -127,7 +127,7 @@ fn a_class_that_mlnx_qos_set_is_lost_and_comes_back_as_well() {
     story
         .fixture
         .0
-        .must("rm -rf /run/stand-ins/qos /run/stand-ins/pause");
+        .must("rm -rf /run/fakes/qos /run/fakes/pause");
     let lost = story.run(&["drift", "inv"]);
     assert!(
         lost.contains("pfc, running: actual none") && lost.ends_with("--- exit 2 ---\n"),

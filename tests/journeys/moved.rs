@@ -28,8 +28,8 @@ fn a_plan_whose_ground_has_moved() {
     machine.place.write(
         "newer.plan",
         text.replacen(
-            "\"format_version\": \"5.0\"",
             "\"format_version\": \"6.0\"",
+            "\"format_version\": \"7.0\"",
             1,
         ),
     );
@@ -48,13 +48,13 @@ fn a_plan_whose_ground_has_moved() {
     --- exit 4 ---
     $ railwright apply newer.plan --yes
     --- stderr ---
-    error RW0303: newer.plan has plan format 6.0; this railwright reads 5.0
+    error RW0303: newer.plan has plan format 7.0; this railwright reads 6.0
       state:  nothing was changed
       next:   make the plan again with this railwright: railwright plan INVENTORY -o newer.plan
     --- exit 4 ---
     $ railwright apply cut.plan --yes
     --- stderr ---
-    error RW0302: cut.plan is no plan file: EOF while parsing a string at line 58 column 29
+    error RW0302: cut.plan is no plan file: EOF while parsing an object at line 58 column 32
       state:  nothing was changed
       next:   make a plan: railwright plan INVENTORY -o FILE
     --- exit 4 ---
@@ -148,8 +148,8 @@ fn a_module_that_is_wrong_is_shown_before_any_host_is_asked() {
        ·               ╰── did you mean `kind`?
      4 │ resources:
        ╰────
-      effect: Tera would take it for false or stop in the middle, and a wish would be missing without a
-              word
+      effect: Tera would take it for false or stop in the middle, and a resource would be missing
+              without a word
 
     error RW0204: a template cannot be read
        ╭─[inv/modules/story/module.yaml:6:53]
@@ -170,8 +170,8 @@ fn a_module_that_is_wrong_is_shown_before_any_host_is_asked() {
        ·               ╰── did you mean `kind`?
      4 │ resources:
        ╰────
-      effect: Tera would take it for false or stop in the middle, and a wish would be missing without a
-              word
+      effect: Tera would take it for false or stop in the middle, and a resource would be missing
+              without a word
 
     error RW0204: a template cannot be read
        ╭─[inv/modules/story/module.yaml:6:53]

@@ -1,6 +1,6 @@
 //! NCCL's tests as a gate between waves, and in `verify --nccl`: two hosts behind real OpenSSH
-//! servers. No GPU is here: two made PCI functions stand for the GPUs of each host, and stand-ins
-//! have the part of Open MPI and of `all_reduce_perf` (`tests/stand-ins/nccl`), by which the test
+//! servers. No GPU is here: two made PCI functions stand for the GPUs of each host, and fakes
+//! have the part of Open MPI and of `all_reduce_perf` (`tests/fakes/nccl`), by which the test
 //! goes over RDMA, over TCP, moves wrong data, breaks or never ends.
 
 use crate::host_jobs::{Pair, head};

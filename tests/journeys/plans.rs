@@ -103,7 +103,7 @@ fn a_saved_plan_is_shown_without_its_inventory() {
             .contains("flowchart LR")
     );
     let json = place.run(&["show", "lab.plan", "--json"]);
-    assert!(json.contains("\"format_version\": \"5.0\""));
+    assert!(json.contains("\"format_version\": \"6.0\""));
 }
 
 #[test]
@@ -240,10 +240,10 @@ fn nothing_to_resume_names_the_inventory_and_is_a_refusal() {
 #[test]
 fn a_broken_recording_is_told_from_a_newer_one() {
     let place = lab();
-    place.write("cut.json", "{\"format_version\": \"2.0\", ");
+    place.write("cut.json", "{\"format_version\": \"3.0\", ");
     place.write(
         "newer.json",
-        "{\"format_version\": \"3.0\", \"recorded_at\": \"\", \"targets\": {}}",
+        "{\"format_version\": \"4.0\", \"recorded_at\": \"\", \"targets\": {}}",
     );
     for file in ["cut.json", "newer.json"] {
         let said = place.run(&["plan", "inventories/lab", "--observations", file]);

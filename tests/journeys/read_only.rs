@@ -41,7 +41,7 @@ impl Story {
             fs::write(
                 &file,
                 if name == "right" {
-                    "as wished\n"
+                    "in sync\n"
                 } else {
                     "old\n"
                 },
@@ -63,11 +63,11 @@ impl Story {
             )
         };
         let resources = [
-            file("open", "0644", "\"as wished\\n\""),
-            file("closed", "0600", "\"as wished\\n\""),
-            file("right", "0600", "\"as wished\\n\""),
-            file("shut/deep", "0644", "\"as wished\\n\""),
-            file("shut/gone", "0644", "\"as wished\\n\""),
+            file("open", "0644", "\"in sync\\n\""),
+            file("closed", "0600", "\"in sync\\n\""),
+            file("right", "0600", "\"in sync\\n\""),
+            file("shut/deep", "0644", "\"in sync\\n\""),
+            file("shut/gone", "0644", "\"in sync\\n\""),
             file("token", "0600", "\"{{ secrets.token }}\""),
             "  - id: harden\n    sysctl: { key: net.core.bpf_jit_harden, value: 2 }\n".to_owned(),
             "  - id: type\n    sysctl: { key: kernel.ostype, value: Linux }\n".to_owned(),
@@ -234,7 +234,7 @@ fn drift_finds_the_same_save_what_only_root_reads_and_names_that() {
     let expected = BTreeSet::from([
         (
             "host/n1/command/tool".to_owned(),
-            "only root runs the probe of a guarded command".to_owned(),
+            "only root runs the probe of a command".to_owned(),
         ),
         file("closed", true),
         file("right", true),

@@ -128,8 +128,8 @@ fn every_error_of_every_file_has_its_caret() {
        ·                                     ╰── did you mean `canary`?
        ╰────
       next:   keys that can stand here: canary, max_unavailable, batches, failure_domain,
-              failure_budget, max_disruption, windows, windows_for, deadline, guard, switch_guard,
-              drain, gate
+              failure_budget, max_disruption, windows, windows_for, deadline, rollback_timer,
+              switch_rollback_timer, drain, gate
 
     lab: not valid. 6 errors. `railwright explain CODE` tells more.
     --- exit 1 ---
@@ -483,8 +483,8 @@ fn a_module_is_checked_with_its_inventory() {
        ·                                           ───┬──
        ·                                              ╰── did you mean `cluster`?
        ╰────
-      effect: Tera would take it for false or stop in the middle, and a wish would be missing without a
-              word
+      effect: Tera would take it for false or stop in the middle, and a resource would be missing
+              without a word
 
     lab: not valid. 1 error. `railwright explain CODE` tells more.
     --- exit 1 ---
@@ -591,7 +591,7 @@ fn a_release_that_does_not_exist_is_named_with_its_neighbours() {
       effect: the newest one that the catalogue knows begins with 610, and none to come is that far off:
               its packages would not be found
       next:   nearest: 535, 610; `railwright catalog release` lists what is known
-      next:   or, where there is such a release, add a row in modules/catalog/release.yaml of the
+      next:   or, where there is such a release, add an entry in modules/catalog/release.yaml of the
               inventory: release: [{ name: driver-5350, part: driver, release: "5350", source: ... }]
 
     lab: not valid. 1 error. `railwright explain CODE` tells more.

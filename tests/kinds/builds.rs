@@ -1,5 +1,5 @@
 //! `kernel_module_build` with the real git, tar, gcc, kernel headers and DKMS. The running kernel
-//! is not the one whose headers the root has, so `uname` is a stand-in that names the latter.
+//! is not the one whose headers the root has, so `uname` is a fake that names the latter.
 
 use crate::rig::{Host, Root, live, resource};
 use railwright_resource::complaint::find_failure_message;
@@ -164,7 +164,7 @@ fn what_is_missing_is_named() {
     host.must("rm /lib/modules/*/build");
     let (code, sentence) = fails(&host);
     assert!(
-        code == 66 && sentence.contains("wish the package linux-headers-"),
+        code == 66 && sentence.contains("add the package linux-headers-"),
         "{sentence}"
     );
     host.must("mv /usr/bin/gcc /usr/bin/gcc.gone");
@@ -219,7 +219,7 @@ printf 'PACKAGE_NAME="nv_peer_mem"\nPACKAGE_VERSION="1.0"\nBUILT_MODULE_NAME[0]=
 git init -q . && git add . && git -c user.name=n -c user.email=n@example.org commit -qm one && git tag 1.0-9
 "##;
 
-/// A stand-in of the NVIDIA driver's module, which has the symbols and nothing behind them, built
+/// A fake of the NVIDIA driver's module, which has the symbols and nothing behind them, built
 /// by the kernel's own make.
 const DRIVER: &str = r##"mkdir -p /root/nvidia && cd /root/nvidia && k=$(uname -r)
 printf '#include <linux/module.h>\nint nvidia_p2p_get_pages(void);\nint nvidia_p2p_get_pages(void) { return 0; }\nEXPORT_SYMBOL(nvidia_p2p_get_pages);\nMODULE_LICENSE("GPL");\n' >nvidia.c
@@ -227,7 +227,7 @@ echo 'obj-m := nvidia.o' >Makefile && make -C /lib/modules/$k/build M=$PWD modul
 mkdir -p /lib/modules/$k/updates/dkms && cp nvidia.ko /lib/modules/$k/updates/dkms/ && depmod -a $k
 "##;
 
-/// A stand-in of MLNX_OFED's sources: the header and the symbol of its peer memory interface.
+/// A fake of MLNX_OFED's sources: the header and the symbol of its peer memory interface.
 const OFED: &str = r##"mkdir -p /usr/src/ofa_kernel/default/include/rdma && cd /usr/src/ofa_kernel/default
 echo 'int ib_register_peer_memory_client(void);' >include/rdma/peer_mem.h
 printf '0x00000000\tib_register_peer_memory_client\tdrivers/infiniband/core/ib_core\tEXPORT_SYMBOL\t\n' >Module.symvers

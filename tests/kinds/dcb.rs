@@ -1,4 +1,4 @@
-//! The script that sets a lossless class, with a stand-in for dcb that fails as the real one does
+//! The script that sets a lossless class, with a fake dcb that fails as the real one does
 //! when the second turns between two of its requests.
 
 use railwright_resource::Action;
@@ -9,7 +9,7 @@ use std::process::Command;
 /// Says this once, then takes everything, and notes what it was asked.
 fn told(complaint: &str) -> (i32, String) {
     let folder = tempfile::tempdir().unwrap();
-    let stand_in = format!(
+    let fake = format!(
         "#!/bin/sh\n\
          cd {folder}\n\
          echo \"$@\" >>asked\n\
@@ -20,7 +20,7 @@ fn told(complaint: &str) -> (i32, String) {
         folder = folder.path().display()
     );
     let program = folder.path().join("dcb");
-    fs::write(&program, stand_in).unwrap();
+    fs::write(&program, fake).unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
     let script = Action::SetDcb {

@@ -336,7 +336,7 @@ fn a_setting_that_the_kernel_does_not_have_says_so() {
     );
 }
 
-/// The real grub-mkconfig; grub-probe is a stand-in, because an overlay has no disk below it.
+/// The real grub-mkconfig; grub-probe is a fake, because an overlay has no disk below it.
 fn with_boot_loader(host: &Host) {
     host.must(
         "printf '%s\\n' '#!/bin/sh' 'case \"$*\" in *device*) echo /dev/vda1;; *fs_uuid*) echo \
@@ -394,7 +394,7 @@ fn a_kernel_parameter_reaches_the_next_boot() {
         );
         assert!(
             applied.actions.is_empty() && applied.needs_reboot,
-            "only the reboot is owed: {applied:#?}"
+            "only the reboot is pending: {applied:#?}"
         );
         host.perform(&host.undo(&resource, &fresh.before).actions);
         let undone = host.undo(&resource, &fresh.before);

@@ -1,4 +1,4 @@
-//! `firmware_setting` on a host whose `mlxconfig` is a stand-in: no such card is here. It answers
+//! `firmware_setting` on a host whose `mlxconfig` is a fake: no such card is here. It answers
 //! and refuses as the real one does, and what it was told comes into effect only with a boot.
 
 use crate::rig::{Host, changes, resource};
@@ -11,8 +11,8 @@ const CARD: &str = "0000:c1:00.0";
 /// A host with a card below `ens1`, a virtual function `ens1v0` and `veth0`, which is no card. Its
 /// sysfs is a folder.
 fn host(story: &str) -> Option<Host> {
-    let stand_in = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stand-ins/mlxconfig");
-    let host = Host::start(story, &[(&stand_in, "usr/bin/mlxconfig")])?;
+    let fake = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fakes/mlxconfig");
+    let host = Host::start(story, &[(&fake, "usr/bin/mlxconfig")])?;
     host.must(&format!(
         "mkdir -p /sys/class/net/ens1 /sys/class/net/ens1v0 /sys/class/net/veth0 \
          /sys/devices/{CARD} /sys/devices/0000:c1:00.2 /var/opt/nvconfig\n\
@@ -85,14 +85,14 @@ fn what_was_set_waits_for_the_boot_and_comes_back_with_undo() {
         .map(|(plane, ..)| plane)
         .collect();
     assert_eq!(
-        (planes, &waits.actions, waits.needs_reboot, waits.owed),
+        (planes, &waits.actions, waits.needs_reboot, waits.pending),
         (vec![Plane::Running], &vec![], true, true)
     );
     host.must("mlxconfig boot");
     assert!(host.diff(&resource).is_met());
 
     let undo = host.undo(&resource, &fresh.before);
-    assert!(undo.needs_reboot && !undo.owed);
+    assert!(undo.needs_reboot && !undo.pending);
     host.perform(&undo.actions);
     host.must("mlxconfig boot");
     assert_eq!(host.must("cat /var/opt/nvconfig/*"), before);

@@ -1,5 +1,5 @@
 //! `netdev_name` by its real scripts, on a host whose sysfs, udev database and initial RAM disk are
-//! folders and files that were made up: no NIC of its own is here. `update-initramfs` is a stand-in
+//! folders and files that were made up: no NIC of its own is here. `update-initramfs` is a fake
 //! that only makes the file anew.
 
 use crate::rig::{Host, changes, resource};

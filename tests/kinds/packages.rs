@@ -59,7 +59,7 @@ fn apt_does_not_take_a_repository_with_another_key_and_plans_it_again() {
     assert_eq!(
         &after.actions[..],
         std::slice::from_ref(refresh),
-        "the failed refresh is owed"
+        "the failed refresh is pending"
     );
 }
 
@@ -230,7 +230,7 @@ fn apt_takes_nothing_away_that_somebody_asked_for() {
     host.must("apt-mark auto rw-beta");
     refused(
         &absent("rw-alpha"),
-        "(wish for the absence of rw-beta as well",
+        "(declare the absence of rw-beta as well",
     );
     // We ask for it no longer, and whoever needs it keeps it, also where nobody asked for that one
     // by its name.

@@ -24,7 +24,7 @@ pub enum Root {
     /// Network tools and managers, for hosts whose hardware is made up.
     #[allow(dead_code, reason = "the journeys use it")]
     Fixture,
-    /// Redis and what the stand-in for a SONiC switch is written with.
+    /// Redis and what the fake of a SONiC switch is written with.
     #[allow(dead_code, reason = "the switches use it")]
     Switch,
     /// The RDMA user space, as an image has it.

@@ -98,7 +98,7 @@ fn reads() -> Vec<Read> {
 }
 
 /// A host of a model with its netdevs and a network that has come to rest. Nothing runs on it that
-/// would change it by itself. What the stand-ins keep in the place of hardware is not compared.
+/// would change it by itself. What the fakes keep in the place of hardware is not compared.
 fn host(model: &Model) -> Option<Host> {
     let folder = tempfile::tempdir().unwrap();
     tree::write(folder.path(), model);
@@ -109,14 +109,14 @@ fn host(model: &Model) -> Option<Host> {
         (made("boot"), "boot"),
         (made("modules"), "usr/lib/modules"),
     ];
-    let stand_ins = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stand-ins");
+    let fakes = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fakes");
     let tools = [
         ("systemctl", "usr/bin/systemctl"),
         ("dcb", "usr/sbin/dcb"),
         ("ethtool", "usr/sbin/ethtool"),
         ("mlxconfig", "usr/bin/mlxconfig"),
     ];
-    let tools = tools.map(|(tool, at)| (stand_ins.join(tool), at));
+    let tools = tools.map(|(tool, at)| (fakes.join(tool), at));
     let copies: Vec<(&Path, &str)> = copies
         .iter()
         .chain(&tools)
@@ -125,9 +125,9 @@ fn host(model: &Model) -> Option<Host> {
     let host = Host::start_from(Root::Fixture, "law 4 with the real scripts", &copies)?;
     let netdevs = model.netdevs().join(" ");
     host.must(&format!(
-        "set -e; mkdir -p /run/sysfs /run/systemd/system /run/stand-ins /busybox; mount -t sysfs \
+        "set -e; mkdir -p /run/sysfs /run/systemd/system /run/fakes /busybox; mount -t sysfs \
          -o ro sysfs /run/sysfs\n\
-         mount -t tmpfs stand-ins /run/stand-ins; mkdir /run/stand-ins/units\n\
+         mount -t tmpfs fakes /run/fakes; mkdir /run/fakes/units\n\
          busybox --install -s /busybox && echo 0123456789abcdef0123456789abcdef >/etc/machine-id\n\
          echo 1 >/proc/sys/net/ipv6/conf/default/disable_ipv6; ip link set lo up\n\
          for n in {netdevs}; do ip link add \"$n\" type veth peer name \"to-$n\" && ip link set \

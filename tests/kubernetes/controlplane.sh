@@ -78,7 +78,7 @@ build_control_plane() {
 # --- run
 
 run() {
-    programs=$1 port=$2 stand_ins=${3:-}
+    programs=$1 port=$2 fakes=${3:-}
     umask 077
     work=$(mktemp -d "${TMPDIR:-/tmp}/controlplane.XXXXXX")
     cd "$work"
@@ -110,26 +110,26 @@ kubelets() {
     set -- --kubeconfig admin.kubeconfig --manage-all-nodes=true --node-lease-duration-seconds 40 \
         --config "$programs/node-initialize.yaml" --config "$programs/node-heartbeat-with-lease.yaml" \
         --config "$programs/pod-ready.yaml" --config "$programs/pod-delete.yaml"
-    [ -n "$stand_ins" ] || { begin kwok "$@"; return; }
+    [ -n "$fakes" ] || { begin kwok "$@"; return; }
     kubelet=127.0.0.1:$((port + 3))
     cat >exec.yaml <<EOF
 apiVersion: kwok.x-k8s.io/v1alpha1
 kind: ClusterExec
 metadata: {name: all}
-spec: {execs: [{local: {workDir: $stand_ins}}]}
+spec: {execs: [{local: {workDir: $fakes}}]}
 ---
 apiVersion: kwok.x-k8s.io/v1alpha1
 kind: ClusterLogs
 metadata: {name: all}
-spec: {logs: [{logsFile: $stand_ins/pod.log, follow: false}]}
+spec: {logs: [{logsFile: $fakes/pod.log, follow: false}]}
 ---
 apiVersion: kwok.x-k8s.io/v1alpha1
 kind: Logs
 metadata: {name: pair-tcp-launcher, namespace: default}
-spec: {logs: [{containers: [main], logsFile: $stand_ins/tcp.log, follow: false}]}
+spec: {logs: [{containers: [main], logsFile: $fakes/tcp.log, follow: false}]}
 EOF
     # It looks for programs in its own PATH, which holds nothing else.
-    (PATH=$stand_ins && begin kwok "$@" --config exec.yaml --server-address "$kubelet" --node-ip "${kubelet%:*}" \
+    (PATH=$fakes && begin kwok "$@" --config exec.yaml --server-address "$kubelet" --node-ip "${kubelet%:*}" \
         --node-port "${kubelet#*:}" --tls-cert-file server.crt --tls-private-key-file server.key)
 }
 

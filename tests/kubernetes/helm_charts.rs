@@ -113,7 +113,7 @@ spec:
 ";
 
 /// They run with the operator's rights: a plan shows them, and is applied with no others.
-pub fn hooks_and_definitions_stand_in_the_plan(plane: &ControlPlane) {
+pub fn hooks_and_definitions_fake_the_plan(plane: &ControlPlane) {
     let story = Story::new(plane);
     let hook = |word: &str| {
         file(

@@ -1,5 +1,5 @@
 //! Images that are looked into through a pod. kwok has the kubelet's part and runs the program of
-//! the pod here; the stand-in for the pod's `sh` is a real one that is told another root, which is
+//! the pod here; the fake of the pod's `sh` is a real one that is told another root, which is
 //! laid as Debian's packages lay it.
 
 use crate::cluster::Cluster;

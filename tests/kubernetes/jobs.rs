@@ -19,7 +19,7 @@ const INV: &str = "inv";
 const SUBMITTER: &str = "submitter";
 
 /// The programs of pods, and what every pod writes.
-pub fn stand_ins() -> tempfile::TempDir {
+pub fn fakes() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     writes(folder.path(), &[]);
     folder

@@ -312,28 +312,28 @@ fn what_the_server_would_not_take_is_said_before() {
 #[test]
 #[ignore = "long: make test-deep"]
 fn jobs_are_submitted_watched_and_deleted() {
-    let stand_ins = jobs::stand_ins();
-    let Some(plane) = ControlPlane::with_stand_ins(stand_ins.path()) else {
+    let fakes = jobs::fakes();
+    let Some(plane) = ControlPlane::with_fakes(fakes.path()) else {
         return;
     };
     jobs::a_cluster_without_operators_says_so(&plane);
     jobs::somebody_may_submit_jobs(&plane);
     jobs::what_may_have_adopted_is_made_last_and_stays(&plane);
     jobs::a_job_is_submitted_whole_or_not_at_all(&plane);
-    jobs::a_job_is_watched_to_its_end(&plane, stand_ins.path());
+    jobs::a_job_is_watched_to_its_end(&plane, fakes.path());
     jobs::a_watch_that_is_ended_leaves_the_job(&plane);
-    jobs::a_job_is_proven_by_the_logs_of_its_pods(&plane, stand_ins.path());
+    jobs::a_job_is_proven_by_the_logs_of_its_pods(&plane, fakes.path());
     jobs::a_job_is_deleted_with_all_that_it_had(&plane);
-    jobs::a_pair_is_compared_by_the_logs_of_its_pods(&plane, stand_ins.path());
+    jobs::a_pair_is_compared_by_the_logs_of_its_pods(&plane, fakes.path());
     jobs::pods_that_stay_are_watched_until_they_run(&plane);
-    jobs::trials_name_the_first_that_fails(&plane, stand_ins.path());
+    jobs::trials_name_the_first_that_fails(&plane, fakes.path());
 }
 
 #[test]
 #[ignore = "long: make test-deep"]
 fn clusters_of_ray_are_proven_as_they_run() {
-    let folder = ray::stand_ins();
-    let Some(plane) = ControlPlane::with_stand_ins(folder.path()) else {
+    let folder = ray::fakes();
+    let Some(plane) = ControlPlane::with_fakes(folder.path()) else {
         return;
     };
     ray::every_pod_holds_every_pool_and_traffic_crosses(&plane, folder.path());
@@ -344,7 +344,7 @@ fn clusters_of_ray_are_proven_as_they_run() {
 #[ignore = "long: make test-deep"]
 fn images_are_looked_into_through_their_pods() {
     let image = image::Image::of_debian();
-    let Some(plane) = ControlPlane::with_stand_ins(image.programs()) else {
+    let Some(plane) = ControlPlane::with_fakes(image.programs()) else {
         return;
     };
     image::a_pod_is_looked_into(&plane, &image);
@@ -452,8 +452,8 @@ fn json_of_others_is_edited() {
 #[test]
 #[ignore = "long: make test-deep"]
 fn nodes_without_ssh_are_asked_through_their_agents() {
-    let folder = probes::stand_ins();
-    let Some(plane) = ControlPlane::with_stand_ins(folder.path()) else {
+    let folder = probes::fakes();
+    let Some(plane) = ControlPlane::with_fakes(folder.path()) else {
         return;
     };
     probes::a_managed_cluster_is_brought_up_and_proven(&plane, folder.path());
@@ -511,7 +511,7 @@ fn helm_releases_of_others_and_their_charts_are_respected() {
         return;
     };
     helm_charts::what_others_set_meanwhile_is_seen(&plane);
-    helm_charts::hooks_and_definitions_stand_in_the_plan(&plane);
+    helm_charts::hooks_and_definitions_fake_the_plan(&plane);
     helm_charts::what_varies_is_installed_once_and_told(&plane);
     helm_charts::what_comes_of_the_kinds_of_a_chart_is_blocked(&plane);
     helm_charts::what_is_there_already_is_told(&plane);

@@ -1,5 +1,5 @@
 //! The objects of NVIDIA's operators by which groups of nodes have NIC drivers and settings of
-//! their own, on a real API server with stand-ins for their definitions, which take everything:
+//! their own, on a real API server with fakes of their definitions, which take everything:
 //! what is asked for, waited for and said; nothing of the operators is tested.
 
 use crate::begun::{begun, ended, until_said};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 const INV: &str = "inv";
 
-fn stand_ins(plane: &ControlPlane) {
+fn fakes(plane: &ControlPlane) {
     let schema = json!({ "openAPIV3Schema": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } });
     let version = |status: Value| json!({ "name": "v1alpha1", "served": true, "storage": true, "schema": schema, "subresources": status });
     let conditions = version(json!({ "status": {} }));
@@ -41,7 +41,7 @@ const TEMPLATES: &str = "modules:
 ";
 
 pub fn a_template_waits_for_both_operators_and_counts_as_a_reboot(plane: &ControlPlane) {
-    stand_ins(plane);
+    fakes(plane);
     let cluster = Cluster::new(plane, "admin");
     cluster.spec("admin", TEMPLATES);
     let plan = cluster.flat(0, &["plan", INV]);

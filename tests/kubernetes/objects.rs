@@ -555,7 +555,7 @@ pub fn what_never_changes_is_made_anew_when_allowed(plane: &ControlPlane) {
     let plan = cluster.flat(3, &["plan", INV]);
     assert!(
         plan.contains(
-            "field is immutable; `replace: true` beside the manifest has it deleted and made anew"
+            "field is immutable; `replace: true` beside the manifest has it deleted and recreated"
         ),
         "{plan}"
     );
@@ -574,7 +574,7 @@ pub fn what_never_changes_is_made_anew_when_allowed(plane: &ControlPlane) {
     let plan = cluster.flat(0, &["plan", INV]);
     assert!(
         plan.contains(
-            "is deleted, and its pods with it, and made anew: a field changes that never changes"
+            "is deleted, and its pods with it, and recreated: a field changes that never changes"
         ),
         "{plan}"
     );
@@ -601,7 +601,7 @@ pub fn what_never_changes_is_made_anew_when_allowed(plane: &ControlPlane) {
     cluster.resources(&picky_kinds("two", 2));
     let plan = cluster.flat(0, &["plan", INV]);
     assert_eq!(
-        plan.matches("made anew: a field changes that never changes")
+        plan.matches("recreated: a field changes that never changes")
             .count(),
         kinds.len(),
         "{plan}"
@@ -617,7 +617,7 @@ pub fn what_never_changes_is_made_anew_when_allowed(plane: &ControlPlane) {
     cluster.resources(&picky_kinds("three", 3).replace("      replace: true\n", ""));
     let plan = cluster.flat(3, &["plan", INV]);
     assert_eq!(
-        plan.matches("; `replace: true` beside the manifest has it deleted and made anew")
+        plan.matches("; `replace: true` beside the manifest has it deleted and recreated")
             .count(),
         kinds.len(),
         "{plan}"

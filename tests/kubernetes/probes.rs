@@ -19,7 +19,7 @@ const ROUTES: &str = r#"[{"dst":"default","gateway":"10.0.0.253","dev":"eth0","m
                          {"dst":"default","gateway":"10.0.0.253","dev":"eth1","metric":200,"flags":[]}]"#;
 
 /// The programs and what they print.
-pub fn stand_ins() -> tempfile::TempDir {
+pub fn fakes() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let program = |name: &str, text: &str| {
         let path = folder.path().join(name);
@@ -134,7 +134,7 @@ pub fn a_managed_cluster_is_brought_up_and_proven(plane: &ControlPlane, folder: 
     agent(plane);
     until_said(
         &mut run,
-        "waits: 0 of 2 nodes as wished; gpu[1-2]: 0 erdma_* instead of 1",
+        "waits: 0 of 2 nodes in sync; gpu[1-2]: 0 erdma_* instead of 1",
     );
     says(folder, "rdma", LINKS);
     ended(run, 0);
@@ -164,8 +164,7 @@ pub fn a_managed_cluster_is_brought_up_and_proven(plane: &ControlPlane, folder: 
     fs::rename(folder.join("eadm"), folder.join("gone")).unwrap();
     let drift = cluster.flat(2, &["drift", INV]);
     assert!(
-        drift
-            .contains("0 of 2 nodes as wished; gpu[1-2]: erdma_0 has state DOWN instead of ACTIVE"),
+        drift.contains("0 of 2 nodes in sync; gpu[1-2]: erdma_0 has state DOWN instead of ACTIVE"),
         "{drift}"
     );
     assert!(
@@ -287,7 +286,7 @@ pub fn who_has_no_kubelet_is_unknown(plane: &ControlPlane) {
         let plan = cluster.flat(3, &["plan", INV]);
         assert!(
             plan.contains(
-                "3 resources on 1 Kubernetes cluster are as the spec wants them; of the rest \
+                "3 resources on 1 Kubernetes cluster are in sync; of the rest \
                  nobody knows"
             ),
             "{plan}"

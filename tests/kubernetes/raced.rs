@@ -12,7 +12,7 @@ const OBJECT: &str = "/api/v1/namespaces/default/configmaps/conf";
 
 const CONFIG_MAP: &str = "  - id: conf
     kubernetes_object:
-      manifest: { apiVersion: v1, kind: ConfigMap, metadata: { name: conf, namespace: default }, data: { a: wished } }
+      manifest: { apiVersion: v1, kind: ConfigMap, metadata: { name: conf, namespace: default }, data: { a: desired } }
 ";
 
 /// The inventory's way to the cluster.
@@ -101,7 +101,10 @@ pub fn what_somebody_makes_meanwhile_is_left_alone(plane: &ControlPlane) {
 
 pub fn what_was_made_anew_meanwhile_is_left_alone(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
-    for next in [CONFIG_MAP.replace("wished", "another"), "  []\n".to_owned()] {
+    for next in [
+        CONFIG_MAP.replace("desired", "another"),
+        "  []\n".to_owned(),
+    ] {
         cluster.spec("admin", "");
         cluster.resources(CONFIG_MAP);
         cluster.told(0, &["apply", INV, "--yes"]);
@@ -308,7 +311,7 @@ pub fn what_is_half_made_anew_is_said(plane: &ControlPlane) {
         line.starts_with("PATCH ") && is_write(line)
     });
     through(&cluster, &way);
-    cluster.resources(&resource.replace("wished", "another"));
+    cluster.resources(&resource.replace("desired", "another"));
     let said = cluster.flat(1, &["apply", INV, "--yes"]);
     let desired = [
         "kubectl-create made it by now, and it is left alone",
@@ -378,7 +381,7 @@ pub fn a_run_that_slept_overwrites_no_record(plane: &ControlPlane) {
     slept.resources(CONFIG_MAP);
     slept.told(0, &["apply", INV, "--yes"]);
     awake.resources(
-        &(CONFIG_MAP.replace("wished", "theirs") + &CONFIG_MAP.replace("conf", "other")),
+        &(CONFIG_MAP.replace("desired", "theirs") + &CONFIG_MAP.replace("conf", "other")),
     );
     let steals = awake.command(&["lock", "steal", INV, "--reason", "it hangs", "--force"]);
     let meanwhile = Mutex::new(vec![steals, awake.command(&["apply", INV, "--yes"])]);
@@ -399,7 +402,7 @@ pub fn a_run_that_slept_overwrites_no_record(plane: &ControlPlane) {
         }
     });
     through(&slept, &way);
-    slept.resources(&CONFIG_MAP.replace("wished", "stale"));
+    slept.resources(&CONFIG_MAP.replace("desired", "stale"));
     let said = slept.flat(3, &["apply", INV, "--yes"]);
     assert!(
         said.contains("RW0631: the cluster's lock is no longer this run's"),

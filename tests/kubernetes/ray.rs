@@ -19,7 +19,7 @@ const TABLE: &str = " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb
                      0.184822\n";
 
 /// The programs of pods.
-pub fn stand_ins() -> tempfile::TempDir {
+pub fn fakes() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let program = |name: &str, text: &str| {
         let path = folder.path().join(name);
@@ -194,7 +194,7 @@ pub fn every_pod_holds_every_pool_and_traffic_crosses(plane: &ControlPlane, fold
     let document: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(
         (&document["verdict"], &document["traffic"][1]["gbps"]),
-        (&json!("proven"), &json!(96.9)),
+        (&json!("passed"), &json!(96.9)),
         "{json}"
     );
     assert_eq!(

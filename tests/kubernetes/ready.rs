@@ -188,7 +188,7 @@ pub fn what_does_not_heal_ends_the_wait(plane: &ControlPlane) {
     cluster.told(0, &["apply", INV, "--yes"]);
 }
 
-/// What an operator makes for each node is read by name and never written. Its kind is a stand-in
+/// What an operator makes for each node is read by name and never written. Its kind is a fake
 /// with the fields of the real one (AliyunContainerService/alibabacloud-erdma-controller
 /// api/v1/erdmadevice_types.go).
 pub fn what_others_make_is_expected_by_name(plane: &ControlPlane) {
@@ -288,7 +288,7 @@ pub fn a_kind_is_waited_for_in_its_version(plane: &ControlPlane) {
     plane.kubectl(&["delete", "crd", "mpijobs.kubeflow.org"]);
 }
 
-/// A stand-in for the kind, with the fields of the real one.
+/// A fake kind, with the fields of the real one.
 pub fn define_erdma_devices(plane: &ControlPlane) {
     let text = json!({ "type": "string" });
     let device =

@@ -105,11 +105,11 @@ impl ControlPlane {
 
     /// A control plane with programs of this folder in the place of those that are run in pods.
     #[allow(dead_code, reason = "the file is part of several test programs")]
-    pub fn with_stand_ins(folder: &Path) -> Option<Self> {
+    pub fn with_fakes(folder: &Path) -> Option<Self> {
         Self::started(Some(folder))
     }
 
-    fn started(stand_ins: Option<&Path>) -> Option<Self> {
+    fn started(fakes: Option<&Path>) -> Option<Self> {
         let programs = match programs() {
             Ok(programs) => programs,
             Err(missing) => {
@@ -123,7 +123,7 @@ impl ControlPlane {
         let place = Place::take();
         let port = free_ports().to_string();
         let mut words = vec!["run", programs.to_str().unwrap(), &port];
-        words.extend(stand_ins.map(|folder| folder.to_str().unwrap()));
+        words.extend(fakes.map(|folder| folder.to_str().unwrap()));
         let mut keeper = script(&words)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

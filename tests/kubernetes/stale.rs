@@ -113,7 +113,7 @@ pub fn a_lock_that_is_only_said_to_be_let_go_is_told(plane: &ControlPlane) {
         }
     });
     through(&killed, &way);
-    killed.resources(&config_map("conf", "", "wished"));
+    killed.resources(&config_map("conf", "", "desired"));
     let mut child = killed.command(&["apply", INV, "--yes"]).spawn().unwrap();
     process.store(child.id(), Ordering::Relaxed);
     assert!(!child.wait().unwrap().success());
@@ -160,7 +160,7 @@ pub fn what_changes_hands_in_the_last_moment_is_not_deleted(plane: &ControlPlane
         &applied,
     ] {
         let cluster = Cluster::new(plane, "admin");
-        cluster.resources(&config_map("conf", "", "wished"));
+        cluster.resources(&config_map("conf", "", "desired"));
         cluster.told(0, &["apply", INV, "--yes"]);
         let way = once(plane, vec![plane.kubectl_command(words)], |line| {
             line.starts_with("DELETE /api/v1/namespaces/default/configmaps/conf")
@@ -180,7 +180,7 @@ pub fn what_changes_hands_in_the_last_moment_is_not_deleted(plane: &ControlPlane
 /// A gateway answers for the server: neither the record nor an object is absent by its word.
 pub fn a_404_of_something_between_is_no_absence(plane: &ControlPlane) {
     let cluster = Cluster::new(plane, "admin");
-    cluster.resources(&config_map("conf", "", "wished"));
+    cluster.resources(&config_map("conf", "", "desired"));
     cluster.told(0, &["apply", INV, "--yes"]);
     cluster.resources("  []\n");
     let secret = |line: &str| {
@@ -206,7 +206,7 @@ pub fn a_404_of_something_between_is_no_absence(plane: &ControlPlane) {
             "{}",
             String::from_utf8_lossy(&said.stdout)
         );
-        assert_eq!(text_of(plane, "conf"), "wished");
+        assert_eq!(text_of(plane, "conf"), "desired");
     }
     // It was neither forgotten nor taken for done.
     cluster.spec("admin", "");

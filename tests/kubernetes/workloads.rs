@@ -124,7 +124,7 @@ pub fn a_workload_is_planned_applied_mended_and_taken_back(plane: &ControlPlane)
     let plan = cluster.flat(0, &["plan", INV]);
     assert!(
         plan.contains(&format!(
-            "{DEPLOYMENT} is deleted, and its pods with it, and made anew: a field changes that \
+            "{DEPLOYMENT} is deleted, and its pods with it, and recreated: a field changes that \
              never changes"
         )),
         "{plan}"

@@ -1,5 +1,5 @@
 //! What happens to a real machine in the middle of an apply, each time from the same state of it:
-//! all is as the spec wants.
+//! all is in sync.
 //!
 //! A step that is to be met in its middle is a command that goes on until a file lets it go, so
 //! that no story hangs on a time; what is done to the machine is done through its door.

@@ -1,4 +1,4 @@
-//! Lossless classes, RDMA devices and rdma_cm defaults on a make-believe ConnectX: `dcb`, Soft-RoCE
+//! Lossless classes, RDMA devices and rdma_cm defaults on a fake ConnectX: `dcb`, Soft-RoCE
 //! and configfs of a real kernel, with reboots.
 
 use crate::machine::{Machine, comes_back, differences, loop_law, resource};
@@ -8,7 +8,7 @@ use railwright_resource::rdma_link::{RdmaLink, device_on, rdma_devices};
 use railwright_resource::{Read, ResourceKind};
 use serde_json::json;
 
-/// The (make-believe) ConnectX of the machine.
+/// The (fake) ConnectX of the machine.
 const NETDEV: &str = "ens1f0np0";
 const KEPT: &str =
     "find /etc/railwright /etc/systemd/system /etc/udev/rules.d -type f 2>/dev/null | sort\n";

@@ -10,11 +10,11 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
+mod automatic_rollback;
 mod baddays;
 mod bare;
 mod broken;
 mod connectx;
-mod guard;
 mod journey;
 mod kills;
 #[path = "../links/machine.rs"]
@@ -125,7 +125,7 @@ fn kinds_that_need_a_kernel_and_an_init_of_their_own() {
     );
     story!(connectx::a_reboot_brings_everything_back, &machine);
     story!(units::a_unit_of_ours_comes_and_goes, &machine);
-    story!(units::a_restart_is_owed_until_it_is_done, &machine);
+    story!(units::a_restart_is_pending_until_it_is_done, &machine);
     story!(
         units::a_unit_of_the_distribution_is_stopped_and_masked,
         &machine
@@ -149,17 +149,25 @@ fn kinds_that_need_a_kernel_and_an_init_of_their_own() {
         &machine
     );
     story!(
-        guard::a_server_that_would_not_let_us_in_is_put_back,
+        automatic_rollback::a_server_that_would_not_let_us_in_is_put_back,
         &rig,
         &machine
     );
-    story!(guard::a_wrong_address_is_put_back, &rig, &machine);
     story!(
-        guard::a_wrong_mtu_is_put_back_for_a_dead_run,
+        automatic_rollback::a_wrong_address_is_put_back,
         &rig,
         &machine
     );
-    story!(guard::a_packet_filter_is_put_back_by_a_boot, &rig, &machine);
+    story!(
+        automatic_rollback::a_wrong_mtu_is_put_back_for_a_dead_run,
+        &rig,
+        &machine
+    );
+    story!(
+        automatic_rollback::a_packet_filter_is_put_back_by_a_boot,
+        &rig,
+        &machine
+    );
 }
 
 #[test]
@@ -212,7 +220,7 @@ fn nodes_of_a_real_kubernetes() {
 fn two_machines_come_up(rig: &Rig) {
     let up = rig.done(&["up"]);
     assert!(
-        up.contains("the lab is up") && up.contains("make-believe ConnectX-6"),
+        up.contains("the lab is up") && up.contains("fake ConnectX-6"),
         "{up}"
     );
     assert!(rig.done(&["up"]).contains("the lab is up already"));

@@ -273,7 +273,7 @@ pub fn nodes_without_ssh_are_asked_in_their_pods(rig: &Rig) {
     let flat = |screen: String| screen.split_whitespace().collect::<Vec<_>>().join(" ");
     let (screen, _) = rig.told(2, &["drift", PODS]);
     assert!(
-        flat(screen.clone()).contains("0 of 2 nodes as wished; node[1-2]: no tool is there"),
+        flat(screen.clone()).contains("0 of 2 nodes in sync; node[1-2]: no tool is there"),
         "{screen}"
     );
     for node in ["node1", "node2"] {
@@ -296,7 +296,7 @@ pub fn nodes_without_ssh_are_asked_in_their_pods(rig: &Rig) {
     let (screen, _) = rig.told(2, &["drift", PODS]);
     assert!(
         flat(screen.clone()).contains(
-            "1 of 2 nodes as wished; node2: 0 lines begin with `state: PORT_ACTIVE` instead of 1"
+            "1 of 2 nodes in sync; node2: 0 lines begin with `state: PORT_ACTIVE` instead of 1"
         ),
         "{screen}"
     );

@@ -86,7 +86,7 @@ impl Both<'_> {
         let before = self.agree(&one, "at first");
         assert!(!before.is_met(), "{}: there is nothing to do", one.address);
         self.carry_out(&one, &before.actions);
-        let further = self.agree(&two, "wished otherwise");
+        let further = self.agree(&two, "declared otherwise");
         self.carry_out(&two, &further.actions);
         let undo = kind.undo(&two, &before.before, &self.machine.read(&kind.reads(&two)));
         assert_eq!(

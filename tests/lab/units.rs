@@ -48,7 +48,7 @@ pub fn a_unit_of_ours_comes_and_goes(machine: &Machine) {
     );
 }
 
-pub fn a_restart_is_owed_until_it_is_done(machine: &Machine) {
+pub fn a_restart_is_pending_until_it_is_done(machine: &Machine) {
     let pid = || machine.sh("systemctl show -p MainPID --value lab-probe.service");
     // systemd looks for drop-ins only in folders that it knew at its last reload.
     machine.sh("echo 1 >/etc/lab-probe.conf; mkdir -p /etc/systemd/system/lab-probe.service.d");
@@ -63,10 +63,15 @@ pub fn a_restart_is_owed_until_it_is_done(machine: &Machine) {
     let first = pid();
     // File times have whole seconds here, so the change has to lie in a later one.
     machine.sh("sleep 2; echo 2 >/etc/lab-probe.conf");
-    let owed = machine.diff(&SystemdUnit, &resource);
-    assert_eq!(words(&owed.actions), ["restart"], "{}", differences(&owed));
+    let pending = machine.diff(&SystemdUnit, &resource);
+    assert_eq!(
+        words(&pending.actions),
+        ["restart"],
+        "{}",
+        differences(&pending)
+    );
     assert_eq!(pid(), first, "a read restarted it");
-    machine.perform(&owed.actions);
+    machine.perform(&pending.actions);
     assert!(machine.diff(&SystemdUnit, &resource).is_met());
     assert_ne!(pid(), first);
 

@@ -305,7 +305,7 @@ fn of<'a>(desired: &'a DesiredState, host: &str, module: &str) -> Vec<&'a Addres
                 .any(|why| crate::is_of(module, &why.module))
         })
         .collect();
-    assert!(!found.is_empty(), "{module} wishes for nothing on {host}");
+    assert!(!found.is_empty(), "{module} declares nothing on {host}");
     found
 }
 

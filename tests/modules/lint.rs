@@ -59,27 +59,27 @@ line one
       modules/bad/module.yaml:3:14
       | when: fabric.kid == "rocev2" and fabric.kind != "rocev3"
       |              ^^^ did you mean `kind`?
-      effect: Tera would take it for false or stop in the middle, and a wish would be missing without a word
+      effect: Tera would take it for false or stop in the middle, and a resource would be missing without a word
     RW0203 this is never `rocev3`
       modules/bad/module.yaml:3:49
       | when: fabric.kid == "rocev2" and fabric.kind != "rocev3"
       |                                                 ^^^^^^^^ did you mean `rocev2`?
-      effect: Tera would take it for false or stop in the middle, and a wish would be missing without a word
+      effect: Tera would take it for false or stop in the middle, and a resource would be missing without a word
     RW0203 there is no `mut` here
       modules/bad/module.yaml:9:23
       |     when: mtu > 1 and mut > 1
       |                       ^^^ did you mean `mtu`?
-      effect: Tera would take it for false or stop in the middle, and a wish would be missing without a word
+      effect: Tera would take it for false or stop in the middle, and a resource would be missing without a word
     RW0203 `rail` has no `netdevice`
       modules/bad/module.yaml:11:33
       |     file: { path: "/etc/{{ rail.netdevice }}", template: a.tera }
       |                                 ^^^^^^^^^ did you mean `netdev`?
-      effect: Tera would take it for false or stop in the middle, and a wish would be missing without a word
+      effect: Tera would take it for false or stop in the middle, and a resource would be missing without a word
     RW0203 `host` has no `soft_rose`
       modules/bad/templates/a.tera:2:12
       | {% if host.soft_rose %}x{% endif %}
       |            ^^^^^^^^^ did you mean `soft_roce`?
-      effect: Tera would take it for false or stop in the middle, and a wish would be missing without a word
+      effect: Tera would take it for false or stop in the middle, and a resource would be missing without a word
     "#);
 }
 

@@ -349,7 +349,7 @@ fn summary(diff: &ResourceDiff) -> String {
             .map(|step| format!("known after {step}")),
     );
     words.extend(diff.needs_reboot.then(|| "needs a reboot".to_owned()));
-    words.extend(diff.is_met().then(|| "as wished".to_owned()));
+    words.extend(diff.is_met().then(|| "in sync".to_owned()));
     if words.is_empty() {
         String::new()
     } else {

@@ -254,7 +254,7 @@ pub fn a_template_that_changes_is_a_replacement(cluster: &Cluster<'_>) {
     );
     let plan = cluster.flat(0, &["plan", INV, "--target", KUBE]);
     let says = "RayCluster.ray.io default/raycluster-kuberay is deleted, and its pods with it, and \
-                made anew: its controller leaves its pods as they are when this changes";
+                recreated: its controller leaves its pods as they are when this changes";
     assert!(
         plan.contains(says) && plan.contains("spec changed: workloads[0]"),
         "{plan}"
@@ -281,7 +281,7 @@ pub fn workers_that_are_fewer_end_and_the_rest_stays(cluster: &Cluster<'_>) {
     let plan = cluster.flat(0, &["plan", INV, "--target", KUBE]);
     assert!(
         plan.contains("interrupts 1 pod of RayCluster.ray.io default/raycluster-kuberay end")
-            && !plan.contains("made anew"),
+            && !plan.contains("recreated"),
         "{plan}"
     );
     cluster.told(0, &["apply", INV, "--yes", "--target", KUBE]);

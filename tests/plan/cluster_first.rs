@@ -1,7 +1,7 @@
 //! What of a Kubernetes cluster comes before its hosts, and what after them.
 
 use crate::world::*;
-use railwright_apply::plan_integrity::check_plan_graph;
+use railwright_apply::plan_graph_check::check_plan_graph;
 use railwright_plan::*;
 use railwright_resource::kubernetes_object::request::KubernetesRead;
 use railwright_resource::{
@@ -96,17 +96,15 @@ fn where_it_is_there_nothing_waits() {
 }
 
 #[test]
-fn hosts_are_held_with_what_they_would_be_proven_by() {
-    let mut held = world(0);
-    held.rollout.max_disruption = Disruption::LinkBlip;
-    let plan = held.plan();
-    let why = |id: &str| node(&plan, id).held.clone().unwrap_or_default();
-    assert_eq!(
-        why(WAIT),
-        "it needs kube/prod/a/controller, which is blocked"
-    );
+fn hosts_are_blocked_with_what_they_would_be_proven_by() {
+    let mut blocked = world(0);
+    blocked.rollout.max_disruption = Disruption::LinkBlip;
+    let plan = blocked.plan();
+    let needs = |id: &str| Some(BlockedReason::NeedsStep(id.to_owned()));
+    let why = |id: &str| node(&plan, id).blocked.clone();
+    assert_eq!(why(WAIT), needs("kube/prod/a/controller"));
     for host in ["host/n1/a/file", "host/n2/a/file", "host/n2/a/later"] {
-        assert_eq!(why(host), format!("it needs {WAIT}, which is blocked"));
+        assert_eq!(why(host), needs(WAIT));
     }
     assert_eq!(
         (
@@ -115,10 +113,10 @@ fn hosts_are_held_with_what_they_would_be_proven_by() {
                 .iter()
                 .any(|node| matches!(node.kind, NodeKind::Gate { .. }))
         ),
-        (String::new(), false)
+        (None, false)
     );
     assert_eq!(
-        check_plan_graph(&plan, Some(&held.resources), &held.last),
+        check_plan_graph(&plan, Some(&blocked.resources), &blocked.last),
         vec![]
     );
 }
@@ -142,10 +140,11 @@ fn a_plan_whose_hosts_do_not_wait_is_told() {
     let said = "the plan does not hold together as its own steps need it: a host does not wait for \
                 kube/prod/node_allocatable/aliyun%2Ferdma";
     assert_eq!(told(&hurried), [said]);
-    let mut held = plan;
-    held.nodes
+    let mut blocked = plan;
+    blocked
+        .nodes
         .iter_mut()
         .filter(|node| node.id == WAIT)
-        .for_each(|node| node.held = Some("so".to_owned()));
-    assert_eq!(told(&held), [said]);
+        .for_each(|node| node.blocked = Some(BlockedReason::Stated("so".to_owned())));
+    assert_eq!(told(&blocked), [said]);
 }

@@ -181,9 +181,13 @@ fn hosts_that_are_no_nodes_or_are_not_disturbed_are_left_alone() {
     let quiet = World::new().resource("host/n1/a/file", None, json!({ "value": "1" }), &[]);
     let quiet = emptied(quiet, Some(there(&["cn-n2"]))).plan();
     assert_eq!((drains(&quiet), quiet.not_emptied), (0, Vec::new()));
-    let mut held = emptied(one_host(), Some(there(&["cn-n1"])));
-    held.rollout.max_disruption = Disruption::LinkBlip;
-    assert_eq!(drains(&held.plan()), 0, "what is held empties nothing");
+    let mut blocked = emptied(one_host(), Some(there(&["cn-n1"])));
+    blocked.rollout.max_disruption = Disruption::LinkBlip;
+    assert_eq!(
+        drains(&blocked.plan()),
+        0,
+        "what is blocked empties nothing"
+    );
     let mut left = emptied(one_host(), Some(there(&["cn-n1"])));
     left.rollout.drain = None;
     assert_eq!(drains(&left.plan()), 0);
@@ -211,9 +215,13 @@ fn a_host_whose_node_is_another_machine_is_left_alone() {
     };
     let is_drained = |plan: &Plan| plan.nodes.iter().any(|node| node.id == "host/n1/drain");
     assert!(is_drained(&plan(None)) && is_drained(&plan(Some(&own))));
-    let held = plan(Some(&other));
-    assert!(!is_drained(&held));
-    let why = node(&held, "host/n1/a/driver").held.clone().unwrap();
+    let blocked = plan(Some(&other));
+    assert!(!is_drained(&blocked));
+    let why = node(&blocked, "host/n1/a/driver")
+        .blocked
+        .as_ref()
+        .unwrap()
+        .to_string();
     assert!(
         why.contains("the node cn-n1 is another machine")
             && why.contains(&own)
@@ -242,15 +250,23 @@ fn a_host_that_is_a_node_under_another_name_is_left_alone() {
         }
         world.plan()
     };
-    let held = plan(&[("n1", &own)], &["hz.10.0.0.5"]);
-    let why = node(&held, "host/n1/a/driver").held.clone().unwrap();
+    let blocked = plan(&[("n1", &own)], &["hz.10.0.0.5"]);
+    let why = node(&blocked, "host/n1/a/driver")
+        .blocked
+        .as_ref()
+        .unwrap()
+        .to_string();
     assert!(
         why.contains("the node hz.10.0.0.5 of kube/prod")
             && why.contains("`kubernetes_node: hz.10.0.0.5`"),
         "{why}"
     );
-    assert_eq!(held.not_emptied, [], "nor is it told that it is disturbed");
-    assert_eq!(node(&held, "host/n2/a/file").held, None);
+    assert_eq!(
+        blocked.not_emptied,
+        [],
+        "nor is it told that it is disturbed"
+    );
+    assert_eq!(node(&blocked, "host/n2/a/file").blocked, None);
     // A machine-id that several have, or none, names no node.
     for (machines, nodes) in [
         (&[("n1", own.as_str())][..], &[][..]),
@@ -260,7 +276,7 @@ fn a_host_that_is_a_node_under_another_name_is_left_alone() {
         (&[("n1", &own)], &["cn-n2"]),
     ] {
         let plan = plan(machines, nodes);
-        assert_eq!(node(&plan, "host/n1/a/driver").held, None, "{nodes:?}");
+        assert_eq!(node(&plan, "host/n1/a/driver").blocked, None, "{nodes:?}");
         assert_eq!(plan.not_emptied.len(), 1, "{nodes:?}");
     }
 }

@@ -113,9 +113,9 @@ proptest! {
             world.last.resources.get_mut(&format!("{}-gone", resource.address).parse::<Address>().unwrap()).unwrap().after = resource.after.clone();
         }
         let plan = world.plan();
-        prop_assert_eq!(railwright_apply::plan_integrity::check_plan_graph(&plan, Some(&world.resources), &world.last), vec![]);
+        prop_assert_eq!(railwright_apply::plan_graph_check::check_plan_graph(&plan, Some(&world.resources), &world.last), vec![]);
         if let Some(later) = release_power_cycles(&plan) {
-            prop_assert_eq!(railwright_apply::plan_integrity::loosened_later(&later, Some(&world.resources), &world.last), vec![]);
+            prop_assert_eq!(railwright_apply::plan_graph_check::loosened_later(&later, Some(&world.resources), &world.last), vec![]);
         }
     }
 
@@ -130,7 +130,7 @@ proptest! {
         }
         let plan = world.plan();
         let Some(later) = release_power_cycles(&plan) else {
-            let on_hand = |node: &PlanNode| is_by_hand(node) && node.held.as_ref().is_some_and(|held| held.contains("by hand"));
+            let on_hand = |node: &PlanNode| is_by_hand(node) && node.blocked.as_ref().is_some_and(|blocked| blocked.to_string().contains("by hand"));
             prop_assert!(!plan.nodes.iter().any(on_hand), "a power cycle waits for nothing else, \
                                                            and is not taken up");
             return Ok(());
@@ -142,19 +142,19 @@ proptest! {
         let mut taken: BTreeSet<Target> = BTreeSet::new();
         for (n, (was, now)) in plan.nodes.iter().zip(&later.nodes).enumerate() {
             prop_assert_eq!(&was.id, &now.id);
-            let Some(held) = was.held.as_ref().filter(|_| now.held.is_none()) else {
+            let Some(blocked) = was.blocked.as_ref().filter(|_| now.blocked.is_none()) else {
                 prop_assert_eq!(was, now);
                 continue;
             };
-            prop_assert!(is_by_hand(now) || held.starts_with("it needs "), "{} is held for itself: {held}", now.id);
-            prop_assert!(old[n].wave > last && now.after.iter().all(|id| later.nodes[number[id.as_str()]].held.is_none()));
+            prop_assert!(is_by_hand(now) || matches!(blocked, BlockedReason::NeedsStep(_)), "{} is blocked for itself: {blocked}", now.id);
+            prop_assert!(old[n].wave > last && now.after.iter().all(|id| later.nodes[number[id.as_str()]].blocked.is_none()));
             let host = now.target.clone().unwrap();
             let proven = |gate: &&railwright_apply::steps::ScheduledStep| gate.wave == old[n].wave && later.nodes[number[gate.id.as_str()]].kind == gate_of(&later, gate, &host);
             prop_assert_eq!(gates.iter().filter(proven).count(), 1, "{} has no gate after it", now.id);
             taken.insert(host);
         }
         for host in &taken {
-            prop_assert!(later.nodes.iter().any(|node| is_by_hand(node) && node.target.as_ref() == Some(host) && node.held.is_none()));
+            prop_assert!(later.nodes.iter().any(|node| is_by_hand(node) && node.target.as_ref() == Some(host) && node.blocked.is_none()));
         }
         prop_assert!(gates[0].canary && gates[1..].iter().all(|gate| !gate.canary));
     }
@@ -209,7 +209,7 @@ proptest! {
         std::sync::Arc::make_mut(&mut resource.declaration).body["value"] = json!("own");
         world = world.applied(&unlike[2].to_string(), json!({ "value": "earlier" }));
         let plan = world.plan();
-        let open = |node: &&PlanNode| node.held.is_none() && !matches!(node.kind, NodeKind::Adopt { .. });
+        let open = |node: &&PlanNode| node.blocked.is_none() && !matches!(node.kind, NodeKind::Adopt { .. });
         let open: Vec<PlanNode> = plan.nodes.iter().filter(open).cloned().collect();
         prop_assert_eq!(&make::sort_nodes(open.clone()).unwrap()[..], &open[..]);
         for target in &world.targets {

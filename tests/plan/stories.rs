@@ -164,9 +164,13 @@ fn holds_are_let_go_before_the_one_install_and_taken_after_it() {
     };
     let of = |name: &str| [hold(name, false), install(name), hold(name, true)];
     let joined = join_actions(
-        [vec![hold("held", true)], of("a").to_vec(), of("b").to_vec()]
-            .concat()
-            .iter(),
+        [
+            vec![hold("blocked", true)],
+            of("a").to_vec(),
+            of("b").to_vec(),
+        ]
+        .concat()
+        .iter(),
     );
     let words: Vec<String> = joined.iter().map(Action::word).collect();
     assert_eq!(
@@ -222,7 +226,7 @@ fn one_reboot_serves_all_that_need_one_and_the_rest_comes_after_it() {
 }
 
 #[test]
-fn a_reboot_above_the_limit_is_held_and_holds_only_what_needs_it() {
+fn a_reboot_above_the_limit_is_blocked_and_blocks_only_what_needs_it() {
     let mut world = World::new()
         .resource(
             "host/n1/a/kernel",
@@ -241,19 +245,21 @@ fn a_reboot_above_the_limit_is_held_and_holds_only_what_needs_it() {
     let plan = world.plan();
     assert!(
         node(&plan, "host/n1/a/kernel")
-            .held
+            .blocked
             .as_ref()
             .unwrap()
+            .to_string()
             .contains("reboot")
     );
     assert!(
         node(&plan, "host/n1/a/driver")
-            .held
+            .blocked
             .as_ref()
             .unwrap()
+            .to_string()
             .contains("host/n1/a/kernel")
     );
-    assert_eq!(node(&plan, "host/n1/a/file").held, None);
+    assert_eq!(node(&plan, "host/n1/a/file").blocked, None);
     assert_eq!(node(&plan, "gate/0").after, ["host/n1/a/file"]);
 }
 
@@ -278,16 +284,17 @@ fn what_comes_after_a_power_cycle_is_taken_up_in_waves_after_all_others() {
     let plan = power_cycled(&["n1", "n2"]).plan();
     assert!(
         node(&plan, "host/n1/reboot")
-            .held
+            .blocked
             .as_ref()
             .unwrap()
+            .to_string()
             .contains("done by hand; `resume`")
     );
     let later = by_hand::release_power_cycles(&plan).unwrap();
     let told = |id: &str| {
         (
             node(&later, id).wave,
-            node(&later, id).held.is_some(),
+            node(&later, id).blocked.is_some(),
             node(&later, id).after.join(" "),
         )
     };
@@ -339,9 +346,11 @@ fn what_needs_an_empty_node_is_not_taken_up_after_a_power_cycle() {
         delete_local_data: false,
     });
     let later = by_hand::release_power_cycles(&world.plan()).unwrap();
-    assert_eq!(node(&later, "host/n1/a/after").held, None);
-    let held = node(&later, "host/n1/a/last").held.clone().unwrap();
-    assert!(held.starts_with("it needs an empty node"), "{held}");
+    assert_eq!(node(&later, "host/n1/a/after").blocked, None);
+    assert_eq!(
+        node(&later, "host/n1/a/last").blocked,
+        Some(BlockedReason::NeedsEmptyNode)
+    );
     assert_eq!(by_hand::release_power_cycles(&later), None);
 }
 
@@ -356,8 +365,8 @@ fn what_something_else_holds_too_is_not_taken_up_after_a_power_cycle() {
     world.rollout.max_disruption = Disruption::LinkBlip;
     let later = by_hand::release_power_cycles(&world.plan()).unwrap();
     assert!(
-        node(&later, "host/n1/a/after").held.is_none()
-            && node(&later, "host/n1/a/drained").held.is_some()
+        node(&later, "host/n1/a/after").blocked.is_none()
+            && node(&later, "host/n1/a/drained").blocked.is_some()
     );
     let mut world = World::new()
         .resource(
@@ -375,8 +384,8 @@ fn what_something_else_holds_too_is_not_taken_up_after_a_power_cycle() {
     world.rollout.max_disruption = Disruption::LinkBlip;
     let plan = world.plan();
     assert_eq!(
-        node(&plan, "host/n1/reboot").held.as_deref(),
-        Some("it needs host/n1/a/drained, which is blocked")
+        node(&plan, "host/n1/reboot").blocked,
+        Some(BlockedReason::NeedsStep("host/n1/a/drained".to_owned()))
     );
     assert_eq!(by_hand::release_power_cycles(&plan), None);
 }
@@ -550,7 +559,7 @@ fn no_route() -> TargetReadFailure {
     TargetReadFailure {
         code: "RW0401".into(),
         message: "n2 is not reachable: no route".into(),
-        alike: "no route".into(),
+        shared_message: "no route".into(),
         next: vec![],
     }
 }
@@ -614,7 +623,7 @@ fn an_edited_plan_file_is_refused() {
         "RW0304"
     );
     assert_eq!(
-        code(&text.replace("\"format_version\": \"5.0\"", "\"format_version\": \"1.0\"")),
+        code(&text.replace("\"format_version\": \"6.0\"", "\"format_version\": \"1.0\"")),
         "RW0303"
     );
     assert_eq!(code("{"), "RW0302");

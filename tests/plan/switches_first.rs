@@ -21,10 +21,10 @@ fn world() -> World {
 }
 
 /// Why the steps of this host are blocked.
-fn held(world: World, host: &str) -> Option<String> {
-    node(&world.plan(), &format!("host/{host}/a/file"))
-        .held
-        .clone()
+fn blocked(world: World, host: &str) -> Option<String> {
+    let plan = world.plan();
+    let blocked = &node(&plan, &format!("host/{host}/a/file")).blocked;
+    blocked.as_ref().map(ToString::to_string)
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn switches_go_first_one_at_a_time_and_what_is_taken_back_from_one_goes_last() {
 }
 
 #[test]
-fn a_switch_that_is_held_holds_the_hosts_behind_it_and_all_where_nobody_knows_which_they_are() {
+fn a_switch_that_is_blocked_blocks_the_hosts_behind_it_and_all_where_nobody_knows_which_they_are() {
     let mut one = world().resource("host/n2/a/file", None, body(), &[]);
     one.rollout.max_disruption = Disruption::None;
     let one = one.resource(
@@ -67,14 +67,14 @@ fn a_switch_that_is_held_holds_the_hosts_behind_it_and_all_where_nobody_knows_wh
     );
     for host in ["n1", "n2"] {
         assert!(
-            held(one.clone(), host).is_some_and(|why| why.contains("switch/leaf4/a/class")),
+            blocked(one.clone(), host).is_some_and(|why| why.contains("switch/leaf4/a/class")),
             "{host}"
         );
     }
     let mut cabled = one;
     cabled.rollout.behind = [("leaf4".to_owned(), "n2".to_owned())].into();
-    assert_eq!(held(cabled.clone(), "n1"), None);
-    assert!(held(cabled, "n2").is_some_and(|why| why.contains("switch/leaf4/a/class")));
+    assert_eq!(blocked(cabled.clone(), "n1"), None);
+    assert!(blocked(cabled, "n2").is_some_and(|why| why.contains("switch/leaf4/a/class")));
 }
 
 #[test]
@@ -84,26 +84,26 @@ fn a_switch_that_could_not_be_read_holds_the_hosts_behind_it_unless_it_is_left_o
     lost.observation.targets.get_mut(&leaf2).unwrap().problem = Some(TargetReadFailure {
         code: "RW0501".into(),
         message: "leaf2 cannot be reached".into(),
-        alike: "cannot be reached".into(),
+        shared_message: "cannot be reached".into(),
         next: Vec::new(),
     });
-    assert!(held(lost.clone(), "n1").is_some_and(
+    assert!(blocked(lost.clone(), "n1").is_some_and(
         |why| why.contains("behind switch/leaf2") && why.contains("--exclude switch/leaf2")
     ));
     let mut elsewhere = lost.clone();
     elsewhere.rollout.behind = [("leaf2".to_owned(), "n7".to_owned())].into();
-    assert_eq!(held(elsewhere, "n1"), None);
+    assert_eq!(blocked(elsewhere, "n1"), None);
     let mut without = lost.clone();
     without.selection.excludes = vec!["switch/leaf2".to_owned()];
-    assert_eq!(held(without, "n1"), None);
+    assert_eq!(blocked(without, "n1"), None);
     // It has no resources: nobody waits for it.
     lost.resources
         .retain(|resource| resource.address.target != leaf2);
-    assert_eq!(held(lost, "n1"), None);
+    assert_eq!(blocked(lost, "n1"), None);
 }
 
 #[test]
-fn what_is_taken_back_from_a_switch_waits_for_a_host_behind_it_that_is_held() {
+fn what_is_taken_back_from_a_switch_waits_for_a_host_behind_it_that_is_blocked() {
     let kept = ["host/n1", "host/n2", "switch/leaf1", "switch/leaf2"];
     let there = kept.iter().fold(World::new(), |world, target| {
         world.resource(&format!("{target}/a/kept"), Some("1"), body(), &[])
@@ -113,18 +113,21 @@ fn what_is_taken_back_from_a_switch_waits_for_a_host_behind_it_that_is_held() {
         .applied("host/n2/a/gone", body())
         .applied("switch/leaf1/a/gone", body())
         .applied("switch/leaf2/a/gone", body());
-    let held = |world: &World, leaf: &str| {
-        node(&world.plan(), &format!("switch/{leaf}/a/gone"))
-            .held
-            .clone()
+    let blocked = |world: &World, leaf: &str| {
+        let plan = world.plan();
+        let blocked = &node(&plan, &format!("switch/{leaf}/a/gone")).blocked;
+        blocked.as_ref().map(ToString::to_string)
     };
-    assert_eq!((held(&one, "leaf1"), held(&one, "leaf2")), (None, None));
+    assert_eq!(
+        (blocked(&one, "leaf1"), blocked(&one, "leaf2")),
+        (None, None)
+    );
     one.rollout.max_disruption = Disruption::None;
     for leaf in ["leaf1", "leaf2"] {
         assert!(
-            held(&one, leaf).is_some_and(|why| why.contains("host/n1/a/gone")),
+            blocked(&one, leaf).is_some_and(|why| why.contains("host/n1/a/gone")),
             "{:?}",
-            held(&one, leaf)
+            blocked(&one, leaf)
         );
     }
     one.rollout.behind = [
@@ -132,6 +135,6 @@ fn what_is_taken_back_from_a_switch_waits_for_a_host_behind_it_that_is_held() {
         ("leaf2".to_owned(), "n2".to_owned()),
     ]
     .into();
-    assert!(held(&one, "leaf1").is_some());
-    assert_eq!(held(&one, "leaf2"), None);
+    assert!(blocked(&one, "leaf1").is_some());
+    assert_eq!(blocked(&one, "leaf2"), None);
 }

@@ -19,21 +19,21 @@ switches:
     cable_length_m: 40
     ecn: { min_bytes: 1000000, max_bytes: 2000000, probability_percent: 10 }
     watchdog: true
-rollout: { switch_guard: GUARD }
+rollout: { switch_rollback_timer: TIMER }
 ";
 
-fn start(story: &str, guard: &str) -> Option<Fabric> {
+fn start(story: &str, timer: &str) -> Option<Fabric> {
     Some(Fabric::of(
         Switch::start_cumulus(&format!("cumulus-{story}"))?,
         SPEC,
-        guard,
+        timer,
     ))
 }
 
 impl Fabric {
     pub fn applied(&self) -> Value {
         let state: Value =
-            serde_json::from_str(&self.switch.must("cat /var/lib/cumulus-stand-in/state.json"))
+            serde_json::from_str(&self.switch.must("cat /var/lib/cumulus-fake/state.json"))
                 .unwrap();
         state["applied"].clone()
     }
@@ -138,7 +138,7 @@ fn a_switch_with_roce_is_left_as_it_is() {
     fabric.place.write(
         "inv/cluster.yaml",
         spec.replace("PORT", &fabric.switch.server.port.to_string())
-            .replace("GUARD", "60s"),
+            .replace("TIMER", "60s"),
     );
     fabric.nv("set qos roce");
     fabric.nv("config apply -y");
@@ -349,7 +349,7 @@ fn what_others_saved_stays_where_nothing_can_be_taken_back() {
     fabric.switch.fault("refuse", "after a breakout");
     let both = fabric.applied();
     fabric.switch.must(
-        "t=0; until cat /var/lib/railwright/guards/*/reverted || [ $t = 180 ]; do sleep 1; t=$((t \
+        "t=0; until cat /var/lib/railwright/rollbacks/*/reverted || [ $t = 180 ]; do sleep 1; t=$((t \
          + 1)); done",
     );
     let resumed = fabric.run(&["resume", "inv"]);
@@ -410,9 +410,9 @@ fn a_switch_whose_nvue_is_away_is_unknown() {
     );
 }
 
-/// What the stand-in refuses, each seen once, by its data.
+/// What the fake refuses, each seen once, by its data.
 #[test]
-fn the_stand_in_refuses_what_its_data_says() {
+fn the_fake_refuses_what_its_data_says() {
     let Some(fabric) = start("data", "60s") else {
         return;
     };
@@ -440,7 +440,7 @@ fn the_stand_in_refuses_what_its_data_says() {
     ];
     let data = std::fs::read_to_string(concat!(
         env!("CARGO_MANIFEST_DIR"),
-        "/tests/stand-ins/cumulus/refusals/rules.json"
+        "/tests/fakes/cumulus/refusals/rules.json"
     ))
     .unwrap();
     let data: Value = serde_json::from_str(&data).unwrap();

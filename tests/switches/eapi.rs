@@ -16,8 +16,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-fn start(story: &str, guard: &str) -> Option<Fabric> {
-    Way::Eapi.start(story, guard)
+fn start(story: &str, timer: &str) -> Option<Fabric> {
+    Way::Eapi.start(story, timer)
 }
 
 impl Fabric {
@@ -407,9 +407,9 @@ fn links_and_cables_are_looked_at_over_eapi() {
     assert!(fabric.api().read("commands").lines().count() >= 4);
 }
 
-/// What the stand-in for eAPI refuses, each seen once, by its data.
+/// What the fake of eAPI refuses, each seen once, by its data.
 #[test]
-fn the_stand_in_refuses_what_its_data_says() {
+fn the_fake_refuses_what_its_data_says() {
     let Some(fabric) = start("data", "60s") else {
         return;
     };

@@ -21,7 +21,7 @@ switches:
     mtu: 9214
     ecn: { min_bytes: 1000000, max_bytes: 2000000, probability_percent: 10 }
     watchdog: true
-rollout: { switch_guard: GUARD }
+rollout: { switch_rollback_timer: TIMER }
 ";
 
 /// How the switch is reached.
@@ -37,12 +37,12 @@ const OVER_EAPI: &str = "eapi: { address: 127.0.0.1, port: PORT, user: operator,
                          { file: password }, certificate: \"{name}.pem\" }";
 
 impl Way {
-    pub fn start(self, story: &str, guard: &str) -> Option<Fabric> {
+    pub fn start(self, story: &str, timer: &str) -> Option<Fabric> {
         if self == Way::Ssh {
             return Some(Fabric::of(
                 Switch::start_eos(&format!("eos-{story}"))?,
                 SPEC,
-                guard,
+                timer,
             ));
         }
         let switch = Switch::start_eapi(&format!("eapi-{story}"))?;
@@ -55,7 +55,7 @@ impl Way {
         place.write(
             "inv/cluster.yaml",
             spec.replace("PORT", &switch.api().port())
-                .replace("GUARD", guard),
+                .replace("TIMER", timer),
         );
         place
             .write("inv/leaf1.pem", switch.api().certificate())
@@ -64,19 +64,19 @@ impl Way {
     }
 }
 
-fn start(story: &str, guard: &str) -> Option<Fabric> {
-    Way::Ssh.start(story, guard)
+fn start(story: &str, timer: &str) -> Option<Fabric> {
+    Way::Ssh.start(story, timer)
 }
 
 impl Fabric {
     pub fn runs(&self) -> Value {
         let state: Value =
-            serde_json::from_str(&self.switch.must("cat /run/eos-stand-in/state.json")).unwrap();
+            serde_json::from_str(&self.switch.must("cat /run/eos-fake/state.json")).unwrap();
         state["running"].clone()
     }
 
     pub fn flash(&self) -> Value {
-        let ask = "PYTHONPATH=/opt/eos-stand-in/lib python3 -c 'import home, json; \
+        let ask = "PYTHONPATH=/opt/eos-fake/lib python3 -c 'import home, json; \
                    print(json.dumps(home.startup()))'";
         serde_json::from_str(&self.switch.must(ask)).unwrap()
     }
@@ -614,10 +614,10 @@ fn a_full_flash_loses_no_saved_configuration() {
     assert_eq!((fabric.runs(), fabric.flash()), (before.clone(), before));
 }
 
-/// What the stand-in refuses, each seen once, by its data; and that it forgets what was not saved,
+/// What the fake refuses, each seen once, by its data; and that it forgets what was not saved,
 /// and rolls back what nobody confirmed.
 #[test]
-fn the_stand_in_refuses_what_its_data_says() {
+fn the_fake_refuses_what_its_data_says() {
     let Some(mut fabric) = start("data", "60s") else {
         return;
     };

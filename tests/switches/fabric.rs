@@ -13,7 +13,7 @@ struct Pair {
     place: Place,
 }
 
-const TAIL: &str = "rollout: { switch_guard: 60s }\n";
+const TAIL: &str = "rollout: { switch_rollback_timer: 60s }\n";
 
 impl Pair {
     fn of(ends: [Switch; 2], systems: [&str; 2], ports: [&str; 2]) -> Pair {
@@ -124,7 +124,7 @@ fn counters_of_sonic_are_read_twice_while_they_move() {
     };
     let pair = Pair::of([one, other], ["sonic", "sonic"], ["Ethernet0", "Ethernet0"]);
     let before: Vec<Value> = pair.ends.iter().map(Switch::config).collect();
-    // As it is delivered 26 is in a lossy class, and nobody marks as the spec wants; both ends
+    // As it is delivered 26 is in a lossy class, and nobody marks as in the spec; both ends
     // agree in that.
     insta::assert_snapshot!("fabric_delivered", pair.look(&["--for", "1s"]));
     assert_eq!(

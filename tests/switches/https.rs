@@ -1,4 +1,4 @@
-//! The HTTPS server of a switch's API, which is a stand-in beside the switch, with certificates
+//! The HTTPS server of a switch's API, which is a fake beside the switch, with certificates
 //! that OpenSSL makes.
 
 use std::io::{BufRead as _, BufReader};
@@ -43,7 +43,7 @@ const KEY: [&str; 5] = [
 ];
 
 impl Https {
-    /// Serves with a script of the stand-ins, which enters the switch by this command line, and
+    /// Serves with a script of the fakes, which enters the switch by this command line, and
     /// with a certificate that the switch made itself.
     pub fn start(script: &str, entry: String) -> Https {
         let folder = tempfile::tempdir().unwrap();
@@ -54,7 +54,7 @@ impl Https {
         )
         .unwrap();
         let script = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("tests/stand-ins")
+            .join("tests/fakes")
             .join(script);
         let https = Https {
             folder,

@@ -1,4 +1,4 @@
-//! The first plan of an inventory whose switches are reached: recorded of a stand-in as it is
+//! The first plan of an inventory whose switches are reached: recorded of a fake as it is
 //! delivered and of the hosts that another inventory was recorded of (`plans/NAME/bare.json`), and
 //! the plan that it must give (`plans/NAME/bare.txt`). With RAILWRIGHT_UPDATE=1 in the environment
 //! both are written anew; read the difference.
@@ -67,7 +67,7 @@ fn keep(path: &str, text: &str) -> String {
     fs::read_to_string(repository(path)).unwrap_or_default()
 }
 
-/// The inventory with one stand-in in the place of every switch of a group, and without a way to
+/// The inventory with one fake in the place of every switch of a group, and without a way to
 /// its hosts.
 fn with_switches_alone(recorded: &Recorded, switches: &[Switch]) -> Place {
     let place = Place::new();

@@ -22,7 +22,7 @@ switches:
     cable_length_m: 40
     ecn: { min_bytes: 1000000, max_bytes: 2000000, probability_percent: 10 }
     watchdog: true
-rollout: { switch_guard: GUARD }
+rollout: { switch_rollback_timer: TIMER }
 ";
 
 /// A switch with an inventory of it.
@@ -32,17 +32,17 @@ pub struct Fabric {
 }
 
 impl Fabric {
-    pub fn start(story: &str, guard: &str) -> Option<Fabric> {
-        Some(Self::of(Switch::start(story, TOMAHAWK)?, SPEC, guard))
+    pub fn start(story: &str, timer: &str) -> Option<Fabric> {
+        Some(Self::of(Switch::start(story, TOMAHAWK)?, SPEC, timer))
     }
 
     /// An inventory of this switch.
-    pub fn of(switch: Switch, spec: &str, guard: &str) -> Fabric {
+    pub fn of(switch: Switch, spec: &str, timer: &str) -> Fabric {
         let place = Place::new();
         place.write(
             "inv/cluster.yaml",
             spec.replace("PORT", &switch.server.port.to_string())
-                .replace("GUARD", guard),
+                .replace("TIMER", timer),
         );
         place
             .write("inv/known_hosts", switch.known_hosts() + "\n")

@@ -1,6 +1,6 @@
 //! Switches: a real OpenSSH server, with SONiC a real Redis, behind the commands of SONiC, of
-//! Cumulus Linux and of EOS that railwright uses, which are stand-ins
-//! (`tests/stand-ins/{sonic,cumulus,eos}`). The stand-in itself is tried (that it refuses, flaps,
+//! Cumulus Linux and of EOS that railwright uses, which are fakes
+//! (`tests/fakes/{sonic,cumulus,eos}`). The fake itself is tried (that it refuses, flaps,
 //! derives and forgets as it says), then railwright on it.
 
 // A story that cannot go on stops where it is; that is what `unwrap` says here.

@@ -38,7 +38,7 @@ impl Fabric {
             _ => SPEC.replace("PORT", &ssh),
         };
         self.place
-            .write("inv/cluster.yaml", spec.replace("GUARD", "60s"));
+            .write("inv/cluster.yaml", spec.replace("TIMER", "60s"));
     }
 
     fn tells(&self, words: &[&str]) -> String {
@@ -65,11 +65,14 @@ impl Fabric {
             .collect()
     }
 
-    fn guard(&self, time: &str) {
+    fn set_rollback_timer(&self, time: &str) {
         let spec = std::fs::read_to_string(self.place.path().join("inv/cluster.yaml")).unwrap();
         self.place.write(
             "inv/cluster.yaml",
-            spec.replace("switch_guard: 60s", &format!("switch_guard: {time}")),
+            spec.replace(
+                "switch_rollback_timer: 60s",
+                &format!("switch_rollback_timer: {time}"),
+            ),
         );
     }
 
@@ -129,7 +132,7 @@ fn a_leaf_is_planned_applied_and_found_changed_as_over_ssh() {
         fabric.startup(),
         "what was confirmed is saved"
     );
-    let words = ["\"confirm\":", "railwright guard ", "confirm_yes"];
+    let words = ["\"confirm\":", "railwright rollback ", "confirm_yes"];
     assert!(
         words
             .iter()
@@ -368,7 +371,7 @@ fn answers_that_get_lost_are_found_again() {
 fn a_port_that_does_not_come_up_again_is_taken_back() {
     let Some(fabric) = start("dark") else { return };
     let before = fabric.applied();
-    fabric.guard("200s");
+    fabric.set_rollback_timer("200s");
     fabric.switch.fault("unplugged-swp3", "");
     let said = fabric.apply_ends_with("1");
     assert!(said.contains("not up again 60 s after it: swp3"), "{said}");
@@ -417,7 +420,7 @@ fn what_others_saved_with_a_change_that_goes_back_is_saved_again() {
 
 fn goes_back_but_for_what_others_change(fabric: &Fabric, change: &str) {
     let before = fabric.applied();
-    fabric.guard("200s");
+    fabric.set_rollback_timer("200s");
     fabric.switch.fault("unplugged-swp3", "");
     let said = fabric.tells_while(&["apply", "inv", "--yes"], || {
         fabric.switch.wait_for("waits");
@@ -490,7 +493,7 @@ fn a_release_that_waits_for_nobody_is_put_back() {
 #[ignore = "long: make test-deep"]
 fn a_switch_that_is_left_alone_comes_back_by_itself() {
     let Some(fabric) = start("left") else { return };
-    fabric.guard("20s");
+    fabric.set_rollback_timer("20s");
     let before = fabric.applied();
     fabric.switch.fault("hang-after", "1");
     fabric.dies_in_the_middle();
@@ -524,7 +527,7 @@ fn what_waits_is_found_by_the_next_process() {
     let Some(fabric) = start("resumed") else {
         return;
     };
-    fabric.guard("200s");
+    fabric.set_rollback_timer("200s");
     fabric.switch.fault("hang-after", "1");
     fabric.dies_in_the_middle();
     fabric.switch.fix("hang-after");

@@ -1,4 +1,4 @@
-//! What the stand-in refuses, each seen once. Its data (`tests/stand-ins/sonic/refusals`) is what
+//! What the fake refuses, each seen once. Its data (`tests/fakes/sonic/refusals`) is what
 //! the real updater refuses, with the source; a refusal that nobody provokes here would be a word
 //! that nobody has tried.
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 fn data(name: &str) -> Value {
     let path = format!(
-        "{}/tests/stand-ins/sonic/refusals/{name}.json",
+        "{}/tests/fakes/sonic/refusals/{name}.json",
         env!("CARGO_MANIFEST_DIR")
     );
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
@@ -254,7 +254,7 @@ fn values_that_the_models_do_not_take() {
                   \x20   else: print(name)\n";
     switch.write("/tmp/try.py", script);
     assert_eq!(
-        switch.must("PYTHONPATH=/opt/sonic-stand-in/lib python3 /tmp/try.py"),
+        switch.must("PYTHONPATH=/opt/sonic-fake/lib python3 /tmp/try.py"),
         "",
         "these were taken"
     );

@@ -1,4 +1,4 @@
-//! The rig: a switch with SONiC, Cumulus Linux or EOS, which is a stand-in. Real are its OpenSSH
+//! The rig: a switch with SONiC, Cumulus Linux or EOS, which is a fake. Real are its OpenSSH
 //! server on loopback, its Debian root in namespaces of its own, with SONiC its Redis on a unix
 //! socket in there and the JSON patches. Any number of them run side by side, and each ends with
 //! its value.
@@ -21,9 +21,9 @@ pub const TOMAHAWK: &str = "tomahawk-32";
 /// SKU `ACS-SN5600`.
 pub const SN5600: &str = "sn5600-64";
 
-/// What a system's stand-in is made of.
+/// What a system's fake is made of.
 struct Parts {
-    /// Its folder in `tests/stand-ins`, and the first word of its folders on the switch.
+    /// Its folder in `tests/fakes`, and the first word of its folders on the switch.
     name: &'static str,
     /// Its commands, of which the last comes up with the switch.
     tools: &'static [&'static str],
@@ -70,18 +70,18 @@ fn repository(path: &str) -> PathBuf {
 }
 
 impl Switch {
-    /// A SONiC switch as a model is delivered (`tests/stand-ins/sonic/delivered`); none when a rig
+    /// A SONiC switch as a model is delivered (`tests/fakes/sonic/delivered`); none when a rig
     /// is missing here.
     pub fn start(story: &str, model: &str) -> Option<Switch> {
         Self::start_of(&SONIC, story, Some(model))
     }
 
-    /// A switch with Cumulus Linux (`tests/stand-ins/cumulus/delivered`).
+    /// A switch with Cumulus Linux (`tests/fakes/cumulus/delivered`).
     pub fn start_cumulus(story: &str) -> Option<Switch> {
         Self::start_of(&CUMULUS, story, None)
     }
 
-    /// A switch with EOS (`tests/stand-ins/eos/delivered`).
+    /// A switch with EOS (`tests/fakes/eos/delivered`).
     pub fn start_eos(story: &str) -> Option<Switch> {
         Self::start_of(&EOS, story, None)
     }
@@ -95,14 +95,14 @@ impl Switch {
         Self::start_of(parts, story, Some(model))
     }
 
-    /// A switch with eAPI (`tests/stand-ins/eos/eapi`).
+    /// A switch with eAPI (`tests/fakes/eos/eapi`).
     pub fn start_eapi(story: &str) -> Option<Switch> {
         let switch = Self::start_eos(story)?;
         let api = Some(Https::start("eos/eapi/server.py", switch.host.entry()));
         Some(Switch { api, ..switch })
     }
 
-    /// A switch with Cumulus Linux and the REST API of NVUE (`tests/stand-ins/cumulus/nvue`).
+    /// A switch with Cumulus Linux and the REST API of NVUE (`tests/fakes/cumulus/nvue`).
     pub fn start_nvue(story: &str) -> Option<Switch> {
         let switch = Self::start_cumulus(story)?;
         let api = Some(Https::start("cumulus/nvue/server.py", switch.host.entry()));
@@ -117,17 +117,17 @@ impl Switch {
     fn start_of(parts: &'static Parts, story: &str, model: Option<&str>) -> Option<Switch> {
         let boots = tempfile::tempdir().unwrap();
         std::fs::write(boots.path().join("model"), model.unwrap_or_default()).unwrap();
-        let of = repository("tests/stand-ins").join(parts.name);
-        let home = format!("opt/{}-stand-in", parts.name);
+        let of = repository("tests/fakes").join(parts.name);
+        let home = format!("opt/{}-fake", parts.name);
         let mut copies = vec![
             (of.clone(), home.clone()),
             (
-                repository("tests/stand-ins/switch"),
-                "opt/switch-stand-ins".to_owned(),
+                repository("tests/fakes/switch"),
+                "opt/switch-fakes".to_owned(),
             ),
             (boots.path().join("model"), format!("{home}/model")),
             (
-                repository("tests/stand-ins/sonic/bin/reboot"),
+                repository("tests/fakes/sonic/bin/reboot"),
                 "usr/sbin/reboot".to_owned(),
             ),
         ];
@@ -136,7 +136,7 @@ impl Switch {
         }
         for tool in ["systemctl", "systemd-run", "systemd-detect-virt"] {
             copies.push((
-                repository("tests/stand-ins").join(tool),
+                repository("tests/fakes").join(tool),
                 format!("usr/bin/{tool}"),
             ));
         }
@@ -196,7 +196,7 @@ impl Switch {
     /// Whether somebody on the switch asked for a reboot, which is then done with
     /// [`Switch::reboot`].
     pub fn wants_reboot(&self) -> bool {
-        self.host.sh("test -e /run/sonic-stand-in/reboot").0 == 0
+        self.host.sh("test -e /run/sonic-fake/reboot").0 == 0
     }
 
     /// The `ssh` of a switch or node in an inventory whose folder has [`Switch::known_hosts`] and
@@ -299,10 +299,10 @@ impl Switch {
         keys
     }
 
-    /// Lays a fault (`tests/stand-ins/{sonic,cumulus,eos}/README.md` list them).
+    /// Lays a fault (`tests/fakes/{sonic,cumulus,eos}/README.md` list them).
     pub fn fault(&self, name: &str, text: &str) {
         self.write(
-            &format!("/etc/{}-stand-in/faults/{name}", self.parts.name),
+            &format!("/etc/{}-fake/faults/{name}", self.parts.name),
             text,
         );
     }
@@ -310,25 +310,25 @@ impl Switch {
     /// Takes a fault away.
     pub fn fix(&self, name: &str) {
         self.must(&format!(
-            "rm -f /etc/{}-stand-in/faults/{name}",
+            "rm -f /etc/{}-fake/faults/{name}",
             self.parts.name
         ));
     }
 
-    /// A log of the stand-in: `flaps` (a port a line), `steps` (an operation a line), `syslog`.
+    /// A log of the fake: `flaps` (a port a line), `steps` (an operation a line), `syslog`.
     pub fn log(&self, name: &str) -> Vec<String> {
-        self.sh(&format!("cat /var/log/{}-stand-in/{name}", self.parts.name))
+        self.sh(&format!("cat /var/log/{}-fake/{name}", self.parts.name))
             .out
             .lines()
             .map(str::to_owned)
             .collect()
     }
 
-    /// Waits for something that the stand-in says it does: `hanging`, `dropping`, `reboot`.
+    /// Waits for something that the fake says it does: `hanging`, `dropping`, `reboot`.
     pub fn wait_for(&self, mark: &str) {
         let since = Instant::now();
         while self
-            .sh(&format!("test -e /run/{}-stand-in/{mark}", self.parts.name))
+            .sh(&format!("test -e /run/{}-fake/{mark}", self.parts.name))
             .code
             != Some(0)
         {
@@ -367,7 +367,7 @@ impl Switch {
     /// Runs something in whose first patch every session is cut after this many steps; the patch
     /// then goes on as far as it can without anybody to speak to.
     pub fn cut_after<T>(&self, steps: u32, run: impl FnOnce() -> T) -> T {
-        self.must(&format!("rm -f /run/{}-stand-in/dropping", self.parts.name));
+        self.must(&format!("rm -f /run/{}-fake/dropping", self.parts.name));
         self.fault("drop-after", &steps.to_string());
         std::thread::scope(|scope| {
             scope.spawn(|| {

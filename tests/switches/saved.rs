@@ -86,7 +86,7 @@ fn a_timer_on_the_switch_takes_a_patch_back() {
     switch.must("config checkpoint before");
     let arm = |seconds: u32| {
         format!(
-            "systemd-run --quiet --unit=guard --on-active={seconds} -p Type=oneshot /bin/sh -c \
+            "systemd-run --quiet --unit=rollback --on-active={seconds} -p Type=oneshot /bin/sh -c \
              'config rollback before'"
         )
     };
@@ -98,13 +98,16 @@ fn a_timer_on_the_switch_takes_a_patch_back() {
         std::thread::sleep(std::time::Duration::from_millis(100));
     }
     // one that is stopped does nothing, and a reboot forgets it; a unit that is enabled runs then
-    switch.sh("until ! systemctl is-active -q guard.service; do sleep 0.1; done");
+    switch.sh("until ! systemctl is-active -q rollback.service; do sleep 0.1; done");
     assert_eq!(switch.over_ssh(&arm(600)).code, Some(0));
     assert_eq!(
-        switch.over_ssh("systemctl is-active guard.timer").code,
+        switch.over_ssh("systemctl is-active rollback.timer").code,
         Some(0)
     );
-    assert_eq!(switch.over_ssh("systemctl stop guard.timer").code, Some(0));
+    assert_eq!(
+        switch.over_ssh("systemctl stop rollback.timer").code,
+        Some(0)
+    );
     assert_eq!(switch.over_ssh(&arm(600)).code, Some(0));
     let unit = "[Service]\n\
                 Type=oneshot\n\
@@ -115,7 +118,7 @@ fn a_timer_on_the_switch_takes_a_patch_back() {
     switch.must("systemctl enable late.service");
     switch.reboot();
     assert_ne!(
-        switch.over_ssh("systemctl is-active guard.timer").code,
+        switch.over_ssh("systemctl is-active rollback.timer").code,
         Some(0)
     );
     assert_eq!(switch.must("cat /etc/booted"), "booted\n");

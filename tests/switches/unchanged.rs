@@ -70,12 +70,12 @@ fn standing(fabric: &Fabric) -> BTreeSet<String> {
         .collect()
 }
 
-/// A stand-in writes its own memory anew at every call: what counts there is what is in it.
+/// A fake writes its own memory anew at every call: what counts there is what is in it.
 fn without_times(line: &str) -> String {
     let [path, mode, .., content] = line.split(' ').collect::<Vec<_>>()[..] else {
         return line.to_owned();
     };
-    if path.contains("-stand-in/") || path.ends_with("-stand-in") {
+    if path.contains("-fake/") || path.ends_with("-fake") {
         format!("{path} {mode} {content}")
     } else {
         line.to_owned()

@@ -5,7 +5,7 @@ mod dependencies;
 mod layering;
 mod pages;
 mod pointers;
-mod seeds;
+mod reference_guides;
 mod sizes;
 mod symptoms;
 

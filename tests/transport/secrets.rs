@@ -207,7 +207,7 @@ fn module(host: &Path) -> String {
     let host = host.display();
     format!(
         "module: agent\n\
-         summary: A make-believe agent that needs a token\n\
+         summary: A fake agent that needs a token\n\
          resources:\n\
          \x20 - {{ id: file, file: {{ path: {host}/agent/token.conf, content: \"token={{{{ \
          secrets.token }}}}\\n{{{{ secrets.key }}}}\\n\", mode: \"0600\" }} }}\n\

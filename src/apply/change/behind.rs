@@ -50,10 +50,10 @@ impl ChangeStep<'_> {
         let Some(hosts) = self.hosts_behind() else {
             return Ok(());
         };
-        let open_guard = self
+        let armed_rollback = self
             .earlier_status()
-            .and_then(|node| node.open_guard.as_deref());
-        if !self.have_passed_once() || open_guard != Some(token) {
+            .and_then(|node| node.armed_rollback.as_deref());
+        if !self.have_passed_once() || armed_rollback != Some(token) {
             return Ok(());
         }
         match self.check_behind(&hosts).await {

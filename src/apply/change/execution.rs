@@ -71,8 +71,10 @@ impl<'a> ChangeStep<'a> {
         mut seen: Vec<ObservedMember<'a>>,
         earlier: Option<StepIntent>,
     ) -> Result<Finish, Halt> {
-        if let Some(because) = self.guard_reason(&seen) {
-            return self.act_guarded(actions, seen, earlier, &because).await;
+        if let Some(because) = self.rollback_reason(&seen) {
+            return self
+                .act_with_rollback(actions, seen, earlier, &because)
+                .await;
         }
         // A long action outlives many connections; each time it is looked for under its token
         // first.

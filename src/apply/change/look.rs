@@ -102,7 +102,7 @@ impl<'a> ChangeStep<'a> {
         for m in shared.on_target(self.node.target.as_ref()) {
             let node = &shared.plan.nodes[*m];
             if !node.is_change()
-                || node.held.is_some()
+                || node.blocked.is_some()
                 || shared.is_looked_at(*m)
                 || shared.may_have_moved(*m)
             {

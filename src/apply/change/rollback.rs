@@ -1,16 +1,16 @@
 //! How an armed automatic rollback ends: it is confirmed over a new connection, or the host puts
 //! everything back.
 
-use super::guard_questions::{QUESTION, RollbackTimerQuery, RollbackTimerState};
-use super::guarded::ArmedRollbackTimer;
 use super::look::again_seen;
+use super::rollback_timer_queries::{QUESTION, RollbackTimerQuery, RollbackTimerState};
 use super::unproven::Unproven;
+use super::with_rollback::ArmedRollbackTimer;
 use super::{ChangeStep, Halt, halt_with_problem};
 use crate::context::RunEvent;
 use crate::precondition::ObservedMember;
 use crate::trouble;
 use railwright_base::Digest;
-use railwright_resource::guard::Guard;
+use railwright_resource::rollback_scope::RollbackScope;
 use railwright_state::run_status::StepIntent;
 use railwright_state::{JournalEntry, NodeOutcome};
 use railwright_system::clock::{self, Deadline};
@@ -22,7 +22,10 @@ const RESTARTED: &str = "restarted";
 impl<'a> ChangeStep<'a> {
     /// Confirms over the connection that has checked the step; true when the automatic rollback is
     /// disarmed.
-    pub(super) async fn confirm_guard(&mut self, watch: &ArmedRollbackTimer) -> Result<bool, Halt> {
+    pub(super) async fn confirm_rollback_timer(
+        &mut self,
+        watch: &ArmedRollbackTimer,
+    ) -> Result<bool, Halt> {
         let mut asked = false;
         while !watch.prove.left().is_zero() {
             match self.ask_anew(RollbackTimerQuery::Disarm, watch).await? {
@@ -38,14 +41,14 @@ impl<'a> ChangeStep<'a> {
     }
 
     fn note_over(&self, watch: &ArmedRollbackTimer, confirmed: bool, failed: &str) -> bool {
-        let (node, guard, failed) = (self.node.id.clone(), watch.token.clone(), failed.to_owned());
-        self.shared.journal.note(JournalEntry::GuardOver {
+        let (node, token, failed) = (self.node.id.clone(), watch.token.clone(), failed.to_owned());
+        self.shared.journal.note(JournalEntry::RollbackTimerEnded {
             node: node.clone(),
-            guard,
+            token,
             confirmed,
             failed: failed.clone(),
         });
-        (self.shared.sink)(RunEvent::GuardOver {
+        (self.shared.sink)(RunEvent::RollbackTimerEnded {
             node,
             confirmed,
             failed,
@@ -59,7 +62,7 @@ impl<'a> ChangeStep<'a> {
         &mut self,
         watch: &ArmedRollbackTimer,
     ) -> Result<Option<String>, Halt> {
-        (self.shared.sink)(RunEvent::GuardFires {
+        (self.shared.sink)(RunEvent::RollbackTimerFires {
             node: self.node.id.clone(),
             seconds: watch.seconds,
         });
@@ -89,7 +92,7 @@ impl<'a> ChangeStep<'a> {
         };
         let Some(failed) = back else {
             let why = why.sentence();
-            let problem = trouble::guard_not_seen(
+            let problem = trouble::rollback_timer_not_seen(
                 &self.node.id,
                 self.host,
                 &watch.token,
@@ -134,12 +137,12 @@ impl<'a> ChangeStep<'a> {
     /// confirmed over this connection, which is a new one; anything else is put back first, and so
     /// is what hosts behind a switch have to bear: whether they did was not found out. True when
     /// the host has to be re-checked.
-    pub(super) async fn settle_earlier_guard(
+    pub(super) async fn settle_earlier_rollback(
         &mut self,
         earlier: &StepIntent,
         seen: &[ObservedMember<'a>],
     ) -> Result<bool, Halt> {
-        let seconds = self.guard_s();
+        let seconds = self.rollback_timer_s();
         let whole = Duration::from_secs(seconds.into());
         let (prove, back) = (
             Deadline::after(whole),
@@ -147,7 +150,7 @@ impl<'a> ChangeStep<'a> {
         );
         let watch = ArmedRollbackTimer {
             token: earlier.token.clone(),
-            guard: Guard::default(),
+            scope: RollbackScope::default(),
             seconds,
             prove,
             back,
@@ -170,7 +173,7 @@ impl<'a> ChangeStep<'a> {
             RollbackTimerState::Armed
                 if seen.iter().all(ObservedMember::is_settled)
                     && self.hosts_behind().is_none()
-                    && self.confirm_guard(&watch).await? =>
+                    && self.confirm_rollback_timer(&watch).await? =>
             {
                 return Ok(false);
             }

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 impl Scheduler {
     /// Starts what may start.
-    pub(super) fn start(&mut self, commands: &mut Vec<SchedulerCommand>) {
+    pub(super) fn start_ready_steps(&mut self, commands: &mut Vec<SchedulerCommand>) {
         let Some((&wave, _)) = self.left_in_wave.first_key_value() else {
             return;
         };
@@ -40,14 +40,15 @@ impl Scheduler {
             match self.steps[n].role.clone() {
                 StepRole::Gate(hosts) => {
                     let hosts = self.to_be_proven(n, &hosts);
-                    self.check(n, hosts, commands);
+                    self.start_gate(n, hosts, commands);
                 }
-                _ => self.run(n, commands),
+                _ => self.start_step(n, commands),
             }
         }
     }
 
-    fn run(&mut self, n: usize, commands: &mut Vec<SchedulerCommand>) {
+    /// Starts a step unless its target is busy or the budget is used up.
+    fn start_step(&mut self, n: usize, commands: &mut Vec<SchedulerCommand>) {
         let Some(target) = self.steps[n].target.clone() else {
             return;
         };
@@ -68,7 +69,12 @@ impl Scheduler {
         commands.push(SchedulerCommand::Run { step: n });
     }
 
-    fn check(&mut self, n: usize, hosts: BTreeSet<Target>, commands: &mut Vec<SchedulerCommand>) {
+    fn start_gate(
+        &mut self,
+        n: usize,
+        hosts: BTreeSet<Target>,
+        commands: &mut Vec<SchedulerCommand>,
+    ) {
         self.mark_running(n);
         commands.push(SchedulerCommand::Check { step: n, hosts });
     }
@@ -99,7 +105,7 @@ impl Scheduler {
 
     /// Nothing runs and nothing may start. A gate may free slots early; otherwise the rest is
     /// skipped.
-    pub(super) fn unstick(&mut self, commands: &mut Vec<SchedulerCommand>) -> bool {
+    pub(super) fn resolve_standstill(&mut self, commands: &mut Vec<SchedulerCommand>) -> bool {
         let because = if self.interrupted {
             Some(Skip::Interrupted)
         } else {
@@ -111,7 +117,7 @@ impl Scheduler {
         if matches!(because, Some(Skip::Window | Skip::Deadline))
             && let Some((gate, hosts)) = self.early_gate()
         {
-            self.check(gate, hosts, commands);
+            self.start_gate(gate, hosts, commands);
             return false;
         }
         if let Some(because) = because {
@@ -130,7 +136,7 @@ impl Scheduler {
         }
         match self.early_gate() {
             Some((gate, hosts)) => {
-                self.check(gate, hosts, commands);
+                self.start_gate(gate, hosts, commands);
                 false
             }
             None => {

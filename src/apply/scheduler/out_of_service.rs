@@ -112,7 +112,7 @@ impl Scheduler {
     }
 
     /// It was looked at who is out of service by nobody's doing here, and who may be back.
-    pub(super) fn looked(
+    pub(super) fn record_outages(
         &mut self,
         out: BTreeMap<Target, OutageCertainty>,
         may_serve: &BTreeSet<Target>,

@@ -86,7 +86,7 @@ impl Scheduler {
     fn consequence(&self, missing: usize) -> NodeOutcome {
         let node = self.steps[missing].id.clone();
         match &self.progress[missing] {
-            StepProgress::Over(NodeOutcome::Held { .. }) => NodeOutcome::Held {
+            StepProgress::Over(NodeOutcome::Blocked { .. }) => NodeOutcome::Blocked {
                 reason: format!("it needs {node}, which is blocked"),
             },
             _ if self.is_gate(missing) => NodeOutcome::Skipped {
@@ -206,7 +206,7 @@ impl Scheduler {
         self.steps[n].after.iter().copied().filter(|m| {
             let is_held = matches!(
                 self.progress[*m],
-                StepProgress::Over(NodeOutcome::Held { .. })
+                StepProgress::Over(NodeOutcome::Blocked { .. })
             );
             let host = self.steps[*m].host();
             is_held && host.is_some_and(|host| !self.isolated.contains_key(host))

@@ -40,7 +40,7 @@ fn generate_plans() -> impl Strategy<Value = (Vec<ScheduledStep>, Limits)> {
                     } else {
                         (StepRole::Work, Some(target))
                     };
-                    let held = (special == 1).then(|| "held".to_owned());
+                    let blocked = (special == 1).then(|| "blocked".to_owned());
                     let step = ScheduledStep {
                         id: format!("n{n}"),
                         role,
@@ -55,7 +55,7 @@ fn generate_plans() -> impl Strategy<Value = (Vec<ScheduledStep>, Limits)> {
                         after: after.into_iter().collect(),
                         before: vec![],
                         wave: wave_of[host],
-                        held,
+                        blocked,
                     };
                     steps.push(step);
                 }
@@ -67,7 +67,7 @@ fn generate_plans() -> impl Strategy<Value = (Vec<ScheduledStep>, Limits)> {
                     let after: Vec<usize> = (0..steps.len())
                         .filter(|n| {
                             steps[*n].target.as_ref().is_some_and(|t| hosts.contains(t))
-                                && steps[*n].held.is_none()
+                                && steps[*n].blocked.is_none()
                         })
                         .collect();
                     if with_gates && !after.is_empty() {
@@ -85,7 +85,7 @@ fn generate_plans() -> impl Strategy<Value = (Vec<ScheduledStep>, Limits)> {
                             after,
                             before: vec![],
                             wave,
-                            held: None,
+                            blocked: None,
                         });
                         let (gate, model) = (steps.len() - 1, steps[steps.len() - 1].clone());
                         // Nodes with an even number are given back by a step.
@@ -300,7 +300,7 @@ proptest! {
                     0 => NodeOutcome::Failed { reason: String::new() },
                     1 => NodeOutcome::Unknown { reason: String::new() },
                     2 => NodeOutcome::Stale { reason: String::new() },
-                    3..6 if steps[step].by_hand => NodeOutcome::Held { reason: String::new() },
+                    3..6 if steps[step].by_hand => NodeOutcome::Blocked { reason: String::new() },
                     _ => NodeOutcome::Done { changed: luck % 2 == 0 },
                 };
                 if outcome.is_loss() { account.lost.extend(steps[step].target.clone()); }

@@ -112,7 +112,7 @@ fn a_node_that_was_left_is_proven_whatever_else_there_is_on_its_host() {
     );
     assert_eq!(run.asked(), "end");
     assert!(
-        matches!(run.outcome("back-a"), NodeOutcome::Held { .. }),
+        matches!(run.outcome("back-a"), NodeOutcome::Blocked { .. }),
         "{:?}",
         run.outcome("back-a")
     );

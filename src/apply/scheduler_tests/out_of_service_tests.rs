@@ -136,7 +136,7 @@ fn whoever_waits_for_a_power_cycle_keeps_only_itself_waiting_unless_it_is_a_cana
     );
     assert_eq!(
         run.outcome("bf"),
-        NodeOutcome::Held {
+        NodeOutcome::Blocked {
             reason: "it needs g2, which is blocked".to_owned()
         }
     );
@@ -151,7 +151,7 @@ fn whoever_waits_for_a_power_cycle_keeps_only_itself_waiting_unless_it_is_a_cana
         (run.outcome("g3"), run.outcome("cf")),
         (
             NodeOutcome::Done { changed: false },
-            NodeOutcome::Held {
+            NodeOutcome::Blocked {
                 reason: "it needs cp, which is blocked".to_owned()
             }
         )

@@ -37,7 +37,7 @@ impl Turn {
         let resumable = !waits.is_empty()
             || self.scheduler.outcomes().any(|(step, outcome)| {
                 step.role != StepRole::Barrier
-                    && step.held.is_none()
+                    && step.blocked.is_none()
                     && !outcome.is_some_and(NodeOutcome::is_done)
             });
         let ending = compute_exit_class(&outcomes, &waits, self.interrupts > 0, &self.problems);
@@ -93,12 +93,12 @@ impl Turn {
     fn waiting(&self, outcomes: &[(String, NodeOutcome)]) -> (BTreeSet<usize>, Vec<Vec<String>>) {
         let (mut waits, mut hosts) = (BTreeSet::new(), BTreeMap::new());
         let nodes = &self.shared.plan.nodes;
-        let is_held = |n: usize| matches!(outcomes[n].1, NodeOutcome::Held { .. });
+        let is_blocked = |n: usize| matches!(outcomes[n].1, NodeOutcome::Blocked { .. });
         for (n, node) in nodes.iter().enumerate() {
             let own = self.shared.on_target(node.target.as_ref());
-            let is_off = |m: &usize| is_by_hand(&nodes[*m]) && is_held(*m);
+            let is_off = |m: &usize| is_by_hand(&nodes[*m]) && is_blocked(*m);
             let may_follow = is_left_to_new_plan(node) && own.iter().any(is_off);
-            if !is_held(n) || (node.held.is_some() && !may_follow) {
+            if !is_blocked(n) || (node.blocked.is_some() && !may_follow) {
                 continue;
             }
             waits.insert(n);
@@ -122,8 +122,8 @@ impl Turn {
     ) -> Option<Diagnostic> {
         let (mut steps, mut hosts) = (0, BTreeSet::new());
         for (n, node) in self.shared.plan.nodes.iter().enumerate() {
-            let is_held = matches!(outcomes[n].1, NodeOutcome::Held { .. });
-            if is_held && is_left_to_new_plan(node) && !waits.contains(&n) {
+            let is_blocked = matches!(outcomes[n].1, NodeOutcome::Blocked { .. });
+            if is_blocked && is_left_to_new_plan(node) && !waits.contains(&n) {
                 steps += 1;
                 hosts.extend(node.target.iter().map(|target| &*target.name));
             }

@@ -53,16 +53,16 @@ pub fn fold_node_set<S: AsRef<str>>(names: &[S]) -> String {
     let mut sorted: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
     sorted.sort_by(|a, b| natural_order(a, b));
     sorted.dedup();
-    let mut alike: IndexMap<Vec<&str>, Vec<Row<'_>>> = IndexMap::new();
+    let mut identical: IndexMap<Vec<&str>, Vec<Row<'_>>> = IndexMap::new();
     for name in sorted {
         let (texts, numbers) = split_name(name);
-        alike
+        identical
             .entry(texts)
             .or_default()
             .push(numbers.into_iter().map(|n| vec![n]).collect());
     }
     let mut items = Vec::new();
-    for (texts, rows) in alike {
+    for (texts, rows) in identical {
         for row in merge_rows(rows) {
             items.push(render_folded_row(&texts, &row));
         }

@@ -32,12 +32,12 @@ pub fn fold_by_stem(names: &[&str]) -> Vec<String> {
         .for_each(|name| stems.entry(mask_digits(name)).or_default().push(name));
     stems
         .into_values()
-        .map(|alike| fold_alike(&alike))
+        .map(|identical| fold_names_of_one_stem(&identical))
         .collect()
 }
 
 /// Names of one stem as a node-set; a single one as it is.
-pub fn fold_alike(names: &[&str]) -> String {
+pub fn fold_names_of_one_stem(names: &[&str]) -> String {
     match names {
         [only] => (*only).to_owned(),
         all => fold_node_set(all),

@@ -59,7 +59,7 @@ pub async fn run(arguments: &ImageCheckArguments) -> Result<Exit, CommandFailure
     let ground = arguments.fabric.ground()?;
     let drivers: Vec<&str> = ground.drivers.iter().map(String::as_str).collect();
     let desired = match ground.catalog.user_space.get(&ground.fabric) {
-        Some(row) => ImageRequirements::of(&ground.fabric, row, &drivers),
+        Some(entry) => ImageRequirements::of(&ground.fabric, entry, &drivers),
         None => return Err(report_no_libraries(&ground.fabric).into()),
     };
     let (looked_into, findings) = match &arguments.pod {

@@ -77,8 +77,8 @@ impl ImageFabricArguments {
             };
             if nics.model.as_str() == SOFT_ROCE {
                 drivers.push("any".to_owned());
-            } else if let Some(row) = catalog.nic.get(nics.model.as_str()) {
-                drivers.push(row.driver.clone());
+            } else if let Some(entry) = catalog.nic.get(nics.model.as_str()) {
+                drivers.push(entry.driver.clone());
             }
         }
         drivers.sort();

@@ -154,13 +154,13 @@ fn nic_of_model(model: &str) -> Result<AcsNic, CommandFailure> {
     })?;
     let mut names: Vec<&str> = Vec::new();
     for entry in catalog.acs.entries() {
-        if entry.row.name.eq_ignore_ascii_case(model) {
-            return Ok(match entry.row.nic_type {
+        if entry.content.name.eq_ignore_ascii_case(model) {
+            return Ok(match entry.content.nic_type {
                 2 => AcsNic::Type2,
                 _ => AcsNic::Type1,
             });
         }
-        names.push(&entry.row.name);
+        names.push(&entry.content.name);
     }
     let hint = match find_nearest_word(model, names) {
         Some(near) => format!("; did you mean `{near}`?"),

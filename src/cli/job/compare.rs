@@ -83,13 +83,13 @@ pub async fn run(arguments: &Compare) -> Result<Exit, CommandFailure> {
     let is_training = figure.is_some_and(|figure| matches!(figure.of, FigureSubject::Training(_)));
     let mut profilers = Vec::new();
     for entry in knowledge.catalog.profiler.entries() {
-        let fits = match (entry.row.platform, platform) {
+        let fits = match (entry.content.platform, platform) {
             (Some(needed), Some(platform)) => needed == platform,
             // Where no inventory is given nobody knows that it is not there.
             _ => true,
         };
         if is_training && fits {
-            profilers.push(&entry.row);
+            profilers.push(&entry.content);
         }
     }
     let view = JobComparisonView {
@@ -103,7 +103,7 @@ pub async fn run(arguments: &Compare) -> Result<Exit, CommandFailure> {
     } else {
         render_comparison_screen(&view)
     });
-    Ok(exit_from_proof(compared.proven))
+    Ok(exit_from_proof(compared.verdict))
 }
 
 fn read_log_files(logs: &[PathBuf]) -> Result<[ComparedJobLog; 2], CommandFailure> {

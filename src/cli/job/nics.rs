@@ -43,8 +43,8 @@ fn node_gbps(inventory: &Inventory, named: &BTreeSet<&str>) -> Result<f64, Diagn
 fn sum_host_bandwidth(inventory: &Inventory, host: &Host) -> Result<f64, Diagnostic> {
     let mut sum = 0.0;
     for rail in &host.netdevs {
-        let row = inventory.knowledge.catalog.nic.get(&rail.model);
-        let of_model = row.and_then(|row| row.speeds_gbps.iter().max().copied());
+        let entry = inventory.knowledge.catalog.nic.get(&rail.model);
+        let of_model = entry.and_then(|entry| entry.speeds_gbps.iter().max().copied());
         let speed = of_model.into_iter().chain(leaf_gbps(inventory)).min();
         let Some(speed) = speed else {
             let (model, host) = (one_line(&rail.model, 40), &host.name);

@@ -12,7 +12,7 @@ use railwright_knowledge::spec::Sources;
 use railwright_report::diagnostic::print_diagnostics;
 use railwright_report::{job, out};
 use railwright_session::read_inventory;
-use railwright_verify::nccl::{self, NcclExpectations, NcclLog, NcclLogDecoder, Proven};
+use railwright_verify::nccl::{self, JobVerdict, NcclExpectations, NcclLog, NcclLogDecoder};
 use std::path::Path;
 
 /// Prove from the log of a job that it used RDMA, and how fast: NCCL's own lines, nccl-tests,
@@ -96,15 +96,15 @@ pub fn print_proof(log: &NcclLog, expected: &NcclExpectations, json: bool) -> Ex
     } else {
         job::render_proof_screen(log, &proof, expected)
     });
-    exit_from_proof(proof.proven)
+    exit_from_proof(proof.verdict)
 }
 
 /// How a command ends that proves something.
-pub fn exit_from_proof(proven: Proven) -> Exit {
-    match proven {
-        Proven::Proven => Exit::Done,
-        Proven::Disproven => Exit::Failed,
-        Proven::NotKnown => Exit::Incomplete,
+pub fn exit_from_proof(verdict: JobVerdict) -> Exit {
+    match verdict {
+        JobVerdict::Passed => Exit::Done,
+        JobVerdict::Failed => Exit::Failed,
+        JobVerdict::Inconclusive => Exit::Incomplete,
     }
 }
 

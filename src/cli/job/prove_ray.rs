@@ -53,7 +53,7 @@ pub async fn prove_ray_cluster(
         true => render_ray_proof_json(namespace, &name, &of_pods, &proof),
         false => render_ray_proof_screen(namespace, &name, &proof),
     });
-    Ok(exit_from_proof(proof.proven))
+    Ok(exit_from_proof(proof.verdict))
 }
 
 fn choose_test_port() -> u16 {

@@ -5,7 +5,7 @@
 
 use railwright_verify::CheckVerdict;
 use railwright_verify::nccl::transport::Transport;
-use railwright_verify::nccl::{Aspect, NcclProof, Proven};
+use railwright_verify::nccl::{Aspect, JobVerdict, NcclProof};
 use railwright_verify::result::CheckOutcome;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -155,12 +155,12 @@ pub fn evaluate_trial(rung: Rung, hosts: usize, proof: &NcclProof) -> TrialOutco
     if rung == Rung::WithoutRdma && proof.transport == Transport::Socket {
         return evaluate_tcp_trial(hosts, proof);
     }
-    match proof.proven {
-        Proven::Proven => {
+    match proof.verdict {
+        JobVerdict::Passed => {
             TrialOutcome::Goes(format!("over {}, to its end", proof.transport.word()))
         }
-        Proven::Disproven => TrialOutcome::Fails(describe_first_finding(proof)),
-        Proven::NotKnown => TrialOutcome::NotKnown(describe_first_finding(proof)),
+        JobVerdict::Failed => TrialOutcome::Fails(describe_first_finding(proof)),
+        JobVerdict::Inconclusive => TrialOutcome::NotKnown(describe_first_finding(proof)),
     }
 }
 

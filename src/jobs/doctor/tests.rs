@@ -4,7 +4,7 @@
 use super::*;
 use proptest::prelude::*;
 use railwright_verify::CheckVerdict;
-use railwright_verify::nccl::{AcsNic, NcclExpectations, NcclLog, Proven, samples};
+use railwright_verify::nccl::{AcsNic, JobVerdict, NcclExpectations, NcclLog, samples};
 
 fn symptoms() -> Vec<Symptom> {
     load_symptoms().unwrap_or_else(|(problems, _)| panic!("{problems:#?}"))
@@ -240,7 +240,7 @@ fn what_disproves_a_job_is_a_symptom() {
             .iter()
             .any(|(_, told)| told.verdict == CheckVerdict::Failed && told.code == Some(code));
         assert!(
-            failed && diagnosis.proof.proven == Proven::Disproven,
+            failed && diagnosis.proof.verdict == JobVerdict::Failed,
             "{code}: {:?}",
             diagnosis.proof
         );

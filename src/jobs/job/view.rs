@@ -104,13 +104,13 @@ impl JobView {
 
     /// What keeps its pods, with what the cluster warns of.
     pub fn explain(&mut self, room: Option<&Room>, warnings: Vec<String>) {
-        let mut alike: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+        let mut identical: BTreeMap<String, Vec<&str>> = BTreeMap::new();
         for pod in &self.pods {
             if let Some(why) = find_pod_wait_reason(pod, room) {
-                alike.entry(why).or_default().push(&pod.name);
+                identical.entry(why).or_default().push(&pod.name);
             }
         }
-        for (why, pods) in alike {
+        for (why, pods) in identical {
             self.kept.push(PodWaitReason {
                 pods: Some(nodeset::fold_node_set(&pods)),
                 why,
@@ -190,15 +190,15 @@ impl JobView {
 
     /// A line for each way in which pods failed.
     fn describe_failed_pods(&self) -> Vec<String> {
-        let mut alike: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+        let mut identical: BTreeMap<String, Vec<&str>> = BTreeMap::new();
         for pod in &self.pods {
             if pod.phase == "Failed" {
                 let why = describe_pod_failure(pod);
-                alike.entry(why).or_default().push(&pod.name);
+                identical.entry(why).or_default().push(&pod.name);
             }
         }
         let mut lines = Vec::new();
-        for (why, pods) in alike {
+        for (why, pods) in identical {
             lines.push(format!(
                 "  {}: {}",
                 nodeset::fold_node_set(&pods),

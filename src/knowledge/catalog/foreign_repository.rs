@@ -33,7 +33,7 @@ pub fn foreign_repositories(loaded: &LoadedSpec, catalog: &Catalog) -> Vec<Diagn
     let names = catalog
         .os
         .entries()
-        .filter_map(|entry| entry.row.name.rsplit_once('-'));
+        .filter_map(|entry| entry.content.name.rsplit_once('-'));
     let families: BTreeSet<&str> = names.map(|(family, _)| family).collect();
     let mut found = Vec::new();
     for (index, repository) in loaded.spec.repositories.iter().enumerate() {
@@ -105,8 +105,9 @@ fn find_repository_system(
     let suite = repository.suite.as_deref().unwrap_or_default();
     let code_name = suite.split(['-', '/']).next().unwrap_or_default();
     let mut entries = catalog.os.entries();
-    if let Some(entry) = entries.find(|entry| entry.row.aliases.iter().any(|it| it == code_name))
-        && let Some((family, release)) = entry.row.name.rsplit_once('-')
+    if let Some(entry) =
+        entries.find(|entry| entry.content.aliases.iter().any(|it| it == code_name))
+        && let Some((family, release)) = entry.content.name.rsplit_once('-')
     {
         let system = RepositorySystem {
             family: family.to_owned(),

@@ -2,7 +2,7 @@
 //! and of the tests behind it, images of which something has to be known, and profilers that say
 //! what a step waits for.
 
-use super::table::CatalogRow;
+use super::table::CategoryEntry;
 use crate::spec::model::KubernetesPlatform;
 use railwright_base::version;
 use schemars::JsonSchema;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 /// An environment variable of a job.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct VariableRow {
+pub struct VariableEntry {
     /// Its name, such as `NCCL_IB_TC`.
     pub name: String,
     /// Who reads it: `nccl`, `ucx`, `torchrun`, `arena`.
@@ -100,7 +100,7 @@ impl VariableDefault {
     }
 }
 
-impl VariableRow {
+impl VariableEntry {
     /// Its defaults in words; those of one release where it is known. Nothing where no entry of it
     /// says any.
     pub fn default_in_words(&self, release: Option<&str>) -> Option<String> {
@@ -121,7 +121,7 @@ impl VariableRow {
     }
 }
 
-impl CatalogRow for VariableRow {
+impl CategoryEntry for VariableEntry {
     const KEY: &'static str = "variable";
     fn name(&self) -> &str {
         &self.name
@@ -154,7 +154,7 @@ impl CatalogRow for VariableRow {
 /// An argument of the programs that start a job.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct ArgumentRow {
+pub struct ArgumentEntry {
     /// The argument without its value, as in `-mca coll_hcoll_enable`; one of a test with the
     /// program before it, `nccl-tests -b`.
     pub name: String,
@@ -166,7 +166,7 @@ pub struct ArgumentRow {
     pub source: String,
 }
 
-impl CatalogRow for ArgumentRow {
+impl CategoryEntry for ArgumentEntry {
     const KEY: &'static str = "argument";
     fn name(&self) -> &str {
         &self.name
@@ -179,7 +179,7 @@ impl CatalogRow for ArgumentRow {
 /// An image of which something has to be known.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct ImageRow {
+pub struct ImageEntry {
     /// The image, with its tag; without one it is about every tag.
     pub name: String,
     /// True where its maker gives it for a trial only.
@@ -195,7 +195,7 @@ pub struct ImageRow {
     pub source: String,
 }
 
-impl ImageRow {
+impl ImageEntry {
     /// The release of Ray in an image of this entry.
     pub fn ray_of(&self, image: &str) -> Option<String> {
         match self.ray.as_deref()? {
@@ -212,7 +212,7 @@ impl ImageRow {
     }
 }
 
-impl CatalogRow for ImageRow {
+impl CategoryEntry for ImageEntry {
     const KEY: &'static str = "image";
     fn name(&self) -> &str {
         &self.name
@@ -225,7 +225,7 @@ impl CatalogRow for ImageRow {
 /// A profiler of trainings.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct ProfilerRow {
+pub struct ProfilerEntry {
     /// Its name.
     pub name: String,
     /// What it shows of a training.
@@ -239,7 +239,7 @@ pub struct ProfilerRow {
     pub source: String,
 }
 
-impl CatalogRow for ProfilerRow {
+impl CategoryEntry for ProfilerEntry {
     const KEY: &'static str = "profiler";
     fn name(&self) -> &str {
         &self.name
@@ -251,13 +251,16 @@ impl CatalogRow for ProfilerRow {
 
 /// The entry of an image: of its name and tag, else of its name alone. A digest behind it says
 /// nothing more.
-pub fn image_of<'a>(rows: &'a super::CatalogTable<ImageRow>, image: &str) -> Option<&'a ImageRow> {
+pub fn image_of<'a>(
+    entries: &'a super::CatalogTable<ImageEntry>,
+    image: &str,
+) -> Option<&'a ImageEntry> {
     let image = image.split('@').next().unwrap_or(image);
     let bare = match image.rsplit_once(':') {
         Some((bare, tag)) if !tag.contains('/') => bare,
         _ => image,
     };
-    rows.get(image).or_else(|| rows.get(bare))
+    entries.get(image).or_else(|| entries.get(bare))
 }
 
 #[cfg(test)]
@@ -275,9 +278,9 @@ mod tests {
             default("18", Some("2.14")),
             default("14", None),
         ];
-        let row = VariableRow {
+        let entry = VariableEntry {
             defaults,
-            ..VariableRow::default()
+            ..VariableEntry::default()
         };
         for (release, said) in [
             (Some("2.21.5"), "18"),
@@ -285,22 +288,22 @@ mod tests {
             (Some("2.12"), "14"),
         ] {
             assert_eq!(
-                row.default_in_words(release).as_deref(),
+                entry.default_in_words(release).as_deref(),
                 Some(said),
                 "{release:?}"
             );
         }
         assert_eq!(
-            row.default_in_words(None).as_deref(),
+            entry.default_in_words(None).as_deref(),
             Some("20 since 2.23, 18 since 2.14, 14")
         );
     }
 
     #[test]
     fn the_release_of_ray_is_read_from_a_tag() {
-        let row = ImageRow {
+        let entry = ImageEntry {
             ray: Some("tag".into()),
-            ..ImageRow::default()
+            ..ImageEntry::default()
         };
         let cases = [
             ("rayproject/ray:2.40.0-py310-gpu", Some("2.40.0")),
@@ -309,7 +312,7 @@ mod tests {
             ("rayproject/ray:2.9", None),
         ];
         for (image, release) in cases {
-            assert_eq!(row.ray_of(image).as_deref(), release, "{image}");
+            assert_eq!(entry.ray_of(image).as_deref(), release, "{image}");
         }
     }
 }

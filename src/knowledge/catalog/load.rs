@@ -1,12 +1,15 @@
 //! From the files of the catalogue to tables: every entry decoded strictly, with its place. A file
 //! holds lists by category (`gpu:`, `nic:`, `switch:` and so on, see `CATEGORIES`).
 
-use super::job::{ArgumentRow, ImageRow, ProfilerRow, VariableRow};
-use super::release::{CombinationRow, ReleaseRow};
-use super::rows::{AcsRow, BandwidthRow, GpuRow, InstanceRow, NicRow, OsRow};
-use super::switch::{SwitchRow, SwitchSystemRow};
-use super::table::{CatalogEntry, CatalogRow, CatalogTable};
-use super::user_space::{ExampleRow, UserSpaceRow};
+use super::entries::{
+    BandwidthEntry, ComputeClassEntry, GpuModelEntry, InstanceEntry, NicModelEntry,
+    OperatingSystemEntry,
+};
+use super::job::{ArgumentEntry, ImageEntry, ProfilerEntry, VariableEntry};
+use super::release::{CombinationEntry, ReleaseEntry};
+use super::switch::{SwitchModelEntry, SwitchSystemEntry};
+use super::table::{CatalogEntry, CatalogTable, CategoryEntry};
+use super::user_space::{ExampleEntry, UserSpaceEntry};
 use crate::shipped::yaml_files;
 use crate::spec::decode::decode_or_report;
 use crate::spec::source::{SourceFile, SourceText, Sources};
@@ -21,56 +24,56 @@ use std::sync::Arc;
 pub const CATALOG_FOLDER: &str = "catalog";
 
 /// Reads the list below a key of a file into the table of that category.
-type ReadRows = fn(&mut CatalogLoader, &RowList<'_>);
+type CategoryReader = fn(&mut CatalogLoader, &EntryList<'_>);
 
-const CATEGORIES: [(&str, ReadRows); 16] = [
-    (GpuRow::KEY, |loader, list| {
-        loader.read_rows(list, |all| &mut all.gpu)
+const CATEGORIES: [(&str, CategoryReader); 16] = [
+    (GpuModelEntry::KEY, |loader, list| {
+        loader.read_entries(list, |all| &mut all.gpu)
     }),
-    (NicRow::KEY, |loader, list| {
-        loader.read_rows(list, |all| &mut all.nic)
+    (NicModelEntry::KEY, |loader, list| {
+        loader.read_entries(list, |all| &mut all.nic)
     }),
-    (InstanceRow::KEY, |loader, list| {
-        loader.read_rows(list, |all| &mut all.instance)
+    (InstanceEntry::KEY, |loader, list| {
+        loader.read_entries(list, |all| &mut all.instance)
     }),
-    (OsRow::KEY, |loader, list| {
-        loader.read_rows(list, |all| &mut all.os)
+    (OperatingSystemEntry::KEY, |loader, list| {
+        loader.read_entries(list, |all| &mut all.os)
     }),
-    (AcsRow::KEY, |loader, list| {
-        loader.read_rows(list, |all| &mut all.acs)
+    (ComputeClassEntry::KEY, |loader, list| {
+        loader.read_entries(list, |all| &mut all.acs)
     }),
-    (BandwidthRow::KEY, |loader, list| {
-        loader.read_rows(list, |all| &mut all.bandwidth)
+    (BandwidthEntry::KEY, |loader, list| {
+        loader.read_entries(list, |all| &mut all.bandwidth)
     }),
-    (ReleaseRow::KEY, |loader, list| {
-        loader.read_rows(list, |all| &mut all.release)
+    (ReleaseEntry::KEY, |loader, list| {
+        loader.read_entries(list, |all| &mut all.release)
     }),
-    (CombinationRow::KEY, |loader, list| {
-        loader.read_rows(list, |all| &mut all.combination)
+    (CombinationEntry::KEY, |loader, list| {
+        loader.read_entries(list, |all| &mut all.combination)
     }),
-    (SwitchRow::KEY, |loader, list| {
-        loader.read_rows(list, |all| &mut all.switch)
+    (SwitchModelEntry::KEY, |loader, list| {
+        loader.read_entries(list, |all| &mut all.switch)
     }),
-    (SwitchSystemRow::KEY, |loader, list| {
-        loader.read_rows(list, |all| &mut all.switch_system)
+    (SwitchSystemEntry::KEY, |loader, list| {
+        loader.read_entries(list, |all| &mut all.switch_system)
     }),
-    (VariableRow::KEY, |loader, list| {
-        loader.read_rows(list, |all| &mut all.variable)
+    (VariableEntry::KEY, |loader, list| {
+        loader.read_entries(list, |all| &mut all.variable)
     }),
-    (ArgumentRow::KEY, |loader, list| {
-        loader.read_rows(list, |all| &mut all.argument)
+    (ArgumentEntry::KEY, |loader, list| {
+        loader.read_entries(list, |all| &mut all.argument)
     }),
-    (ImageRow::KEY, |loader, list| {
-        loader.read_rows(list, |all| &mut all.image)
+    (ImageEntry::KEY, |loader, list| {
+        loader.read_entries(list, |all| &mut all.image)
     }),
-    (ProfilerRow::KEY, |loader, list| {
-        loader.read_rows(list, |all| &mut all.profiler)
+    (ProfilerEntry::KEY, |loader, list| {
+        loader.read_entries(list, |all| &mut all.profiler)
     }),
-    (UserSpaceRow::KEY, |loader, list| {
-        loader.read_rows(list, |all| &mut all.user_space)
+    (UserSpaceEntry::KEY, |loader, list| {
+        loader.read_entries(list, |all| &mut all.user_space)
     }),
-    (ExampleRow::KEY, |loader, list| {
-        loader.read_rows(list, |all| &mut all.example)
+    (ExampleEntry::KEY, |loader, list| {
+        loader.read_entries(list, |all| &mut all.example)
     }),
 ];
 
@@ -78,37 +81,37 @@ const CATEGORIES: [(&str, ReadRows); 16] = [
 #[derive(Debug, Clone, Default)]
 pub struct Catalog {
     /// GPU models.
-    pub gpu: CatalogTable<GpuRow>,
+    pub gpu: CatalogTable<GpuModelEntry>,
     /// RDMA NICs.
-    pub nic: CatalogTable<NicRow>,
+    pub nic: CatalogTable<NicModelEntry>,
     /// Instances of clouds.
-    pub instance: CatalogTable<InstanceRow>,
+    pub instance: CatalogTable<InstanceEntry>,
     /// Operating systems.
-    pub os: CatalogTable<OsRow>,
+    pub os: CatalogTable<OperatingSystemEntry>,
     /// What Alibaba Container Compute Service offers.
-    pub acs: CatalogTable<AcsRow>,
+    pub acs: CatalogTable<ComputeClassEntry>,
     /// What pairs of ports deliver.
-    pub bandwidth: CatalogTable<BandwidthRow>,
+    pub bandwidth: CatalogTable<BandwidthEntry>,
     /// Releases of drivers, toolkits and stacks, and what each needs.
-    pub release: CatalogTable<ReleaseRow>,
+    pub release: CatalogTable<ReleaseEntry>,
     /// Combinations that are known to fit or not.
-    pub combination: CatalogTable<CombinationRow>,
+    pub combination: CatalogTable<CombinationEntry>,
     /// Switches.
-    pub switch: CatalogTable<SwitchRow>,
+    pub switch: CatalogTable<SwitchModelEntry>,
     /// The systems of switches.
-    pub switch_system: CatalogTable<SwitchSystemRow>,
+    pub switch_system: CatalogTable<SwitchSystemEntry>,
     /// Environment variables of jobs.
-    pub variable: CatalogTable<VariableRow>,
+    pub variable: CatalogTable<VariableEntry>,
     /// Arguments of the programs that start jobs.
-    pub argument: CatalogTable<ArgumentRow>,
+    pub argument: CatalogTable<ArgumentEntry>,
     /// Images of which something has to be known.
-    pub image: CatalogTable<ImageRow>,
+    pub image: CatalogTable<ImageEntry>,
     /// Profilers of trainings.
-    pub profiler: CatalogTable<ProfilerRow>,
+    pub profiler: CatalogTable<ProfilerEntry>,
     /// What images need of RDMA, by kind of fabric.
-    pub user_space: CatalogTable<UserSpaceRow>,
+    pub user_space: CatalogTable<UserSpaceEntry>,
     /// Examples that images can bring.
-    pub example: CatalogTable<ExampleRow>,
+    pub example: CatalogTable<ExampleEntry>,
     /// The user's entries that stand over shipped ones.
     pub overrides: Vec<Override>,
     /// The files, for diagnostics that point into them.
@@ -152,14 +155,14 @@ pub struct CatalogProblems {
 impl Catalog {
     /// The operating system of a spec; `rocky-9.4` is found as `rocky-9` where there is no entry of
     /// its own.
-    pub fn system(&self, name: &str) -> Option<&OsRow> {
+    pub fn system(&self, name: &str) -> Option<&OperatingSystemEntry> {
         self.os
             .get(name)
             .or_else(|| self.os.get(name.rsplit_once('.')?.0))
     }
 
     /// The instance of a spec; a type (`ecs.ebmgn8v.48xlarge`) is found by its family.
-    pub fn instance_of(&self, name: &str) -> Option<&InstanceRow> {
+    pub fn instance_of(&self, name: &str) -> Option<&InstanceEntry> {
         let bare = name.strip_prefix("ecs.").unwrap_or(name);
         let family = bare.split('.').next().unwrap_or_default();
         [name, bare, family]
@@ -168,11 +171,11 @@ impl Catalog {
     }
 
     /// What is offered of a GPU model in a compute class.
-    pub fn acs_of(&self, model: &str, compute_class: &str) -> Option<&AcsRow> {
+    pub fn acs_of(&self, model: &str, compute_class: &str) -> Option<&ComputeClassEntry> {
         self.acs
             .entries()
-            .map(|entry| &entry.row)
-            .find(|row| row.name == model && row.compute_class == compute_class)
+            .map(|entry| &entry.content)
+            .find(|entry| entry.name == model && entry.compute_class == compute_class)
     }
 
     /// Where an entry stands: `modules/catalog/gpu.yaml:12`.
@@ -206,7 +209,7 @@ pub fn load_catalog(
 }
 
 /// The entries of one category in a file.
-struct RowList<'a> {
+struct EntryList<'a> {
     document: &'a YamlDocument,
     node: NodeId,
     /// True in a file of the user's.
@@ -244,26 +247,26 @@ impl CatalogLoader {
         }
         for entry in document.entries(root) {
             let key = document.text(entry.key);
-            let Some((_, read_rows)) = CATEGORIES.iter().find(|(known, _)| *known == key) else {
+            let Some((_, read_entries)) = CATEGORIES.iter().find(|(known, _)| *known == key) else {
                 self.problems
                     .push(new_unknown_category_error(&document, entry.key));
                 continue;
             };
-            let list = RowList {
+            let list = EntryList {
                 document: &document,
                 node: entry.value,
                 own,
             };
-            read_rows(self, &list);
+            read_entries(self, &list);
         }
     }
 
-    fn read_rows<R: CatalogRow + serde::de::DeserializeOwned>(
+    fn read_entries<R: CategoryEntry + serde::de::DeserializeOwned>(
         &mut self,
-        list: &RowList<'_>,
+        list: &EntryList<'_>,
         table: impl Fn(&mut Catalog) -> &mut CatalogTable<R>,
     ) {
-        let RowList {
+        let EntryList {
             document,
             node,
             own,
@@ -275,7 +278,7 @@ impl CatalogLoader {
             return;
         }
         for item in document.items(node) {
-            let Some(row) = decode_or_report::<R>(document, item, &mut self.problems) else {
+            let Some(entry) = decode_or_report::<R>(document, item, &mut self.problems) else {
                 continue;
             };
             let name = document.entry(item, "name");
@@ -284,14 +287,14 @@ impl CatalogLoader {
                 span: document.caret(name.map_or(item, |entry| entry.value)),
                 text: if own { "yours" } else { "shipped" }.to_owned(),
             };
-            if let Some(problem) = check_catalog_row(&row, &label, table(&mut self.catalog)) {
+            if let Some(problem) = check_catalog_entry(&entry, &label, table(&mut self.catalog)) {
                 self.problems.push(problem);
                 continue;
             }
-            self.note_names(&row, &label, own);
-            let what = format!("{} {}", R::KEY, row.identity());
+            self.note_names(&entry, &label, own);
+            let what = format!("{} {}", R::KEY, entry.identity());
             let entry = CatalogEntry {
-                row,
+                content: entry,
                 label: label.clone(),
                 own,
             };
@@ -309,9 +312,9 @@ impl CatalogLoader {
     }
 
     /// A name or alias stands for one entry; a user's entry may take a shipped one's.
-    fn note_names<R: CatalogRow>(&mut self, row: &R, label: &Label, own: bool) {
-        let identity = row.identity();
-        for name in std::iter::once(&identity).chain(row.aliases()) {
+    fn note_names<R: CategoryEntry>(&mut self, entry: &R, label: &Label, own: bool) {
+        let identity = entry.identity();
+        for name in std::iter::once(&identity).chain(entry.aliases()) {
             let before = self.names.insert(
                 (R::KEY, name.clone()),
                 (identity.clone(), label.clone(), own),
@@ -370,14 +373,14 @@ impl CatalogLoader {
 const NAME_MAX: usize = 96;
 
 /// An entry without a name or a source is none: what nobody can look up is not known.
-fn check_catalog_row<R: CatalogRow>(
-    row: &R,
+fn check_catalog_entry<R: CategoryEntry>(
+    entry: &R,
     label: &Label,
     others: &CatalogTable<R>,
 ) -> Option<Diagnostic> {
-    let aliases = row.aliases().iter().map(String::as_str);
-    for name in std::iter::once(row.name()).chain(aliases) {
-        if name.is_empty() || is_row_name(name) {
+    let aliases = entry.aliases().iter().map(String::as_str);
+    for name in std::iter::once(entry.name()).chain(aliases) {
+        if name.is_empty() || is_plain_name(name) {
             continue;
         }
         let shown = one_line(name, NAME_MAX);
@@ -387,7 +390,7 @@ fn check_catalog_row<R: CatalogRow>(
             "write one line of at most {NAME_MAX} characters that can be seen"
         )));
     }
-    for (key, text) in [("name", row.name()), ("source", row.source())] {
+    for (key, text) in [("name", entry.name()), ("source", entry.source())] {
         if text.trim().is_empty() {
             let message = format!("an entry of `{}` has an empty `{key}`", R::KEY);
             let problem = Diagnostic::error("RW0220", message).labelled(label.clone());
@@ -396,14 +399,14 @@ fn check_catalog_row<R: CatalogRow>(
     }
     let message = format!(
         "the entry `{}` of `{}` cannot be: {}",
-        row.name(),
+        entry.name(),
         R::KEY,
-        row.find_fault()?
+        entry.find_fault()?
     );
     let problem = Diagnostic::error("RW0220", message).labelled(label.clone());
-    let others = others.entries().map(|other| other.row.name());
+    let others = others.entries().map(|other| other.content.name());
     let nearest =
-        others.min_by_key(|other| std::cmp::Reverse(count_common_start(row.name(), other)));
+        others.min_by_key(|other| std::cmp::Reverse(count_common_start(entry.name(), other)));
     Some(match nearest {
         Some(name) => problem.next(format!(
             "`railwright catalog {} {name}` shows one in full",
@@ -413,7 +416,7 @@ fn check_catalog_row<R: CatalogRow>(
     })
 }
 
-fn is_row_name(name: &str) -> bool {
+fn is_plain_name(name: &str) -> bool {
     !name.trim().is_empty() && name.chars().count() <= NAME_MAX && one_line(name, NAME_MAX) == name
 }
 
@@ -473,19 +476,19 @@ mod tests {
         for entry in catalog.instance.entries() {
             assert!(
                 entry
-                    .row
+                    .content
                     .gpu
                     .as_deref()
                     .is_none_or(|gpu| catalog.gpu.get(gpu).is_some()),
                 "{:?}",
-                entry.row
+                entry.content
             );
         }
         for entry in catalog.nic.entries() {
-            for fabric in &entry.row.fabrics {
+            for fabric in &entry.content.fabrics {
                 let known: Result<crate::spec::model::FabricKind, _> =
                     serde_json::from_value(serde_json::json!(fabric));
-                assert!(known.is_ok(), "{:?}", entry.row);
+                assert!(known.is_ok(), "{:?}", entry.content);
             }
         }
         // a switch of the spec may have any of these systems, and each has its entry
@@ -493,36 +496,39 @@ mod tests {
             assert!(catalog.switch_system.get(os).is_some(), "{os}");
         }
         assert_eq!(
-            catalog.switch.get("MSN2700").map(|row| row.asic.as_str()),
+            catalog
+                .switch
+                .get("MSN2700")
+                .map(|entry| entry.asic.as_str()),
             Some("Spectrum-1")
         );
         assert_eq!(
-            catalog.system("rocky-9.4").map(|row| row.name.as_str()),
+            catalog.system("rocky-9.4").map(|entry| entry.name.as_str()),
             Some("rocky-9")
         );
         assert_eq!(
             catalog
                 .instance_of("ecs.ebmgn8v.48xlarge")
-                .map(|row| row.name.as_str()),
+                .map(|entry| entry.name.as_str()),
             Some("ebmgn8v")
         );
     }
 
     #[test]
-    fn a_row_of_ones_own_stands_over_the_shipped_one() {
-        let row = |name: &str, more: &str| {
+    fn an_entry_of_ones_own_stands_over_the_shipped_one() {
+        let entry = |name: &str, more: &str| {
             format!(
                 "gpu: [{{ name: {name}, vendor: nvidia, architecture: mine, source: me{more} }}]\n"
             )
         };
-        let catalog = own(&row("A100-SXM4-80GB", "")).unwrap();
+        let catalog = own(&entry("A100-SXM4-80GB", "")).unwrap();
         assert_eq!(
             catalog.gpu.get("A100-SXM4-80GB").unwrap().architecture,
             "mine"
         );
         assert_eq!(catalog.overrides.len(), 1);
         assert!(
-            own(&row("X1", ", aliases: [Y1]"))
+            own(&entry("X1", ", aliases: [Y1]"))
                 .unwrap()
                 .gpu
                 .get("Y1")

@@ -2,7 +2,7 @@
 //! what each needs of the other parts, and combinations that are known to fit or not. The data is
 //! in `modules/catalog/release.yaml` and `combination.yaml`.
 
-use super::table::CatalogRow;
+use super::table::CategoryEntry;
 use railwright_base::version::parse_release_numbers;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -199,7 +199,7 @@ impl ReleaseRequirement {
 /// A release of a part, or what all with one beginning have in common.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct ReleaseRow {
+pub struct ReleaseEntry {
     /// The part and the release: `cuda-12.4`.
     pub name: String,
     /// The part.
@@ -225,7 +225,7 @@ pub struct ReleaseRow {
     pub source: String,
 }
 
-impl CatalogRow for ReleaseRow {
+impl CategoryEntry for ReleaseEntry {
     const KEY: &'static str = "release";
     fn name(&self) -> &str {
         &self.name
@@ -285,7 +285,7 @@ impl CatalogRow for ReleaseRow {
 /// exclude each other.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct CombinationRow {
+pub struct CombinationEntry {
     /// A name.
     pub name: String,
     /// A spec without `cluster`, with one entry of `nodes`.
@@ -303,7 +303,7 @@ pub struct CombinationRow {
     pub source: String,
 }
 
-impl CatalogRow for CombinationRow {
+impl CategoryEntry for CombinationEntry {
     const KEY: &'static str = "combination";
     fn in_words(&self, field: &str) -> Option<String> {
         (field == "spec").then(|| self.spec.to_string())

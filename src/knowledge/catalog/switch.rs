@@ -2,7 +2,7 @@
 //! `modules/catalog/switch.yaml` and `switch-system.yaml`; each entry names the source that it was
 //! taken from.
 
-use super::table::CatalogRow;
+use super::table::CategoryEntry;
 use crate::spec::model::{Cnp, Trust, WatchdogTimes};
 use railwright_resource::Disruption;
 use railwright_resource::switch::SwitchSystem;
@@ -23,7 +23,7 @@ pub enum BufferModel {
 /// A model of switch.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct SwitchRow {
+pub struct SwitchModelEntry {
     /// The name that specs use, such as `SN5600`.
     pub name: String,
     /// Other names of the same model.
@@ -119,7 +119,7 @@ pub struct VendorEcn {
 /// The system of switches.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct SwitchSystemRow {
+pub struct SwitchSystemEntry {
     /// The name that specs use: `sonic`, `cumulus`, `eos`.
     pub name: String,
     /// The smallest MTU of a port in bytes, without the Ethernet header.
@@ -200,7 +200,7 @@ pub struct PacketPattern {
     pub small_percent: u32,
 }
 
-impl SwitchSystemRow {
+impl SwitchSystemEntry {
     /// The priority that a DSCP gets from the start, where that is known.
     pub fn priority_of(&self, dscp: u8) -> Option<u8> {
         let named = self
@@ -211,7 +211,7 @@ impl SwitchSystemRow {
     }
 }
 
-impl CatalogRow for SwitchRow {
+impl CategoryEntry for SwitchModelEntry {
     const KEY: &'static str = "switch";
     fn name(&self) -> &str {
         &self.name
@@ -301,7 +301,7 @@ impl CatalogEcnThresholds {
     }
 }
 
-impl CatalogRow for SwitchSystemRow {
+impl CategoryEntry for SwitchSystemEntry {
     const KEY: &'static str = "switch-system";
     fn name(&self) -> &str {
         &self.name

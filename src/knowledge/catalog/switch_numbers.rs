@@ -4,7 +4,7 @@
 
 use super::headroom::{Chip, HeadroomPort, compute_headroom};
 use super::load::Catalog;
-use super::switch::{BufferModel, CatalogEcnThresholds, SwitchRow, SwitchSystemRow};
+use super::switch::{BufferModel, CatalogEcnThresholds, SwitchModelEntry, SwitchSystemEntry};
 use crate::spec::model::{Cnp, Fabric, SwitchGroup, WatchdogTimes};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -63,12 +63,12 @@ pub struct HeadroomNumbers {
 }
 
 /// The entry of a switch's system, where the spec names it.
-pub fn system_of<'a>(switch: &SwitchGroup, catalog: &'a Catalog) -> Option<&'a SwitchSystemRow> {
+pub fn system_of<'a>(switch: &SwitchGroup, catalog: &'a Catalog) -> Option<&'a SwitchSystemEntry> {
     catalog.switch_system.get(switch.os?.word())
 }
 
 /// The entry of its model.
-pub fn model_of<'a>(switch: &SwitchGroup, catalog: &'a Catalog) -> Option<&'a SwitchRow> {
+pub fn model_of<'a>(switch: &SwitchGroup, catalog: &'a Catalog) -> Option<&'a SwitchModelEntry> {
     catalog.switch.get(switch.model.as_deref()?)
 }
 
@@ -91,8 +91,8 @@ pub fn switch_numbers(switch: &SwitchGroup, fabric: &Fabric, catalog: &Catalog) 
 
 fn compute_ecn_numbers(
     switch: &SwitchGroup,
-    system: Option<&SwitchSystemRow>,
-    model: Option<&SwitchRow>,
+    system: Option<&SwitchSystemEntry>,
+    model: Option<&SwitchModelEntry>,
 ) -> Option<EcnNumbers> {
     let ecn = switch.ecn.as_ref().filter(|ecn| ecn.is_on())?;
     let in_spec = ecn.thresholds().cloned().unwrap_or_default();
@@ -124,7 +124,7 @@ fn compute_ecn_numbers(
 
 /// Shares of what is on its way on one port: its speed times the round trip.
 fn compute_ecn_thresholds(
-    system: &SwitchSystemRow,
+    system: &SwitchSystemEntry,
     speed_gbps: u32,
     round_trip_us: Option<u16>,
 ) -> CatalogEcnThresholds {
@@ -142,8 +142,8 @@ fn compute_ecn_thresholds(
 /// Those of the model for this speed, of the model for any speed, of the system.
 fn find_vendor_thresholds(
     speed_gbps: Option<u32>,
-    system: Option<&SwitchSystemRow>,
-    model: Option<&SwitchRow>,
+    system: Option<&SwitchSystemEntry>,
+    model: Option<&SwitchModelEntry>,
 ) -> Option<CatalogEcnThresholds> {
     let system = system?;
     if let Some(model) = model
@@ -161,7 +161,7 @@ fn find_vendor_thresholds(
 
 fn select_watchdog_times(
     switch: &SwitchGroup,
-    system: Option<&SwitchSystemRow>,
+    system: Option<&SwitchSystemEntry>,
 ) -> Option<WatchdogTimes> {
     let watchdog = switch
         .watchdog
@@ -180,7 +180,7 @@ fn select_watchdog_times(
 /// The largest buffer that the model's table has for this speed and cable; nothing where the model
 /// has no table.
 fn find_buffer_in_table(
-    model: &SwitchRow,
+    model: &SwitchModelEntry,
     speed_gbps: u32,
     cable_m: u32,
 ) -> Option<HeadroomNumbers> {
@@ -203,8 +203,8 @@ fn find_buffer_in_table(
 /// As the system of the models' numbers comes to it: by the table of the model, or by the formula.
 fn compute_lossless_buffer(
     switch: &SwitchGroup,
-    system: &SwitchSystemRow,
-    model: &SwitchRow,
+    system: &SwitchSystemEntry,
+    model: &SwitchModelEntry,
 ) -> Option<HeadroomNumbers> {
     if !system.model_numbers {
         return None;

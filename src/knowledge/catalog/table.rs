@@ -1,12 +1,15 @@
 //! Entries of one category, found by name or alias.
 
-use super::rows::{AcsRow, BandwidthRow, GpuRow, InstanceRow, NicRow, OsRow};
+use super::entries::{
+    BandwidthEntry, ComputeClassEntry, GpuModelEntry, InstanceEntry, NicModelEntry,
+    OperatingSystemEntry,
+};
 use railwright_base::Label;
 use railwright_base::suggest::find_nearest_word;
 use std::collections::HashMap;
 
 /// What the entries of every category have in common.
-pub trait CatalogRow {
+pub trait CategoryEntry {
     /// The key of the category in the files.
     const KEY: &'static str;
     /// The name, as messages show it.
@@ -31,9 +34,9 @@ pub trait CatalogRow {
     }
 }
 
-macro_rules! row {
-    ($row:ty, $key:literal) => {
-        impl CatalogRow for $row {
+macro_rules! named_entry {
+    ($entry:ty, $key:literal) => {
+        impl CategoryEntry for $entry {
             const KEY: &'static str = $key;
             fn name(&self) -> &str {
                 &self.name
@@ -48,12 +51,12 @@ macro_rules! row {
     };
 }
 
-row!(GpuRow, "gpu");
-row!(NicRow, "nic");
-row!(InstanceRow, "instance");
-row!(OsRow, "os");
+named_entry!(GpuModelEntry, "gpu");
+named_entry!(NicModelEntry, "nic");
+named_entry!(InstanceEntry, "instance");
+named_entry!(OperatingSystemEntry, "os");
 
-impl CatalogRow for BandwidthRow {
+impl CategoryEntry for BandwidthEntry {
     const KEY: &'static str = "bandwidth";
     fn name(&self) -> &str {
         &self.name
@@ -75,7 +78,7 @@ impl CatalogRow for BandwidthRow {
     }
 }
 
-impl CatalogRow for AcsRow {
+impl CategoryEntry for ComputeClassEntry {
     const KEY: &'static str = "acs";
     fn name(&self) -> &str {
         &self.name
@@ -92,7 +95,7 @@ impl CatalogRow for AcsRow {
 #[derive(Debug, Clone)]
 pub struct CatalogEntry<R> {
     /// The entry.
-    pub row: R,
+    pub content: R,
     /// A caret at it.
     pub label: Label,
     /// True for an entry of the user's own.
@@ -117,14 +120,14 @@ impl<R> Default for CatalogTable<R> {
     }
 }
 
-impl<R: CatalogRow> CatalogTable<R> {
+impl<R: CategoryEntry> CatalogTable<R> {
     /// Adds an entry, in the place of one that is the same; that one comes back.
     pub(super) fn put(&mut self, entry: CatalogEntry<R>) -> Option<CatalogEntry<R>> {
-        match self.by_identity.get(&entry.row.identity()) {
+        match self.by_identity.get(&entry.content.identity()) {
             Some(at) => Some(std::mem::replace(&mut self.entries[*at], entry)),
             None => {
                 self.by_identity
-                    .insert(entry.row.identity(), self.entries.len());
+                    .insert(entry.content.identity(), self.entries.len());
                 self.entries.push(entry);
                 None
             }
@@ -135,7 +138,7 @@ impl<R: CatalogRow> CatalogTable<R> {
     /// alias.
     pub(super) fn index(&mut self) {
         for (at, entry) in self.entries.iter().enumerate() {
-            for alias in entry.row.aliases() {
+            for alias in entry.content.aliases() {
                 self.by_alias.entry(alias.clone()).or_insert(at);
             }
         }
@@ -143,7 +146,7 @@ impl<R: CatalogRow> CatalogTable<R> {
 
     /// The entry of this name or alias.
     pub fn get(&self, name: &str) -> Option<&R> {
-        self.entry(name).map(|entry| &entry.row)
+        self.entry(name).map(|entry| &entry.content)
     }
 
     /// The entry of this name or alias, with its place in the files.
@@ -173,8 +176,8 @@ impl<R: CatalogRow> CatalogTable<R> {
     pub fn near(&self, name: &str) -> Vec<String> {
         let mut names: Vec<&str> = Vec::new();
         for entry in &self.entries {
-            names.push(entry.row.name());
-            names.extend(entry.row.aliases().iter().map(String::as_str));
+            names.push(entry.content.name());
+            names.extend(entry.content.aliases().iter().map(String::as_str));
         }
         let mut near: Vec<String> = Vec::new();
         if let Some(nearest) = find_nearest_word(name, names.iter().copied()) {

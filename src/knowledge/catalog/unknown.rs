@@ -2,7 +2,7 @@
 //! is an error with the nearest names and with the lines that add it.
 
 use super::load::Catalog;
-use super::table::{CatalogRow, CatalogTable};
+use super::table::{CatalogTable, CategoryEntry};
 use crate::spec::LoadedSpec;
 use crate::spec::model::{NodeGroup, SwitchGroup};
 use railwright_base::suggest::suggest_correction;
@@ -162,7 +162,7 @@ fn diagnose_unknown_system(catalog: &Catalog, name: &str, label: Option<Label>) 
 fn find_near_system(catalog: &Catalog, name: &str) -> Option<String> {
     let mut families: BTreeSet<&str> = BTreeSet::from(KNOWN_SYSTEMS);
     for entry in catalog.os.entries() {
-        if let Some((family, _)) = entry.row.name.rsplit_once('-') {
+        if let Some((family, _)) = entry.content.name.rsplit_once('-') {
             families.insert(family);
         }
     }
@@ -185,13 +185,13 @@ fn find_same_release(catalog: &Catalog, family: &str, version: &str) -> Option<S
     let numbers = parse_release_numbers(version);
     let digits = keep_digits(version);
     for entry in catalog.os.entries() {
-        let Some((known_family, release)) = entry.row.name.rsplit_once('-') else {
+        let Some((known_family, release)) = entry.content.name.rsplit_once('-') else {
             continue;
         };
         let has_same_numbers = numbers.is_some() && parse_release_numbers(release) == numbers;
         let has_same_digits = !digits.is_empty() && keep_digits(release) == digits;
         if known_family == family && (has_same_numbers || has_same_digits) {
-            return Some(entry.row.name.clone());
+            return Some(entry.content.name.clone());
         }
     }
     None
@@ -201,7 +201,7 @@ fn keep_digits(text: &str) -> String {
     text.chars().filter(char::is_ascii_digit).collect()
 }
 
-fn diagnose_unknown_name<R: CatalogRow>(
+fn diagnose_unknown_name<R: CategoryEntry>(
     table: &CatalogTable<R>,
     what: &str,
     name: &str,

@@ -48,8 +48,8 @@ fn list_stated_releases<'a>(
 ) -> Vec<(HostComponent, &'static str, &'a str)> {
     let mut releases = Vec::new();
     if let Some(gpu) = &group.gpu {
-        let row = catalog.gpu.get(&gpu.model);
-        let is_nvidia = row.is_none_or(|row| row.vendor == "nvidia");
+        let entry = catalog.gpu.get(&gpu.model);
+        let is_nvidia = entry.is_none_or(|entry| entry.vendor == "nvidia");
         if let Some(driver) = gpu.driver.as_deref().filter(|_| is_nvidia) {
             releases.push((HostComponent::Driver, "gpu.driver", driver));
         }
@@ -93,7 +93,7 @@ fn diagnose_unknown_release(
     {
         return None;
     }
-    let complete = has_release_line(catalog, part, &desired, |row, _| row.complete);
+    let complete = has_release_line(catalog, part, &desired, |entry, _| entry.complete);
     let beyond = desired[0] > newest.saturating_mul(BEYOND);
     let what = part.with(&one_line(release, 40));
     let near = find_near_releases(&known, &desired, release);
@@ -118,13 +118,13 @@ fn diagnose_unknown_release(
         "nearest: {}; `railwright catalog release` lists what is known",
         near.join(", ")
     ));
-    Some(diagnostic.next(suggest_release_row(part, release)))
+    Some(diagnostic.next(suggest_release_entry(part, release)))
 }
 
-fn suggest_release_row(part: HostComponent, release: &str) -> String {
+fn suggest_release_entry(part: HostComponent, release: &str) -> String {
     let (key, shown) = (part.key(), one_line(release, 40));
     format!(
-        "or, where there is such a release, add a row in modules/catalog/release.yaml of the \
+        "or, where there is such a release, add an entry in modules/catalog/release.yaml of the \
          inventory: release: [{{ name: {key}-{shown}, part: {key}, release: \"{shown}\", source: \
          ... }}]"
     )
@@ -136,16 +136,16 @@ fn has_release_line(
     catalog: &Catalog,
     part: HostComponent,
     desired: &[u64],
-    is: impl Fn(&super::release::ReleaseRow, bool) -> bool,
+    is: impl Fn(&super::release::ReleaseEntry, bool) -> bool,
 ) -> bool {
     for entry in catalog.release.entries() {
-        if entry.row.part != part || !entry.row.line {
+        if entry.content.part != part || !entry.content.line {
             continue;
         }
-        let Some(begins) = parse_release_numbers(&entry.row.release) else {
+        let Some(begins) = parse_release_numbers(&entry.content.release) else {
             continue;
         };
-        if desired.starts_with(&begins) && is(&entry.row, entry.own) {
+        if desired.starts_with(&begins) && is(&entry.content, entry.own) {
             return true;
         }
     }
@@ -154,43 +154,43 @@ fn has_release_line(
 
 /// The user's own entries may speak of a line as a whole.
 fn is_own_release_line(catalog: &Catalog, part: HostComponent, desired: &[u64]) -> bool {
-    has_release_line(catalog, part, desired, |row, own| own && !row.complete)
+    has_release_line(catalog, part, desired, |entry, own| own && !entry.complete)
 }
 
 /// Every release of a part that some entry names, as far as its numbers tell releases apart, in
 /// their order, as it is written.
 fn collect_known_releases(catalog: &Catalog, part: HostComponent) -> BTreeMap<Vec<u64>, String> {
     let mut texts: Vec<Option<String>> = Vec::new();
-    for row in catalog.release.entries().map(|entry| &entry.row) {
-        if row.part == part && !row.line {
-            texts.push(Some(row.release.clone()));
+    for entry in catalog.release.entries().map(|entry| &entry.content) {
+        if entry.part == part && !entry.line {
+            texts.push(Some(entry.release.clone()));
         }
-        texts.push(row.brings.get(&part).cloned());
-        for need in &row.needs {
+        texts.push(entry.brings.get(&part).cloned());
+        for need in &entry.needs {
             if need.part == part {
                 texts.extend([need.from.clone(), need.to.clone()]);
             }
         }
     }
-    for row in catalog.os.entries().map(|entry| &entry.row) {
+    for entry in catalog.os.entries().map(|entry| &entry.content) {
         texts.extend(list_part_releases(
             part,
-            [&row.cuda_min, &row.cuda_max],
-            [&row.doca_min, &row.doca_max],
-            &row.mlnx_ofed_max,
+            [&entry.cuda_min, &entry.cuda_max],
+            [&entry.doca_min, &entry.doca_max],
+            &entry.mlnx_ofed_max,
         ));
     }
-    for row in catalog.nic.entries().map(|entry| &entry.row) {
+    for entry in catalog.nic.entries().map(|entry| &entry.content) {
         texts.extend(list_part_releases(
             part,
             [&None, &None],
-            [&row.doca_min, &row.doca_max],
-            &row.mlnx_ofed_max,
+            [&entry.doca_min, &entry.doca_max],
+            &entry.mlnx_ofed_max,
         ));
     }
     if part == HostComponent::Driver {
-        for row in catalog.gpu.entries().map(|entry| &entry.row) {
-            let branches = [row.driver_branch_min, row.driver_branch_max];
+        for entry in catalog.gpu.entries().map(|entry| &entry.content) {
+            let branches = [entry.driver_branch_min, entry.driver_branch_max];
             texts.extend(branches.map(|branch| Some(branch?.to_string())));
         }
     }
@@ -237,7 +237,7 @@ fn find_near_releases(
 ) -> Vec<String> {
     let names: Vec<&str> = known.values().map(String::as_str).collect();
     let begun = names.iter().rev().find(|name| written.starts_with(**name));
-    let alike = match begun {
+    let identical = match begun {
         Some(name) => Some(*name),
         None => find_nearest_word(written, names.iter().copied()),
     };
@@ -251,7 +251,7 @@ fn find_near_releases(
         }
     }
     let mut near: Vec<String> = Vec::new();
-    for name in [alike, before, after].into_iter().flatten() {
+    for name in [identical, before, after].into_iter().flatten() {
         if !near.iter().any(|known| known == name) {
             near.push(name.to_owned());
         }

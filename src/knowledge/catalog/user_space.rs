@@ -4,7 +4,7 @@
 //! An entry becomes lines of a Containerfile. What could be more than the word that it stands for
 //! is refused here, where entries are read, and quoted there besides.
 
-use super::table::CatalogRow;
+use super::table::CategoryEntry;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// The RDMA user space of a kind of fabric.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct UserSpaceRow {
+pub struct UserSpaceEntry {
     /// The kind of fabric, as the spec has it.
     pub name: String,
     /// Other kinds of which the same is true.
@@ -60,7 +60,7 @@ pub struct IbverbsProvider {
 /// An example that an image can bring.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct ExampleRow {
+pub struct ExampleEntry {
     /// Its name.
     pub name: String,
     /// The folder of the image that it goes into.
@@ -101,7 +101,7 @@ pub struct Code {
     pub requirements: String,
 }
 
-impl UserSpaceRow {
+impl UserSpaceEntry {
     /// The providers for NICs of these drivers; the first where none is known.
     pub fn providers_of<'a>(&'a self, drivers: &[&str]) -> Vec<&'a str> {
         let mut names = Vec::new();
@@ -155,7 +155,7 @@ fn describe_first_wrong<'a>(values: impl IntoIterator<Item = (&'a str, bool)>) -
     ))
 }
 
-impl CatalogRow for UserSpaceRow {
+impl CategoryEntry for UserSpaceEntry {
     const KEY: &'static str = "user-space";
     fn name(&self) -> &str {
         &self.name
@@ -206,7 +206,7 @@ impl CatalogRow for UserSpaceRow {
     }
 }
 
-impl CatalogRow for ExampleRow {
+impl CategoryEntry for ExampleEntry {
     const KEY: &'static str = "example";
     fn name(&self) -> &str {
         &self.name
@@ -255,7 +255,7 @@ impl CatalogRow for ExampleRow {
 mod tests {
     use super::*;
 
-    fn row() -> UserSpaceRow {
+    fn entry() -> UserSpaceEntry {
         let catalog = crate::catalog::load_catalog("", [])
             .map_err(|problems| problems.diagnostics)
             .unwrap();
@@ -263,25 +263,26 @@ mod tests {
     }
 
     #[test]
-    fn a_row_holds_nothing_that_could_become_another_line() {
-        assert_eq!(row().find_fault(), None);
-        let with = |change: fn(&mut UserSpaceRow)| {
-            let mut row = row();
-            change(&mut row);
-            row.find_fault()
+    fn an_entry_holds_nothing_that_could_become_another_line() {
+        assert_eq!(entry().find_fault(), None);
+        let with = |change: fn(&mut UserSpaceEntry)| {
+            let mut entry = entry();
+            change(&mut entry);
+            entry.find_fault()
         };
         for wrong in [
-            with(|row| row.packages[0] = "a b".into()),
-            with(|row| row.packages[0] = "-o=Dir=/".into()),
-            with(|row| row.libraries[0] = "a\nRUN id".into()),
-            with(|row| row.libraries[0] = "../a".into()),
-            with(|row| row.providers[0].name = "a/b".into()),
-            with(|row| row.providers.clear()),
-            with(|row| row.repository.as_mut().unwrap().url = "http://h/apt".into()),
-            with(|row| row.repository.as_mut().unwrap().url = "https://h/apt'; id".into()),
-            with(|row| {
+            with(|entry| entry.packages[0] = "a b".into()),
+            with(|entry| entry.packages[0] = "-o=Dir=/".into()),
+            with(|entry| entry.libraries[0] = "a\nRUN id".into()),
+            with(|entry| entry.libraries[0] = "../a".into()),
+            with(|entry| entry.providers[0].name = "a/b".into()),
+            with(|entry| entry.providers.clear()),
+            with(|entry| entry.repository.as_mut().unwrap().url = "http://h/apt".into()),
+            with(|entry| entry.repository.as_mut().unwrap().url = "https://h/apt'; id".into()),
+            with(|entry| {
                 drop(
-                    row.repository
+                    entry
+                        .repository
                         .as_mut()
                         .unwrap()
                         .suites
@@ -300,18 +301,18 @@ mod tests {
             .unwrap();
         let shipped = catalog.example.get("mnist").unwrap();
         assert_eq!(shipped.find_fault(), None);
-        let with = |change: fn(&mut ExampleRow)| {
-            let mut row = shipped.clone();
-            change(&mut row);
-            row.find_fault()
+        let with = |change: fn(&mut ExampleEntry)| {
+            let mut entry = shipped.clone();
+            change(&mut entry);
+            entry.find_fault()
         };
         for wrong in [
-            with(|row| row.files[0].path = "../x".into()),
-            with(|row| row.files[0].sha256 = "f68b3c2dcbeaaa9fbdd348bbdeb94873".into()),
-            with(|row| row.folder = "workspace".into()),
-            with(|row| row.folder = "/".into()),
-            with(|row| row.code.tag = "--upload-pack=id".into()),
-            with(|row| row.code.at = "a/./b".into()),
+            with(|entry| entry.files[0].path = "../x".into()),
+            with(|entry| entry.files[0].sha256 = "f68b3c2dcbeaaa9fbdd348bbdeb94873".into()),
+            with(|entry| entry.folder = "workspace".into()),
+            with(|entry| entry.folder = "/".into()),
+            with(|entry| entry.code.tag = "--upload-pack=id".into()),
+            with(|entry| entry.code.at = "a/./b".into()),
         ] {
             assert!(wrong.is_some());
         }
@@ -322,15 +323,15 @@ mod tests {
         let catalog = crate::catalog::load_catalog("", [])
             .map_err(|problems| problems.diagnostics)
             .unwrap();
-        let row = catalog.user_space.get("rocev2").unwrap();
-        assert_eq!(row.providers_of(&[]), ["mlx5"]);
-        assert_eq!(row.providers_of(&["ice", "mlx5_core"]), ["mlx5", "irdma"]);
-        assert_eq!(row.providers_of(&["unheard"]), ["mlx5"]);
+        let entry = catalog.user_space.get("rocev2").unwrap();
+        assert_eq!(entry.providers_of(&[]), ["mlx5"]);
+        assert_eq!(entry.providers_of(&["ice", "mlx5_core"]), ["mlx5", "irdma"]);
+        assert_eq!(entry.providers_of(&["unheard"]), ["mlx5"]);
         assert_eq!(
             catalog
                 .user_space
                 .get("rocev1")
-                .map(|row| row.name.as_str()),
+                .map(|entry| entry.name.as_str()),
             Some("rocev2")
         );
     }

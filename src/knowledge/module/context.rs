@@ -7,8 +7,8 @@ pub use self::repository_keys::{
     KEY_IS_ABSENT, KeysSize, collect_repositories, list_referenced_files,
 };
 
+use crate::catalog::entries::{GpuModelEntry, InstanceEntry, NicModelEntry, OperatingSystemEntry};
 use crate::catalog::release::HostComponent;
-use crate::catalog::rows::{GpuRow, InstanceRow, NicRow, OsRow};
 use crate::catalog::{Catalog, SOFT_ROCE};
 use crate::solve::{SolverAnswer, SolverAnswers};
 use crate::spec::model::{
@@ -117,16 +117,16 @@ pub struct HostNames {
 pub struct CatalogueNames {
     /// The GPU model.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub gpu: Option<GpuRow>,
+    pub gpu: Option<GpuModelEntry>,
     /// The NIC model.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub nic: Option<NicRow>,
+    pub nic: Option<NicModelEntry>,
     /// The instance.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub instance: Option<InstanceRow>,
+    pub instance: Option<InstanceEntry>,
     /// The operating system.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub os: Option<OsRow>,
+    pub os: Option<OperatingSystemEntry>,
 }
 
 impl CatalogueNames {

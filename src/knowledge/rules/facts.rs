@@ -3,7 +3,9 @@
 //! identical in all that a rule can see are one equivalence class, so that a spec of 10,000 hosts
 //! is evaluated as fast as one of ten.
 
-use crate::catalog::rows::{AcsRow, GpuRow, InstanceRow, NicRow, OsRow};
+use crate::catalog::entries::{
+    ComputeClassEntry, GpuModelEntry, InstanceEntry, NicModelEntry, OperatingSystemEntry,
+};
 use crate::catalog::{Catalog, SOFT_ROCE};
 use crate::spec::model::{
     AcsPod, Erdma, Fabric, GpuDirect, GpuModules, GpuSpec, IommuMode, Jobs, Lossless, Management,
@@ -75,7 +77,7 @@ pub struct AcsFacts {
     pub rdma: bool,
     /// What is offered of this model in this class.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub row: Option<AcsRow>,
+    pub entry: Option<ComputeClassEntry>,
 }
 
 /// All hosts together.
@@ -104,7 +106,7 @@ pub struct HostClassFacts {
     pub os: Option<String>,
     /// Its entry.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub system: Option<OsRow>,
+    pub system: Option<OperatingSystemEntry>,
     /// The kernel that must run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
@@ -175,7 +177,7 @@ pub struct GpuFacts {
     pub direct: Option<GpuDirect>,
     /// The model's entry.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub row: Option<GpuRow>,
+    pub entry: Option<GpuModelEntry>,
 }
 
 /// The NICs of a host.
@@ -201,7 +203,7 @@ pub struct NicFacts {
     pub rdma_naming: Option<RdmaNaming>,
     /// The model's entry.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub row: Option<NicRow>,
+    pub entry: Option<NicModelEntry>,
 }
 
 /// The instance of a cloud.
@@ -211,7 +213,7 @@ pub struct InstanceFacts {
     pub name: String,
     /// Its entry.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub row: Option<InstanceRow>,
+    pub entry: Option<InstanceEntry>,
 }
 
 /// A class of hosts and where the spec speaks of it.
@@ -260,7 +262,7 @@ fn nic_speeds(spec: &Spec, catalog: &Catalog) -> Vec<u32> {
     for group in &spec.nodes {
         let Some(nics) = &group.nics else { continue };
         match catalog.nic.get(&nics.model) {
-            Some(row) if !row.speeds_gbps.is_empty() => speeds.extend(&row.speeds_gbps),
+            Some(entry) if !entry.speeds_gbps.is_empty() => speeds.extend(&entry.speeds_gbps),
             _ => return Vec::new(),
         }
     }
@@ -292,7 +294,7 @@ fn acs_facts(pod: &AcsPod, catalog: &Catalog) -> AcsFacts {
         None => "gpu".to_owned(),
     };
     AcsFacts {
-        row: catalog.acs_of(&pod.model, &compute_class).cloned(),
+        entry: catalog.acs_of(&pod.model, &compute_class).cloned(),
         model: pod.model.clone(),
         compute_class,
         gpus: pod.gpus,
@@ -351,13 +353,15 @@ fn host_facts(group: &NodeGroup, first: Option<&Host>, catalog: &Catalog) -> Hos
     let kernel = group.kernel.as_deref();
     let kernel_version = match kernel.and_then(find_kernel_version) {
         Some(version) => Some(version),
-        None => system.map(|row| row.kernel.clone()),
+        None => system.map(|entry| entry.kernel.clone()),
     };
     let instance = group.instance.clone().map(|name| InstanceFacts {
-        row: catalog.instance_of(&name).cloned(),
+        entry: catalog.instance_of(&name).cloned(),
         name,
     });
-    let instance_row = instance.as_ref().and_then(|instance| instance.row.as_ref());
+    let instance_entry = instance
+        .as_ref()
+        .and_then(|instance| instance.entry.as_ref());
     let nics = group.nics.as_ref();
     HostClassFacts {
         nodes: String::new(),
@@ -369,7 +373,7 @@ fn host_facts(group: &NodeGroup, first: Option<&Host>, catalog: &Catalog) -> Hos
         secure_boot: group.secure_boot,
         iommu: group.iommu,
         soft_roce: nics.is_some_and(|nics| nics.model == SOFT_ROCE),
-        is_virtual: instance_row.is_some_and(|row| row.is_virtual),
+        is_virtual: instance_entry.is_some_and(|entry| entry.is_virtual),
         gpu: group.gpu.as_ref().map(|gpu| gpu_facts(gpu, catalog)),
         nics: nics.map(|nics| nic_facts(nics, first, catalog)),
         instance,
@@ -411,7 +415,7 @@ fn gpu_facts(gpu: &GpuSpec, catalog: &Catalog) -> GpuFacts {
         cuda: gpu.cuda.clone(),
         cuda_major: find_leading_number(&gpu.cuda),
         direct: gpu.direct.clone(),
-        row: catalog.gpu.get(&gpu.model).cloned(),
+        entry: catalog.gpu.get(&gpu.model).cloned(),
     }
 }
 
@@ -447,6 +451,6 @@ fn nic_facts(nics: &Nics, first: Option<&Host>, catalog: &Catalog) -> NicFacts {
         firmware,
         rdma_naming: nics.naming.as_ref().and_then(|naming| naming.rdma),
         one_subnet: distinct.len() < networks.len(),
-        row: catalog.nic.get(&nics.model).cloned(),
+        entry: catalog.nic.get(&nics.model).cloned(),
     }
 }

@@ -67,13 +67,13 @@ pub(super) fn group_hosts_by_rule_facts(
     let mut sorts: IndexMap<Vec<usize>, MergedHostClasses> = IndexMap::new();
     for (at, (class, facts)) in known.classes.iter().enumerate() {
         let seen = columns.iter().map(|column| column[at]).collect();
-        let alike = sorts.entry(seen).or_insert_with(|| MergedHostClasses {
+        let identical = sorts.entry(seen).or_insert_with(|| MergedHostClasses {
             facts,
             groups: Vec::new(),
             nodes: Vec::new(),
         });
-        alike.groups.extend(&class.groups);
-        alike.nodes.push(&class.facts.nodes);
+        identical.groups.extend(&class.groups);
+        identical.nodes.push(&class.facts.nodes);
     }
     let mut classes = Vec::with_capacity(sorts.len());
     for merged in sorts.into_values() {

@@ -1,7 +1,7 @@
 //! What a rule can look at of a switch: its entry of the spec, the entries of its model and its
 //! system, the numbers that come of them, and where it differs from the entries before it.
 
-use crate::catalog::switch::{SwitchRow, SwitchSystemRow};
+use crate::catalog::switch::{SwitchModelEntry, SwitchSystemEntry};
 use crate::catalog::{Catalog, SwitchNumbers, model_of, switch_numbers, system_of};
 use crate::spec::model::{Dscp, Ecn, PfcWatchdogSpec, Spec, SwitchGroup, Trust};
 use schemars::JsonSchema;
@@ -15,10 +15,10 @@ pub struct SwitchFacts {
     pub switch: SwitchGroup,
     /// The entry of its model.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub row: Option<SwitchRow>,
+    pub entry: Option<SwitchModelEntry>,
     /// The entry of its system.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub system: Option<SwitchSystemRow>,
+    pub system: Option<SwitchSystemEntry>,
     /// Its numbers: the spec's, else those that are chosen.
     pub numbers: SwitchNumbers,
     /// Whether it marks packets, where the spec says so or not.
@@ -77,7 +77,7 @@ pub fn switch_facts(spec: &Spec, catalog: &Catalog) -> Vec<SwitchFacts> {
 
 fn build_switch_facts(spec: &Spec, catalog: &Catalog, index: usize) -> SwitchFacts {
     let switch = &spec.switches[index];
-    let (system, row) = (system_of(switch, catalog), model_of(switch, catalog));
+    let (system, entry) = (system_of(switch, catalog), model_of(switch, catalog));
     let (mut data, mut cnp) = (None, None);
     // who tells priorities by the VLAN tag has no use for a map of DSCPs
     if let Some(lossless) = &spec.fabric.lossless
@@ -96,7 +96,7 @@ fn build_switch_facts(spec: &Spec, catalog: &Catalog, index: usize) -> SwitchFac
         cnp_priority_unsaid: find_system_priority(switch, system, cnp),
         unmarked_priority: find_stated_priority(switch, Some(0)),
         unlike: compare_with_earlier_switches(&spec.switches, index),
-        row: row.cloned(),
+        entry: entry.cloned(),
         system: system.cloned(),
         switch: switch.clone(),
     }
@@ -110,7 +110,7 @@ fn find_stated_priority(switch: &SwitchGroup, dscp: Option<u8>) -> Option<u8> {
 /// The priority that the system's map gives to a DSCP that the spec's does not name.
 fn find_system_priority(
     switch: &SwitchGroup,
-    system: Option<&SwitchSystemRow>,
+    system: Option<&SwitchSystemEntry>,
     dscp: Option<u8>,
 ) -> Option<u8> {
     match find_stated_priority(switch, dscp) {

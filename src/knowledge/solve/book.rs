@@ -4,9 +4,9 @@
 use super::value::{
     Value, build_range_between, compute_allowed_range, list_range_ends, one_of, parse_release_line,
 };
-use crate::catalog::release::{HostComponent, ReleaseRow};
-use crate::catalog::rows::{GpuRow, NicRow, OsRow};
-use crate::catalog::{Catalog, CatalogEntry, CatalogRow};
+use crate::catalog::entries::{GpuModelEntry, NicModelEntry, OperatingSystemEntry};
+use crate::catalog::release::{HostComponent, ReleaseEntry};
+use crate::catalog::{Catalog, CatalogEntry, CategoryEntry};
 use crate::spec::model::GpuModules;
 use pubgrub::Ranges;
 use std::collections::{BTreeMap, BTreeSet};
@@ -69,18 +69,18 @@ impl Book {
     pub fn of(catalog: &Catalog) -> Book {
         let mut book = Book::default();
         for entry in catalog.release.entries() {
-            book.release(&entry.row, &catalog.place(entry));
+            book.release(&entry.content, &catalog.place(entry));
         }
         for entry in catalog.gpu.entries() {
-            let limits = list_gpu_limits(&entry.row);
+            let limits = list_gpu_limits(&entry.content);
             book.limits(catalog, entry, HostComponent::Gpu, limits);
         }
         for entry in catalog.os.entries() {
-            let limits = list_os_limits(&entry.row);
+            let limits = list_os_limits(&entry.content);
             book.limits(catalog, entry, HostComponent::Os, limits);
         }
         for entry in catalog.nic.entries() {
-            let limits = list_nic_limits(&entry.row);
+            let limits = list_nic_limits(&entry.content);
             book.limits(catalog, entry, HostComponent::Nic, limits);
         }
         for (part, known) in &mut book.known {
@@ -106,23 +106,23 @@ impl Book {
         book
     }
 
-    fn release(&mut self, row: &ReleaseRow, place: &str) {
-        let Some(at) = parse_release_line(row.part, &row.release) else {
+    fn release(&mut self, entry: &ReleaseEntry, place: &str) {
+        let Some(at) = parse_release_line(entry.part, &entry.release) else {
             return;
         };
-        for need in &row.needs {
+        for need in &entry.needs {
             let desired = need.desired();
-            let verb = if row.part == HostComponent::Modules {
+            let verb = if entry.part == HostComponent::Modules {
                 "need"
             } else {
                 "needs"
             };
-            let mut says = format!("{} {verb} {desired}", row.part.with(&row.release));
+            let mut says = format!("{} {verb} {desired}", entry.part.with(&entry.release));
             if let Some(why) = &need.because {
                 says += &format!(": {why}");
             }
             self.facts.push(ReleaseConstraint {
-                of: row.part,
+                of: entry.part,
                 at: at.clone(),
                 on: need.part,
                 allowed: compute_allowed_range(need),
@@ -132,24 +132,24 @@ impl Book {
                 fix: format!("take {desired}"),
                 rules: need.rule.iter().cloned().collect(),
                 place: place.to_owned(),
-                source: row.source.clone(),
+                source: entry.source.clone(),
             });
         }
-        if let Some(value) = Value::of(row.part, &row.release).filter(|_| !row.line) {
-            let (release, brings) = (row.release.clone(), row.brings.clone());
+        if let Some(value) = Value::of(entry.part, &entry.release).filter(|_| !entry.line) {
+            let (release, brings) = (entry.release.clone(), entry.brings.clone());
             let known = KnownRelease {
                 value,
                 release,
                 brings,
                 place: place.to_owned(),
-                source: row.source.clone(),
+                source: entry.source.clone(),
             };
-            self.known.entry(row.part).or_default().push(known);
+            self.known.entry(entry.part).or_default().push(known);
         }
     }
 
     /// Adds what an entry of the category `of` says of other parts.
-    fn limits<R: CatalogRow>(
+    fn limits<R: CategoryEntry>(
         &mut self,
         catalog: &Catalog,
         entry: &CatalogEntry<R>,
@@ -157,10 +157,10 @@ impl Book {
         limits: Vec<Limit>,
     ) {
         for limit in limits {
-            let says = format!("{} needs {}", of.with(entry.row.name()), limit.desired);
+            let says = format!("{} needs {}", of.with(entry.content.name()), limit.desired);
             self.facts.push(ReleaseConstraint {
                 of,
-                at: one_of([entry.row.name()]),
+                at: one_of([entry.content.name()]),
                 on: limit.on,
                 allowed: limit.allowed,
                 certain: limit.certain,
@@ -169,31 +169,31 @@ impl Book {
                 fix: format!("take {}", limit.desired),
                 rules: limit.rules.iter().map(|rule| (*rule).to_owned()).collect(),
                 place: catalog.place(entry),
-                source: entry.row.source().to_owned(),
+                source: entry.content.source().to_owned(),
             });
         }
     }
 }
 
-fn list_gpu_limits(row: &GpuRow) -> Vec<Limit> {
+fn list_gpu_limits(entry: &GpuModelEntry) -> Vec<Limit> {
     let mut limits = Vec::new();
-    if let Some(min) = row.driver_branch_min {
+    if let Some(min) = entry.driver_branch_min {
         let limit = Limit::from(HostComponent::Driver, &min.to_string());
         limits.push(limit.with_rule("RW2401"));
     }
-    if let Some(max) = row.driver_branch_max {
+    if let Some(max) = entry.driver_branch_max {
         let limit = Limit::to(HostComponent::Driver, &max.to_string());
         limits.push(limit.with_rule("RW2402"));
     }
-    if let Some(min) = &row.cuda_min {
+    if let Some(min) = &entry.cuda_min {
         let limit = Limit::from(HostComponent::Cuda, min).with_text(format!(
             "{} needs CUDA {min} or newer: the compiler before makes no code for it",
-            row.name
+            entry.name
         ));
         limits.push(limit.uncertain());
     }
-    if !row.modules.is_empty() {
-        let words = row.modules.iter().map(|modules| match modules {
+    if !entry.modules.is_empty() {
+        let words = entry.modules.iter().map(|modules| match modules {
             GpuModules::Open => "open",
             GpuModules::Proprietary => "proprietary",
         });
@@ -208,54 +208,54 @@ fn list_gpu_limits(row: &GpuRow) -> Vec<Limit> {
 }
 
 /// None of these is certain: packages of another system may do.
-fn list_os_limits(row: &OsRow) -> Vec<Limit> {
+fn list_os_limits(entry: &OperatingSystemEntry) -> Vec<Limit> {
     let mut limits = Vec::new();
-    if let Some(min) = &row.doca_min {
+    if let Some(min) = &entry.doca_min {
         limits.push(Limit::from(HostComponent::Doca, min).with_rule("RW2407"));
     }
-    if let Some(max) = &row.doca_max {
+    if let Some(max) = &entry.doca_max {
         limits.push(Limit::to(HostComponent::Doca, max).with_rule("RW2406"));
     }
-    if let Some(min) = &row.cuda_min {
-        let text = format!("packages of CUDA for {} begin with {min}", row.name);
+    if let Some(min) = &entry.cuda_min {
+        let text = format!("packages of CUDA for {} begin with {min}", entry.name);
         limits.push(Limit::from(HostComponent::Cuda, min).with_text(text));
     }
-    if let Some(max) = &row.cuda_max {
-        let text = format!("packages of CUDA for {} end with {max}", row.name);
+    if let Some(max) = &entry.cuda_max {
+        let text = format!("packages of CUDA for {} end with {max}", entry.name);
         limits.push(Limit::to(HostComponent::Cuda, max).with_text(text));
     }
-    if row.doca_min.is_none() {
-        limits.push(exclude_stack(row, "DOCA", ["inbox", "mlnx-ofed"]));
+    if entry.doca_min.is_none() {
+        limits.push(exclude_stack(entry, "DOCA", ["inbox", "mlnx-ofed"]));
     }
-    limits.push(match &row.mlnx_ofed_max {
+    limits.push(match &entry.mlnx_ofed_max {
         Some(max) => Limit::to(HostComponent::MlnxOfed, max).with_rule("RW2408"),
-        None => exclude_stack(row, "MLNX_OFED", ["inbox", "doca"]).with_rule("RW2409"),
+        None => exclude_stack(entry, "MLNX_OFED", ["inbox", "doca"]).with_rule("RW2409"),
     });
     limits.into_iter().map(Limit::uncertain).collect()
 }
 
 /// The RDMA stack `named` is not known for a system; `others` are.
-fn exclude_stack(row: &OsRow, named: &str, others: [&str; 2]) -> Limit {
+fn exclude_stack(entry: &OperatingSystemEntry, named: &str, others: [&str; 2]) -> Limit {
     let desired = HostComponent::Stack.with(&others.join(" or "));
     Limit::of(HostComponent::Stack, one_of(others), desired)
-        .with_text(format!("no {named} is known for {}", row.name))
+        .with_text(format!("no {named} is known for {}", entry.name))
 }
 
-fn list_nic_limits(row: &NicRow) -> Vec<Limit> {
+fn list_nic_limits(entry: &NicModelEntry) -> Vec<Limit> {
     let mut limits = Vec::new();
-    if let Some(min) = &row.doca_min {
+    if let Some(min) = &entry.doca_min {
         limits.push(Limit::from(HostComponent::Doca, min).with_rule("RW2411"));
     }
-    if let Some(max) = &row.doca_max {
+    if let Some(max) = &entry.doca_max {
         let limit = Limit::to(HostComponent::Doca, max).with_rule("RW2410");
         limits.push(limit.uncertain());
     }
-    match row.mlnx_ofed_max.as_deref() {
+    match entry.mlnx_ofed_max.as_deref() {
         Some("0") => {
             let stacks = one_of(["inbox", "doca"]);
             let desired = "the RDMA stack inbox or doca".to_owned();
             let limit = Limit::of(HostComponent::Stack, stacks, desired).with_rule("RW2412");
-            limits.push(limit.with_text(format!("no MLNX_OFED knows {}", row.name)));
+            limits.push(limit.with_text(format!("no MLNX_OFED knows {}", entry.name)));
         }
         Some(max) => {
             let limit = Limit::to(HostComponent::MlnxOfed, max).with_rule("RW2412");
@@ -263,7 +263,7 @@ fn list_nic_limits(row: &NicRow) -> Vec<Limit> {
         }
         None => {}
     }
-    if !row.works_with_ofed {
+    if !entry.works_with_ofed {
         let desired = "the RDMA stack inbox".to_owned();
         let limit = Limit::of(HostComponent::Stack, one_of(["inbox"]), desired);
         limits.push(limit.with_rule("RW2413"));

@@ -2,7 +2,7 @@
 
 use super::answer::SolverAnswers;
 use crate::catalog::Catalog;
-use crate::catalog::release::{CombinationRow, HostComponent};
+use crate::catalog::release::{CombinationEntry, HostComponent};
 use crate::spec;
 use railwright_base::Diagnostic;
 use std::collections::BTreeSet;
@@ -14,10 +14,10 @@ pub fn check_combinations(catalog: &Catalog) -> Vec<Diagnostic> {
         if !entry.own {
             continue;
         }
-        let Some(why) = explain_failed_combination(&entry.row, catalog) else {
+        let Some(why) = explain_failed_combination(&entry.content, catalog) else {
             continue;
         };
-        let name = railwright_base::text::one_line(&entry.row.name, 60);
+        let name = railwright_base::text::one_line(&entry.content.name, 60);
         let message = format!("the combination `{name}` does not hold: {why}");
         failures.push(
             Diagnostic::error("RW0226", message)
@@ -31,10 +31,10 @@ pub fn check_combinations(catalog: &Catalog) -> Vec<Diagnostic> {
 
 /// Why a combination does not hold.
 pub(super) fn explain_failed_combination(
-    row: &CombinationRow,
+    entry: &CombinationEntry,
     catalog: &Catalog,
 ) -> Option<String> {
-    let loaded = match spec::load_case_spec(&row.spec) {
+    let loaded = match spec::load_case_spec(&entry.spec) {
         Ok(loaded) => loaded,
         Err(why) => return Some(why.to_string()),
     };
@@ -42,7 +42,7 @@ pub(super) fn explain_failed_combination(
     let (Some(answer), Some(question)) = (answers.group(0), answers.questions.first()) else {
         return Some("it has no entry of `nodes`".to_owned());
     };
-    let excludes: BTreeSet<&str> = row.excludes.iter().map(String::as_str).collect();
+    let excludes: BTreeSet<&str> = entry.excludes.iter().map(String::as_str).collect();
     let mut found: Vec<(BTreeSet<&str>, bool)> = Vec::new();
     for conflict in &answer.conflicts {
         let paths = conflict
@@ -56,7 +56,7 @@ pub(super) fn explain_failed_combination(
         if let Some((paths, _)) = found.first() {
             return Some(format!("{} exclude each other", join_paths(paths)));
         }
-    } else if !found.contains(&(excludes.clone(), !row.unsure)) {
+    } else if !found.contains(&(excludes.clone(), !entry.unsure)) {
         let others: Vec<String> = found.iter().map(|(paths, _)| join_paths(paths)).collect();
         let instead = if others.is_empty() {
             "nothing does".to_owned()
@@ -68,7 +68,7 @@ pub(super) fn explain_failed_combination(
             join_paths(&excludes)
         ));
     }
-    for (part, release) in &row.chosen {
+    for (part, release) in &entry.chosen {
         let mut choices = answer.choices.iter();
         let choice = choices.find(|choice| choice.part == *part);
         let chosen = choice.map(|choice| choice.known.release.as_str());

@@ -3,8 +3,8 @@
 use super::book::{Book, ReleaseConstraint};
 use super::value::{Value, one_of, parse_release_line};
 use crate::catalog::Catalog;
+use crate::catalog::entries::OperatingSystemEntry;
 use crate::catalog::release::HostComponent;
-use crate::catalog::rows::OsRow;
 use crate::spec::LoadedSpec;
 use crate::spec::model::{GpuDirectPath, GpuModules, GpuSpec, NodeGroup, RdmaFlavour};
 use pubgrub::Ranges;
@@ -97,13 +97,13 @@ impl SolverQuestion {
     }
 
     fn system(&mut self, node: &NodeGroup, catalog: &Catalog, group: usize) {
-        let row = node.os.as_deref().and_then(|os| catalog.system(os));
-        self.packages = row.map(|row| row.package_manager.clone());
-        if let (Some(os), Some(row)) = (&node.os, row) {
+        let entry = node.os.as_deref().and_then(|os| catalog.system(os));
+        self.packages = entry.map(|entry| entry.package_manager.clone());
+        if let (Some(os), Some(entry)) = (&node.os, entry) {
             // the system's first kernel, unless the spec names another
             let kernel = match node.kernel {
                 Some(_) => None,
-                None => parse_release_line(HostComponent::Kernel, &row.kernel),
+                None => parse_release_line(HostComponent::Kernel, &entry.kernel),
             };
             let named = kernel.is_some();
             self.resource(
@@ -111,12 +111,12 @@ impl SolverQuestion {
                 "os",
                 os,
                 [
-                    (HostComponent::Os, Some(one_of([row.name.as_str()]))),
+                    (HostComponent::Os, Some(one_of([entry.name.as_str()]))),
                     (HostComponent::Kernel, kernel),
                 ],
             );
             self.implies(named, HostComponent::Kernel, || {
-                format!("its first kernel is {}", row.kernel)
+                format!("its first kernel is {}", entry.kernel)
             });
         }
         if let Some(kernel) = &node.kernel {
@@ -128,13 +128,13 @@ impl SolverQuestion {
             );
         }
         if let Some(nics) = &node.nics
-            && let Some(row) = catalog.nic.get(&nics.model)
+            && let Some(entry) = catalog.nic.get(&nics.model)
         {
             self.resource(
                 node_path(group, "nics.model"),
                 "nics.model",
                 &nics.model,
-                [(HostComponent::Nic, Some(one_of([row.name.as_str()])))],
+                [(HostComponent::Nic, Some(one_of([entry.name.as_str()])))],
             );
         }
     }
@@ -143,18 +143,18 @@ impl SolverQuestion {
         let Some(stack) = &node.rdma_stack else {
             return;
         };
-        let row = node.os.as_deref().and_then(|os| catalog.system(os));
+        let entry = node.os.as_deref().and_then(|os| catalog.system(os));
         let (word, part, listed) = match stack.flavour {
             RdmaFlavour::Inbox => ("inbox", None, false),
             RdmaFlavour::Doca => (
                 "doca",
                 Some(HostComponent::Doca),
-                row.is_some_and(|row| row.doca_min.is_some()),
+                entry.is_some_and(|entry| entry.doca_min.is_some()),
             ),
             RdmaFlavour::MlnxOfed => (
                 "mlnx-ofed",
                 Some(HostComponent::MlnxOfed),
-                row.is_some_and(|row| row.mlnx_ofed_max.is_some()),
+                entry.is_some_and(|entry| entry.mlnx_ofed_max.is_some()),
             ),
         };
         let key = "rdma_stack.flavour";
@@ -172,14 +172,14 @@ impl SolverQuestion {
 
     fn gpu(&mut self, node: &NodeGroup, catalog: &Catalog, group: usize) {
         let Some(gpu) = &node.gpu else { return };
-        let Some(row) = catalog.gpu.get(&gpu.model) else {
+        let Some(entry) = catalog.gpu.get(&gpu.model) else {
             return;
         };
-        if row.vendor != "nvidia" {
+        if entry.vendor != "nvidia" {
             return;
         }
-        let architecture = Some(one_of([row.architecture.as_str()]));
-        let model = Some(one_of([row.name.as_str()]));
+        let architecture = Some(one_of([entry.architecture.as_str()]));
+        let model = Some(one_of([entry.name.as_str()]));
         self.resource(
             node_path(group, "gpu.model"),
             "gpu.model",
@@ -247,7 +247,7 @@ impl SolverQuestion {
     fn list_gpu_parts_to_choose(
         &self,
         gpu: &GpuSpec,
-        system: Option<&OsRow>,
+        system: Option<&OperatingSystemEntry>,
     ) -> Vec<HostComponent> {
         let mut settled: BTreeSet<HostComponent> = self.parts().collect();
         // a release that cannot be read is fixed all the same
@@ -255,7 +255,7 @@ impl SolverQuestion {
             settled.extend([HostComponent::Driver, HostComponent::Modules]);
         }
         // for a system whose packages of CUDA nobody knows none is chosen
-        if gpu.cuda.is_some() || system.is_some_and(|row| row.cuda_min.is_none()) {
+        if gpu.cuda.is_some() || system.is_some_and(|entry| entry.cuda_min.is_none()) {
             settled.insert(HostComponent::Cuda);
         }
         let mut to_choose = vec![

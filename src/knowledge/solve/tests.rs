@@ -70,11 +70,11 @@ fn said(loaded: &LoadedSpec, catalog: &Catalog) -> String {
 #[test]
 fn shipped_combinations_hold() {
     let catalog = shipped();
-    let wrong = |entry: &catalog::CatalogEntry<catalog::release::CombinationRow>| {
+    let wrong = |entry: &catalog::CatalogEntry<catalog::release::CombinationEntry>| {
         Some(format!(
             "{}: {}",
-            entry.row.name,
-            explain_failed_combination(&entry.row, catalog)?
+            entry.content.name,
+            explain_failed_combination(&entry.content, catalog)?
         ))
     };
     let wrong: Vec<String> = catalog.combination.entries().filter_map(wrong).collect();
@@ -83,7 +83,7 @@ fn shipped_combinations_hold() {
 }
 
 #[test]
-fn rules_that_say_the_same_are_there_and_brought_releases_have_rows() {
+fn rules_that_say_the_same_are_there_and_brought_releases_have_entries() {
     // rules are a room above; their files are read here as text
     let text: String = crate::shipped::yaml_files("rules")
         .into_iter()
@@ -313,8 +313,8 @@ fn what_a_rule_found_or_a_waiver_accepts_is_not_told_again() {
 
 #[test]
 fn rows_that_cannot_be_are_refused() {
-    let refused = |row: &str| {
-        let text = format!("release: [{{ name: {row}, source: s }}]");
+    let refused = |entry: &str| {
+        let text = format!("release: [{{ name: {entry}, source: s }}]");
         let problems = catalog::load_catalog("own", [("x.yaml".to_owned(), text)])
             .map(|_| ())
             .unwrap_err();
@@ -325,7 +325,7 @@ fn rows_that_cannot_be_are_refused() {
             .collect::<Vec<_>>()
             .join("; ")
     };
-    for (row, said) in [
+    for (entry, said) in [
         (
             "x, part: cuda, release: '9'",
             "RW0220 the entry `x` of `release` cannot be: its name is `cuda-9`",
@@ -364,7 +364,7 @@ fn rows_that_cannot_be_are_refused() {
             "RW0105",
         ),
     ] {
-        assert!(refused(row).contains(said), "{row}: {}", refused(row));
+        assert!(refused(entry).contains(said), "{entry}: {}", refused(entry));
     }
 }
 

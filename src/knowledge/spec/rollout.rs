@@ -7,10 +7,10 @@ use serde_json::Value;
 
 /// Within a shorter time no connection could be lost and made again; within a longer one somebody
 /// comes to look.
-const GUARD_S: std::ops::RangeInclusive<u32> = 20..=3600;
+const ROLLBACK_TIMER_S: std::ops::RangeInclusive<u32> = 20..=3600;
 
 /// A switch has up to two hours: changes of one with hundreds of ports take many minutes.
-const SWITCH_GUARD_S: std::ops::RangeInclusive<u32> = 20..=7200;
+const SWITCH_ROLLBACK_TIMER_S: std::ops::RangeInclusive<u32> = 20..=7200;
 /// Pods are given 30 s to end unless they ask for more; a node that is not empty after a day keeps
 /// a run for nothing.
 const DRAIN_S: std::ops::RangeInclusive<u32> = 60..=86_400;
@@ -119,14 +119,17 @@ impl Rollout {
 
     /// After how many seconds a host rolls back what was not confirmed; nothing where it is not
     /// said, or is no such time.
-    pub fn guard_s(&self) -> Option<u32> {
-        seconds_within(self.guard.as_deref()?, GUARD_S)
+    pub fn rollback_timer_s(&self) -> Option<u32> {
+        seconds_within(self.rollback_timer.as_deref()?, ROLLBACK_TIMER_S)
     }
 
     /// After how many seconds a switch rolls back what was not confirmed; nothing where it is not
     /// said, or is no such time.
-    pub fn switch_guard_s(&self) -> Option<u32> {
-        seconds_within(self.switch_guard.as_deref()?, SWITCH_GUARD_S)
+    pub fn switch_rollback_timer_s(&self) -> Option<u32> {
+        seconds_within(
+            self.switch_rollback_timer.as_deref()?,
+            SWITCH_ROLLBACK_TIMER_S,
+        )
     }
 
     /// How nodes are emptied; nothing where they are not.

@@ -67,7 +67,8 @@ pub fn check_spec_rules(
         nodes::check_ranges_without_brackets(&mut checker, spec, hosts);
         access::check_shared_addresses(&mut checker, hosts);
         access::check_shared_switches(&mut checker, spec);
-        kubernetes::check_kubernetes_name(&mut checker, spec, hosts);
+        let names = hosts.iter().map(|host| host.name.as_str());
+        kubernetes::check_kubernetes_name(&mut checker, spec, "host", names);
         kubernetes::check_pools_of_hosts(&mut checker, spec, hosts);
         switches::check_switch_names(&mut checker, spec, hosts);
         owners::check_driver_owners(&mut checker, spec);

@@ -149,7 +149,7 @@ impl Snippet {
         );
         match problem.code {
             "RW0203" => diagnostic.effect(
-                "Tera would take it for false or stop in the middle, and a wish would be missing \
+                "Tera would take it for false or stop in the middle, and a resource would be missing \
                  without a word",
             ),
             _ => diagnostic,

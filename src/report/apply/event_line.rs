@@ -14,7 +14,7 @@ const CLOCK: usize = "00:00:00  ".len();
 /// The line of an event; none where it would only be noise.
 pub(super) fn render_event_line(event: &RunEvent, in_full: bool) -> Option<String> {
     render_host_event(event, in_full)
-        .or_else(|| render_guard_event(event, in_full))
+        .or_else(|| render_rollback_timer_event(event, in_full))
         .or_else(|| render_step_event(event, in_full))
         .or_else(|| render_run_event(event))
 }
@@ -36,7 +36,7 @@ fn render_host_event(event: &RunEvent, in_full: bool) -> Option<String> {
             "{}  an earlier step is still running on it; waiting",
             sanitize_text(host)
         ),
-        RunEvent::HostGuarded { host } => {
+        RunEvent::RollbackPending { host } => {
             format!(
                 "{}  an automatic rollback of an earlier run is still armed on it; waiting for its end",
                 sanitize_text(host)
@@ -62,9 +62,9 @@ fn render_host_event(event: &RunEvent, in_full: bool) -> Option<String> {
 }
 
 /// The line of an event about an automatic rollback or the hosts attached to a switch.
-fn render_guard_event(event: &RunEvent, in_full: bool) -> Option<String> {
+fn render_rollback_timer_event(event: &RunEvent, in_full: bool) -> Option<String> {
     Some(match event {
-        RunEvent::GuardArmed { node, seconds } if in_full => {
+        RunEvent::RollbackTimerArmed { node, seconds } if in_full => {
             let whose = if node.starts_with("switch/") {
                 "switch"
             } else {
@@ -84,13 +84,13 @@ fn render_guard_event(event: &RunEvent, in_full: bool) -> Option<String> {
         } => {
             return render_attached_hosts_check(node, hosts, *before, failure.as_deref(), in_full);
         }
-        RunEvent::GuardFires { node, seconds } => {
+        RunEvent::RollbackTimerFires { node, seconds } => {
             format!(
                 "{}  NOT CONFIRMED: everything is rolled back, within {seconds} s",
                 describe_step(node)
             )
         }
-        RunEvent::GuardOver {
+        RunEvent::RollbackTimerEnded {
             node,
             confirmed: true,
             ..
@@ -100,7 +100,7 @@ fn render_guard_event(event: &RunEvent, in_full: bool) -> Option<String> {
                 describe_step(node)
             )
         }
-        RunEvent::GuardOver {
+        RunEvent::RollbackTimerEnded {
             node,
             confirmed: false,
             failed,
@@ -248,7 +248,7 @@ fn render_finished_step(node: &str, outcome: &NodeOutcome, in_full: bool) -> Opt
     let words = match outcome {
         NodeOutcome::Done { changed: true } if in_full => "done".to_owned(),
         NodeOutcome::Done { changed: false } if in_full => "is in sync".to_owned(),
-        NodeOutcome::Done { .. } | NodeOutcome::Held { .. } | NodeOutcome::Skipped { .. } => {
+        NodeOutcome::Done { .. } | NodeOutcome::Blocked { .. } | NodeOutcome::Skipped { .. } => {
             return None;
         }
         other => other.word().to_uppercase(),

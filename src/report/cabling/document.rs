@@ -96,12 +96,15 @@ fn build_finding_document<'a>(
 
 /// What a discovery could not see, a line each for `discover cabling`.
 pub fn describe_unseen_nics(nics: &[(CableEnd, String)]) -> Vec<String> {
-    let mut alike: indexmap::IndexMap<(&str, &str), Vec<&str>> = indexmap::IndexMap::new();
+    let mut identical: indexmap::IndexMap<(&str, &str), Vec<&str>> = indexmap::IndexMap::new();
     for (nic, why) in nics {
-        alike.entry((why, &nic.port)).or_default().push(&nic.device);
+        identical
+            .entry((why, &nic.port))
+            .or_default()
+            .push(&nic.device);
     }
     let mut by_hosts: indexmap::IndexMap<(&str, Vec<&str>), Vec<&str>> = indexmap::IndexMap::new();
-    for ((why, nic), hosts) in alike {
+    for ((why, nic), hosts) in identical {
         by_hosts.entry((why, hosts)).or_default().push(nic);
     }
     by_hosts

@@ -90,15 +90,15 @@ fn describe_plug(plug: &Plug) -> PlugDescription {
 
 /// All findings as entries, in the order of the first of each.
 pub fn fold_cabling_findings(findings: &[CablingFinding]) -> Vec<CablingEntry<'_>> {
-    let mut alike: IndexMap<String, Vec<&CablingFinding>> = IndexMap::new();
+    let mut identical: IndexMap<String, Vec<&CablingFinding>> = IndexMap::new();
     for finding in findings {
-        alike
+        identical
             .entry(build_shape_key(finding))
             .or_default()
             .push(finding);
     }
     let mut entries = Vec::new();
-    for members in alike.into_values() {
+    for members in identical.into_values() {
         match members[0].kind {
             CablingFindingKind::NoLink | CablingFindingKind::Unknown => {
                 entries.extend(group_by_nics(&members))
@@ -117,7 +117,7 @@ pub fn fold_cabling_findings(findings: &[CablingFinding]) -> Vec<CablingEntry<'_
 /// What makes two findings the same entry.
 fn build_shape_key(finding: &CablingFinding) -> String {
     let why = match &finding.why {
-        Some(UnknownCableReason::Silent(silent)) => silent.alike(),
+        Some(UnknownCableReason::Silent(silent)) => silent.shared_message(),
         Some(UnknownCableReason::Unclear { device, said }) => {
             format!("{device} {}", mask_numbers(said))
         }

@@ -211,7 +211,7 @@ fn a_thousand_hosts_are_a_few_entries() {
         let trouble = TargetReadFailure {
             code: "RW0401".to_owned(),
             message: format!("{host} is not reachable"),
-            alike: "not reachable: Connection refused".to_owned(),
+            shared_message: "not reachable: Connection refused".to_owned(),
             next: vec!["check that it is up".to_owned()],
         };
         findings.push(finding(

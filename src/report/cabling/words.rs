@@ -397,7 +397,7 @@ fn describe_silent_host(
     };
     let actual = match silent {
         Silent::Unreached(trouble) if entry.count <= 1 => trouble.message.clone(),
-        other => other.alike(),
+        other => other.shared_message(),
     };
     CablingEntryText {
         says: words.host.clone(),

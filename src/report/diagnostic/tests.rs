@@ -128,7 +128,7 @@ fn a_quoted_line_gives_no_orders_to_a_pipeline_and_keeps_its_carets() {
 }
 
 #[test]
-fn alike_findings_are_one_with_their_hosts_folded() {
+fn identical_findings_are_one_with_their_hosts_folded() {
     let down = |host: &str| {
         Diagnostic::error("RW0401", format!("{host} is not reachable"))
             .on(format!("host/{host}"))

@@ -91,12 +91,12 @@ fn add_finding_tables(out: &mut BudgetedDocument, report: &DriftReport) {
     let mut groups: IndexMap<String, Vec<FoldedFindings<'_>>> = IndexMap::new();
     let (accepted, counting): (Vec<_>, Vec<_>) = fold_equal_findings(&report.findings)
         .into_iter()
-        .partition(|alike| alike.finding.is_accepted());
-    for alike in counting.into_iter().chain(accepted) {
+        .partition(|identical| identical.finding.is_accepted());
+    for identical in counting.into_iter().chain(accepted) {
         groups
-            .entry(format_headline(alike.finding))
+            .entry(format_headline(identical.finding))
             .or_default()
-            .push(alike);
+            .push(identical);
     }
     for (headline, members) in &groups {
         let title = format!(
@@ -147,13 +147,13 @@ fn format_headline(finding: &DriftFinding) -> String {
     )
 }
 
-fn render_finding_row(alike: &FoldedFindings<'_>) -> String {
-    let finding = alike.finding;
+fn render_finding_row(identical: &FoldedFindings<'_>) -> String {
+    let finding = identical.finding;
     let place = finding
         .places
         .first()
         .map_or(String::new(), |place| format_code_span(&place.to_string()));
-    let targets = format_code_span(&one_line(&alike.targets(), HOSTS));
+    let targets = format_code_span(&one_line(&identical.targets(), HOSTS));
     let what = [
         Some(describe_drift_values(finding, VALUE)),
         describe_acceptance(finding),
@@ -169,7 +169,7 @@ fn render_finding_row(alike: &FoldedFindings<'_>) -> String {
     );
     format!(
         "| {targets} | {attribute} | {plane} | {what} | {} | {place} |\n",
-        format_finding_ages(&alike.members).unwrap_or_default()
+        format_finding_ages(&identical.members).unwrap_or_default()
     )
 }
 
@@ -236,11 +236,11 @@ mod tests {
     }
 
     #[test]
-    fn alike_findings_are_a_row() {
+    fn identical_findings_are_a_row() {
         insta::assert_snapshot!(render_markdown_document(&report()), @r"
         ### Drift of `inventories/lab`
 
-        **4 attributes not as the spec wants.** 41 resources on 4 targets, not under version control, 2026-01-01T00:00:00Z.
+        **4 attributes differ from the spec.** 41 resources on 4 targets, not under version control, 2026-01-01T00:00:00Z.
 
         #### Changed outside: somebody else changed it since it was applied
 

@@ -60,7 +60,7 @@ fn collect_finding_metrics(report: &DriftReport) -> Vec<Metric> {
     vec![
         Metric {
             name: "findings",
-            help: "Attributes that are not as the spec wants them, by host, resource kind and plane.",
+            help: "Attributes that differ from the spec, by host, resource kind and plane.",
             samples: count_by_place(report, drift),
         },
         Metric {
@@ -70,7 +70,7 @@ fn collect_finding_metrics(report: &DriftReport) -> Vec<Metric> {
         },
         Metric {
             name: "accepted_findings",
-            help: "Attributes that are not as the spec wants them, which the spec accepts for now.",
+            help: "Attributes that differ from the spec, which the spec accepts for now.",
             samples: count_by_place(report, accepted),
         },
         Metric {
@@ -347,7 +347,7 @@ mod tests {
     #[test]
     fn findings_are_counted_by_host_kind_and_plane() {
         insta::assert_snapshot!(render_prometheus_document(&report(), 1.5), @r#"
-        # HELP railwright_drift_findings Attributes that are not as the spec wants them, by host, resource kind and plane.
+        # HELP railwright_drift_findings Attributes that differ from the spec, by host, resource kind and plane.
         # TYPE railwright_drift_findings gauge
         railwright_drift_findings{cluster="lab",host="n1",kind="link",plane="running"} 1
         railwright_drift_findings{cluster="lab",host="n2",kind="file",plane="persisted"} 1
@@ -356,7 +356,7 @@ mod tests {
         # HELP railwright_drift_unknown_attributes Attributes that could not be found out, of hosts that answered.
         # TYPE railwright_drift_unknown_attributes gauge
         railwright_drift_unknown_attributes{cluster="lab",host="n2",kind="sysctl",plane="running"} 1
-        # HELP railwright_drift_accepted_findings Attributes that are not as the spec wants them, which the spec accepts for now.
+        # HELP railwright_drift_accepted_findings Attributes that differ from the spec, which the spec accepts for now.
         # TYPE railwright_drift_accepted_findings gauge
         # HELP railwright_drift_acceptances_expired Findings whose acceptance is over.
         # TYPE railwright_drift_acceptances_expired gauge

@@ -216,14 +216,14 @@ fn build_sarif_rule(id: &'static str, text: String, level: &'static str) -> Sari
     }
 }
 
-fn build_finding_result(alike: &FoldedFindings<'_>) -> SarifResult {
-    let finding = alike.finding;
+fn build_finding_result(identical: &FoldedFindings<'_>) -> SarifResult {
+    let finding = identical.finding;
     let what = format!(
         "{}, {}",
         finding.address.within_target(),
         finding.plane.word()
     );
-    let addresses: Vec<String> = alike
+    let addresses: Vec<String> = identical
         .members
         .iter()
         .map(|member| member.address.to_string())
@@ -244,7 +244,7 @@ fn build_finding_result(alike: &FoldedFindings<'_>) -> SarifResult {
         message: Message {
             text: clean_line(&format!(
                 "{}: {what}: {}",
-                alike.targets(),
+                identical.targets(),
                 describe_drift_values(finding, VALUE)
             )),
         },
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn alike_findings_are_one_result_at_the_line_of_the_spec() {
+    fn identical_findings_are_one_result_at_the_line_of_the_spec() {
         let mut report = report();
         for finding in &mut report.findings[..3] {
             finding.places = vec![SourceLocation {

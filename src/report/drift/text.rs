@@ -220,21 +220,21 @@ fn render_drift_entries(findings: &[&DriftFinding]) -> String {
         '~'
     };
     let mut out = String::new();
-    for ((resource, _), alike) in &folded {
-        out.push_str(&render_drift_entry(mark, resource, alike));
+    for ((resource, _), identical) in &folded {
+        out.push_str(&render_drift_entry(mark, resource, identical));
     }
     out
 }
 
 /// One resource of hosts with the same rows.
-fn render_drift_entry(mark: char, resource: &str, alike: &[Member<'_>]) -> String {
-    let who: Vec<&str> = alike.iter().map(|(who, _)| who.as_str()).collect();
+fn render_drift_entry(mark: char, resource: &str, identical: &[Member<'_>]) -> String {
+    let who: Vec<&str> = identical.iter().map(|(who, _)| who.as_str()).collect();
     let mut out = format!(" {mark} {:<14} {resource}\n", nodeset::fold_node_set(&who));
-    let Some((_, first)) = alike.first() else {
+    let Some((_, first)) = identical.first() else {
         return out;
     };
     for (at, finding) in first.iter().enumerate() {
-        let members: Vec<&DriftFinding> = alike
+        let members: Vec<&DriftFinding> = identical
             .iter()
             .filter_map(|(_, members)| members.get(at).copied())
             .collect();
@@ -372,7 +372,7 @@ mod tests {
          ? n9 the whole target
                n9 is not reachable at 192.0.2.9: connection refused
 
-        4 attributes not as the spec wants.
+        4 attributes differ from the spec.
         next: railwright plan inventories/lab
         ");
     }
@@ -387,7 +387,7 @@ mod tests {
                  accepted by ops until 2026-12-31: new cables
         ");
         assert!(
-            text.contains("\n1 attribute not as the spec wants. 3 attributes accepted.\n"),
+            text.contains("\n1 attribute differs from the spec. 3 attributes accepted.\n"),
             "{text}"
         );
         let over = render_drift_screen(&accepted(true));
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn ages_are_told_and_do_not_part_what_is_alike() {
+    fn ages_are_told_and_do_not_part_what_is_identical() {
         let mut report = report();
         for (finding, hours) in report.findings.iter_mut().zip([0, 3, 50, 3]) {
             finding.seen = Some(FindingAge {

@@ -234,10 +234,8 @@ pub fn format_drift_summary(report: &DriftReport) -> String {
             "{} no longer in the spec.",
             format_count(gone, "applied resource")
         ),
-        (count, ..) => format!(
-            "{} not as the spec wants.",
-            format_count(count, "attribute")
-        ),
+        (1, ..) => "1 attribute differs from the spec.".to_owned(),
+        (count, ..) => format!("{count} attributes differ from the spec."),
     };
     format!("{stands}{accepted}")
 }

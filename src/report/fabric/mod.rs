@@ -21,7 +21,7 @@ pub struct FabricSubject<'a> {
     pub inventory: &'a str,
     /// The file of recorded observations and when they were recorded, where no host was contacted.
     pub recorded: Option<(&'a str, &'a str)>,
-    /// What the spec wants.
+    /// What the spec declares.
     pub desired: &'a DesiredFabricSettings,
     /// What came out.
     pub report: &'a Report,

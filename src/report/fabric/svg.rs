@@ -157,7 +157,7 @@ fn draw_pod(
     block: &Block,
     [x, y, wide]: [usize; 3],
 ) -> io::Result<()> {
-    let alike = if block.pods > 1 {
+    let identical = if block.pods > 1 {
         format!("   ({} identical pods)", block.pods)
     } else {
         String::new()
@@ -165,7 +165,7 @@ fn draw_pod(
     draw_device(
         out,
         [x, y, wide],
-        &format!("{}{alike}", fold_device_names(&block.leaves)),
+        &format!("{}{identical}", fold_device_names(&block.leaves)),
     )?;
     for (place, row) in block.rows.iter().enumerate() {
         let rails: Vec<String> = row.rails.iter().map(|rail| format!("rail{rail}")).collect();

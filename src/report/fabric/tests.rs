@@ -58,7 +58,7 @@ fn one_host_on_two_leaves() {
 }
 
 #[test]
-fn two_pods_that_are_alike_are_one() {
+fn two_identical_pods_are_one() {
     insta::assert_snapshot!(shown(&two_pods()));
 }
 

@@ -5,17 +5,17 @@ use super::render_result_row;
 use crate::document as documents;
 use crate::wrap::{COLUMNS, render_heading, wrap_labelled_text};
 use railwright_base::text::clean_line;
-use railwright_knowledge::catalog::job::ProfilerRow;
+use railwright_knowledge::catalog::job::ProfilerEntry;
 use railwright_verify::CheckVerdict;
 use railwright_verify::nccl::compare::{Figure, LogComparison, LogComparisonTopic, format_seconds};
 use railwright_verify::nccl::transport::Transport;
-use railwright_verify::nccl::{NcclProof, Proven};
+use railwright_verify::nccl::{JobVerdict, NcclProof};
 use railwright_verify::result::CheckOutcome;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The version of the document.
-const FORMAT_VERSION: &str = "1.0";
+const FORMAT_VERSION: &str = "2.0";
 
 /// All that is shown.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub struct JobComparisonView<'a> {
     /// What they say together.
     pub comparison: &'a LogComparison,
     /// Profilers that say what a step waits for.
-    pub profilers: Vec<&'a ProfilerRow>,
+    pub profilers: Vec<&'a ProfilerEntry>,
 }
 
 /// The whole screen.
@@ -67,14 +67,14 @@ pub fn render_comparison_json(compared: &JobComparisonView<'_>) -> String {
 }
 
 fn format_comparison_title(comparison: &LogComparison) -> String {
-    match (comparison.proven, comparison.figure()) {
-        (Proven::Proven, Some(figure)) => {
+    match (comparison.verdict, comparison.figure()) {
+        (JobVerdict::Passed, Some(figure)) => {
             format!("COMPARED: {:.2} times as fast with RDMA", figure.gain)
         }
-        (Proven::Proven, None) | (Proven::NotKnown, _) => {
+        (JobVerdict::Passed, None) | (JobVerdict::Inconclusive, _) => {
             "INCONCLUSIVE: the logs do not say enough".to_owned()
         }
-        (Proven::Disproven, _) => "NO COMPARISON: the two are no such pair".to_owned(),
+        (JobVerdict::Failed, _) => "NO COMPARISON: the two are no such pair".to_owned(),
     }
 }
 
@@ -92,7 +92,7 @@ fn render_figure_row(figure: &Figure) -> String {
     format!("{}\n", line.trim_end())
 }
 
-fn render_profiler_entry(row: &ProfilerRow) -> String {
+fn render_profiler_entry(row: &ProfilerEntry) -> String {
     let rows = [
         ("shows", &row.shows),
         ("run", &row.run),
@@ -110,7 +110,7 @@ fn render_profiler_entry(row: &ProfilerRow) -> String {
 pub struct ComparisonDocument<'a> {
     format_version: &'static str,
     /// Whether it is a comparison of RDMA with TCP, with figures (exit code 0, 1 or 3).
-    verdict: Proven,
+    verdict: JobVerdict,
     /// Both logs, in the order in which they were named.
     logs: [LogDocument<'a>; 2],
     /// Topic by topic.
@@ -120,7 +120,7 @@ pub struct ComparisonDocument<'a> {
     /// How many times as fast the job was with RDMA.
     gain: Option<f64>,
     /// Profilers that say what a step waits for; none where no training was compared.
-    profilers: &'a [&'a ProfilerRow],
+    profilers: &'a [&'a ProfilerEntry],
 }
 
 /// One of the logs.
@@ -162,7 +162,7 @@ impl<'a> ComparisonDocument<'a> {
         });
         ComparisonDocument {
             format_version: FORMAT_VERSION,
-            verdict: comparison.proven,
+            verdict: comparison.verdict,
             logs,
             topics: comparison
                 .topics

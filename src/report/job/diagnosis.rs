@@ -6,13 +6,13 @@ use crate::wrap::{COLUMNS, render_heading, wrap_labelled_text};
 use railwright_base::text::{clean_line, format_count};
 use railwright_jobs::doctor::{Diagnosis, Layer, SymptomFinding};
 use railwright_verify::nccl::transport::Transport;
-use railwright_verify::nccl::{Aspect, Proven};
+use railwright_verify::nccl::{Aspect, JobVerdict};
 use railwright_verify::result::CheckVerdict;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The version of the document.
-const FORMAT_VERSION: &str = "1.0";
+const FORMAT_VERSION: &str = "2.0";
 
 /// The whole screen; `name` is what the log is called, `words` those by which a command that goes
 /// on finds it.
@@ -55,19 +55,19 @@ pub fn render_diagnosis_json(diagnosis: &Diagnosis, name: &str) -> String {
 }
 
 fn render_no_cause_found(diagnosis: &Diagnosis, words: &str) -> String {
-    let (title, next) = match diagnosis.proof.proven {
-        Proven::Proven if !diagnosis.job_goes() => (
+    let (title, next) = match diagnosis.proof.verdict {
+        JobVerdict::Passed if !diagnosis.job_goes() => (
             "INCONCLUSIVE: RDMA was set up between hosts, and no line that can be read says that the \
              job goes on",
             "take the log again once the job has gone on for a while; of one that hangs, `py-spy \
              dump` or the stacks of its ranks tell more"
                 .to_owned(),
         ),
-        Proven::Proven if list_proof_warnings(diagnosis).next().is_some() => (
+        JobVerdict::Passed if list_proof_warnings(diagnosis).next().is_some() => (
             "THE JOB GOES: the log proves that RDMA was used, and not all is as it should be",
             format!("railwright job prove {words} tells more"),
         ),
-        Proven::Proven => (
+        JobVerdict::Passed => (
             "NOTHING WRONG: the log proves that RDMA was used",
             format!("railwright job prove {words} tells more"),
         ),
@@ -165,7 +165,7 @@ pub struct DiagnosisDocument<'a> {
     /// What carried the data between hosts.
     transport: Transport,
     /// Whether the log proves that RDMA was used.
-    verdict: Proven,
+    verdict: JobVerdict,
     /// Layers below the first broken one.
     sound_layers: Vec<Layer>,
     /// Symptoms: the first is the first cause, and the others follow from it or come after it.
@@ -209,7 +209,7 @@ impl<'a> DiagnosisDocument<'a> {
             log,
             lines: diagnosis.log.lines,
             transport: diagnosis.proof.transport,
-            verdict: diagnosis.proof.proven,
+            verdict: diagnosis.proof.verdict,
             sound_layers: match diagnosis.found.is_empty() {
                 true => Vec::new(),
                 false => diagnosis.sound_layers().collect(),

@@ -2,20 +2,20 @@
 
 use railwright_base::text::clean_line;
 use railwright_verify::CheckVerdict;
-use railwright_verify::nccl::collective::{CollectiveRun, CollectiveSizeResult};
 use railwright_verify::nccl::devices::{self, HostDeviceGroup};
 use railwright_verify::nccl::direct::{self, Direct};
 use railwright_verify::nccl::failure::{NcclFailureCause, NcclLogFailure};
 use railwright_verify::nccl::message::RdmaLinkLayer;
+use railwright_verify::nccl::nccl_tests_table::{CollectiveRun, CollectiveSizeResult};
 use railwright_verify::nccl::process::Channels;
 use railwright_verify::nccl::transport::Transport;
-use railwright_verify::nccl::{Aspect, NcclExpectations, NcclLog, NcclProof, Proven};
+use railwright_verify::nccl::{Aspect, JobVerdict, NcclExpectations, NcclLog, NcclProof};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The version of the document.
-const FORMAT_VERSION: &str = "1.0";
+const FORMAT_VERSION: &str = "2.0";
 
 /// `job prove --json`.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -24,7 +24,7 @@ pub struct ProofDocument<'a> {
     /// The log, as it was named.
     log: &'a str,
     /// Whether it proves that RDMA was used (exit code 0, 1 or 3).
-    verdict: Proven,
+    verdict: JobVerdict,
     /// What carried the data between hosts.
     transport: Transport,
     /// Whether NICs read GPU memory themselves.
@@ -158,7 +158,7 @@ impl<'a> ProofDocument<'a> {
         ProofDocument {
             format_version: FORMAT_VERSION,
             log: &expected.log,
-            verdict: proof.proven,
+            verdict: proof.verdict,
             transport: proof.transport,
             gpudirect: direct::of_log(log),
             aspects: proof.aspects.iter().map(build_aspect_document).collect(),

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The version of the document.
-const FORMAT_VERSION: &str = "1.0";
+const FORMAT_VERSION: &str = "2.0";
 
 /// One trial.
 pub fn render_trial(rung: Rung, outcome: &TrialOutcome) -> String {

@@ -11,7 +11,7 @@ use super::document as documents;
 use super::wrap::{COLUMNS, render_heading, wrap_labelled_text};
 use railwright_base::text::{format_count, one_line};
 use railwright_verify::CheckVerdict;
-use railwright_verify::nccl::{Aspect, NcclExpectations, NcclLog, NcclProof, Proven, devices};
+use railwright_verify::nccl::{Aspect, JobVerdict, NcclExpectations, NcclLog, NcclProof, devices};
 use railwright_verify::result::CheckOutcome;
 
 /// The whole screen.
@@ -21,10 +21,10 @@ pub fn render_proof_screen(
     expected: &NcclExpectations,
 ) -> String {
     let mut out = format!("job prove {}   {}\n", expected.log, describe_log_size(log));
-    let title = match proof.proven {
-        Proven::Proven => "PASSED: RDMA was used",
-        Proven::Disproven => "FAILED: not as it must be",
-        Proven::NotKnown => "INCONCLUSIVE: the log does not say enough",
+    let title = match proof.verdict {
+        JobVerdict::Passed => "PASSED: RDMA was used",
+        JobVerdict::Failed => "FAILED: not as it must be",
+        JobVerdict::Inconclusive => "INCONCLUSIVE: the log does not say enough",
     };
     out.push_str(&render_heading(title));
     for aspect in &proof.aspects {

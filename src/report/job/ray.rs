@@ -5,7 +5,7 @@ use crate::document as documents;
 use crate::wrap::render_heading;
 use railwright_base::text::{clean_line, one_line};
 use railwright_verify::CheckVerdict;
-use railwright_verify::nccl::Proven;
+use railwright_verify::nccl::JobVerdict;
 use railwright_verify::ray::{Crossing, RayClusterFacts, RayProof, RayProofTopic};
 use railwright_verify::result::CheckOutcome;
 use schemars::JsonSchema;
@@ -13,14 +13,14 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// The version of the document.
-const FORMAT_VERSION: &str = "1.0";
+const FORMAT_VERSION: &str = "2.0";
 
 /// The whole screen.
 pub fn render_ray_proof_screen(namespace: &str, name: &str, proof: &RayProof) -> String {
-    let title = match proof.proven {
-        Proven::Proven => "PASSED: its pods have RDMA, and it passes between nodes",
-        Proven::Disproven => "FAILED: not as it must be",
-        Proven::NotKnown => "INCONCLUSIVE: not all could be found out",
+    let title = match proof.verdict {
+        JobVerdict::Passed => "PASSED: its pods have RDMA, and it passes between nodes",
+        JobVerdict::Failed => "FAILED: not as it must be",
+        JobVerdict::Inconclusive => "INCONCLUSIVE: not all could be found out",
     };
     let rows: String = proof
         .topics
@@ -50,7 +50,7 @@ pub struct RayProofDocument<'a> {
     namespace: &'a str,
     name: &'a str,
     /// Whether its pods have RDMA and it passes between nodes (exit code 0, 1 or 3).
-    verdict: Proven,
+    verdict: JobVerdict,
     /// Topic by topic.
     topics: Vec<RayTopicDocument<'a>>,
     /// Its pods.
@@ -112,7 +112,7 @@ impl<'a> RayProofDocument<'a> {
             format_version: FORMAT_VERSION,
             namespace,
             name,
-            verdict: proof.proven,
+            verdict: proof.verdict,
             topics: proof.topics.iter().map(build_ray_topic_document).collect(),
             pods: found
                 .pods

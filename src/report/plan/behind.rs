@@ -14,25 +14,25 @@ const SHOWN: usize = 6;
 /// A line for each set of hosts, with the switches that they are plugged into; nothing where no
 /// switch changes.
 pub fn render_attached_hosts(open: &[&PlanNode], policy: &RolloutPolicy) -> String {
-    let mut alike: IndexMap<&str, BTreeSet<&str>> = IndexMap::new();
+    let mut identical: IndexMap<&str, BTreeSet<&str>> = IndexMap::new();
     for target in open.iter().filter_map(|node| node.target.as_ref()) {
         if target.kind != TargetKind::Switch || policy.behind.is_empty() {
             continue;
         }
         let hosts = policy.behind.get(&*target.name).map_or("", String::as_str);
-        alike.entry(hosts).or_default().insert(&target.name);
+        identical.entry(hosts).or_default().insert(&target.name);
     }
     let mut out = String::new();
     let mut label = "behind   ";
-    for (hosts, switches) in alike.iter().take(SHOWN) {
+    for (hosts, switches) in identical.iter().take(SHOWN) {
         let text = describe_attached_hosts(hosts, switches);
         out.push_str(&wrap_labelled_text(label, &text, COLUMNS));
         label = "         ";
     }
-    if alike.len() > SHOWN {
+    if identical.len() > SHOWN {
         out.push_str(&format!(
             "         and {} more: --json has every switch\n",
-            format_count(alike.len() - SHOWN, "line")
+            format_count(identical.len() - SHOWN, "line")
         ));
     }
     out

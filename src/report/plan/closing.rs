@@ -12,8 +12,8 @@ use std::collections::BTreeSet;
 use unicode_width::UnicodeWidthStr as _;
 
 /// What the words in brackets mean, where some stand above.
-pub fn render_plane_legend(open: &[&PlanNode], held: &[&PlanNode]) -> String {
-    for node in open.iter().chain(held) {
+pub fn render_plane_legend(open: &[&PlanNode], blocked: &[&PlanNode]) -> String {
+    for node in open.iter().chain(blocked) {
         if node.members().iter().any(names_a_plane) {
             return "planes   persisted: written to disk; running: in effect now; next boot: waits \
                     for a boot\n"
@@ -58,7 +58,7 @@ pub fn render_rollout_rules(plan: &Plan) -> String {
 }
 
 /// What comes of it, in numbers.
-pub fn render_plan_summary(plan: &Plan, open: &[&PlanNode], held: &[&PlanNode]) -> String {
+pub fn render_plan_summary(plan: &Plan, open: &[&PlanNode], blocked: &[&PlanNode]) -> String {
     let mut parts = list_disturbances(open);
     let members: Vec<&Member> = open.iter().flat_map(|node| node.members()).collect();
     let (mut looked, mut forgotten, mut removed, mut waited) = (0, 0, 0, 0);
@@ -81,7 +81,7 @@ pub fn render_plan_summary(plan: &Plan, open: &[&PlanNode], held: &[&PlanNode]) 
         (forgotten, "forgotten"),
         (waited, "waited for"),
         (looked, "re-checked"),
-        (held.len(), "blocked"),
+        (blocked.len(), "blocked"),
         (plan.unknown.len(), "unknown"),
     ] {
         if number > 0 {

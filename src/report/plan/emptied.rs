@@ -17,7 +17,7 @@ pub fn find_drained_hosts(plan: &Plan) -> BTreeSet<&Target> {
         .is_none_or(|policy| policy.from > Disruption::Drain);
     let mut hosts: BTreeSet<&Target> = BTreeSet::new();
     for node in &plan.nodes {
-        if !early && node.held.is_none() && matches!(node.kind, NodeKind::Drain { .. }) {
+        if !early && node.blocked.is_none() && matches!(node.kind, NodeKind::Drain { .. }) {
             hosts.extend(&node.target);
         }
     }

@@ -38,10 +38,10 @@ pub(super) fn list_reboot_causes(node: &PlanNode) -> String {
 /// Why it is blocked; a step of the same host that it needs is named without the host, so that all
 /// hosts share the text.
 pub(super) fn format_blocked_reason(node: &PlanNode) -> Option<String> {
-    let held = node.held.as_ref()?;
+    let why = node.blocked.as_ref()?.to_string();
     Some(match &node.target {
-        Some(target) => held.replace(&format!("{target}/"), "").replace("%2F", "/"),
-        None => held.clone(),
+        Some(target) => why.replace(&format!("{target}/"), "").replace("%2F", "/"),
+        None => why,
     })
 }
 
@@ -94,8 +94,8 @@ pub fn render_entry_body(nodes: &[&PlanNode], names: Option<&str>) -> String {
         }
         _ => render_host_step(node),
     };
-    if let Some(held) = format_blocked_reason(node) {
-        return out + &wrap_entry_line("blocked  ", &called(&held));
+    if let Some(blocked) = format_blocked_reason(node) {
+        return out + &wrap_entry_line("blocked  ", &called(&blocked));
     }
     if !node.interrupts.is_empty() {
         let interrupts = if is_of_switch(node) {
@@ -108,8 +108,8 @@ pub fn render_entry_body(nodes: &[&PlanNode], names: Option<&str>) -> String {
     for wait in list_waits(node) {
         out.push_str(&wrap_entry_line("waits    ", &called(&wait)));
     }
-    if let Some(guard) = describe_automatic_rollback(node) {
-        out.push_str(&wrap_entry_line("rollback ", &called(&guard)));
+    if let Some(rollback) = describe_automatic_rollback(node) {
+        out.push_str(&wrap_entry_line("rollback ", &called(&rollback)));
     }
     out
 }
@@ -183,15 +183,16 @@ pub(super) fn list_waits(node: &PlanNode) -> impl Iterator<Item = String> {
 /// What watches over a change that can cut our own connection, and why.
 pub(super) fn describe_automatic_rollback(node: &PlanNode) -> Option<String> {
     let NodeKind::Change {
-        guard: Some(guard), ..
+        automatic_rollback: Some(rollback),
+        ..
     } = &node.kind
     else {
         return None;
     };
-    let because = clean_line(&guard.because);
+    let because = clean_line(&rollback.because);
     Some(format!(
         "reverts by itself after {} s unless confirmed over a new connection ({because})",
-        guard.seconds
+        rollback.seconds
     ))
 }
 

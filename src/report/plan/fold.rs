@@ -85,19 +85,19 @@ type PlanLists<'a> = IndexMap<list::Heading, Vec<list::PlanListLine<'a>>>;
 pub fn render_plan_entries(nodes: &[&PlanNode]) -> String {
     let mut sets = NodeSets::default();
     let mut lists = PlanLists::new();
-    let mut alike = Vec::new();
+    let mut identical = Vec::new();
     for PlanEntryNodes { unlike, names } in group_nodes_by_shape(nodes) {
         let set = sets.number(names);
         let heading = list::build_list_line(&unlike, set).map(|(heading, line)| {
             lists.entry(heading.clone()).or_default().push(line);
             heading
         });
-        alike.push((unlike, set, heading));
+        identical.push((unlike, set, heading));
     }
     lists.retain(|_, lines| list::is_list(lines));
     let mut by_name: IndexMap<(String, usize), ByName> = IndexMap::new();
-    let mut place_of = Vec::with_capacity(alike.len());
-    for (unlike, set, heading) in &alike {
+    let mut place_of = Vec::with_capacity(identical.len());
+    for (unlike, set, heading) in &identical {
         let nameless = match find_list(&lists, heading) {
             Some(_) => None,
             None => shape::build_nameless_shape(unlike),
@@ -114,7 +114,7 @@ pub fn render_plan_entries(nodes: &[&PlanNode]) -> String {
     }
     let mut folded: IndexMap<String, Vec<usize>> = IndexMap::new();
     let mut listed = HashSet::new();
-    for ((unlike, set, heading), place) in alike.iter().zip(place_of) {
+    for ((unlike, set, heading), place) in identical.iter().zip(place_of) {
         let body = match find_list(&lists, heading) {
             None => match place.map(|(place, name)| (&by_name[place], name)) {
                 Some((all, name)) if all.names.len() > 1 && all.names[0] != name => continue,

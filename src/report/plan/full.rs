@@ -43,11 +43,11 @@ pub fn render_full_node(node: &PlanNode) -> String {
     if node.disruption > Disruption::None && !node.interrupts.is_empty() {
         out.push_str(&wrap_entry_line("interrupts ", &node.interrupts.join("; ")));
     }
-    if let Some(guard) = describe_automatic_rollback(node) {
-        out.push_str(&wrap_entry_line("rollback ", &guard));
+    if let Some(rollback) = describe_automatic_rollback(node) {
+        out.push_str(&wrap_entry_line("rollback ", &rollback));
     }
-    if let Some(held) = &node.held {
-        out.push_str(&wrap_entry_line("blocked ", held));
+    if let Some(blocked) = &node.blocked {
+        out.push_str(&wrap_entry_line("blocked ", &blocked.to_string()));
     }
     for member in node.members() {
         out.push_str(&render_full_member(member));

@@ -4,16 +4,18 @@
 use super::tests::{of_hosts, plan};
 use super::*;
 use railwright_base::{Address, SourceLocation};
-use railwright_plan::{AttributeDifference, AutomaticRollback, ChangeReason, PlannedDiff};
+use railwright_plan::{
+    AttributeDifference, AutomaticRollback, BlockedReason, ChangeReason, DrainPolicy, NotEmptied,
+    PlannedDiff,
+};
 use railwright_resource::{DesiredResource, Plane, Reading, ResourceDeclaration};
 use std::sync::Arc;
 
 #[test]
-fn what_is_held_for_a_step_of_its_own_host_is_one_entry_for_all_hosts() {
+fn what_is_blocked_for_a_step_of_its_own_host_is_one_entry_for_all_hosts() {
     let plan = of_hosts(&["n1", "n2", "n3"], |name, node| {
-        node.held = Some(format!(
-            "it needs host/{name}/kernel_parameter/iommu, which is blocked"
-        ));
+        let cause = format!("host/{name}/kernel_parameter/iommu");
+        node.blocked = Some(BlockedReason::NeedsStep(cause));
     });
     let text = render_plan_screen(&plan, &PlanNextSteps::default());
     assert_eq!(
@@ -160,7 +162,7 @@ fn many_resources_with_little_to_say_are_a_list() {
         ("value", Plane::Persisted, absent(), is(4)),
         ("value", Plane::Running, is(1), is(4)),
     ];
-    let alike = [
+    let identical = [
         ("value", Plane::Persisted, is(1), is(4)),
         ("value", Plane::Running, is(1), is(4)),
     ];
@@ -172,14 +174,14 @@ fn many_resources_with_little_to_say_are_a_list() {
            net.b        value absent (persisted), 1 (running) -> 4   x/cluster.yaml:7
            because  not managed yet, and differs from the spec: module m
     ");
-    insta::assert_snapshot!(entries_of(&sysctls(&["n1"], &names, &ChangeReason::New, &alike)), @r"
+    insta::assert_snapshot!(entries_of(&sysctls(&["n1"], &names, &ChangeReason::New, &identical)), @r"
      + n1             sysctl, 3 of them
            net.a        value 4   x/cluster.yaml:7
            net.long.er  value 4   x/cluster.yaml:7
            net.b        value 4   x/cluster.yaml:7
            because  new: module m
     ");
-    insta::assert_snapshot!(entries_of(&sysctls(&["n1"], &names, &ChangeReason::Drifted, &alike)), @r"
+    insta::assert_snapshot!(entries_of(&sysctls(&["n1"], &names, &ChangeReason::Drifted, &identical)), @r"
      ~ n1             sysctl, 3 of them
            net.a        value 1 -> 4 (persisted, running)
            net.long.er  value 1 -> 4 (persisted, running)
@@ -209,7 +211,7 @@ fn no_host_is_lost_where_two_resources_look_alike_on_the_screen() {
 }
 
 #[test]
-fn what_only_some_hosts_are_guarded_against_or_lose_is_told_of_those() {
+fn what_only_some_hosts_roll_back_or_lose_is_told_of_those() {
     let differences = [("value", Plane::Running, Reading::is(1), Reading::is(4))];
     let mut plan = sysctls(
         &["n1", "n2", "n3"],
@@ -217,8 +219,11 @@ fn what_only_some_hosts_are_guarded_against_or_lose_is_told_of_those() {
         &ChangeReason::Drifted,
         &differences,
     );
-    if let NodeKind::Change { guard, .. } = &mut plan.nodes[1].kind {
-        *guard = Some(AutomaticRollback {
+    if let NodeKind::Change {
+        automatic_rollback, ..
+    } = &mut plan.nodes[1].kind
+    {
+        *automatic_rollback = Some(AutomaticRollback {
             because: "e1 carries our own connection".to_owned(),
             seconds: 180,
         });
@@ -288,4 +293,75 @@ fn few_resources_or_long_ones_or_those_of_other_hosts_are_no_list() {
         })
         .collect();
     assert!(!is_list(&Plan { nodes, ..disturbs }));
+}
+
+#[test]
+fn a_host_that_nothing_empties_is_not_under_a_heading_that_says_so() {
+    let cluster = Target::kube("prod");
+    let policy = |from| {
+        let (evict, timeout_s) = (true, 900);
+        Some(DrainPolicy {
+            from,
+            evict,
+            timeout_s,
+            evict_unmanaged: false,
+            delete_local_data: false,
+        })
+    };
+    let mut plan = of_hosts(&["n1", "n2", "n3"], |_, node| {
+        (node.disruption, node.interrupts) = (Disruption::Drain, Arc::default())
+    });
+    let kind = NodeKind::Drain {
+        cluster: cluster.clone(),
+        node: "n1".to_owned(),
+    };
+    plan.nodes.push(PlanNode {
+        id: "host/n1/drain".to_owned(),
+        kind,
+        ..plan.nodes[0].clone()
+    });
+    let absent = |host: &str| NotEmptied {
+        host: Target::host(host),
+        cluster: cluster.clone(),
+        node: format!("cn-{host}"),
+    };
+    (plan.rollout.drain, plan.not_emptied) = (
+        policy(Disruption::LinkBlip),
+        ["n2", "n3"].map(absent).into(),
+    );
+    let text = render_plan_screen(&plan, &PlanNextSteps::default());
+    let sections = |text: &str| {
+        let lines = text
+            .lines()
+            .skip_while(|line| !line.starts_with("DRAIN"))
+            .take_while(|line| !line.starts_with("order"));
+        let lines = lines.filter(|line| {
+            line.starts_with(|c: char| c.is_ascii_uppercase())
+                || [" !", " -"].iter().any(|m| line.starts_with(m))
+        });
+        lines
+            .map(|line| format!("{}\n", line.trim_end_matches('-').trim_end()))
+            .collect::<String>()
+    };
+    insta::assert_snapshot!(sections(&text), @r"
+    DRAIN: only on nodes that are empty
+     - n1             file x
+     ! n1             drain
+    DRAIN: what runs on them is disturbed; nothing empties them first
+     - n[2-3]         file x
+    NOT EMPTIED: disturbed as they are, whatever runs on them
+     ! n[2-3]         kube/prod has no node cn-n[2-3]; under another name, kubernetes_node in the spec
+    ");
+    // A node that only a reboot empties is full when less is done.
+    plan.rollout.drain = policy(Disruption::Reboot);
+    assert!(
+        !render_plan_screen(&plan, &PlanNextSteps::default())
+            .contains("only on nodes that are empty")
+    );
+    (plan.rollout.drain, plan.not_emptied) = (None, Vec::new());
+    plan.nodes.pop();
+    insta::assert_snapshot!(sections(&render_plan_screen(&plan, &PlanNextSteps::default())), @r"
+    DRAIN: what runs on them is disturbed; nothing empties them first
+     - n[1-3]         file x
+    ");
 }

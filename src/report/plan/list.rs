@@ -45,14 +45,14 @@ pub fn build_list_line<'a>(
     let node = nodes[0];
     let NodeKind::Change {
         members,
-        guard: None,
+        automatic_rollback: None,
         ..
     } = &node.kind
     else {
         return None;
     };
     let [member] = &members[..] else { return None };
-    let is_plain = node.held.is_none()
+    let is_plain = node.blocked.is_none()
         && node.interrupts.is_empty()
         && member.since.is_empty()
         && member.residue.is_empty();
@@ -144,7 +144,7 @@ fn format_list_change(
 
 /// Lines that say the same of names that count on are one line, with all names.
 fn fold_list_lines<'a>(lines: &'a [PlanListLine<'a>]) -> Vec<PlanListLine<'a>> {
-    let mut alike: IndexMap<(String, &str, &Option<String>), Vec<&PlanListLine<'_>>> =
+    let mut identical: IndexMap<(String, &str, &Option<String>), Vec<&PlanListLine<'_>>> =
         IndexMap::new();
     for line in lines {
         let stem = if nodeset::is_plain(&line.name) {
@@ -152,17 +152,17 @@ fn fold_list_lines<'a>(lines: &'a [PlanListLine<'a>]) -> Vec<PlanListLine<'a>> {
         } else {
             line.name.clone()
         };
-        alike
+        identical
             .entry((stem, &line.text, &line.place))
             .or_default()
             .push(line);
     }
-    alike.into_values().map(fold_alike_lines).collect()
+    identical.into_values().map(fold_identical_lines).collect()
 }
 
-fn fold_alike_lines<'a>(lines: Vec<&'a PlanListLine<'a>>) -> PlanListLine<'a> {
+fn fold_identical_lines<'a>(lines: Vec<&'a PlanListLine<'a>>) -> PlanListLine<'a> {
     let names: Vec<&str> = lines.iter().map(|line| line.name.as_str()).collect();
-    let name = nodeset::fold_alike(&names);
+    let name = nodeset::fold_names_of_one_stem(&names);
     PlanListLine {
         member: lines[0].member,
         name,

@@ -24,7 +24,7 @@ use super::wrap::{COLUMNS, render_heading, wrap_labelled_text};
 use indexmap::IndexMap;
 use railwright_base::text::{self, clean_line, format_count, sanitize_text};
 use railwright_base::{Target, TargetKind, nodeset};
-use railwright_plan::part::describe_blocking_cause;
+use railwright_plan::BlockedReason;
 use railwright_plan::{ChangeReason, NodeKind, Plan, PlanNode, Unavailable};
 use railwright_resource::Disruption;
 use std::collections::{BTreeMap, BTreeSet};
@@ -52,8 +52,8 @@ fn render_plan_page(plan: &Plan, next: &PlanNextSteps) -> String {
     if work.is_empty() {
         return out + &render_idle_plan(plan, next);
     }
-    let (held, open): (Vec<&PlanNode>, Vec<&PlanNode>) =
-        work.into_iter().partition(|n| n.held.is_some());
+    let (blocked, open): (Vec<&PlanNode>, Vec<&PlanNode>) =
+        work.into_iter().partition(|n| n.blocked.is_some());
     let hosts = emptied::find_drained_hosts(plan);
     let mut classes: BTreeMap<(std::cmp::Reverse<Disruption>, &str), Vec<&PlanNode>> =
         BTreeMap::new();
@@ -72,19 +72,19 @@ fn render_plan_page(plan: &Plan, next: &PlanNextSteps) -> String {
     }
     out.push_str(&emptied::render_not_emptied(plan));
     out.push_str(&out_of_service::render_plan_outages(plan));
-    if !held.is_empty() {
-        out.push_str(&render_blocked_sections(plan, &held));
+    if !blocked.is_empty() {
+        out.push_str(&render_blocked_sections(plan, &blocked));
     }
     out.push_str(&render_left_alone(plan));
     out.push('\n');
-    out.push_str(&closing::render_plane_legend(&open, &held));
+    out.push_str(&closing::render_plane_legend(&open, &blocked));
     out.push_str(&behind::render_attached_hosts(&open, &plan.rollout));
     out.push_str(&order::render_host_prerequisites(&open));
     out.push_str(&order::render_step_order(&open));
     out.push_str(&waves::render_plan_waves(plan));
     out.push_str(&closing::render_rollout_rules(plan));
     out.push_str(&next.time);
-    out.push_str(&closing::render_plan_summary(plan, &open, &held));
+    out.push_str(&closing::render_plan_summary(plan, &open, &blocked));
     out.push_str(&closing::render_next_commands(plan, next));
     out
 }
@@ -100,13 +100,13 @@ fn is_without_work(node: &PlanNode) -> bool {
     )
 }
 
-/// Steps that the plan holds; on hosts, those that wait for a change of a cluster are named apart.
-fn render_blocked_sections(plan: &Plan, held: &[&PlanNode]) -> String {
+/// Blocked steps; of hosts, those that wait for a change of a cluster are named apart.
+fn render_blocked_sections(plan: &Plan, blocked: &[&PlanNode]) -> String {
     let mut out = String::new();
     let causes = find_cluster_causes(plan);
-    let (later, now): (Vec<&PlanNode>, Vec<&PlanNode>) = held.iter().partition(|node| {
+    let (later, now): (Vec<&PlanNode>, Vec<&PlanNode>) = blocked.iter().partition(|node| {
         entry::has_target_kind(node, TargetKind::Host)
-            && matches!(&node.held, Some(why) if causes.contains_key(why))
+            && find_cluster_cause(node, &causes).is_some()
     });
     if !now.is_empty() {
         out.push_str(&render_heading("BLOCKED: not applied in this run"));
@@ -153,29 +153,35 @@ fn render_idle_plan(plan: &Plan, next: &PlanNextSteps) -> String {
     out
 }
 
-/// What blocks the steps of hosts that wait for one of a Kubernetes cluster, and its id.
-fn find_cluster_causes(plan: &Plan) -> BTreeMap<String, &str> {
-    let mut causes = BTreeMap::new();
+/// The blocked steps of Kubernetes clusters, which block steps of hosts.
+fn find_cluster_causes(plan: &Plan) -> BTreeSet<&str> {
+    let mut causes = BTreeSet::new();
     for node in &plan.nodes {
-        if node.held.is_some() && entry::has_target_kind(node, TargetKind::Kube) {
-            causes.insert(describe_blocking_cause(&node.id), node.id.as_str());
+        if node.blocked.is_some() && entry::has_target_kind(node, TargetKind::Kube) {
+            causes.insert(node.id.as_str());
         }
     }
     causes
 }
 
+/// The one of these steps that blocks this node.
+fn find_cluster_cause<'a>(node: &'a PlanNode, causes: &BTreeSet<&str>) -> Option<&'a str> {
+    match &node.blocked {
+        Some(BlockedReason::NeedsStep(id)) if causes.contains(id.as_str()) => Some(id),
+        _ => None,
+    }
+}
+
 /// What blocks the hosts: the reason once, then the steps as if they were applied.
-fn render_later_host_steps(later: &[&PlanNode], causes: &BTreeMap<String, &str>) -> String {
-    let Some(cause) = later
-        .first()
-        .and_then(|node| causes.get(node.held.as_ref()?))
-    else {
+fn render_later_host_steps(later: &[&PlanNode], causes: &BTreeSet<&str>) -> String {
+    let first = later.first();
+    let Some(cause) = first.and_then(|node| find_cluster_cause(node, causes)) else {
         return String::new();
     };
     let open: Vec<PlanNode> = later
         .iter()
         .map(|node| PlanNode {
-            held: None,
+            blocked: None,
             ..(*node).clone()
         })
         .collect();
@@ -267,14 +273,8 @@ fn select_disruption_title(node: &PlanNode, emptied: &BTreeSet<&Target>) -> &'st
 
 fn describe_idle_plan(plan: &Plan) -> String {
     let count: usize = plan.unchanged.values().sum();
-    let (resources, (verb, them)) = (
-        format_count(count, "resource"),
-        if count == 1 {
-            ("is", "it")
-        } else {
-            ("are", "them")
-        },
-    );
+    let resources = format_count(count, "resource");
+    let verb = if count == 1 { "is" } else { "are" };
     let targets = format_target_counts(plan.unchanged.keys());
     match (plan.unknown.is_empty(), count) {
         (_, 0) if !plan.refused.is_empty() => {
@@ -297,14 +297,14 @@ fn describe_idle_plan(plan: &Plan) -> String {
             )
         }
         (true, _) => {
-            format!("No changes. {resources} on {targets} {verb} as the spec wants {them}.\n")
+            format!("No changes. {resources} on {targets} {verb} in sync.\n")
         }
         (false, 0) => {
             "Nothing could be compared with the spec: nobody knows what would change.\n".to_owned()
         }
         (false, _) => {
             format!(
-                "Not all could be read. {resources} on {targets} {verb} as the spec wants {them}; \
+                "Not all could be read. {resources} on {targets} {verb} in sync; \
                  of the rest nobody knows.\n"
             )
         }
@@ -366,7 +366,7 @@ fn name_target_kind(kind: &TargetKind) -> &'static str {
 /// What is blocked and only waited for says above that nobody knows it, and why.
 fn render_unknown_section(plan: &Plan) -> String {
     let mut waited = BTreeSet::new();
-    for node in plan.nodes.iter().filter(|node| node.held.is_some()) {
+    for node in plan.nodes.iter().filter(|node| node.blocked.is_some()) {
         for member in node.members() {
             if member.reason == ChangeReason::NotReady {
                 waited.insert(member.resource.address.to_string());

@@ -27,16 +27,16 @@ pub fn render_step_order(open: &[&PlanNode]) -> String {
             append_step_word(steps, word);
         }
     }
-    let mut alike: IndexMap<Vec<String>, Vec<String>> = IndexMap::new();
+    let mut identical: IndexMap<Vec<String>, Vec<String>> = IndexMap::new();
     for (name, steps) in of_target {
         if steps.len() > 1 {
-            alike.entry(steps).or_default().push(name);
+            identical.entry(steps).or_default().push(name);
         }
     }
     let mut out = String::new();
     let mut label = "order    ";
-    for (steps, names) in alike.iter().take(SHOWN) {
-        let who = if alike.len() == 1 && names.iter().all(|name| hosts.contains(name)) {
+    for (steps, names) in identical.iter().take(SHOWN) {
+        let who = if identical.len() == 1 && names.iter().all(|name| hosts.contains(name)) {
             "a host, one step at a time".to_owned()
         } else {
             nodeset::fold_node_set(names)
@@ -45,10 +45,10 @@ pub fn render_step_order(open: &[&PlanNode]) -> String {
         out.push_str(&wrap_labelled_text(label, &text, COLUMNS));
         label = "         ";
     }
-    if alike.len() > SHOWN {
+    if identical.len() > SHOWN {
         out.push_str(&format!(
             "         and hosts in {}: --json has every step\n",
-            format_count(alike.len() - SHOWN, "other order")
+            format_count(identical.len() - SHOWN, "other order")
         ));
     }
     out

@@ -17,13 +17,18 @@ use std::mem::Discriminant;
 pub struct Parts<'a> {
     disruption: Disruption,
     interrupts: usize,
-    guard: Option<&'a AutomaticRollback>,
+    automatic_rollback: Option<&'a AutomaticRollback>,
     members: Vec<([usize; 3], Discriminant<ChangeReason>)>,
 }
 
 /// The parts of a change; nothing where something of it may be its own besides.
 pub fn build_shape_parts(node: &PlanNode) -> Option<Parts<'_>> {
-    let NodeKind::Change { members, guard, .. } = &node.kind else {
+    let NodeKind::Change {
+        members,
+        automatic_rollback,
+        ..
+    } = &node.kind
+    else {
         return None;
     };
     let members = members
@@ -31,10 +36,10 @@ pub fn build_shape_parts(node: &PlanNode) -> Option<Parts<'_>> {
         .map(build_member_parts)
         .collect::<Option<Vec<_>>>()?;
     let interrupts = place_of(&node.interrupts);
-    node.held.is_none().then_some(Parts {
+    node.blocked.is_none().then_some(Parts {
         disruption: node.disruption,
         interrupts,
-        guard: guard.as_ref(),
+        automatic_rollback: automatic_rollback.as_ref(),
         members,
     })
 }
@@ -142,7 +147,7 @@ pub fn build_nameless_shape<'a>(nodes: &[&'a PlanNode]) -> Option<(String, &'a s
     let name = own_name(member);
     let counts_on = name.contains(|c: char| c.is_ascii_digit()) && nodeset::is_plain(name);
     let has_own_form = is_new_package(member) || is_rechecked(member);
-    let alike: Vec<&Member> = nodes.iter().map(|node| &node.members()[0]).collect();
+    let identical: Vec<&Member> = nodes.iter().map(|node| &node.members()[0]).collect();
     if !counts_on || has_own_form {
         return None;
     }
@@ -151,7 +156,7 @@ pub fn build_nameless_shape<'a>(nodes: &[&'a PlanNode]) -> Option<(String, &'a s
         if difference.attribute == "addresses" {
             values.push(String::new());
         } else {
-            values.push(describe_member_change(&alike, place).to_string());
+            values.push(describe_member_change(&identical, place).to_string());
         }
     }
     let shape = format!(

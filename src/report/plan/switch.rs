@@ -14,17 +14,17 @@ const LINES: usize = 12;
 
 /// The entries of a step's resources, each with all ports that have the same to say.
 pub fn render_switch_members(nodes: &[&PlanNode], called: &dyn Fn(&str) -> String) -> String {
-    let mut alike: IndexMap<String, Vec<usize>> = IndexMap::new();
+    let mut identical: IndexMap<String, Vec<usize>> = IndexMap::new();
     for n in 0..nodes[0].members().len() {
         let shape: String = nodes
             .iter()
             .map(|node| build_port_shape(&node.members()[n]))
             .collect();
-        alike.entry(shape).or_default().push(n);
+        identical.entry(shape).or_default().push(n);
     }
     let mut out = String::new();
-    for places in alike.values() {
-        out.push_str(&render_alike_members(nodes, places, called));
+    for places in identical.values() {
+        out.push_str(&render_identical_members(nodes, places, called));
     }
     out
 }
@@ -39,7 +39,7 @@ fn build_port_shape(member: &Member) -> String {
 }
 
 /// The resources at these places as one entry.
-fn render_alike_members(
+fn render_identical_members(
     nodes: &[&PlanNode],
     places: &[usize],
     called: &dyn Fn(&str) -> String,
@@ -72,18 +72,18 @@ fn fold_port_names(names: &[&str]) -> String {
 
 /// What interrupts each port is shown once, with all ports.
 pub fn format_port_interrupts(interrupts: &[String]) -> String {
-    let mut alike: IndexMap<(String, String), Vec<&str>> = IndexMap::new();
+    let mut identical: IndexMap<(String, String), Vec<&str>> = IndexMap::new();
     for text in interrupts {
         let (port, rest) = text.split_once(' ').unwrap_or((text, ""));
-        alike
+        identical
             .entry((nodeset::mask_numbers(port), rest.to_owned()))
             .or_default()
             .push(port);
     }
     let mut texts = Vec::new();
-    for ((_, rest), ports) in &alike {
+    for ((_, rest), ports) in &identical {
         // What is shown of the same ports twice is shown once, in the longer words.
-        let is_said_longer = alike.iter().any(|((_, longer), others)| {
+        let is_said_longer = identical.iter().any(|((_, longer), others)| {
             longer.len() > rest.len() && ports.iter().all(|port| others.contains(port))
         });
         if is_said_longer {

@@ -3,8 +3,7 @@
 use super::*;
 use railwright_base::{Address, Digest};
 use railwright_plan::{
-    AttributeDifference, ChangeReason, DrainPolicy, GateCoverage, Member, NotEmptied, PlannedDiff,
-    RolloutPolicy,
+    AttributeDifference, ChangeReason, GateCoverage, Member, PlannedDiff, RolloutPolicy,
 };
 use railwright_resource::{DesiredResource, Plane, Reading, ResourceDeclaration};
 use std::collections::BTreeMap;
@@ -45,14 +44,14 @@ pub(super) fn plan(text: &str) -> Plan {
             announced: Arc::new([text.to_owned()]),
             disturbs: Arc::default(),
             interrupts_netdevs: Arc::default(),
-            guard: None,
+            automatic_rollback: None,
         },
         target: Some(address.target),
         disruption: Disruption::Reload,
         interrupts: Arc::new([text.to_owned()]),
         after: vec![text.to_owned()],
         wave: 0,
-        held: None,
+        blocked: None,
     };
     Plan {
         format_version: "1.0".to_owned(),
@@ -103,8 +102,8 @@ pub(super) fn of_hosts(names: &[&str], change: impl Fn(&str, &mut PlanNode)) -> 
 
 #[test]
 fn a_plan_of_which_nothing_may_be_carried_out_does_not_end_with_an_apply() {
-    let held = of_hosts(&["n1"], |_, node| {
-        node.held = Some("somebody else's".to_owned())
+    let blocked = of_hosts(&["n1"], |_, node| {
+        node.blocked = Some(BlockedReason::Stated("somebody else's".to_owned()))
     });
     let end = |plan: &Plan, file: Option<&str>| {
         let next = PlanNextSteps {
@@ -119,11 +118,11 @@ fn a_plan_of_which_nothing_may_be_carried_out_does_not_end_with_an_apply() {
             .to_owned()
     };
     assert_eq!(
-        end(&held, None),
+        end(&blocked, None),
         "next     fix what blocks it, then plan again: railwright plan inv x"
     );
     assert_eq!(
-        end(&held, Some("a.plan")),
+        end(&blocked, Some("a.plan")),
         "next     fix what blocks it, then plan again"
     );
     let open = of_hosts(&["n1"], |_, _| ());
@@ -328,75 +327,4 @@ fn no_name_writes_to_the_terminal_or_begins_a_line_of_its_own() {
         );
         assert!(text.contains("x\u{fffd} - all hosts"), "{text}");
     }
-}
-
-#[test]
-fn a_host_that_nothing_empties_is_not_under_a_heading_that_says_so() {
-    let cluster = Target::kube("prod");
-    let policy = |from| {
-        let (evict, timeout_s) = (true, 900);
-        Some(DrainPolicy {
-            from,
-            evict,
-            timeout_s,
-            evict_unmanaged: false,
-            delete_local_data: false,
-        })
-    };
-    let mut plan = of_hosts(&["n1", "n2", "n3"], |_, node| {
-        (node.disruption, node.interrupts) = (Disruption::Drain, Arc::default())
-    });
-    let kind = NodeKind::Drain {
-        cluster: cluster.clone(),
-        node: "n1".to_owned(),
-    };
-    plan.nodes.push(PlanNode {
-        id: "host/n1/drain".to_owned(),
-        kind,
-        ..plan.nodes[0].clone()
-    });
-    let absent = |host: &str| NotEmptied {
-        host: Target::host(host),
-        cluster: cluster.clone(),
-        node: format!("cn-{host}"),
-    };
-    (plan.rollout.drain, plan.not_emptied) = (
-        policy(Disruption::LinkBlip),
-        ["n2", "n3"].map(absent).into(),
-    );
-    let text = render_plan_screen(&plan, &PlanNextSteps::default());
-    let sections = |text: &str| {
-        let lines = text
-            .lines()
-            .skip_while(|line| !line.starts_with("DRAIN"))
-            .take_while(|line| !line.starts_with("order"));
-        let lines = lines.filter(|line| {
-            line.starts_with(|c: char| c.is_ascii_uppercase())
-                || [" !", " -"].iter().any(|m| line.starts_with(m))
-        });
-        lines
-            .map(|line| format!("{}\n", line.trim_end_matches('-').trim_end()))
-            .collect::<String>()
-    };
-    insta::assert_snapshot!(sections(&text), @r"
-    DRAIN: only on nodes that are empty
-     - n1             file x
-     ! n1             drain
-    DRAIN: what runs on them is disturbed; nothing empties them first
-     - n[2-3]         file x
-    NOT EMPTIED: disturbed as they are, whatever runs on them
-     ! n[2-3]         kube/prod has no node cn-n[2-3]; under another name, kubernetes_node in the spec
-    ");
-    // A node that only a reboot empties is full when less is done.
-    plan.rollout.drain = policy(Disruption::Reboot);
-    assert!(
-        !render_plan_screen(&plan, &PlanNextSteps::default())
-            .contains("only on nodes that are empty")
-    );
-    (plan.rollout.drain, plan.not_emptied) = (None, Vec::new());
-    plan.nodes.pop();
-    insta::assert_snapshot!(sections(&render_plan_screen(&plan, &PlanNextSteps::default())), @r"
-    DRAIN: what runs on them is disturbed; nothing empties them first
-     - n[1-3]         file x
-    ");
 }

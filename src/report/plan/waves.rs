@@ -111,16 +111,16 @@ fn build_wave_lines(waves: &[&[String]], policy: &RolloutPolicy, canaries: usize
     let mut first = 0;
     while first < waves.len() {
         let size = waves[first].len();
-        let alike = waves[first..]
+        let identical = waves[first..]
             .iter()
             .take_while(|hosts| {
                 hosts.len() == size
                     && find_domain(&domain_of, hosts) == find_domain(&domain_of, waves[first])
             })
             .count();
-        let hosts = waves[first..first + alike].concat();
-        let many = first > canaries && alike >= FOLDED_FROM && is_in_order(&hosts);
-        let taken = if many { alike } else { 1 };
+        let hosts = waves[first..first + identical].concat();
+        let many = first > canaries && identical >= FOLDED_FROM && is_in_order(&hosts);
+        let taken = if many { identical } else { 1 };
         let hosts = if many {
             nodeset::fold_node_set(&hosts)
         } else {

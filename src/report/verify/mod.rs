@@ -242,7 +242,7 @@ fn render_verify_conclusion(report: &VerifyReport) -> String {
         }
     }
     let verdict = match report.conclusion() {
-        CheckVerdict::Failed => "The fabric is not as the spec wants it.",
+        CheckVerdict::Failed => "The fabric differs from the spec.",
         CheckVerdict::Unknown => "Inconclusive: something could not be found out.",
         CheckVerdict::NotRun => "Inconclusive: there was nothing to check.",
         _ if report.with(CheckVerdict::NotRun).next().is_some() => {
@@ -363,7 +363,7 @@ mod tests {
            netdev       gpu02 rail 0; gpu[01,03-04] rails 0-1   7 passed
            bandwidth    gpu[02-03] -> gpu01, gpu01 -> gpu[02-03] rail 0   4 passed
 
-        The fabric is not as the spec wants it. 24 checks: 9 failed, 4 not applicable, 11 passed.
+        The fabric differs from the spec. 24 checks: 9 failed, 4 not applicable, 11 passed.
         ");
     }
 
@@ -477,7 +477,7 @@ mod tests {
            netdev       gpu02 rail 0; gpu[01,03-20] rails 0-1   39 passed
            bandwidth    72 pairs among gpu[01-12] rail 0   72 passed
 
-        The fabric is not as the spec wants it. 440 checks: 309 failed, 20 not applicable, 111 passed.
+        The fabric differs from the spec. 440 checks: 309 failed, 20 not applicable, 111 passed.
         ");
     }
 

@@ -1,4 +1,4 @@
-//! `command`: the guarded escape hatch. It must have a read probe, so that it too can be planned:
+//! `command`: the escape hatch. It must have a read probe, so that it too can be planned:
 //! the probe says what is there, `expect` what should be; only when they differ does `run` run.
 //! What it did cannot be undone by us. With `reboot` in the place of `run`, a reboot fixes what the
 //! probe finds: the driver that runs is not the one that is installed; with `by_hand`, somebody
@@ -222,7 +222,7 @@ fn probe_reading(body: &CommandBody, answers: &ReadResults) -> (Reading, Reading
 }
 
 impl ResourceKind for CommandResource {
-    fn asks_alike(&self, applied: &DesiredResource, resource: &DesiredResource) -> bool {
+    fn has_identical_reads(&self, applied: &DesiredResource, resource: &DesiredResource) -> bool {
         let [applied, resource] =
             [applied, resource].map(|resource| read_body::<CommandBody>(&resource.body));
         applied.read.probe == resource.read.probe

@@ -1,4 +1,4 @@
-//! The scripts of a guarded command, as POSIX sh.
+//! The scripts of `command`, as POSIX sh.
 
 use crate::file::script::BUILT_IN;
 use railwright_base::quote::quote_for_shell;

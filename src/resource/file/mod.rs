@@ -41,7 +41,7 @@ struct FileBody {
     group: Option<String>,
     #[serde(default)]
     state: Presence,
-    guard: Option<bool>,
+    rollback_timer: Option<bool>,
     /// Put in when a spec is turned into a plan ([`sealed`]).
     #[schemars(skip)]
     sealed: Option<Value>,
@@ -239,8 +239,8 @@ impl ResourceKind for File {
         BodyType::of::<FileBody>()
     }
 
-    fn is_guarded(&self, resource: &DesiredResource) -> bool {
-        read_body::<FileBody>(&resource.body).guard == Some(true)
+    fn needs_rollback_timer(&self, resource: &DesiredResource) -> bool {
+        read_body::<FileBody>(&resource.body).rollback_timer == Some(true)
     }
 
     fn reads(&self, resource: &DesiredResource) -> Vec<Read> {

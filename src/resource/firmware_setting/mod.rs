@@ -136,6 +136,10 @@ impl ResourceKind for FirmwareSetting {
         "firmware_setting"
     }
 
+    fn takes_effect_at_boot(&self) -> bool {
+        true
+    }
+
     fn address_name(&self, body: &Value) -> Option<String> {
         read_text_field(body, "netdev").map(str::to_owned)
     }
@@ -398,7 +402,7 @@ fn plan_firmware_actions(body: &FirmwareSettingBody, device: &str, diff: &mut Re
             }
         }
     }
-    diff.owed = to_set.is_empty() && waits;
+    diff.pending = to_set.is_empty() && waits;
     if !to_set.is_empty() {
         diff.actions = vec![Action::SetFirmware {
             device: device.to_owned(),
@@ -458,7 +462,7 @@ fn plan_firmware_undo(
         }
     }
     plan_firmware_actions(body, &device, &mut diff);
-    diff.owed = false;
+    diff.pending = false;
     diff
 }
 

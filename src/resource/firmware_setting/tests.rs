@@ -40,7 +40,7 @@ fn three_planes_ask_for_their_own_step() {
                 .collect(),
             _ => String::new(),
         };
-        (set, found.needs_reboot, found.owed)
+        (set, found.needs_reboot, found.pending)
     };
     let none = String::new;
     assert_eq!(

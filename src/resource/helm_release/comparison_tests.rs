@@ -223,7 +223,7 @@ fn hooks_are_compared_like_objects_and_told_from_them() {
 }
 
 #[test]
-fn fields_that_are_shown_alike_do_not_hide_each_other() {
+fn fields_with_one_text_do_not_hide_each_other() {
     let (desired, actual) = (
         json!({ "a": { "b": "evil" }, "a.b": "good" }),
         json!({ "a": { "b": "good" } }),

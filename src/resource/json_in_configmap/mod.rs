@@ -237,7 +237,7 @@ fn plan_edit_and_restart(
     let attribute = Attribute::in_plane(Plane::Running, of_mark(Some(&next)), of_mark(actual));
     diff.attributes.insert(reader.attribute(), attribute);
     if actual != Some(next.as_str()) {
-        diff.owed = walk.edits.is_empty();
+        diff.pending = walk.edits.is_empty();
         record_reader_disruption(reader, diff);
         diff.actions.push(look.mark_template(reader, Some(next)));
     }

@@ -131,7 +131,7 @@ fn parts_are_edited_and_their_readers_restarted() {
         Some("the text was set by kubectl-edit at 2026-01-02T03:04:05Z")
     );
     assert_eq!(
-        (words(&first), first.disruption, first.owed),
+        (words(&first), first.disruption, first.pending),
         (
             vec!["edit_config_map".into(), "mark_pod_template".into()],
             Disruption::Restart,
@@ -149,12 +149,12 @@ fn parts_are_edited_and_their_readers_restarted() {
     assert!(world.text().starts_with(
         "{\n  \"version\": \"1\",\n  \"vswitches\": {\"cn-a\":[\"vsw-1\"]},\n  \"enable_eni_trunking\": true,\n  \"eni_tag_filter\": "
     ));
-    let owed = world.diff(&resource);
+    let pending = world.diff(&resource);
     assert_eq!(
-        (owed.owed, words(&owed), &owed.actions[0]),
+        (pending.pending, words(&pending), &pending.actions[0]),
         (true, vec!["mark_pod_template".into()], &first.actions[1])
     );
-    world.perform_all(&owed);
+    world.perform_all(&pending);
     let met = world.diff(&resource);
     assert!(met.is_met() && met.actions.is_empty(), "{met:?}");
 
@@ -186,7 +186,7 @@ fn what_stood_there_already_is_not_taken_back() {
     let (mut world, resource) = (World::of(text), filter(json!({})));
     let first = world.diff(&resource);
     assert_eq!(
-        (words(&first), first.owed),
+        (words(&first), first.pending),
         (vec!["mark_pod_template".into()], true)
     );
     world.perform_all(&first);

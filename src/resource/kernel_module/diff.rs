@@ -153,7 +153,7 @@ impl KernelModuleDiffBuilder {
         let mut options = self.body.options.keys();
         let option_differs =
             options.any(|key| differs_in(diff, &format!("option {key}"), Plane::Running));
-        let owed = module.loaded && option_differs;
+        let pending = module.loaded && option_differs;
         let loaded_differs = differs_in(diff, "loaded", Plane::Running);
         match self.body.loaded {
             Some(true) if loaded_differs => diff.actions.push(self.load(&self.body.options)),
@@ -171,7 +171,7 @@ impl KernelModuleDiffBuilder {
                 ));
             }
             Some(false) => {}
-            _ if owed => self.reload(module, &self.body.options, diff),
+            _ if pending => self.reload(module, &self.body.options, diff),
             _ => {}
         }
         if module.builtin && option_differs {

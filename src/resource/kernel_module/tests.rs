@@ -111,7 +111,7 @@ fn a_module_that_cannot_be_read_is_not_taken_back() {
 }
 
 #[test]
-fn an_option_that_is_not_in_effect_is_an_owed_reload() {
+fn an_option_that_is_not_in_effect_is_a_pending_reload() {
     let body = json!({ "name": "ib_core", "options": { "netns_mode": 0 } });
     let idle = diff(body.clone(), IDLE);
     assert_eq!(

@@ -90,8 +90,8 @@ pub fn fetch_script(
 
 fn git_script(url: &str, revision: &str) -> String {
     format!(
-        "command -v git >/dev/null || say {UNAVAILABLE} 'git is not on this host; wish the package \
-         git'\n\
+        "command -v git >/dev/null || say {UNAVAILABLE} 'git is not on this host; add the package \
+         git to the spec'\n\
          GIT_TERMINAL_PROMPT=0; export GIT_TERMINAL_PROMPT\n\
          g() {{ git -C \"$s\" \"$@\" </dev/null; }}\n\
          g init -q && g remote add origin {url} || exit 1\n\
@@ -154,18 +154,18 @@ pub fn build_script(name: &str, version: &str, module: &str, builder: ModuleBuil
     format!(
         "{SAY}k=$(uname -r)\n\
          for c in make gcc; do command -v $c >/dev/null || say {UNAVAILABLE} \"$c is not on this \
-         host; wish the packages make and gcc\"; done\n\
+         host; add the packages make and gcc to the spec\"; done\n\
          [ -e \"/lib/modules/$k/build/Makefile\" ] || say {MISSING} \"the headers of the running \
-         kernel $k are not on this host; wish the package linux-headers-$k (Debian) or \
-         kernel-devel-$k (Red Hat)\"\n\
+         kernel $k are not on this host; add the package linux-headers-$k (Debian) or \
+         kernel-devel-$k (Red Hat) to the spec\"\n\
          {build}"
     )
 }
 
 fn dkms_script(name: &str, version: &str) -> String {
     format!(
-        "command -v dkms >/dev/null || say {UNAVAILABLE} 'dkms is not on this host; wish the \
-         package dkms'\n\
+        "command -v dkms >/dev/null || say {UNAVAILABLE} 'dkms is not on this host; add the \
+         package dkms to the spec'\n\
          n={name}; v={version}\n\
          [ -f \"/usr/src/$n-$v/dkms.conf\" ] || say {MISSING} \"the source has no dkms.conf; give \
          it in dkms_conf\"\n\

@@ -159,6 +159,10 @@ impl ResourceKind for KernelParameter {
         "kernel_parameter"
     }
 
+    fn takes_effect_at_boot(&self) -> bool {
+        true
+    }
+
     fn address_name(&self, body: &Value) -> Option<String> {
         read_text_field(body, "parameter").map(|_| resource_name(&parse_kernel_parameter(body)))
     }

@@ -8,7 +8,7 @@ use super::precondition::ObjectPrecondition;
 use super::preview::{self, ObjectPreview};
 use super::replace::{self, ReplacementReason};
 use super::request::{NO_KIND, ObjectName};
-use super::{DesiredObject, finalizers, manifest, place, pods, set_presence_attribute};
+use super::{DesiredObject, finalizers, manifest, place, pod_disruption, set_presence_attribute};
 use crate::Provenance;
 use crate::{Attribute, Lacking, Plane, ReadResults, Reading, ResourceDiff};
 use railwright_base::Reason;
@@ -226,7 +226,7 @@ fn plan_object_change(
             replace::plan_replacement(asked, looked_at, because, diff);
         }
         None => {
-            pods::record_pod_disruption(asked, object, &live.fields, diff);
+            pod_disruption::record_pod_disruption(asked, object, &live.fields, diff);
             diff.actions = asked.apply_and_wait(ObjectPrecondition::of(object));
         }
     }

@@ -26,7 +26,7 @@ fn a_field_that_never_changes_takes_leave_to_make_the_object_anew() {
         held.refusal
             .as_ref()
             .unwrap()
-            .ends_with("`replace: true` beside the manifest has it deleted and made anew"),
+            .ends_with("`replace: true` beside the manifest has it deleted and recreated"),
         "{held:?}"
     );
     let mut allowed = body(&desired, false);
@@ -118,7 +118,7 @@ fn a_field_whose_change_changes_nothing_that_runs_takes_a_new_object() {
             Disruption::Restart
         )
     );
-    let says = "RayCluster.ray.io ml/ray is deleted, and its pods with it, and made anew: its \
+    let says = "RayCluster.ray.io ml/ray is deleted, and its pods with it, and recreated: its \
                 controller leaves its pods as they are when this changes";
     assert_eq!(anew.interrupts, [says]);
     assert!(

@@ -5,7 +5,7 @@
 use super::diff::format_server_refusal;
 use super::paths::{FieldDifference, FieldPathStep, is_at_or_below};
 use super::precondition::ObjectPrecondition;
-use super::{DesiredObject, NEVER_REMOVED, pods};
+use super::{DesiredObject, NEVER_REMOVED, pod_disruption};
 use crate::body::BodyErrors;
 use crate::{Action, Disruption, ResourceDiff};
 use schemars::JsonSchema;
@@ -108,14 +108,14 @@ pub fn format_replace_advice(asked: &DesiredObject, message: &str, ours: bool) -
         && explain_replace_prohibition(&asked.object.kind_and_group()).is_none()
     {
         true => format!(
-            "{refused}; `replace: true` {} has it deleted and made anew",
+            "{refused}; `replace: true` {} has it deleted and recreated",
             asked.beside
         ),
         false => format!("{refused}; {BY_HAND}"),
     }
 }
 
-const BY_HAND: &str = "it can only be deleted and made anew, which is done by hand";
+const BY_HAND: &str = "it can only be deleted and recreated, which is done by hand";
 
 /// Whether changes of these fields take a new object though the server takes them; one that was
 /// there before us is not deleted for it.
@@ -146,13 +146,13 @@ pub fn plan_replacement(
     diff: &mut ResourceDiff,
 ) {
     let object = asked.object.clone();
-    let pods = if pods::end_with(&object) {
+    let pods = if pod_disruption::pods_end_with(&object) {
         ", and its pods with it"
     } else {
         ""
     };
     diff.interrupts = vec![format!(
-        "{object} is deleted{pods}, and made anew: {}",
+        "{object} is deleted{pods}, and recreated: {}",
         because.words()
     )];
     diff.disruption = Disruption::Restart;

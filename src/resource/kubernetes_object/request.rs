@@ -89,7 +89,7 @@ pub enum KubernetesRead {
     /// What every node says of a label or a taint, a `node_field::field::FieldNow` by name. Exit 0,
     /// `NOT_SAID`.
     NodeField(NodeField),
-    /// The pods of the node of this name, a list of `nodes::PodNow`. Exit 0, `NOT_SAID`.
+    /// The pods of the node of this name, a list of `node_pods::PodNow`. Exit 0, `NOT_SAID`.
     PodsOn(String),
     /// Objects of a kind by name, each with `metadata.generation` and `status` alone; a definition
     /// also with `served`, the versions of its kind (`{"v1": true}`). Exit 0; `NO_KIND`,

@@ -8,7 +8,7 @@ use super::precondition::ObjectPrecondition;
 use super::request::{NO_KIND, ObjectName};
 use super::{
     DesiredObject, LiveObject, OBJECT, explain_removal_prohibition, finalizers,
-    parse_desired_object, pods, read_live_object, set_presence_attribute,
+    parse_desired_object, pod_disruption, read_live_object, set_presence_attribute,
 };
 use crate::{
     Action, Attribute, DesiredResource, Disruption, Plane, ReadResults, Reading, ResourceDiff,
@@ -132,7 +132,7 @@ fn plan_deletion(asked: DesiredObject, object: &Value, diff: &mut ResourceDiff) 
         };
         diff.insert_beside(field.shown, attribute);
     }
-    if pods::end_with(&name) {
+    if pod_disruption::pods_end_with(&name) {
         diff.disruption = Disruption::Restart;
         diff.interrupts = vec![format!("pods of {name} end")];
     }

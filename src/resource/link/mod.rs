@@ -51,7 +51,7 @@ pub(super) struct LinkBody {
     #[schemars(with = "Vec<String>")]
     pub(super) addresses: Vec<IpNet>,
     pub(super) exclusive: Option<bool>,
-    guard: Option<bool>,
+    rollback_timer: Option<bool>,
     known_after: Option<String>,
     /// What earlier declarations made, which no spec says.
     #[serde(skip)]
@@ -157,8 +157,8 @@ impl ResourceKind for Link {
         BodyType::of::<LinkBody>()
     }
 
-    fn is_guarded(&self, resource: &DesiredResource) -> bool {
-        read_body::<LinkBody>(&resource.body).guard == Some(true)
+    fn needs_rollback_timer(&self, resource: &DesiredResource) -> bool {
+        read_body::<LinkBody>(&resource.body).rollback_timer == Some(true)
     }
 
     fn reads(&self, resource: &DesiredResource) -> Vec<Read> {

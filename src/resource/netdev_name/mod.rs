@@ -84,6 +84,10 @@ impl ResourceKind for NetdevName {
         "netdev_name"
     }
 
+    fn takes_effect_at_boot(&self) -> bool {
+        true
+    }
+
     fn address_name(&self, body: &Value) -> Option<String> {
         read_text_field(body, "name").map(str::to_owned)
     }
@@ -393,7 +397,7 @@ fn plan_rename_actions(
         .flat_map(Attribute::differences)
         .any(|(plane, ..)| plane == Plane::Running);
     diff.needs_reboot = waits;
-    diff.owed = waits && diff.actions.is_empty();
+    diff.pending = waits && diff.actions.is_empty();
     diff.transaction = Some("netdev_names".to_owned());
 }
 

@@ -69,7 +69,7 @@ fn netdev(file: &str) -> String {
 fn the_file_is_written_and_the_name_waits_for_the_boot() {
     let fresh = diff(&rail(), &format!("{NICS}{DISK}{UDEV}"));
     assert_eq!(
-        (words(&fresh), fresh.needs_reboot, fresh.owed),
+        (words(&fresh), fresh.needs_reboot, fresh.pending),
         (
             vec!["write_file".into(), "update_initial_ram_disks".into()],
             true,
@@ -101,7 +101,12 @@ fn the_file_is_written_and_the_name_waits_for_the_boot() {
         .map(|(plane, ..)| plane)
         .collect();
     assert_eq!(
-        (planes, words(&waits).len(), waits.needs_reboot, waits.owed),
+        (
+            planes,
+            words(&waits).len(),
+            waits.needs_reboot,
+            waits.pending
+        ),
         (vec![Plane::Running], 0, true, true)
     );
     let named = NICS.replace("ens1 ", "rail0 ");
@@ -235,7 +240,7 @@ fn a_configuration_that_goes_by_the_old_name_is_refused_before_anything_is_writt
 }
 
 #[test]
-fn where_nobody_configures_it_the_guard_of_our_own_connection_decides() {
+fn where_nobody_configures_it_the_rollback_timer_of_our_own_connection_decides() {
     assert_eq!(
         diff(&rail(), &format!("{NICS}{UDEV}")).interrupts_netdevs,
         ["ens1"]

@@ -57,7 +57,7 @@ impl ResourceKind for NodeProbe {
     fn diff(&self, resource: &DesiredResource, answers: &ReadResults) -> ResourceDiff {
         let mut diff = ResourceDiff::default();
         let body = read_body::<NodeProbeBody>(&resource.body);
-        let goal = format!("{} as wished", format_count(body.nodes.len(), "node"));
+        let goal = format!("{} in sync", format_count(body.nodes.len(), "node"));
         let mut found = NodeProbeFindings::default();
         for node in &body.nodes {
             found.note(node, &body, answers);
@@ -188,7 +188,7 @@ impl<'a> NodeProbeFindings<'a> {
                 let good = all - problems.map(Vec::len).sum::<usize>();
                 Reading::is(one_line(
                     &format!(
-                        "{good} of {} as wished; {}{more}",
+                        "{good} of {} in sync; {}{more}",
                         format_count(all, "node"),
                         format_names_by_problem(&self.wrong)
                     ),

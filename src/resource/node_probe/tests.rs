@@ -80,14 +80,14 @@ fn every_node_has_the_devices_that_the_spec_says_and_they_are_active() {
     let two = || ran(0, TWO, "");
     assert_eq!(
         told(devices(), &[two(), two(), one("ACTIVE")]),
-        (Reading::is("3 nodes as wished"), 0)
+        (Reading::is("3 nodes in sync"), 0)
     );
     let found = told(devices(), &[two(), one("ACTIVE"), one("DOWN")]);
-    let words = "1 of 3 nodes as wished; gpu2: 1 erdma_* instead of 2; gpu3: erdma_0 has state \
+    let words = "1 of 3 nodes in sync; gpu2: 1 erdma_* instead of 2; gpu3: erdma_0 has state \
                  DOWN instead of ACTIVE";
     assert_eq!(found, (Reading::is(words), 1), "and it is waited for");
     let none =
-        "0 of 3 nodes as wished; gpu3: 0 erdma_* instead of 1; gpu[1-2]: 0 erdma_* instead of 2";
+        "0 of 3 nodes in sync; gpu3: 0 erdma_* instead of 1; gpu[1-2]: 0 erdma_* instead of 2";
     assert_eq!(
         told(
             devices(),
@@ -142,7 +142,7 @@ fn what_nobody_can_say_is_unknown_and_why() {
         )
     );
     let both = told(devices(), &[ran(0, "[]", ""), absent(), two()]);
-    let words = "0 of 3 nodes as wished; gpu1: 0 erdma_* instead of 2; gpu3: 2 erdma_* instead of \
+    let words = "0 of 3 nodes in sync; gpu1: 0 erdma_* instead of 2; gpu3: 2 erdma_* instead of \
                  1; unknown: gpu2: no pod of it is there";
     assert_eq!(both.0, Reading::is(words));
     for (strange, why) in [
@@ -173,12 +173,12 @@ fn an_exit_status_may_say_something_of_the_node() {
     assert_eq!(NodeProbe.check(&body), []);
     assert_eq!(
         told(body.clone(), &[ran(0, "1.2.3\n", "")]),
-        (Reading::is("1 node as wished"), 0)
+        (Reading::is("1 node in sync"), 0)
     );
     assert_eq!(
         told(body.clone(), &[ran(127, "", "x")]),
         (
-            Reading::is("0 of 1 node as wished; a: eadm is not installed"),
+            Reading::is("0 of 1 node in sync; a: eadm is not installed"),
             1
         )
     );
@@ -199,7 +199,7 @@ fn lines_of_a_text_are_counted_by_how_they_begin() {
     let desired = json!([{ "begin": "hca_id: erdma_", "count": { "a": 1 } }, { "begin": "state: PORT_ACTIVE", "count": 1 }]);
     assert_eq!(
         told(body(desired.clone()), &[ran(0, text, "")]).0,
-        Reading::is("1 node as wished")
+        Reading::is("1 node in sync")
     );
     let down = told(
         body(desired),
@@ -207,13 +207,11 @@ fn lines_of_a_text_are_counted_by_how_they_begin() {
     );
     assert_eq!(
         down.0,
-        Reading::is(
-            "0 of 1 node as wished; a: 0 lines begin with `state: PORT_ACTIVE` instead of 1"
-        )
+        Reading::is("0 of 1 node in sync; a: 0 lines begin with `state: PORT_ACTIVE` instead of 1")
     );
     assert_eq!(
         told(body(json!([{ "begin": "port:" }])), &[ran(0, text, "")]).0,
-        Reading::is("1 node as wished")
+        Reading::is("1 node in sync")
     );
     let not_said = told(
         body(json!([{ "begin": "port:", "count": { "b": 1 } }])),
@@ -251,20 +249,20 @@ fn routes_of_attached_interfaces_give_way_to_the_others() {
         net("eth1", r#","metric":200"#)
     );
     for netdevs in [json!(["eth1"]), json!(["eth0", "eth1"]), json!(["eth7"])] {
-        assert_eq!(routes(&good, netdevs), Reading::is("1 node as wished"));
+        assert_eq!(routes(&good, netdevs), Reading::is("1 node in sync"));
     }
     let equal = routes(&format!("[{eth0},{}]", eth1(100)), json!(["eth1"]));
     assert_eq!(
         equal,
         Reading::is(
-            "0 of 1 node as wished; a: dst default: eth1 has metric 100, and eth0 has metric 100"
+            "0 of 1 node in sync; a: dst default: eth1 has metric 100, and eth0 has metric 100"
         )
     );
     let first = routes(&format!("[{eth0},{}]", eth1(50)), json!(["eth1"]));
     assert_eq!(
         first,
         Reading::is(
-            "0 of 1 node as wished; a: dst default: eth1 has metric 50, and eth0 has metric 100"
+            "0 of 1 node in sync; a: dst default: eth1 has metric 50, and eth0 has metric 100"
         )
     );
     let both = routes(
@@ -274,7 +272,7 @@ fn routes_of_attached_interfaces_give_way_to_the_others() {
     assert_eq!(
         both,
         Reading::is(
-            "0 of 1 node as wished; a: dst 10.0.0.0/24: eth0 has metric 0, and eth1 has metric 0"
+            "0 of 1 node in sync; a: dst 10.0.0.0/24: eth0 has metric 0, and eth1 has metric 0"
         )
     );
     // A number that is written as a text is none, on whichever row it stands.

@@ -68,7 +68,7 @@ pub fn install_script(packages: &[PackageVersion]) -> String {
  # what is not to be done ends with 1 as well
  [ "$rc" = 0 ] || line '^Transaction Summary' || return "$rc"
  for p in {}; do
-  ! line '^Install' || rpm -q "$p" >/dev/null 2>&1 || line "^ $p\( \|\$\)" || say {MISSING} "no package $p in the repositories of this host, but one that provides or replaces it; nothing was changed (wish for that one by its name)"
+  ! line '^Install' || rpm -q "$p" >/dev/null 2>&1 || line "^ $p\( \|\$\)" || say {MISSING} "no package $p in the repositories of this host, but one that provides or replaces it; nothing was changed (declare that one by its name)"
  done
  spare && d install {words}
 }}
@@ -123,8 +123,8 @@ pub fn hold_script(names: &[String], hold: bool) -> String {
     let verb = if hold { "add" } else { "delete" };
     format!(
         "{}dnf versionlock --help </dev/null >/dev/null 2>&1 || say {UNAVAILABLE} 'the versionlock \
-         plugin of dnf is not on this host; wish the package python3-dnf-plugin-versionlock (on \
-         Debian dnf-plugins-core)'\n\
+         plugin of dnf is not on this host; add the package python3-dnf-plugin-versionlock \
+         to the spec (on Debian dnf-plugins-core)'\n\
          unlocked d versionlock {verb} {} || verdict\n",
         render_dnf_functions(),
         sh_words(names.iter().map(String::as_str))

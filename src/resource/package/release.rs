@@ -74,7 +74,7 @@ pub fn remove_alone_script(manager: &str, names: &[String], remove: &str) -> Str
         r#"{BESIDE}names={names}
 go() {{
  look {words}
- [ -z "$b" ] || say {OF_OTHERS} "{manager} would take away$b with it; nothing was changed (wish for the absence of$b as well, or leave the absent package out of the spec)"
+ [ -z "$b" ] || say {OF_OTHERS} "{manager} would take away$b with it; nothing was changed (declare the absence of$b as well, or leave the absent package out of the spec)"
  {remove} {words}
 }}
 unlocked go || verdict
@@ -98,7 +98,7 @@ spare() {{
  others=
  t=$({taken}) || {{ rc=$?; return "$rc"; }}
  for p in $t; do brought "${{p%%:*}}" || others="$others $p"; done
- [ -z "$others" ] || say {OF_OTHERS} "{manager} would take away$others, which was not brought by us; nothing was changed (where it is not needed, wish for its absence)"
+ [ -z "$others" ] || say {OF_OTHERS} "{manager} would take away$others, which was not brought by us; nothing was changed (where it is not needed, declare its absence)"
 }}
 "#
     )
@@ -215,7 +215,7 @@ removes() {{ [ -n "$x" ] && rc=0 || rc=200; echo "tried $*"; return "$rc"; }}
                 "",
                 &remove,
                 format!(
-                    "tried a b\n{OF_OTHERS}apt would take away x with it; nothing was changed (wish for the absence of x as well, or leave the absent package out of the spec)\n"
+                    "tried a b\n{OF_OTHERS}apt would take away x with it; nothing was changed (declare the absence of x as well, or leave the absent package out of the spec)\n"
                 ),
             ),
             (

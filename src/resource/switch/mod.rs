@@ -21,11 +21,11 @@ mod error;
 pub mod links;
 mod neighbours;
 pub mod os;
+mod parse_values;
 pub mod port;
 pub mod qos;
 pub mod sonic;
 mod system;
-mod unreadable;
 
 pub use diff::{decode_running_configuration, list_differing_ports};
 pub use error::SwitchError;

@@ -54,8 +54,8 @@ pub trait SwitchOs: Sync {
         false
     }
 
-    /// Why a change of it is guarded.
-    fn guarded_because(&self) -> &'static str;
+    /// Why a change of it rolls back unless it is confirmed.
+    fn automatic_rollback_reason(&self) -> &'static str;
 
     /// The configuration that a read printed; the error fits after "unknown:".
     fn configuration(&self, text: &str) -> Result<Box<dyn SwitchConfiguration>, SwitchError>;

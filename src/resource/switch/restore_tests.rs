@@ -50,6 +50,15 @@ impl FakeSwitch {
         Self::new(SwitchSystem::Cumulus, cli, all, Some(all))
     }
 
+    /// SONiC, whose `config` does this.
+    fn sonic(config: &str, runs: &str) -> Self {
+        let switch = Self::new(SwitchSystem::Sonic, "cat runs", runs, Some(runs));
+        switch.write("config", &format!("#!/bin/sh\n{config}\n"));
+        let may_run = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(switch.at("config"), may_run).unwrap();
+        switch
+    }
+
     fn at(&self, name: &str) -> std::path::PathBuf {
         self.folder.path().join(name)
     }
@@ -66,7 +75,11 @@ impl FakeSwitch {
         let path = std::env::var("PATH").unwrap();
         let mut sh = Command::new("sh");
         sh.arg("-c")
-            .arg(script.replace(self.system.saved(), "startup"))
+            .arg(
+                script
+                    .replace(self.system.saved(), "startup")
+                    .replace("/etc/sonic/checkpoints", "checkpoints"),
+            )
             .current_dir(self.folder.path())
             .env("PATH", format!("{}:{path}", self.folder.path().display()))
             .env("k", "kept");
@@ -78,9 +91,15 @@ impl FakeSwitch {
     fn put_back(&self, runs: &str, saved: &str) -> (Option<i32>, String, Option<String>) {
         self.write("runs", runs);
         self.write("startup", saved);
-        let ports = ["Ethernet1/1".to_owned(), "swp1".to_owned()].into();
+        let ports = ["Ethernet1/1", "swp1", "Ethernet0"]
+            .map(str::to_owned)
+            .into();
         let script = self.system.restore_script("0", &ports);
-        let status = self.run(&script.replace("sleep 5", "sleep 0"));
+        let status = self.run(
+            &script
+                .replace("sleep 5", "sleep 0")
+                .replace("sleep $t", "sleep 0"),
+        );
         (status, self.read("runs").unwrap(), self.read("startup"))
     }
 
@@ -154,7 +173,7 @@ fn what_came_into_the_map_of_eos_is_taken_out_after_the_ports_alone() {
     assert_eq!(eos.put_back(runs, BEFORE).0, Some(1));
     let told = eos.read("told").unwrap();
     let sessions: Vec<Vec<&str>> = told
-        .split("configure session railwright-guard-")
+        .split("configure session railwright-rollback-")
         .map(|session| session.lines().skip(1).collect())
         .filter(|lines: &Vec<&str>| !lines.is_empty())
         .collect();
@@ -162,7 +181,7 @@ fn what_came_into_the_map_of_eos_is_taken_out_after_the_ports_alone() {
         vec!["interface Ethernet1/1", "no mtu", "exit"],
         vec!["no qos map dscp 8", "no qos map dscp 9"],
     ];
-    assert_eq!(sessions, [tries.clone(), tries].concat());
+    assert_eq!(sessions, [tries.clone(), tries.clone(), tries].concat());
 }
 
 #[test]
@@ -199,4 +218,36 @@ fn no_port_of_cumulus_is_unset_as_a_whole() {
         cumulus.read("told").as_deref(),
         Some("[{\"unset\": {\"interface\": {\"swp1\": {\"link\": {\"mtu\": null}}}}}]")
     );
+}
+
+/// `config rollback` ends with 2 where anything else was written meanwhile.
+#[test]
+fn sonic_is_not_reloaded_where_ours_is_back_and_somebody_else_wrote_meanwhile() {
+    let all = |ours: u32, theirs: u32| {
+        format!(
+            "{{\"PORT\": {{\"Ethernet0\": {{\"mtu\": \"{ours}\"}}, \
+             \"Ethernet100\": {{\"mtu\": \"{theirs}\"}}}}}}"
+        )
+    };
+    let config = "case $1 in rollback) cp theirs runs; exit 2 ;; reload) echo reload >>told; cp \"$4\" \
+                  runs ;; save) cp runs startup ;; esac";
+    let sonic = FakeSwitch::sonic(config, &all(9100, 9100));
+    let (ours, both) = (all(9000, 9100), all(9100, 1500));
+    sonic.write("theirs", &both);
+    assert_eq!(
+        sonic.put_back(&ours, &ours),
+        (Some(0), both.clone(), Some(both))
+    );
+    assert_eq!(sonic.read("told").as_deref(), Some(""));
+    // Where ours is not back, it is reloaded from what is there by then.
+    sonic.write("theirs", &all(9000, 1500));
+    let (status, runs, _) = sonic.put_back(&ours, &ours);
+    assert_eq!(
+        (status, serde_json::from_str(&runs).ok()),
+        (
+            Some(0),
+            serde_json::from_str::<serde_json::Value>(&all(9100, 1500)).ok()
+        )
+    );
+    assert_eq!(sonic.read("told").as_deref(), Some("reload\n"));
 }

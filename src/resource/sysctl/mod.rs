@@ -29,7 +29,7 @@ pub(super) struct SysctlBody {
     pub(super) key: String,
     /// One line, for example 1.
     pub(super) value: Scalar,
-    guard: Option<bool>,
+    rollback_timer: Option<bool>,
 }
 
 impl Body for SysctlBody {
@@ -152,8 +152,8 @@ impl ResourceKind for Sysctl {
         BodyType::of::<SysctlBody>()
     }
 
-    fn is_guarded(&self, resource: &DesiredResource) -> bool {
-        read_body::<SysctlBody>(&resource.body).guard == Some(true)
+    fn needs_rollback_timer(&self, resource: &DesiredResource) -> bool {
+        read_body::<SysctlBody>(&resource.body).rollback_timer == Some(true)
     }
 
     fn reads(&self, resource: &DesiredResource) -> Vec<Read> {

@@ -35,7 +35,7 @@ pub(super) struct UnitBody {
     /// Paths of files whose change makes a restart pending.
     #[serde(default)]
     pub(super) restart_on: Vec<String>,
-    pub(super) guard: Option<bool>,
+    pub(super) rollback_timer: Option<bool>,
 }
 
 impl UnitBody {

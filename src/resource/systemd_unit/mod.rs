@@ -205,8 +205,8 @@ impl ResourceKind for SystemdUnit {
         BodyType::of::<UnitBody>()
     }
 
-    fn is_guarded(&self, resource: &DesiredResource) -> bool {
-        read_body::<UnitBody>(&resource.body).guard == Some(true)
+    fn needs_rollback_timer(&self, resource: &DesiredResource) -> bool {
+        read_body::<UnitBody>(&resource.body).rollback_timer == Some(true)
     }
 
     fn reads(&self, resource: &DesiredResource) -> Vec<Read> {

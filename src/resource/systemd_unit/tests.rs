@@ -47,9 +47,9 @@ pub(super) fn words(diff: &ResourceDiff) -> String {
 }
 
 #[test]
-fn a_restart_is_owed_until_it_has_happened() {
+fn a_restart_is_pending_until_it_has_happened() {
     let file = there();
-    let owed = SystemdUnit.diff(
+    let pending = SystemdUnit.diff(
         &unit(),
         &answers(
             RUNS,
@@ -58,10 +58,10 @@ fn a_restart_is_owed_until_it_has_happened() {
         ),
     );
     assert_eq!(
-        (words(&owed).as_str(), owed.disruption),
+        (words(&pending).as_str(), pending.disruption),
         ("restart", Disruption::Restart)
     );
-    let found = owed.attributes["restarted"].actual.running.clone();
+    let found = pending.attributes["restarted"].actual.running.clone();
     assert_eq!(
         found,
         Some(Reading::is("/etc/q.conf changed since it started"))

@@ -117,11 +117,11 @@ pub enum JournalEntry {
         boot_id: Option<String>,
     },
     /// The host watches over a step: unless that is confirmed, it rolls it back by itself.
-    GuardArmed {
+    RollbackTimerArmed {
         /// The node's id.
         node: String,
         /// The name of the automatic rollback on the host.
-        guard: String,
+        token: String,
         /// After so many seconds.
         seconds: u32,
         /// The hosts attached to the switch passed their gate before it.
@@ -129,11 +129,11 @@ pub enum JournalEntry {
         hosts_passed: bool,
     },
     /// An automatic rollback is over.
-    GuardOver {
+    RollbackTimerEnded {
         /// The node's id.
         node: String,
         /// The name of the automatic rollback on the host.
-        guard: String,
+        token: String,
         /// It was confirmed over a new connection; otherwise the host rolled back.
         confirmed: bool,
         /// What could not be rolled back.

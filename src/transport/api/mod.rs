@@ -66,7 +66,7 @@ impl fmt::Debug for Password {
 #[derive(Debug, Clone, Default)]
 pub struct ApiConnector {
     /// What is only known on this side of changes that nobody has confirmed yet.
-    guards: nvue::NvueRollbacks,
+    rollbacks: nvue::NvueRollbacks,
 }
 
 impl ApiConnector {
@@ -80,7 +80,7 @@ impl ApiConnector {
         match access.kind {
             ApiKind::Eapi => eapi::open_eapi_link(server, access.read_only).await,
             ApiKind::Nvue => {
-                nvue::open_nvue_link(server, access.read_only, self.guards.clone()).await
+                nvue::open_nvue_link(server, access.read_only, self.rollbacks.clone()).await
             }
         }
     }

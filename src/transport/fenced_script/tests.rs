@@ -237,14 +237,14 @@ fn nothing_is_written_without_the_lock() {
     let host = Host::new();
     let token = || "t-1-1".to_owned();
     let writes = || {
-        let guard = railwright_resource::guard::Guard::default();
+        let scope = railwright_resource::rollback_scope::RollbackScope::default();
         [
             record("{}", &[]),
             FencedWrite::Unlock,
             beat("x"),
             FencedWrite::Arm {
                 token: token(),
-                guard,
+                scope,
                 seconds: 9,
             },
             FencedWrite::Disarm { token: token() },

@@ -10,7 +10,7 @@
 //!   calls a kind), `nodes` (whose pods `silence` takes for gone), `jobs`, `access_review` (what
 //!   this account may do); a program in a pod by `exec`, the pod that is named (`pod_exec`) or that
 //!   an agent has on a node (`agents`), if it runs (`running_pod`).
-//! - Writes: `act` decides by what is there, `create`, `write`, `edit`, `node_edit` and `drain`
+//! - Writes: `act` decides by what is there, `create`, `write`, `edit`, `node_edit` and `cordon_and_evict`
 //!   send it (to a `write_target`) and evaluate the answer; `lock`, `record` and `mark_key` are
 //!   ours.
 //! - Helm: `helm` runs the program, `chart` finds the chart, `release` shows what it renders to,
@@ -22,9 +22,9 @@ mod agents;
 mod answer;
 mod chart;
 mod cluster_config;
+mod cordon_and_evict;
 mod create;
 mod credentials;
-mod drain;
 mod edit;
 mod exec;
 mod fault;
@@ -220,7 +220,7 @@ impl KubernetesLink {
             Upkeep::Write { fence, write } => self.write_fenced(fence, write).await,
             // Requests have no life of their own: none goes on when we are gone.
             Upkeep::Idle { .. } => Ok(performed_from_exit(0, "", "")),
-            Upkeep::Guard { .. } => Ok(performed_from_exit(1, "", "")),
+            Upkeep::RollbackStatus { .. } => Ok(performed_from_exit(1, "", "")),
         }
     }
 

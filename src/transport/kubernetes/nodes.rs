@@ -9,7 +9,8 @@ use super::server::{KubernetesRequest, KubernetesServer};
 use super::silence::SilenceWatch;
 use railwright_resource::json_fields::list_items_at;
 use railwright_resource::kubernetes_job::JobPod;
-use railwright_resource::kubernetes_object::nodes::{NodeNow, PodNow};
+use railwright_resource::kubernetes_object::node_pods::PodNow;
+use railwright_resource::kubernetes_object::nodes::NodeNow;
 use railwright_resource::kubernetes_object::request::{KubernetesRead, ObjectName};
 use railwright_resource::node_field::mark::MarkKey;
 use railwright_resource::{Read, ReadResult, node_field};
@@ -445,7 +446,12 @@ mod tests {
             (json!({}), owner("example.org/v1", "DaemonSet"), false),
         ] {
             let told = pods_told(pod(annotation, owner.clone())).await.unwrap();
-            assert_eq!(told[0].stays(), stays, "{owner}: {}", told[0].shown());
+            assert_eq!(
+                told[0].is_exempt_from_drain(),
+                stays,
+                "{owner}: {}",
+                told[0].shown()
+            );
         }
     }
 

@@ -549,14 +549,14 @@ async fn what_only_a_host_has_is_said_so() {
         (
             write(FencedWrite::Arm {
                 token: token(),
-                guard: railwright_resource::guard::Guard::default(),
+                scope: railwright_resource::rollback_scope::RollbackScope::default(),
                 seconds: 9,
             }),
             69,
         ),
         (write(FencedWrite::Disarm { token: token() }), 1),
         (write(FencedWrite::Fire { token: token() }), 1),
-        (Upkeep::Guard { token: token() }, 1),
+        (Upkeep::RollbackStatus { token: token() }, 1),
     ] {
         assert_eq!(
             told(link.upkeep(&upkeep).await.unwrap()).0,

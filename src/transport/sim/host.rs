@@ -6,13 +6,13 @@
 use super::disk::{Disk, SimulatedFile, plain_mode};
 use super::fault::SimulatedFault;
 use super::firmware::SimulatedFirmware;
-use super::guards::SimulatedArmedRollback;
 use super::links::Links;
 use super::loader::{SimulatedBootLoader, SimulatedBootLoaderKind};
 use super::modules::Kernel;
 use super::names::SimulatedNetdevNames;
 use super::packages::Packages;
 use super::pci::Pci;
+use super::rollback_timer::SimulatedArmedRollback;
 use super::steps::SimulatedRunningAction;
 use super::switch::SimulatedSwitch;
 use super::units::Units;
@@ -75,9 +75,9 @@ pub struct SimulatedHost {
     pub firmware: SimulatedFirmware,
     /// PCI functions and interrupts.
     pub pci: Pci,
-    /// The probes of guarded commands: the script, and the path whose content it prints.
+    /// The probes of `command` resources: the script, and the path whose content it prints.
     pub probes: BTreeMap<String, String>,
-    /// The scripts of guarded commands, and what each does.
+    /// The scripts of `command` resources, and what each does.
     pub commands: BTreeMap<String, Vec<Action>>,
     /// It is a switch.
     pub switch: Option<SimulatedSwitch>,
@@ -102,7 +102,7 @@ pub struct SimulatedHost {
     /// Its setup program has the IOMMU switched on.
     pub offers_iommu: bool,
     /// The latest automatic rollback.
-    pub guard: Option<SimulatedArmedRollback>,
+    pub armed_rollback: Option<SimulatedArmedRollback>,
     /// A step that runs.
     pub running: Option<SimulatedRunningAction>,
     /// How steps ended, by their token; none for one that was killed.
@@ -151,7 +151,7 @@ impl SimulatedHost {
             record: None,
             lock: TargetLock::default(),
             machine_id: None,
-            guard: None,
+            armed_rollback: None,
             running: None,
             ended: BTreeMap::new(),
             faults: Vec::new(),
@@ -182,7 +182,7 @@ impl SimulatedHost {
             bare.calls,
             bare.lock.highest,
         ) = (0, Duration::ZERO, Duration::ZERO, 0, 0);
-        bare.guard.take_if(|guard| guard.reverted);
+        bare.armed_rollback.take_if(|armed| armed.reverted);
         (bare.record, bare.faults, bare.told, bare.tokens) =
             (None, Vec::new(), Vec::new(), Vec::new());
         (bare.ended, bare.skew_s, bare.packages_locked_until) =
@@ -510,7 +510,11 @@ impl SimulatedHost {
             switch.boot(&self.disk);
         }
         // A boot with an automatic rollback that is armed: nobody has confirmed anything.
-        if self.guard.as_ref().is_some_and(|guard| !guard.reverted) {
+        if self
+            .armed_rollback
+            .as_ref()
+            .is_some_and(|armed| !armed.reverted)
+        {
             self.revert(self.booted);
         }
     }

@@ -12,7 +12,6 @@
 pub mod disk;
 pub mod fault;
 pub mod firmware;
-pub mod guards;
 pub mod host;
 pub mod links;
 pub mod loader;
@@ -21,6 +20,7 @@ pub mod names;
 pub mod pace;
 pub mod packages;
 pub mod pci;
+pub mod rollback_timer;
 pub mod steps;
 pub mod switch;
 pub mod units;

@@ -307,8 +307,8 @@ impl SimulatedHost {
             Upkeep::Idle { attempt, run } if self.is_busy(attempt.as_deref(), run.as_deref()) => {
                 (77, String::new())
             }
-            Upkeep::Idle { .. } => self.guarded(now),
-            Upkeep::Guard { token } => self.guard_standing(token, now),
+            Upkeep::Idle { .. } => self.pending_rollback(now),
+            Upkeep::RollbackStatus { token } => self.rollback_status(token, now),
             Upkeep::Write { fence, write } => {
                 self.lock.check(fence)?;
                 self.write(fence, write, now)?
@@ -346,9 +346,9 @@ impl SimulatedHost {
             }
             FencedWrite::Arm {
                 token,
-                guard,
+                scope,
                 seconds,
-            } => self.arm(token, guard, *seconds, now),
+            } => self.arm(token, scope, *seconds, now),
             FencedWrite::Disarm { token } => self.disarm(token, now),
             FencedWrite::Fire { token } => self.fire(token, now),
             FencedWrite::ServerReads => (0, String::new()),

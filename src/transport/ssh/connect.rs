@@ -2,8 +2,8 @@
 
 use super::auth;
 use super::destination::Destination;
+use super::host_key_check::{HostKeyPins, HostKeyVerdict};
 use super::known_hosts::{Files, KnownHostNames};
-use super::pins::{HostKeyPins, HostKeyVerdict};
 use crate::TransportError;
 use crate::access::format_endpoint;
 use railwright_base::Reason;

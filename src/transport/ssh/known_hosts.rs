@@ -2,7 +2,7 @@
 //! own reading: russh's knows no patterns, authorities, revocations or tabs, and calls an
 //! unreadable file empty.
 
-use super::pins::{HostKeyPins, KnownHostsMarker, PinnedLine};
+use super::host_key_check::{HostKeyPins, KnownHostsMarker, PinnedLine};
 use crate::TransportError;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -1,17 +1,17 @@
 //! SSH over russh. No type of russh leaves this folder: its versions break every few weeks.
 //!
 //! The way of a connection: `destination` (inventory, then `ssh -G`) -> `jump` (shared hops) ->
-//! `connect` (socket, key exchange, `known_hosts`) -> `auth` (agent, key files) -> `run` (one
+//! `connect` (socket, key exchange; `known_hosts` collects the lines of a server, `host_key_check` compares its key with them) -> `auth` (agent, key files) -> `run` (one
 //! `/bin/sh -s` a script).
 
 mod auth;
 mod config;
 mod connect;
 mod destination;
+mod host_key_check;
 mod identity;
 mod jump;
 mod known_hosts;
-mod pins;
 mod run;
 mod signer;
 

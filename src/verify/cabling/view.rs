@@ -40,9 +40,9 @@ pub enum Silent {
 
 impl Silent {
     /// Words that are equal for all devices with one trouble.
-    pub fn alike(&self) -> String {
+    pub fn shared_message(&self) -> String {
         match self {
-            Silent::Unreached(trouble) => trouble.alike.clone(),
+            Silent::Unreached(trouble) => trouble.shared_message.clone(),
             Silent::NoLldp => "lldpd is not installed".to_owned(),
             Silent::NoAnswer(words) => format!("lldpd does not answer: {words}"),
             Silent::Unread(why) => why.clone(),

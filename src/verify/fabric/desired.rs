@@ -1,10 +1,10 @@
-//! What the spec wants of every link.
+//! What the spec asks of every link.
 
 use railwright_knowledge::spec::LoadedSpec;
 use railwright_knowledge::spec::model::FabricKind;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What the spec wants.
+/// What the spec declares.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DesiredFabricSettings {
     /// The priority with PFC.

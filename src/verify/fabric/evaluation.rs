@@ -16,9 +16,9 @@ pub struct CheckedLinkEnd<'a> {
     pub tier: Tier,
     /// What it says of itself.
     pub facts: &'a EndFacts,
-    /// The spec wants the queue marked.
+    /// By the spec the queue is marked.
     pub is_to_mark: bool,
-    /// The MTU that the spec wants.
+    /// The MTU of the spec.
     pub mtu: Option<u64>,
 }
 
@@ -132,7 +132,7 @@ fn check_mtu(ends: [&CheckedLinkEnd; 2]) -> Option<LinkProblem> {
     ))
 }
 
-/// Ends that take each other's packets and are both wrong, or one of them: what the spec wants is
+/// Ends that take each other's packets and are both wrong, or one of them: what the spec declares is
 /// not there.
 fn check_mtu_of_spec(ends: [&CheckedLinkEnd; 2]) -> Option<LinkProblem> {
     let mut differing = BTreeSet::new();
@@ -270,7 +270,7 @@ pub fn format_priorities(all: &BTreeSet<u8>) -> String {
     }
 }
 
-/// A queue is to be marked where the spec wants it, or where the other end of the link does it.
+/// A queue is to be marked where the spec says so, or where the other end of the link does it.
 fn check_ecn(ends: [&CheckedLinkEnd; 2]) -> Vec<LinkProblem> {
     let is_marked = ends.iter().any(|end| end.facts.marking.value().is_some());
     let mut problems = Vec::new();

@@ -7,10 +7,10 @@ use indexmap::IndexMap;
 
 /// The findings of all links, worst first.
 pub fn group_link_findings(links: &[LinkReport]) -> Vec<FabricFinding> {
-    let mut alike: IndexMap<(LinkProblemKind, &str), FabricFinding> = IndexMap::new();
+    let mut identical: IndexMap<(LinkProblemKind, &str), FabricFinding> = IndexMap::new();
     for (place, report) in links.iter().enumerate() {
         for trouble in &report.troubles {
-            let finding = alike
+            let finding = identical
                 .entry((trouble.kind, trouble.said.as_str()))
                 .or_insert_with(|| FabricFinding {
                     kind: trouble.kind,
@@ -26,7 +26,7 @@ pub fn group_link_findings(links: &[LinkReport]) -> Vec<FabricFinding> {
             finding.links.push(place);
         }
     }
-    let mut all: Vec<FabricFinding> = alike.into_values().collect();
+    let mut all: Vec<FabricFinding> = identical.into_values().collect();
     all.sort_by_key(|finding| finding.kind);
     all
 }

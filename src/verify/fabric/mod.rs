@@ -2,7 +2,7 @@
 //! and PFC, whether queues are marked, and what their counters did in a while. Pure: what was read
 //! twice comes in, links and findings come out, and nobody is asked for anything.
 //!
-//! `topology` (which links there are), `desired` (what the spec wants of them) -> `facts` (what an
+//! `topology` (which links there are), `desired` (what the spec asks of them) -> `facts` (what an
 //! end says of itself) -> `evaluation` (what is wrong between two ends) -> `group` (one trouble of
 //! many links is one finding).
 

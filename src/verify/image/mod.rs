@@ -16,7 +16,7 @@ mod tests;
 pub use evaluation::{ImageCheckItem, ImageFinding, check_image_contents, compute_image_verdict};
 pub use seen::{ImageContents, PodSeen};
 
-use railwright_knowledge::catalog::user_space::UserSpaceRow;
+use railwright_knowledge::catalog::user_space::UserSpaceEntry;
 
 /// What is looked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -31,15 +31,15 @@ pub struct ImageRequirements {
 
 impl ImageRequirements {
     /// For NICs of these drivers on this kind of fabric.
-    pub fn of(fabric: &str, row: &UserSpaceRow, drivers: &[&str]) -> Self {
-        let providers = row
+    pub fn of(fabric: &str, entry: &UserSpaceEntry, drivers: &[&str]) -> Self {
+        let providers = entry
             .providers_of(drivers)
             .into_iter()
             .map(str::to_owned)
             .collect();
         ImageRequirements {
             fabric: fabric.to_owned(),
-            libraries: row.libraries.clone(),
+            libraries: entry.libraries.clone(),
             providers,
         }
     }

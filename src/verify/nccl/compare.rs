@@ -4,11 +4,11 @@
 //! Source of the question: Alibaba Cloud, ACK documentation, accelerate PyTorch jobs with eRDMA and
 //! Arena (how to tell whether eRDMA made a training faster).
 
-use super::collective::{CollectiveRun, CollectiveSizeResult};
 use super::evaluation::{Aspect, format_bytes};
+use super::nccl_tests_table::{CollectiveRun, CollectiveSizeResult};
 use super::steps::{STEPS_MIN, StepUnit};
 use super::transport::Transport;
-use super::{NcclLog, NcclProof, Proven, alike};
+use super::{JobVerdict, NcclLog, NcclProof, same_job};
 use crate::result::{CheckOutcome, CheckVerdict};
 use railwright_base::text::format_count;
 use serde::Serialize;
@@ -23,7 +23,7 @@ pub enum LogComparisonTopic {
     /// One used RDMA, the other TCP.
     Pair,
     /// They are identical in everything else that a log shows.
-    Alike,
+    Identical,
     /// Neither broke, and its data arrived as it was sent.
     Sound,
     /// What RDMA gained.
@@ -35,7 +35,7 @@ impl LogComparisonTopic {
     pub fn word(self) -> &'static str {
         match self {
             LogComparisonTopic::Pair => "pair",
-            LogComparisonTopic::Alike => "alike",
+            LogComparisonTopic::Identical => "identical",
             LogComparisonTopic::Sound => "sound",
             LogComparisonTopic::Gain => "gain",
         }
@@ -95,7 +95,7 @@ impl FigureSubject {
 #[derive(Debug, Clone, PartialEq)]
 pub struct LogComparison {
     /// Whether it is a comparison of RDMA with TCP, with figures.
-    pub proven: Proven,
+    pub verdict: JobVerdict,
     /// Topic by topic.
     pub topics: Vec<(LogComparisonTopic, CheckOutcome)>,
     /// The place of the log with RDMA, 0 or 1; nothing where neither or both have it.
@@ -120,8 +120,8 @@ pub fn compare_nccl_logs(sides: [ComparedLog<'_>; 2]) -> LogComparison {
     let mut topics = vec![(LogComparisonTopic::Pair, pair)];
     if let Some(place) = rdma {
         topics.push((
-            LogComparisonTopic::Alike,
-            alike::check_same_job(&sides, place, &figures),
+            LogComparisonTopic::Identical,
+            same_job::check_same_job(&sides, place, &figures),
         ));
         topics.push((LogComparisonTopic::Sound, check_sound_runs(&sides)));
         topics.push((
@@ -130,7 +130,7 @@ pub fn compare_nccl_logs(sides: [ComparedLog<'_>; 2]) -> LogComparison {
         ));
     }
     LogComparison {
-        proven: Proven::from_outcomes(topics.iter().map(|(_, outcome)| outcome)),
+        verdict: JobVerdict::from_outcomes(topics.iter().map(|(_, outcome)| outcome)),
         topics,
         rdma,
         figures,
@@ -285,7 +285,7 @@ fn collect_figures(rdma: &NcclLog, tcp: &NcclLog) -> Vec<Figure> {
             busbw: None,
         }];
     }
-    let Some([one, other]) = alike::same_test([rdma, tcp]) else {
+    let Some([one, other]) = same_job::same_test([rdma, tcp]) else {
         return Vec::new();
     };
     let mut figures: Vec<Figure> = Vec::new();
@@ -392,8 +392,8 @@ fn report_no_figures(sides: &[ComparedLog<'_>; 2]) -> CheckOutcome {
 /// Why two logs have no figure in common, and what helps.
 fn explain_missing_figures(sides: &[ComparedLog<'_>; 2]) -> (String, &'static str) {
     let logs = sides.map(|side| side.log);
-    if let [Some(_), Some(_)] = logs.map(alike::find_last_table) {
-        if let Some(runs) = alike::same_test(logs) {
+    if let [Some(_), Some(_)] = logs.map(same_job::find_last_table) {
+        if let Some(runs) = same_job::same_test(logs) {
             return explain_missing_sizes(sides, runs);
         }
         let tables = describe_sides(sides, |side| {
@@ -432,7 +432,7 @@ fn explain_missing_sizes(
         );
     }
     let sizes = describe_sides(sides, |side| {
-        let sizes = alike::find_last_table(side.log).map(describe_size_range);
+        let sizes = same_job::find_last_table(side.log).map(describe_size_range);
         format!("{} has {}", side.name, sizes.unwrap_or_default())
     });
     (
@@ -444,7 +444,7 @@ fn explain_missing_sizes(
 fn describe_measurements(side: &ComparedLog<'_>) -> String {
     match (
         side.log.steps.measured(),
-        alike::find_last_table(side.log),
+        same_job::find_last_table(side.log),
         side.log.training.lines,
     ) {
         (Some((unit, _)), ..) => format!("{} has {}", side.name, unit.word()),

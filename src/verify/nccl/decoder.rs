@@ -2,13 +2,13 @@
 //! ring are read as events; of all other lines only those are looked at that begin like a table of
 //! nccl-tests or hold one of a few words.
 
-use super::collective::Runs;
 use super::failure::{self, NcclFailureCause, NcclLogFailure};
 use super::interface::Hpn0InterfaceReader;
 use super::json;
 use super::lines::{LogLine, LogLineSplitter};
 use super::log::{NcclLog, Processes};
 use super::message;
+use super::nccl_tests_table::Runs;
 use super::speaker::{NcclLogLevel, Speaker, Speakers, split_line_tags};
 use super::steps;
 use super::training;

@@ -1,6 +1,6 @@
 //! Whether a log proves that RDMA was used: one outcome an aspect, and what they say together.
 
-use super::bandwidth::check_bandwidth;
+use super::bandwidth_check::check_bandwidth;
 use super::expected::{AcsNic, NcclExpectations};
 use super::log::NcclLog;
 use super::progress::check_progress;
@@ -51,27 +51,27 @@ impl Aspect {
 /// What the aspects say together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Proven {
+pub enum JobVerdict {
     /// RDMA was used, and nothing speaks against it.
-    Proven,
+    Passed,
     /// Something is not as it must be.
-    Disproven,
+    Failed,
     /// The log does not say enough.
-    NotKnown,
+    Inconclusive,
 }
 
-impl Proven {
+impl JobVerdict {
     /// What outcomes say together: one that failed disproves, one that is unknown leaves it open.
     pub fn from_outcomes<'o>(outcomes: impl IntoIterator<Item = &'o CheckOutcome>) -> Self {
-        let mut proven = Proven::Proven;
+        let mut verdict = JobVerdict::Passed;
         for outcome in outcomes {
             match outcome.verdict {
-                CheckVerdict::Failed => return Proven::Disproven,
-                CheckVerdict::Unknown => proven = Proven::NotKnown,
+                CheckVerdict::Failed => return JobVerdict::Failed,
+                CheckVerdict::Unknown => verdict = JobVerdict::Inconclusive,
                 _ => {}
             }
         }
-        proven
+        verdict
     }
 }
 
@@ -79,7 +79,7 @@ impl Proven {
 #[derive(Debug, Clone, PartialEq)]
 pub struct NcclProof {
     /// All together.
-    pub proven: Proven,
+    pub verdict: JobVerdict,
     /// What carried the data.
     pub transport: Transport,
     /// By aspect, in the order of the screen.
@@ -123,7 +123,7 @@ pub fn check_nccl_log(log: &NcclLog, expected: &NcclExpectations) -> NcclProof {
     aspects.push((Aspect::Bandwidth, bandwidth));
     aspects.push((Aspect::Progress, check_progress(log, expected)));
     NcclProof {
-        proven: Proven::from_outcomes(aspects.iter().map(|(_, outcome)| outcome)),
+        verdict: JobVerdict::from_outcomes(aspects.iter().map(|(_, outcome)| outcome)),
         transport,
         aspects,
     }

@@ -6,8 +6,10 @@
 //! common what is read here. Truth is a text there (`"okay":"true"`), and what is no number is
 //! `"nan"`.
 
-use super::collective::{CollectiveRates, CollectiveRun, CollectiveSizeResult, MeasuredOperation};
 use super::log::NcclLog;
+use super::nccl_tests_table::{
+    CollectiveRates, CollectiveRun, CollectiveSizeResult, MeasuredOperation,
+};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -218,7 +220,7 @@ fn parse_finite_number(value: &Value) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::nccl::{NcclExpectations, NcclLogDecoder, Proven, check_nccl_log, samples};
+    use crate::nccl::{JobVerdict, NcclExpectations, NcclLogDecoder, check_nccl_log, samples};
     use crate::result::CheckVerdict;
     use proptest::prelude::*;
 
@@ -240,8 +242,8 @@ mod tests {
         let log = with(&format!("\"{lost}\""));
         assert_eq!((log.failed, log.failures[0].text.as_str()), (1, lost));
         assert_eq!(
-            check_nccl_log(&log, &NcclExpectations::of("x", "--log x")).proven,
-            Proven::Disproven
+            check_nccl_log(&log, &NcclExpectations::of("x", "--log x")).verdict,
+            JobVerdict::Failed
         );
         assert_eq!(
             (
@@ -314,17 +316,17 @@ mod tests {
                 .iter()
                 .find(|(aspect, _)| aspect.word() == "bandwidth")
                 .map(|(_, evaluated)| evaluated.verdict);
-            (proof.proven, bandwidth)
+            (proof.verdict, bandwidth)
         };
         assert_eq!(
             verdict(&log),
-            (Proven::NotKnown, Some(CheckVerdict::Passed))
+            (JobVerdict::Inconclusive, Some(CheckVerdict::Passed))
         );
         let said = samples::render_rank_log("gpu-01", 1201, 0)
             + &samples::render_rank_log("gpu-02", 1301, 2);
         assert_eq!(
             verdict(&of(&[said.as_bytes(), samples::JSON.as_bytes()])),
-            (Proven::Proven, Some(CheckVerdict::Passed))
+            (JobVerdict::Passed, Some(CheckVerdict::Passed))
         );
         let both = of(&[
             samples::render_job_log().as_bytes(),

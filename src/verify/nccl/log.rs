@@ -1,10 +1,10 @@
 //! What a log shows, in a memory that does not grow with its length: the first of each, and how
 //! many.
 
-use super::collective::CollectiveRun;
 use super::failure::{self, NcclLogFailure};
 use super::interface::Interface;
 use super::message::NcclEvent;
+use super::nccl_tests_table::CollectiveRun;
 use super::process::{Channels, NcclProcess, VALUES_MAX, insert_bounded};
 use super::speaker::LogProcessTag;
 use super::steps::Steps;

@@ -2,15 +2,13 @@
 //! used.
 //!
 //! `lines` (a stream as lines) -> `speaker` (who says a line) -> `message` (one event of NCCL),
-//! `collective` (tables of nccl-tests), `json` (the same as an object), `traffic` (counters of the
+//! `nccl_tests_table` (tables of nccl-tests), `json` (the same as an object), `traffic` (counters of the
 //! rails), `training`, `steps`, `interface` and `failure` -> `log` (all of it, in a memory that
-//! does not grow) -> `evaluation` (with `bandwidth` and `progress`). `decoder` holds them together,
-//! and `compare` sets two logs side by side (`alike`: whether they are of the same job;
+//! does not grow) -> `evaluation` (with `bandwidth_check` and `progress`). `decoder` holds them together,
+//! and `compare` sets two logs side by side (`same_job`: whether they are of the same job;
 //! `operation`: what a table measured). Nothing here reads a file: bytes in, values out.
 
-mod alike;
-mod bandwidth;
-pub mod collective;
+mod bandwidth_check;
 pub mod compare;
 pub mod decoder;
 pub mod devices;
@@ -23,9 +21,11 @@ mod json;
 pub mod lines;
 pub mod log;
 pub mod message;
+pub mod nccl_tests_table;
 pub mod operation;
 pub mod process;
 mod progress;
+mod same_job;
 #[cfg(any(test, feature = "samples"))]
 #[allow(
     clippy::unwrap_used,
@@ -43,7 +43,7 @@ pub mod transport;
 mod transport_tests;
 
 pub use decoder::NcclLogDecoder;
-pub use evaluation::{Aspect, NcclProof, Proven, check_nccl_log};
+pub use evaluation::{Aspect, JobVerdict, NcclProof, check_nccl_log};
 pub use expected::{AcsNic, NcclExpectations, ObservedRailTraffic};
 pub use log::NcclLog;
 use railwright_base::nodeset;

@@ -6,7 +6,7 @@
 //! lines of each test: `sum` and no root (-1) for all_reduce, reduce_scatter and sendrecv, `sum`
 //! and a root for reduce, `none` and a root for broadcast, gather and scatter.
 
-use super::collective::CollectiveRun;
+use super::nccl_tests_table::CollectiveRun;
 
 /// Columns have two decimals, so figures from one GB/s on are true to a hundredth.
 const ALGBW_MIN: f64 = 1.0;

@@ -1,11 +1,11 @@
 //! Whether a job goes on, or came to its end.
 
-use super::collective::CollectiveRun;
 use super::compare::format_seconds;
 use super::evaluation::format_bytes;
 use super::expected::NcclExpectations;
 use super::failure::{NcclFailureCause, NcclLogFailure, describe_completion_status};
 use super::log::NcclLog;
+use super::nccl_tests_table::CollectiveRun;
 use crate::result::CheckOutcome;
 use railwright_base::text::format_count;
 use std::collections::BTreeSet;

@@ -23,12 +23,12 @@ pub(super) fn expected() -> NcclExpectations {
 pub(super) fn told(
     text: &str,
     expected: &NcclExpectations,
-) -> (Proven, Vec<(&'static str, CheckVerdict, &'static str)>) {
+) -> (JobVerdict, Vec<(&'static str, CheckVerdict, &'static str)>) {
     let proof = check_nccl_log(&of(text), expected);
     let found = proof.aspects.iter().filter_map(|(aspect, evaluation)| {
         Some((aspect.word(), evaluation.verdict, evaluation.code?))
     });
-    (proof.proven, found.collect())
+    (proof.verdict, found.collect())
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn a_good_job_is_proven_and_all_of_it_is_known() {
     assert_eq!((log.channels().rdma_direct, log.channels().peer), (8, 4));
     assert_eq!(
         told(&samples::render_job_log(), &expected()),
-        (Proven::Proven, vec![])
+        (JobVerdict::Passed, vec![])
     );
     let carried = NcclExpectations {
         node_gbps: Some(240.0),
@@ -61,7 +61,7 @@ fn a_good_job_is_proven_and_all_of_it_is_known() {
     };
     assert_eq!(
         told(&samples::render_job_log(), &carried),
-        (Proven::Proven, vec![]),
+        (JobVerdict::Passed, vec![]),
         "26.56 of 30 GB/s"
     );
     let more = NcclExpectations {
@@ -71,7 +71,7 @@ fn a_good_job_is_proven_and_all_of_it_is_known() {
     assert_eq!(
         told(&samples::render_job_log(), &more),
         (
-            Proven::Disproven,
+            JobVerdict::Failed,
             vec![("bandwidth", CheckVerdict::Failed, "RW1209")]
         )
     );
@@ -103,12 +103,12 @@ fn a_job_that_broke_is_not_proven() {
          completed with error",
         "ray.exceptions.RayActorError: The actor died unexpectedly before finishing this task.",
     ] {
-        let (proven, doubts) = told(
+        let (verdict, doubts) = told(
             &format!("{}{line}\n", samples::render_job_log()),
             &expected(),
         );
         assert!(
-            proven == Proven::Disproven
+            verdict == JobVerdict::Failed
                 && doubts.contains(&("progress", CheckVerdict::Failed, "RW1211")),
             "{line}: {doubts:?}"
         );
@@ -118,7 +118,7 @@ fn a_job_that_broke_is_not_proven() {
 #[test]
 fn a_training_that_ends_in_a_crash_is_broken() {
     let going = samples::render_job_log() + "Train Epoch: 1 [0/60000 (0%)]\tloss=2.3000\n";
-    assert_eq!(told(&going, &expected()), (Proven::Proven, vec![]));
+    assert_eq!(told(&going, &expected()), (JobVerdict::Passed, vec![]));
     for end in [
         "[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.",
         "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:",
@@ -133,7 +133,7 @@ fn a_training_that_ends_in_a_crash_is_broken() {
          job to be terminated.",
     ] {
         let broken = (
-            Proven::Disproven,
+            JobVerdict::Failed,
             vec![("progress", CheckVerdict::Failed, "RW1211")],
         );
         assert_eq!(
@@ -173,7 +173,7 @@ fn a_ring_proves_the_fabric_and_nothing_of_gpus() {
     };
     assert_eq!(
         told(&samples::render_ring_log("IB"), &can),
-        (Proven::Proven, vec![]),
+        (JobVerdict::Passed, vec![]),
         "0.0417 of 0.05 GB/s"
     );
     let strict = NcclExpectations {
@@ -183,7 +183,7 @@ fn a_ring_proves_the_fabric_and_nothing_of_gpus() {
     assert_eq!(
         told(&samples::render_ring_log("IB"), &strict),
         (
-            Proven::NotKnown,
+            JobVerdict::Inconclusive,
             vec![("gpudirect", CheckVerdict::Unknown, "RW1206")]
         )
     );
@@ -198,7 +198,7 @@ fn a_ring_proves_the_fabric_and_nothing_of_gpus() {
     assert_eq!(
         broken,
         (
-            Proven::Disproven,
+            JobVerdict::Failed,
             vec![("progress", CheckVerdict::Failed, "RW1211")]
         )
     );
@@ -216,12 +216,12 @@ fn a_ring_is_compared_with_a_ring() {
             log: &logs[place],
             proof: &proofs[place],
         }));
-        let alike = compared
+        let identical = compared
             .topics
             .iter()
-            .find(|(topic, _)| *topic == LogComparisonTopic::Alike)
+            .find(|(topic, _)| *topic == LogComparisonTopic::Identical)
             .map(|(_, told)| told.measured.clone());
-        (compared.proven, alike.unwrap())
+        (compared.verdict, identical.unwrap())
     };
     let (rdma, tcp) = (
         samples::render_ring_log("IB"),
@@ -230,7 +230,7 @@ fn a_ring_is_compared_with_a_ring() {
     assert_eq!(
         compared([&tcp, &rdma]),
         (
-            Proven::Proven,
+            JobVerdict::Passed,
             "2 ranks, 2 hosts, a ring with no GPU and no NCCL".to_owned()
         )
     );
@@ -238,7 +238,7 @@ fn a_ring_is_compared_with_a_ring() {
     assert_eq!(
         compared([&rdma, &other]),
         (
-            Proven::Disproven,
+            JobVerdict::Failed,
             "a ring without NCCL with RDMA, NCCL over TCP".to_owned()
         )
     );
@@ -255,11 +255,11 @@ fn more_than_the_nics_carry_proves_nothing() {
             },
         )
     };
-    assert_eq!(of(200.0), (Proven::Proven, vec![]), "26.56 of 25 GB/s");
+    assert_eq!(of(200.0), (JobVerdict::Passed, vec![]), "26.56 of 25 GB/s");
     assert_eq!(
         of(190.0),
         (
-            Proven::NotKnown,
+            JobVerdict::Inconclusive,
             vec![("bandwidth", CheckVerdict::Unknown, "RW1218")]
         ),
         "26.56 of 23.75 GB/s"
@@ -272,7 +272,7 @@ fn wrong_data_missing_ends_and_failures() {
     assert_eq!(
         told(&wrong, &expected()),
         (
-            Proven::Disproven,
+            JobVerdict::Failed,
             vec![("data", CheckVerdict::Failed, "RW1207")]
         )
     );
@@ -281,7 +281,7 @@ fn wrong_data_missing_ends_and_failures() {
     assert_eq!(
         told(cut, &expected()),
         (
-            Proven::NotKnown,
+            JobVerdict::Inconclusive,
             vec![("progress", CheckVerdict::Unknown, "RW1212")]
         )
     );
@@ -294,8 +294,8 @@ fn wrong_data_missing_ends_and_failures() {
     let proof = check_nccl_log(&of(&broken), &expected());
     let (_, progress) = proof.aspects.last().unwrap();
     assert_eq!(
-        (proof.proven, progress.code),
-        (Proven::Disproven, Some("RW1211"))
+        (proof.verdict, progress.code),
+        (JobVerdict::Failed, Some("RW1211"))
     );
     assert!(
         progress.measured.contains("on gpu-02") && progress.measured.ends_with("(and 1 line more)"),
@@ -313,17 +313,23 @@ fn wrong_data_missing_ends_and_failures() {
         ("transport", CheckVerdict::Unknown, "RW1203"),
         ("progress", CheckVerdict::Unknown, "RW1212"),
     ];
-    assert_eq!(told(hung, &expected()), (Proven::NotKnown, nothing_came));
+    assert_eq!(
+        told(hung, &expected()),
+        (JobVerdict::Inconclusive, nothing_came)
+    );
 }
 
 #[test]
 fn few_devices_on_one_host_are_told() {
     let fewer = samples::render_rank_log("gpu-01", 1, 0)
         + &samples::render_rank_log("gpu-02", 2, 1).replace(" [1]mlx5_1:1/RoCE", "");
-    let (proven, found) = told(&fewer, &expected());
+    let (verdict, found) = told(&fewer, &expected());
     assert_eq!(
-        (proven, found[0]),
-        (Proven::Proven, ("devices", CheckVerdict::Warning, "RW1204"))
+        (verdict, found[0]),
+        (
+            JobVerdict::Passed,
+            ("devices", CheckVerdict::Warning, "RW1204")
+        )
     );
 }
 
@@ -344,11 +350,11 @@ fn on_acs_nothing_of_verbs_is_demanded_of_type_2() {
     };
     let whole = format!("{hpn}{job}");
     for nic in [AcsNic::Type2, AcsNic::Unsaid] {
-        assert_eq!(told(&whole, &acs(nic)), (Proven::Proven, vec![]));
+        assert_eq!(told(&whole, &acs(nic)), (JobVerdict::Passed, vec![]));
         assert_eq!(
             told(&job, &acs(nic)),
             (
-                Proven::NotKnown,
+                JobVerdict::Inconclusive,
                 vec![("hpn0", CheckVerdict::Unknown, "RW1213")]
             )
         );
@@ -356,7 +362,7 @@ fn on_acs_nothing_of_verbs_is_demanded_of_type_2() {
         assert_eq!(
             told(&down, &acs(nic)),
             (
-                Proven::Disproven,
+                JobVerdict::Failed,
                 vec![("hpn0", CheckVerdict::Failed, "RW1213")]
             )
         );
@@ -368,7 +374,7 @@ fn on_acs_nothing_of_verbs_is_demanded_of_type_2() {
     assert_eq!(
         told(&whole, &unstated),
         (
-            Proven::NotKnown,
+            JobVerdict::Inconclusive,
             vec![("bandwidth", CheckVerdict::Unknown, "RW1210")]
         ),
         "hpn0 alone carries nothing"
@@ -377,18 +383,21 @@ fn on_acs_nothing_of_verbs_is_demanded_of_type_2() {
     let open = vec![("bandwidth", CheckVerdict::Unknown, "RW1210")];
     assert_eq!(
         told(&alone, &acs(AcsNic::Type2)),
-        (Proven::NotKnown, open.clone()),
+        (JobVerdict::Inconclusive, open.clone()),
         "within one host no NIC was used"
     );
     let share = whole.replace(
         "# Out of",
         "# Collective test concluded: alltoall_perf\n# Out of",
     );
-    assert_eq!(told(&share, &acs(AcsNic::Type2)), (Proven::NotKnown, open));
-    assert_eq!(told(&whole, &acs(AcsNic::Type1)).0, Proven::Disproven);
+    assert_eq!(
+        told(&share, &acs(AcsNic::Type2)),
+        (JobVerdict::Inconclusive, open)
+    );
+    assert_eq!(told(&whole, &acs(AcsNic::Type1)).0, JobVerdict::Failed);
     assert_eq!(
         told(&samples::render_job_log(), &acs(AcsNic::Unsaid)),
-        (Proven::Proven, vec![])
+        (JobVerdict::Passed, vec![])
     );
 }
 
@@ -398,7 +407,7 @@ fn nothing_is_known_of_a_log_that_says_nothing() {
         assert_eq!(
             told(text, &expected()),
             (
-                Proven::NotKnown,
+                JobVerdict::Inconclusive,
                 vec![("transport", CheckVerdict::Unknown, "RW1203")]
             )
         );

@@ -15,12 +15,12 @@ fn the_line_of_alibaba_clouds_page_is_enough_from_one_pod_of_two() {
                70 - Init COMPLETE\n\
                Train Epoch: 1 [0/60000 (0%)]\tloss=2.3000\n\
                Train Epoch: 2 [640/60000 (1%)]\tloss=2.2\n";
-    assert_eq!(told(pod, &expected()), (Proven::Proven, vec![]));
+    assert_eq!(told(pod, &expected()), (JobVerdict::Passed, vec![]));
     let alone = pod.replace("nranks 2", "nranks 1");
     assert_eq!(
         told(&alone, &expected()),
         (
-            Proven::NotKnown,
+            JobVerdict::Inconclusive,
             vec![("transport", CheckVerdict::Unknown, "RW1203")]
         )
     );
@@ -31,7 +31,7 @@ fn the_line_of_alibaba_clouds_page_is_enough_from_one_pod_of_two() {
     assert_eq!(
         told(pod, &strict),
         (
-            Proven::NotKnown,
+            JobVerdict::Inconclusive,
             vec![("gpudirect", CheckVerdict::Unknown, "RW1206")]
         )
     );
@@ -42,7 +42,7 @@ fn a_network_that_was_chosen_proves_nothing_until_something_went_over_it() {
     let chosen =
         "gpu-01:7:7 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/RoCE ; OOB eth0:10.0.0.1<0>\n";
     let nothing_came = (
-        Proven::NotKnown,
+        JobVerdict::Inconclusive,
         vec![("transport", CheckVerdict::Unknown, "RW1203")],
     );
     assert_eq!(told(chosen, &expected()), nothing_came);
@@ -54,11 +54,11 @@ fn a_network_that_was_chosen_proves_nothing_until_something_went_over_it() {
     let to_be = format!(
         "{chosen}gpu-01:7:7 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0\n"
     );
-    let (proven, doubts) = told(&to_be, &expected());
+    let (verdict, doubts) = told(&to_be, &expected());
     assert_eq!(
-        (proven, doubts.last()),
+        (verdict, doubts.last()),
         (
-            Proven::NotKnown,
+            JobVerdict::Inconclusive,
             Some(&("progress", CheckVerdict::Warning, "RW1212"))
         ),
         "it may hang (NVIDIA/nccl#899)"
@@ -67,12 +67,12 @@ fn a_network_that_was_chosen_proves_nothing_until_something_went_over_it() {
         "Connected all rings",
         "ncclCommInitRank comm 0x1 rank 0 nranks 2 cudaDev 0 busId 70 - Init COMPLETE",
     ] {
-        let (proven, doubts) = told(
+        let (verdict, doubts) = told(
             &format!("{to_be}gpu-01:7:7 [0] NCCL INFO {after}\n"),
             &expected(),
         );
         assert!(
-            proven == Proven::Proven && doubts.iter().all(|doubt| doubt.0 != "progress"),
+            verdict == JobVerdict::Passed && doubts.iter().all(|doubt| doubt.0 != "progress"),
             "{after}: {doubts:?}"
         );
     }
@@ -80,17 +80,17 @@ fn a_network_that_was_chosen_proves_nothing_until_something_went_over_it() {
         "gpu-01:7:7 [0] NCCL INFO comm 0x1 rank 0 nranks 2 cudaDev 0 busId 70 - Abort COMPLETE\n";
     assert_eq!(
         told(&format!("{to_be}{aborted}"), &expected()).0,
-        Proven::NotKnown
+        JobVerdict::Inconclusive
     );
     let epoch = "Train Epoch: 1 [0/60000 (0%)]\tloss=2.3000\n";
     assert_eq!(
         told(&format!("{met}{epoch}"), &expected()).0,
-        Proven::Proven
+        JobVerdict::Passed
     );
     let steps = " iteration 1/ 4 | elapsed time per iteration (ms): 12.5 |\n";
     assert_eq!(
         told(&format!("{met}{steps}"), &expected()).0,
-        Proven::Proven,
+        JobVerdict::Passed,
         "a step is progress as well"
     );
     // NCCL chooses a network on one host, too.
@@ -119,7 +119,7 @@ fn a_network_that_was_chosen_proves_nothing_until_something_went_over_it() {
 #[test]
 fn logs_that_were_posted() {
     let one_host = (
-        Proven::NotKnown,
+        JobVerdict::Inconclusive,
         vec![("transport", CheckVerdict::Unknown, "RW1203")],
     );
     let loopback = "gpu-01:9:10 [0] NCCL INFO Channel 01 : 2[c7000] -> 0[87000] [receive] via \
@@ -133,7 +133,7 @@ fn logs_that_were_posted() {
         "both ends are on the host that speaks"
     );
     let elsewhere = loopback.replacen("gpu-01:9:12", "gpu-02:9:12", 1);
-    assert_eq!(told(&elsewhere, &expected()).0, Proven::Proven);
+    assert_eq!(told(&elsewhere, &expected()).0, JobVerdict::Passed);
 
     // Releases before 2.5 tell interfaces whatever they choose.
     let old = "server3:15:15 [7] NCCL INFO NET/Socket : Using [0]enp41s0f1:<0> [1]virbr0:<0>\n\
@@ -206,7 +206,7 @@ fn what_nccl_says_of_nodes_goes_before_what_is_concluded() {
         )
     };
     let of_one = (
-        Proven::NotKnown,
+        JobVerdict::Inconclusive,
         vec![("transport", CheckVerdict::Unknown, "RW1203")],
     );
     assert_eq!(
@@ -224,11 +224,11 @@ fn what_nccl_says_of_nodes_goes_before_what_is_concluded() {
         (of_one.0, of_one.1[0]),
         "from GPU to GPU of one host by way of its NIC"
     );
-    assert_eq!(told(&log(2, ""), &expected()), (Proven::Proven, vec![]));
+    assert_eq!(told(&log(2, ""), &expected()), (JobVerdict::Passed, vec![]));
     // Communicators within a host and one across: the widest counts.
     assert_eq!(
         told(&format!("{}{}", log(2, channel), log(1, "")), &expected()),
-        (Proven::Proven, vec![])
+        (JobVerdict::Passed, vec![])
     );
 }
 
@@ -241,9 +241,9 @@ fn a_rank_that_found_no_device_has_tcp_alone() {
         &expected(),
     );
     assert_eq!(
-        (proof.proven, proof.aspects[0].1.measured.as_str()),
+        (proof.verdict, proof.aspects[0].1.measured.as_str()),
         (
-            Proven::Disproven,
+            JobVerdict::Failed,
             "TCP sockets on gpu-03, RoCE on gpu-[01-02]"
         )
     );
@@ -264,7 +264,7 @@ fn sockets_disprove_and_one_slow_host_disproves_too() {
     assert_eq!(
         told(&tcp, &expected()),
         (
-            Proven::Disproven,
+            JobVerdict::Failed,
             vec![("transport", CheckVerdict::Failed, "RW1201")]
         )
     );
@@ -274,13 +274,13 @@ fn sockets_disprove_and_one_slow_host_disproves_too() {
     );
     assert_eq!(
         told(&slow, &expected()),
-        (Proven::Proven, vec![]),
+        (JobVerdict::Passed, vec![]),
         "its channels say better what it uses"
     );
     let slow = samples::render_rank_log("gpu-01", 1, 0)
         + &samples::render_rank_log("gpu-02", 2, 1).replace("NET/IB/0/GDRDMA", "NET/Socket/0");
     let proof = check_nccl_log(&of(&slow), &expected());
-    assert_eq!(proof.proven, Proven::Disproven);
+    assert_eq!(proof.verdict, JobVerdict::Failed);
     assert_eq!(
         proof.aspects[0].1.measured,
         "TCP sockets on gpu-02, RoCE on gpu-01"
@@ -293,7 +293,7 @@ fn gpudirect_that_is_off_says_why() {
     assert_eq!(
         told(&off, &expected()),
         (
-            Proven::Proven,
+            JobVerdict::Passed,
             vec![("gpudirect", CheckVerdict::Warning, "RW1205")]
         )
     );
@@ -304,7 +304,7 @@ fn gpudirect_that_is_off_says_why() {
     assert_eq!(
         told(&off, &needed),
         (
-            Proven::Disproven,
+            JobVerdict::Failed,
             vec![("gpudirect", CheckVerdict::Failed, "RW1205")]
         )
     );

@@ -1,7 +1,7 @@
 //! What was found of the pods of a cluster of Ray means.
 
 use super::facts::{Crossing, DeviceTrafficResult, Pool, RayClusterFacts, format_pod_name};
-use crate::nccl::Proven;
+use crate::nccl::JobVerdict;
 use crate::perftest::TrafficFault;
 use crate::result::CheckOutcome;
 use railwright_base::nodeset;
@@ -41,7 +41,7 @@ impl RayProofTopic {
 #[derive(Debug, Clone, PartialEq)]
 pub struct RayProof {
     /// All together.
-    pub proven: Proven,
+    pub verdict: JobVerdict,
     /// Topic by topic.
     pub topics: Vec<(RayProofTopic, CheckOutcome)>,
 }
@@ -63,8 +63,8 @@ pub fn check_ray_cluster(found: &RayClusterFacts, name: &str, place: &str) -> Ra
         RayProofTopic::Traffic,
         check_pod_traffic(&found.crossing, place),
     ));
-    let proven = Proven::from_outcomes(topics.iter().map(|(_, outcome)| outcome));
-    RayProof { proven, topics }
+    let verdict = JobVerdict::from_outcomes(topics.iter().map(|(_, outcome)| outcome));
+    RayProof { verdict, topics }
 }
 
 /// Pods as a node-set.
@@ -389,10 +389,10 @@ mod tests {
         }
     }
 
-    fn codes(found: &RayClusterFacts) -> (Proven, Vec<(String, Option<&'static str>)>) {
+    fn codes(found: &RayClusterFacts) -> (JobVerdict, Vec<(String, Option<&'static str>)>) {
         let proof = check_ray_cluster(found, "ray", "-i inv -n ml");
         (
-            proof.proven,
+            proof.verdict,
             proof
                 .topics
                 .iter()
@@ -418,7 +418,7 @@ mod tests {
             topic("devices", None),
             topic("traffic", Some("RW1263")),
         ];
-        assert_eq!(codes(&lost), (Proven::Disproven, all));
+        assert_eq!(codes(&lost), (JobVerdict::Failed, all));
         let unread = RayClusterFacts {
             room: Err("not allowed".into()),
             ..found(&["rdma/a"], Err("not allowed".into()))
@@ -429,7 +429,7 @@ mod tests {
             topic("devices", Some("RW1261")),
             topic("traffic", Some("RW1263")),
         ];
-        assert_eq!(codes(&unread), (Proven::NotKnown, all));
+        assert_eq!(codes(&unread), (JobVerdict::Inconclusive, all));
         let nobody = found(&[], two());
         assert_eq!(codes(&nobody).1[1], topic("devices", Some("RW1260")));
         // An image without perftest, or a clock that perftest does not trust, says nothing of the

@@ -8,7 +8,7 @@ use railwright_base::Diagnostic;
 use railwright_base::suggest::find_nearest_word;
 use railwright_base::text::one_line;
 use railwright_knowledge::catalog::Catalog;
-use railwright_knowledge::catalog::user_space::{AptRepository, UserSpaceRow};
+use railwright_knowledge::catalog::user_space::{AptRepository, UserSpaceEntry};
 use railwright_resource::package_repository::is_armoured_key;
 
 /// The entries that the request comes to, or all that cannot be.
@@ -18,20 +18,20 @@ pub(super) fn check_image_request<'a>(
     asked: &RequestPlaces,
 ) -> Result<Sound<'a>, Vec<Diagnostic>> {
     let mut problems = check_base_and_suite(request, asked);
-    let row = catalog.user_space.get(&request.fabric);
-    if row.is_none() {
+    let entry = catalog.user_space.get(&request.fabric);
+    if entry.is_none() {
         problems.push(report_unknown_fabric(&request.fabric, catalog, asked));
     }
     // What is no suite at all was reported already.
-    let repository = row.filter(|_| is_suite(&request.suite)).and_then(|row| {
-        match resolve_repository(request, row, asked) {
+    let repository = entry
+        .filter(|_| is_suite(&request.suite))
+        .and_then(|entry| match resolve_repository(request, entry, asked) {
             Ok(repository) => repository,
             Err(error) => {
                 problems.push(*error);
                 None
             }
-        }
-    });
+        });
     let example = request
         .example
         .as_deref()
@@ -39,12 +39,12 @@ pub(super) fn check_image_request<'a>(
     if let Some((name, None)) = example {
         problems.push(report_unknown_example(name, catalog, asked));
     }
-    match row.filter(|_| problems.is_empty()) {
-        Some(row) => Ok(Sound {
+    match entry.filter(|_| problems.is_empty()) {
+        Some(entry) => Ok(Sound {
             request,
-            row,
+            entry,
             repository,
-            example: example.and_then(|(_, row)| row),
+            example: example.and_then(|(_, entry)| entry),
         }),
         None => Err(problems),
     }
@@ -52,7 +52,7 @@ pub(super) fn check_image_request<'a>(
 
 fn report_unknown_fabric(fabric: &str, catalog: &Catalog, asked: &RequestPlaces) -> Diagnostic {
     let entries = catalog.user_space.entries();
-    let known: Vec<&str> = entries.map(|entry| entry.row.name.as_str()).collect();
+    let known: Vec<&str> = entries.map(|entry| entry.content.name.as_str()).collect();
     let message = format!(
         "no libraries are known for a fabric of kind `{}`",
         one_line(fabric, 40)
@@ -68,7 +68,7 @@ fn report_unknown_fabric(fabric: &str, catalog: &Catalog, asked: &RequestPlaces)
 
 fn report_unknown_example(name: &str, catalog: &Catalog, asked: &RequestPlaces) -> Diagnostic {
     let entries = catalog.example.entries();
-    let known: Vec<&str> = entries.map(|entry| entry.row.name.as_str()).collect();
+    let known: Vec<&str> = entries.map(|entry| entry.content.name.as_str()).collect();
     let near = match find_nearest_word(name, known.iter().copied()) {
         Some(near) => format!("; did you mean `{near}`?"),
         None => String::new(),
@@ -129,10 +129,10 @@ type Repository<'a> = Option<(
 /// Where packages come from, where that is not the distribution.
 fn resolve_repository<'a>(
     request: &'a ImageRequest,
-    row: &'a UserSpaceRow,
+    entry: &'a UserSpaceEntry,
     asked: &RequestPlaces,
 ) -> Result<Repository<'a>, Box<Diagnostic>> {
-    let Some(repository) = &row.repository else {
+    let Some(repository) = &entry.repository else {
         return match &request.key {
             None => Ok(None),
             Some(key) => Err(Box::new(report_needless_key(&request.fabric, key, asked))),

@@ -3,7 +3,7 @@
 use super::{RepositorySigningKey, Sound};
 use railwright_base::quote::{quote_for_shell, sh_words};
 use railwright_base::text::format_hex;
-use railwright_knowledge::catalog::user_space::{AptRepository, ExampleRow, UserSpaceRow};
+use railwright_knowledge::catalog::user_space::{AptRepository, ExampleEntry, UserSpaceEntry};
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeSet;
 
@@ -33,7 +33,7 @@ pub(super) fn write_containerfile(sound: &Sound<'_>) -> String {
         write_apt_source(&mut file, repository, suite, key, path);
     }
     write_package_install(&mut file, sound);
-    write_library_check(&mut file, sound.row, &select_providers(sound));
+    write_library_check(&mut file, sound.entry, &select_providers(sound));
     if let Some(example) = sound.example {
         write_example_copy(&mut file, example);
     }
@@ -73,7 +73,7 @@ impl ContainerfileText {
 
 fn select_providers<'a>(sound: &Sound<'a>) -> Vec<&'a str> {
     let drivers: Vec<&str> = sound.request.drivers.iter().map(String::as_str).collect();
-    sound.row.providers_of(&drivers)
+    sound.entry.providers_of(&drivers)
 }
 
 fn write_header(file: &mut ContainerfileText, sound: &Sound<'_>) {
@@ -138,7 +138,7 @@ fn write_release_check(file: &mut ContainerfileText, sound: &Sound<'_>) {
 }
 
 /// The example in a stage of its own, so that the tools which fetch it stay out of the image.
-fn write_example_stage(file: &mut ContainerfileText, example: &ExampleRow) {
+fn write_example_stage(file: &mut ContainerfileText, example: &ExampleEntry) {
     file.blank();
     file.line(&format!(
         "# The example {}, in a stage of its own: what fetches it stays out of the image.",
@@ -267,13 +267,13 @@ fn write_package_install(file: &mut ContainerfileText, sound: &Sound<'_>) {
                 "know the NIC, or know it by another driver. Programs load them at run time, so \
                  nothing is missed while an image is built.",
             ]);
-            commands.push(format_apt_pin(repository, &sound.row.packages));
+            commands.push(format_apt_pin(repository, &sound.entry.packages));
         }
     }
     commands.push("apt-get update".to_owned());
     commands.push(format!(
         "{INSTALL} {}",
-        sh_words(sound.row.packages.iter().map(String::as_str))
+        sh_words(sound.entry.packages.iter().map(String::as_str))
     ));
     commands.push(FORGET.to_owned());
     file.run(&commands);
@@ -303,10 +303,10 @@ fn format_apt_pin(repository: &AptRepository, packages: &[String]) -> String {
 
 /// What programs will load is looked for before the image is done: by what ldconfig found, and by
 /// how libibverbs finds a provider (linux-rdma/rdma-core: libibverbs/dynamic_driver.c).
-fn write_library_check(file: &mut ContainerfileText, row: &UserSpaceRow, providers: &[&str]) {
+fn write_library_check(file: &mut ContainerfileText, entry: &UserSpaceEntry, providers: &[&str]) {
     file.why(&["What programs load is there: the same that `railwright image check` looks for."]);
     let mut commands = vec!["ldconfig".to_owned()];
-    for library in &row.libraries {
+    for library in &entry.libraries {
         commands.push(format!(
             "ldconfig -p | grep -F {} >/dev/null || {}",
             quote_for_shell(&format!("{library} (")),
@@ -331,7 +331,7 @@ fn write_library_check(file: &mut ContainerfileText, row: &UserSpaceRow, provide
     file.run(&commands);
 }
 
-fn write_example_copy(file: &mut ContainerfileText, example: &ExampleRow) {
+fn write_example_copy(file: &mut ContainerfileText, example: &ExampleEntry) {
     let (folder, code) = (&example.folder, &example.code);
     file.why(&[
         "Data and code of the example; what its Python needs comes from PyPI, which decides what \

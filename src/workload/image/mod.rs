@@ -12,7 +12,7 @@ mod tests;
 use super::asked::RequestPlaces;
 use railwright_base::Diagnostic;
 use railwright_knowledge::catalog::Catalog;
-use railwright_knowledge::catalog::user_space::{AptRepository, ExampleRow, UserSpaceRow};
+use railwright_knowledge::catalog::user_space::{AptRepository, ExampleEntry, UserSpaceEntry};
 
 /// What was asked for.
 #[derive(Debug, Clone, Default)]
@@ -44,7 +44,7 @@ pub struct RepositorySigningKey {
 #[derive(Debug, Clone, Copy)]
 struct Sound<'a> {
     request: &'a ImageRequest,
-    row: &'a UserSpaceRow,
+    entry: &'a UserSpaceEntry,
     /// The repository, its suite for the base's release, and its key with the path as it is
     /// written.
     repository: Option<(
@@ -53,7 +53,7 @@ struct Sound<'a> {
         &'a RepositorySigningKey,
         &'a str,
     )>,
-    example: Option<&'a ExampleRow>,
+    example: Option<&'a ExampleEntry>,
 }
 
 /// The Containerfile, or all that keeps it from being written.

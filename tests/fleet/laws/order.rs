@@ -61,7 +61,7 @@ fn law_5_the_plan_does_not_depend_on_order_or_parallelism() {
             let observation = room.observe(&resources, &last, 64).await;
             ensure!(
                 before == plans(&resources, &observation),
-                "the order of the wishes shows"
+                "the order of the resources shows"
             );
             Ok(if case.hosts.len() > 1 {
                 Held::Yes
@@ -190,7 +190,7 @@ fn need_reboot<'a>(plan: &'a Plan, observation: &Observation) -> BTreeSet<&'a Ta
     };
     plan.nodes
         .iter()
-        .filter(|node| node.is_change() && node.held.is_none())
+        .filter(|node| node.is_change() && node.blocked.is_none())
         .filter(needs)
         .filter_map(|node| node.target.as_ref())
         .collect()

@@ -10,7 +10,7 @@ use crate::switches::{LEAF, configurations, delivered, room};
 use proptest::prelude::*;
 use railwright_apply::{ApplyOutcome, Decisions, RunExitClass, apply_plan, resume_run};
 use railwright_resource::DesiredResource;
-use railwright_resource::guard::SWITCH_S;
+use railwright_resource::rollback_scope::SWITCH_S;
 use railwright_transport::sim::switch::Tables;
 use railwright_transport::sim::{SimulatedFault, SimulatedTrouble};
 use serde::{Deserialize, Serialize};
@@ -59,19 +59,19 @@ fn stands(room: &Room, before: &Tables, desired: &Tables) -> Result<(), String> 
     );
     ensure!(
         !room.host(LEAF, |host| host
-            .guard
+            .armed_rollback
             .as_ref()
-            .is_some_and(|guard| !guard.reverted)),
+            .is_some_and(|armed| !armed.reverted)),
         "its automatic rollback is still armed"
     );
     ensure!(
         running == *before || running == *desired,
-        "it runs half of what was wished: {}",
+        "it runs half of what is desired: {}",
         difference(&running, desired)
     );
     ensure!(
         saved == *before || saved == *desired,
-        "it saved half of what was wished: {}",
+        "it saved half of what is desired: {}",
         difference(&saved, desired)
     );
     ensure!(

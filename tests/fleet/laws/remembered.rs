@@ -70,7 +70,7 @@ struct Watcher {
     /// A gate did not pass them, or they were disturbed and no gate has passed them since.
     open: BTreeSet<String>,
     /// Those that were open at the end of the run before.
-    owed: BTreeSet<String>,
+    unproven: BTreeSet<String>,
     /// How much each host had been told to do by then.
     told: BTreeMap<String, usize>,
     seen: usize,
@@ -110,12 +110,12 @@ impl Watcher {
                         .unwrap_or_default();
                     ensure!(
                         !begins
-                            || self.owed.is_empty()
-                            || self.owed.contains(&host)
+                            || self.unproven.is_empty()
+                            || self.unproven.contains(&host)
                             || is_out(&host),
                         "{} was begun although no gate has passed {:?} yet",
                         node.id,
-                        self.owed
+                        self.unproven
                     );
                     // Where the controller died before the word left it, nothing was done.
                     let told = room.host(&host, |host| host.told.len());
@@ -126,7 +126,7 @@ impl Watcher {
                 RunEvent::GateFinished { hosts, result, .. } => match result.failure() {
                     None => {
                         self.open.retain(|host| !hosts.contains(host));
-                        self.owed.retain(|host| !hosts.contains(host));
+                        self.unproven.retain(|host| !hosts.contains(host));
                     }
                     Some(_) => self.open.extend(hosts.iter().cloned()),
                 },
@@ -134,7 +134,7 @@ impl Watcher {
             }
         }
         self.seen = events.len();
-        self.owed = self.open.clone();
+        self.unproven = self.open.clone();
         let hosts = room.fleet.hosts();
         self.told = hosts
             .iter()

@@ -51,7 +51,7 @@ pub async fn come_to_rest(room: &Room) -> Result<bool, String> {
     let mut problems = Vec::new();
     for _ in 0..6 {
         let plan = room.plan().await;
-        if plan.nodes.iter().any(|node| node.held.is_some()) || !plan.unknown.is_empty() {
+        if plan.nodes.iter().any(|node| node.blocked.is_some()) || !plan.unknown.is_empty() {
             return Ok(false);
         }
         if plan.nodes.is_empty() {
@@ -217,7 +217,7 @@ fn is_done(case: &Case, room: &Room, plan: &Plan, outcome: &ApplyOutcome) -> boo
         .all(|(_, outcome)| matches!(outcome, NodeOutcome::Done { .. }));
     // Who was silent when the plan was made owes its gate still; a run that knows of one ends
     // incomplete.
-    let owed = room
+    let pending = room
         .state()
         .outages
         .into_keys()
@@ -228,7 +228,11 @@ fn is_done(case: &Case, room: &Room, plan: &Plan, outcome: &ApplyOutcome) -> boo
         .unknown
         .iter()
         .any(|unknown| !down.contains(&unknown.subject));
-    ending && owed && is_all_done && !others && !plan.nodes.iter().any(|node| node.held.is_some())
+    ending
+        && pending
+        && is_all_done
+        && !others
+        && !plan.nodes.iter().any(|node| node.blocked.is_some())
 }
 
 #[test]
@@ -310,7 +314,7 @@ fn law_1_after_a_run_that_is_done_there_is_nothing_to_do() {
             let members: Vec<&Member> = next.nodes.iter().flat_map(PlanNode::members).collect();
             // What a host that was down owes since an earlier run: its gate, and that its node is
             // given back. Gates pass who is booting here, and that cannot be written down there.
-            let is_owed = |node: &PlanNode| match &node.kind {
+            let is_pending = |node: &PlanNode| match &node.kind {
                 NodeKind::Gate { hosts, .. } => hosts
                     .iter()
                     .all(|host| is_down(host) || case.loses_power(host)),
@@ -320,7 +324,7 @@ fn law_1_after_a_run_that_is_done_there_is_nothing_to_do() {
                     .is_some_and(|target| is_down(&target.name)),
                 _ => false,
             };
-            let follows_a_change = !members.is_empty() || next.nodes.iter().all(is_owed);
+            let follows_a_change = !members.is_empty() || next.nodes.iter().all(is_pending);
             let nothing = next.unknown.is_empty()
                 && members.iter().all(|member| may_differ(member))
                 && follows_a_change;

@@ -410,7 +410,9 @@ impl Witness {
                 continue;
             }
             let of_host = |other: &&PlanNode| {
-                other.is_change() && other.held.is_none() && other.target.as_ref() == Some(target)
+                other.is_change()
+                    && other.blocked.is_none()
+                    && other.target.as_ref() == Some(target)
             };
             for member in plan
                 .nodes

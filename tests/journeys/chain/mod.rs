@@ -1,7 +1,7 @@
 //! The whole chain on a host as it is delivered: repositories, packages, the kernel's arguments,
 //! firmware settings, the reboot that they need, drivers, addresses, lossless classes, ECN. apt,
 //! dpkg, netplan, systemd-networkd and kmod are real; the packages of vendors, the NICs and what
-//! boots are stand-ins.
+//! boots are fakes.
 
 mod packages;
 mod power;
@@ -29,7 +29,7 @@ repositories:
 rollout: { canary: 1, max_unavailable: 1, max_disruption: reboot }
 ";
 
-/// The cards' settings as they are delivered; the boot loader of Debian's family, with a stand-in
+/// The cards' settings as they are delivered; the boot loader of Debian's family, with a fake
 /// for grub-probe, because an overlay has no disk below it; and the system's own archive.
 const DELIVERED: &str = "mkdir -p /var/opt/nvconfig\n\
                          printf 'SRIOV_EN False(0) False(0) False(0)\\nNUM_OF_VFS 0 0 0\\n' \

@@ -1,4 +1,4 @@
-//! Packages by the names of DOCA, MLNX_OFED, NVIDIA's driver and CUDA, called stand-ins: they hold
+//! Packages by the names of DOCA, MLNX_OFED, NVIDIA's driver and CUDA, called fakes: they hold
 //! real module files (of nothing but what modinfo says of them) and do on the host what the real
 //! ones do there. The repositories are signed, and apt and dnf are real.
 
@@ -90,8 +90,8 @@ pub fn inbox(folder: &Path) {
     }
 }
 
-fn stand_in(name: &str) -> Vec<u8> {
-    fs::read(repository("tests/stand-ins").join(name)).unwrap()
+fn fake(name: &str) -> Vec<u8> {
+    fs::read(repository("tests/fakes").join(name)).unwrap()
 }
 
 fn program(text: &str) -> Vec<u8> {
@@ -164,15 +164,15 @@ fn ofed() -> Vec<Package> {
         ..package("ofed-scripts", OFED, &[])
     };
     let mft = Package {
-        files: vec![("usr/bin/mlxconfig".into(), stand_in("mlxconfig"))],
+        files: vec![("usr/bin/mlxconfig".into(), fake("mlxconfig"))],
         ..package("mft", "4.30.1", &[])
     };
     let verbs = Package {
-        files: vec![("usr/bin/ibv_devinfo".into(), stand_in("ibv_devinfo"))],
+        files: vec![("usr/bin/ibv_devinfo".into(), fake("ibv_devinfo"))],
         ..package("ibverbs-utils", "2410mlnx54", &[])
     };
     let perftest = Package {
-        files: vec![("usr/bin/ib_write_bw".into(), stand_in("ib_write_bw"))],
+        files: vec![("usr/bin/ib_write_bw".into(), fake("ib_write_bw"))],
         ..package("perftest", OFED, &[])
     };
     vec![kernel, scripts, mft, verbs, perftest]
@@ -447,7 +447,7 @@ fn deb(package: &Package, into: &Path) {
          Version: {}\n\
          Architecture: amd64\n\
          Maintainer: nobody <nobody@example.org>\n\
-         {needs}Description: a stand-in of the fixture\n",
+         {needs}Description: a fake of the fixture\n",
         package.name, package.version
     );
     fs::create_dir_all(root.path().join("DEBIAN")).unwrap();
@@ -498,7 +498,7 @@ fn rpm(package: &Package, into: &Path) {
         "Name: {}\n\
          Version: {version}\n\
          Release: {release}\n\
-         Summary: a stand-in of the fixture\n\
+         Summary: a fake of the fixture\n\
          License: none\n\
          BuildArch: noarch\n\
          AutoReqProv: no\n\

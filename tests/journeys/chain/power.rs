@@ -46,13 +46,13 @@ impl Powered {
         let modules = format!("usr/lib/modules/{}/kernel", model.os.kernel);
         let tools = TOOLS
             .iter()
-            .map(|(tool, at)| (repository("tests/stand-ins").join(tool), *at));
+            .map(|(tool, at)| (repository("tests/fakes").join(tool), *at));
         let mut besides: Vec<(PathBuf, &str)> = tools.collect();
         besides.push((folder.path().join("kernel"), &modules));
         besides.push((repositories(model.is_debian()).folder.clone(), "srv"));
         let fixture = Fixture::start_with(story, model, &besides)?;
         fixture.0.must(&format!(
-            "mkdir -p /usr/lib/stand-ins; ln -s /usr/bin/kmod /usr/lib/stand-ins/modinfo; depmod \
+            "mkdir -p /usr/lib/fakes; ln -s /usr/bin/kmod /usr/lib/fakes/modinfo; depmod \
              -a {kernel}; rm -f {other}\n\
              setsid gid-table </dev/null >/dev/null 2>&1 &\n\
              {prepare}",

@@ -103,7 +103,7 @@ fn waiver(code: &str, more: &str) -> String {
 }
 
 #[test]
-fn hosts_that_are_alike_are_one_finding() {
+fn identical_hosts_are_one_finding() {
     let (catalog, rules) = shipped();
     let evaluation = evaluate_rules(
         &spec(&serde_json::from_str(ERDMA).unwrap()),

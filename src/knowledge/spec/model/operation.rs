@@ -51,11 +51,11 @@ pub struct Rollout {
     /// After how long a host rolls back a change that can cut our own connection and was not
     /// confirmed over a new one: from `20s` to `1h`; `3m` unless said otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub guard: Option<String>,
+    pub rollback_timer: Option<String>,
     /// After how long a switch rolls back such a change; the change has to be over by then, too:
     /// from `20s` to `2h`; `15m` unless said otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub switch_guard: Option<String>,
+    pub switch_rollback_timer: Option<String>,
     /// How nodes of a Kubernetes cluster are emptied before their hosts are disturbed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drain: Option<Drain>,

@@ -7,7 +7,7 @@ use crate::spec::pools;
 use std::collections::BTreeMap;
 
 const EFFECT: &str = "nothing of Kubernetes could be planned, or what is remembered of it would be \
-                      taken for a host's";
+                      taken for another target's";
 
 /// What is wrong with it by itself.
 pub fn check_kubernetes_section(checker: &mut SpecChecker<'_>, spec: &Spec) {
@@ -168,22 +168,32 @@ fn is_rail_of_any(hosts: &[Host], rail: u32) -> bool {
     netdevs.any(|netdev| netdev.rail == rail)
 }
 
-/// Locks, records and plans know a target by its name alone.
-pub fn check_kubernetes_name(checker: &mut SpecChecker<'_>, spec: &Spec, hosts: &[Host]) {
+/// Locks, records and plans know a target by its name alone: `names` are those of all hosts, or of
+/// all switches.
+pub fn check_kubernetes_name<'n>(
+    checker: &mut SpecChecker<'_>,
+    spec: &Spec,
+    what: &str,
+    mut names: impl Iterator<Item = &'n str>,
+) {
     let Some(kubernetes) = &spec.kubernetes else {
         return;
     };
     let name = kubernetes.name.as_deref().unwrap_or(&spec.cluster);
-    if hosts.iter().any(|host| host.name == name) {
+    if names.any(|other| other == name) {
         let finding = new_spec_error(
             "RW0138",
             format!(
-                "the Kubernetes cluster and a host are both named `{}`",
+                "the Kubernetes cluster and a {what} are both named `{}`",
                 truncate_user_text(name)
             ),
             EFFECT,
             "give the cluster another: `kubernetes: { name: ... }`",
         );
-        checker.find("kubernetes.name", "a host has this name", finding);
+        checker.find(
+            "kubernetes.name",
+            &format!("a {what} has this name"),
+            finding,
+        );
     }
 }

@@ -73,8 +73,8 @@ pub fn check_ranges_without_brackets(checker: &mut SpecChecker<'_>, spec: &Spec,
             };
             let start = name.rsplit_once('-').map_or(name, |(start, _)| start);
             let start = format!("{start}-");
-            let alike = hosts.iter().filter(|host| host.name.starts_with(&start));
-            if alike.count() > 1 {
+            let identical = hosts.iter().filter(|host| host.name.starts_with(&start));
+            if identical.count() > 1 {
                 continue;
             }
             let finding = Diagnostic::warning(

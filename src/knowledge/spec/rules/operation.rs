@@ -106,16 +106,16 @@ fn check_rollback_timers(checker: &mut SpecChecker<'_>, spec: &Spec) {
     let rollout = &spec.rollout;
     for (key, stated, seconds, whose, fix) in [
         (
-            "guard",
-            &rollout.guard,
-            rollout.guard_s(),
+            "rollback_timer",
+            &rollout.rollback_timer,
+            rollout.rollback_timer_s(),
             "host",
             "write from `20s` to `1h`; `3m` is common",
         ),
         (
-            "switch_guard",
-            &rollout.switch_guard,
-            rollout.switch_guard_s(),
+            "switch_rollback_timer",
+            &rollout.switch_rollback_timer,
+            rollout.switch_rollback_timer_s(),
             "switch",
             "write from `20s` to `2h`; `15m` is common",
         ),

@@ -1,5 +1,6 @@
 //! Switches: numbers that their systems take, and names that stand for one device each.
 
+use super::kubernetes::check_kubernetes_name;
 use super::{SpecChecker, new_spec_error, truncate_user_text};
 use crate::spec::hosts::Host;
 use crate::spec::model::{EcnThresholds, MTU_BYTES, Spec, SwitchGroup, WatchdogTimes};
@@ -277,6 +278,8 @@ pub fn check_switch_names(checker: &mut SpecChecker<'_>, spec: &Spec, hosts: &[H
             );
         }
     }
+    let names = first_entry.keys().map(String::as_str);
+    check_kubernetes_name(checker, spec, "switch", names);
     report_switches_in_two_entries(checker, spec, twice);
     report_switches_named_like_hosts(checker, like_hosts);
 }

@@ -292,6 +292,10 @@ fn kubernetes() {
         "kubernetes: {}\nnodes: [{ name: lab }]",
         &[("RW0138", "kubernetes")],
     );
+    check(
+        "kubernetes: { name: leaf1 }\nnodes: [{ name: n1 }]\nswitches: [{ name: 'leaf[1-2]' }]",
+        &[("RW0138", "leaf1")],
+    );
     check("kubernetes: { platform: eks }", &[("RW0108", "eks")]);
     check(
         "kubernetes: {}\nnodes: [{ name: N1 }, { name: n1 }]",

@@ -2,7 +2,7 @@
 
 use crate::Fact;
 use crate::switch::SwitchError;
-use crate::switch::unreadable::{
+use crate::switch::parse_values::{
     PRIORITIES, build_unreadable_fact, parse_bounded_number, parse_digits,
 };
 use serde_json::Value;

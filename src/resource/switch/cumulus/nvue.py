@@ -74,13 +74,19 @@ def leaves(tree, path=()):
         yield path
 
 
+def is_above(leaf, path):
+    """A part of a port, or of the QoS of the switch, with all that is in it; we never unset a port as a whole."""
+    is_port = leaf[0] == "interface" and len(leaf) <= 2
+    return path[: len(leaf)] == leaf and not is_port
+
+
 def ours(paths):
     known = [tuple(path) for path in json.loads(paths)]
     foreign = []
     for document in documents(sys.stdin.read()):
         for word in ("set", "unset"):
             for leaf in leaves(part(document, word)):
-                if leaf and not any(leaf[: len(path)] == path or path[: len(leaf)] == leaf for path in known):
+                if leaf and not any(leaf[: len(path)] == path or is_above(leaf, path) for path in known):
                     foreign.append(" ".join([word, *leaf]))
                 elif leaf:
                     print("ours")

@@ -63,7 +63,7 @@ impl SwitchOs for Cumulus {
         true
     }
 
-    fn guarded_because(&self) -> &'static str {
+    fn automatic_rollback_reason(&self) -> &'static str {
         "what Cumulus Linux applied stays so"
     }
 

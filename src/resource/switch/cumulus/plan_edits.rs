@@ -11,7 +11,7 @@ use crate::switch::body::Qos;
 use crate::switch::configuration::{
     SwitchPortSettings as _, check_queue_numbers, check_shared_map, has_desired_dscps,
 };
-use crate::switch::unreadable::ANY;
+use crate::switch::parse_values::ANY;
 use crate::switch::{EcnMarkingThresholds, PfcWatchdogSettings, SwitchError};
 use railwright_base::text::one_line;
 use serde_json::{Map, Value, json};

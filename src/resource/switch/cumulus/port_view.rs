@@ -4,7 +4,7 @@ use super::config::{Nvue, build_unreadable_value, is_on, parse_number_value, par
 use super::profile::{QosProfileKind, Roce};
 use super::{POLLING_MS, ROBUSTNESS};
 use crate::switch::configuration::SwitchPortSettings;
-use crate::switch::unreadable::{ANY, MTUS, PERCENT};
+use crate::switch::parse_values::{ANY, MTUS, PERCENT};
 use crate::switch::{EcnMarkingThresholds, PfcWatchdogSettings};
 use crate::{Fact, Reading};
 use serde_json::{Map, Value};

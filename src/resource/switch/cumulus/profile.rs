@@ -3,7 +3,7 @@
 
 use super::config::{Nvue, build_unreadable_value, is_on, parse_number_value};
 use crate::Fact;
-use crate::switch::unreadable::{ANY, PRIORITIES};
+use crate::switch::parse_values::{ANY, PRIORITIES};
 use railwright_base::text::one_line;
 use serde_json::{Map, Value, json};
 

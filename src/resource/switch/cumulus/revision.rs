@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
 /// How the message of a revision of ours begins; the token of its automatic rollback follows.
-const OURS: &str = "railwright guard ";
+const OURS: &str = "railwright rollback ";
 
 /// How it stands with a revision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -313,7 +313,7 @@ mod tests {
         assert_eq!((all[0].id.as_str(), all[0].token()), ("7", Some("run-3-1")));
         assert_eq!(
             all[0].described(),
-            "revision 7 (confirm, \"railwright guard run-3-1\")"
+            "revision 7 (confirm, \"railwright rollback run-3-1\")"
         );
         assert_eq!(
             parse_created_revision_id(&json!({ "changeset/cumulus/2026_1": {} })).unwrap(),

@@ -5,7 +5,7 @@ use super::key::EosSettingKey;
 use super::port_view::QUEUE_WORDS;
 use crate::Fact;
 use crate::switch::SwitchError;
-use crate::switch::unreadable::{PRIORITIES, build_unreadable_fact, parse_digits};
+use crate::switch::parse_values::{PRIORITIES, build_unreadable_fact, parse_digits};
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 

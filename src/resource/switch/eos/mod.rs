@@ -40,4 +40,6 @@ pub use config::EosConfig;
 pub use os::Eos;
 
 #[cfg(test)]
+mod session_tests;
+#[cfg(test)]
 mod tests;

@@ -54,7 +54,7 @@ impl SwitchOs for Eos {
         false
     }
 
-    fn guarded_because(&self) -> &'static str {
+    fn automatic_rollback_reason(&self) -> &'static str {
         "what EOS committed stays so until a reload"
     }
 

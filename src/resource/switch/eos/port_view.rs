@@ -6,7 +6,7 @@ use super::key::{
     WATCHDOG_ACTION, WATCHDOG_TIMER, strip_words,
 };
 use crate::switch::configuration::SwitchPortSettings;
-use crate::switch::unreadable::{
+use crate::switch::parse_values::{
     ANY, MTUS, PERCENT, PRIORITIES, build_unreadable_fact, parse_bounded_number, parse_digits,
 };
 use crate::switch::{EcnMarkingThresholds, PfcWatchdogSettings};

@@ -53,12 +53,14 @@ const CLI: &str = "cli() { timeout -k 5 540 FastCli -p 15 -c \"$1\" </dev/null 2
 /// Stages a session of our own, looks at what it differs in, and commits it. A session begins as a
 /// copy of what runs, and what is committed takes the place of all that runs, what came since
 /// included (https://www.arista.com/um-eos/eos-configure-session): where a session of somebody else
-/// waits, or the timer of one runs, nothing is done. One of ours that an earlier try left is
-/// dropped. Whether a port has a link is what `show interfaces description` says of its line
+/// waits, or the timer of one runs, nothing is done, and neither where other ports are set otherwise
+/// by the end than before the session began. One of ours that an earlier try left is dropped. Whether a port has a link is what `show interfaces description` says of its line
 /// protocol (aristanetworks/anta, anta/tests/interfaces.py, `VerifyInterfacesStatus`).
 pub fn edit_script(edits: &[EosEdit]) -> String {
     let texts = render_command_chunks(edits);
     let word = render_queue_word_question(edits);
+    let all: BTreeSet<&str> = edits.iter().filter_map(EosEdit::port).collect();
+    let all: Vec<&str> = all.into_iter().collect();
     let stage: String = texts
         .iter()
         .map(|text| format!("stage {}\n", quote_for_shell(text)))
@@ -83,6 +85,9 @@ pub fn edit_script(edits: &[EosEdit]) -> String {
          back what came since it began: commit or abort it first (configure session NAME \
          abort)\"\n\
          for i in $(printf '%s\\n' \"$w\" | sed -n 's/^ours //p'); do abort \"$i\"; done\n\
+         others() {{ r=$(cli 'show running-config'); [ \"$(printf '%s\\n' \"$r\" | tail -n 1 | tr -d \
+         '\\r')\" = end ] && printf '%s\\n' \"$r\" | {others}; }}\n\
+         b=$(others) || say 1 'show running-config gave no whole configuration'\n\
          {word}{stage}d=$(cli \"show session-config named $n diffs\"); ! refused \"$d\" || drop 1 \
          \"show session-config failed: $(last \"$d\")\"\n\
          f=$(printf '%s\\n' \"$d\" | {diffs}) || drop 1 'what the session changes cannot be told'\n\
@@ -90,6 +95,8 @@ pub fn edit_script(edits: &[EosEdit]) -> String {
          o=$(printf '%s\\n' \"$f\" | sed -n 's/^not ours: //p' | head -n 3 | tr '\\n' ';')\n\
          [ -z \"$o\" ] || drop 65 \"somebody else changes this switch at the same time, and \
          nothing was changed: $o\"\n\
+         [ \"$(others)\" = \"$b\" ] || drop 65 'somebody else changes other ports of this switch at the \
+         same time, and nothing was changed'\n\
          o=$(cli \"configure session $n\n\
          commit\"); s=$?\n\
          ! refused \"$o\" || drop 1 \"commit of the configure session failed: $(last \"$o\")\"\n\
@@ -100,6 +107,7 @@ pub fn edit_script(edits: &[EosEdit]) -> String {
         was = links::render_link_state_capture(&ports_of(edits)),
         again = links::render_link_recovery_wait(),
         sessions = render_eos_python_call("sessions"),
+        others = render_eos_python_call(&format!("others {}", quote_for_shell(&all.join(" ")))),
         diffs = render_eos_python_call(&format!(
             "diffs {}",
             quote_for_shell(&json!(list_visible_line_prefixes(edits)).to_string())
@@ -153,8 +161,9 @@ pub fn keep_script(name: &str) -> String {
 }
 
 /// Makes it so again, where it is not: what of it is of these ports is set in a session, and what
-/// came into the DSCP map in another one, so that what others changed elsewhere since stays. Where
-/// that does not bring it back, twice, all of it is replaced (`configure replace`,
+/// came into the DSCP map in another one, so that what others changed elsewhere since stays; a
+/// session is not committed where they changed anything while it was made. Where three tries do not
+/// bring it back, all of it is replaced (`configure replace`,
 /// https://www.arista.com/en/um-eos/eos-session-management-commands), but not where others changed
 /// anything. `ports` is one word of the shell.
 pub fn restore_script(name: &str, ports: &str) -> String {
@@ -169,14 +178,14 @@ pub fn restore_script(name: &str, ports: &str) -> String {
          ! is_so || exit 0\n\
          for i in $(cli 'show configuration sessions detail | json' | {sessions} | sed -n 's/^ours \
          //p'); do cli \"configure session $i abort\"; done\n\
-         n=0; tell() {{ [ -n \"$1\" ] || return 0; n=$((n + 1)); i=railwright-guard-$$-$n; o=$(cli \
+         n=0; tell() {{ [ -n \"$1\" ] || return 0; is_there && b=$(others \"$k/now\") || return; n=$((n + \
+         1)); i=railwright-rollback-$$-$n; o=$(cli \"configure session $i\n\
+         $1\") && ! refused \"$o\" && is_there && [ \"$(others \"$k/now\")\" = \"$b\" ] && cli \
          \"configure session $i\n\
-         $1\") && ! refused \"$o\" && cli \"configure session $i\n\
          commit\" || cli \"configure session $i abort\"; }}\n\
          lines() {{ printf '%s\\n' \"$c\" | grep \"$@\" '^no qos map'; }}\n\
          again() {{ tell \"$(lines -v)\"; tell \"$(lines)\"; }}\n\
-         again; ! is_so || exit 0\n\
-         sleep 5; again; ! is_so || exit 0\n\
+         for t in 0 5 5; do sleep $t; again; ! is_so || exit 0; done\n\
          w=$(others \"$k/{name}\") && [ \"$(others \"$k/now\")\" = \"$w\" ] || exit 1\n\
          cli \"configure replace file:$k/{name}\"\n\
          is_so\n",

@@ -50,7 +50,7 @@ impl SwitchOs for Sonic {
         true
     }
 
-    fn guarded_because(&self) -> &'static str {
+    fn automatic_rollback_reason(&self) -> &'static str {
         "SONiC takes nothing back by itself"
     }
 

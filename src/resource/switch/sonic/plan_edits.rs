@@ -6,7 +6,7 @@ use super::port_view::SonicPortView;
 use crate::Fact;
 use crate::switch::body::Qos;
 use crate::switch::configuration::{SwitchPortSettings as _, check_shared_map, has_desired_dscps};
-use crate::switch::unreadable::{ANY, parse_bounded_number};
+use crate::switch::parse_values::{ANY, parse_bounded_number};
 use crate::switch::{EcnMarkingThresholds, PfcWatchdogSettings, SwitchError};
 use railwright_base::text::one_line;
 use std::collections::BTreeMap;

@@ -2,7 +2,7 @@
 
 use super::config_db::ConfigDb;
 use crate::switch::configuration::SwitchPortSettings;
-use crate::switch::unreadable::{
+use crate::switch::parse_values::{
     ANY, MTUS, PERCENT, build_unreadable_fact, parse_bounded_number, parse_digits,
     parse_priority_list,
 };
@@ -52,7 +52,7 @@ impl<'a> SonicPortView<'a> {
         )
     }
 
-    fn set(&self, field: &str) -> Fact<BTreeSet<u64>> {
+    fn read_priorities(&self, field: &str) -> Fact<BTreeSet<u64>> {
         parse_priority_list(field, self.db.field("PORT_QOS_MAP", self.port, field))
     }
 
@@ -157,7 +157,7 @@ impl SwitchPortSettings for SonicPortView<'_> {
     }
 
     fn pfc(&self) -> Fact<BTreeSet<u64>> {
-        self.set("pfc_enable")
+        self.read_priorities("pfc_enable")
     }
 
     fn watchdog(&self) -> Fact<(BTreeSet<u64>, PfcWatchdogSettings)> {
@@ -176,7 +176,10 @@ impl SwitchPortSettings for SonicPortView<'_> {
             self.watchdog_time("restoration_time"),
             action,
         );
-        settings.and_then(|settings| self.set("pfcwd_sw_enable").map(|on| (on, settings)))
+        settings.and_then(|settings| {
+            self.read_priorities("pfcwd_sw_enable")
+                .map(|on| (on, settings))
+        })
     }
 
     fn marking(&self, queue: u64) -> Fact<EcnMarkingThresholds> {

@@ -102,18 +102,23 @@ const PROGRAM: &str = include_str!("config_db.py");
 /// Makes what of it is of these ports, or ours by its name, run again where it is otherwise: as a
 /// checkpoint that is rolled back, and where the switch refuses that (it meets the same allow list
 /// as a patch, sonic-net/sonic-buildimage#20664) or has no room for one, by a reload from that. It
-/// starts the services anew. `ports` is one word of the shell.
+/// starts the services anew, so it is left out where ours runs again: a rollback fails as well where
+/// somebody else wrote anything meanwhile (sonic-net/sonic-utilities:
+/// generic_config_updater/generic_updater.py, "there are still some parts not updated"), and what
+/// they wrote stays. `ports` is one word of the shell.
 pub fn restore_script(name: &str, ports: &str) -> String {
     format!(
-        "n=0; until sonic-cfggen -d --print-data >\"$k/now\" && [ -s \"$k/now\" ] || [ \"$n\" = 60 \
-         ]; do sleep 5; n=$((n + 1)); done\n\
-         python3 -c {program} \"$k/now\" \"$k/{name}\" {tables} {ports} >\"$k/wanted\" || exit\n\
-         [ -s \"$k/wanted\" ] || exit 0\n\
-         c=railwright-guard; d=/etc/sonic/checkpoints\n\
-         mkdir -p \"$d\" && cp \"$k/wanted\" \"$d/$c.cp.json\" && config rollback \"$c\" \
+        "look() {{ sonic-cfggen -d --print-data >\"$k/now\" && [ -s \"$k/now\" ] && \
+         python3 -c {program} \"$k/now\" \"$k/{name}\" {tables} {ports} >\"$k/new\" && \
+         mv \"$k/new\" \"$k/desired\"; }}\n\
+         n=0; until look; do [ \"$n\" -lt 60 ] || exit 1; sleep 5; n=$((n + 1)); done\n\
+         [ -s \"$k/desired\" ] || exit 0\n\
+         c=railwright-rollback; d=/etc/sonic/checkpoints\n\
+         mkdir -p \"$d\" && cp \"$k/desired\" \"$d/$c.cp.json\" && config rollback \"$c\" \
          </dev/null; s=$?\n\
          rm -f \"$d/$c.cp.json\"\n\
-         [ \"$s\" -eq 0 ] || config reload -y -f \"$k/wanted\" </dev/null\n",
+         [ \"$s\" -ne 0 ] || exit 0\n\
+         look; [ ! -s \"$k/desired\" ] || config reload -y -f \"$k/desired\" </dev/null\n",
         program = quote_for_shell(PROGRAM),
         tables = quote_for_shell(TABLES),
     )

@@ -2,7 +2,7 @@
 //! that NVUE takes it back unless it is confirmed. What waits in others' revisions is neither
 //! applied along nor dropped. A revision that was refused stays behind and is never applied.
 
-use super::guard::BegunRevision;
+use super::rollback_timer::BegunRevision;
 use super::{Got, NvueLink, new_exit_with_reason};
 use crate::{ExecutionOutcome, TransportError};
 use http::Method;
@@ -78,7 +78,7 @@ impl NvueLink {
     }
 
     async fn edit(&self, edits: &[CumulusEdit]) -> Result<(), NvueChangeStop> {
-        let Some((token, left)) = self.guards.armed(self.switch()) else {
+        let Some((token, left)) = self.rollbacks.armed(self.switch()) else {
             return Err(NvueChangeStop::Said(
                 1,
                 "nothing is changed over the NVUE API that NVUE would not roll back".to_owned(),
@@ -108,7 +108,7 @@ impl NvueLink {
             saved,
             edits: edits.to_vec(),
         };
-        self.guards.begins(self.switch(), begun);
+        self.rollbacks.begins(self.switch(), begun);
         self.tell(
             &id,
             &revision::build_apply_request(&token, until.left().as_secs().max(1)),

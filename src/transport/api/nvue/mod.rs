@@ -1,16 +1,15 @@
 //! Cumulus Linux over the REST API of NVUE, behind the same trait as SSH: there is no shell behind
 //! it, so that each read and each action is asked for in NVUE's own words.
 //!
-//! `tell` is what it tells, `change` how a revision is made, applied and saved, `guard` how one
+//! `tell` is what it tells, `change` how a revision is made, applied and saved, `rollback_timer` how one
 //! that nobody confirms is rolled back: by NVUE itself.
 
 mod change;
-mod guard;
+mod rollback_timer;
 mod tell;
 
 use super::https::{SwitchApiClient, SwitchApiFailure, SwitchApiReply, SwitchApiServer};
 use crate::{BoxFuture, ExecutionOutcome, Fence, HostLink, TransportError, Upkeep};
-pub(super) use guard::NvueRollbacks;
 use http::Method;
 use railwright_base::bounded_json;
 use railwright_base::text::one_line;
@@ -18,6 +17,7 @@ use railwright_knowledge::spec::model::ApiKind;
 use railwright_resource::complaint::UNAVAILABLE;
 use railwright_resource::probe::Probe;
 use railwright_resource::{Action, Read, ReadResults};
+pub(super) use rollback_timer::NvueRollbacks;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
@@ -29,19 +29,19 @@ const ROOT: &str = "/nvue_v1";
 struct NvueLink {
     client: SwitchApiClient,
     read_only: bool,
-    guards: NvueRollbacks,
+    rollbacks: NvueRollbacks,
 }
 
 /// A new connection to a switch, which has to be one with NVUE and to let us in.
 pub(super) async fn open_nvue_link(
     server: SwitchApiServer,
     read_only: bool,
-    guards: NvueRollbacks,
+    rollbacks: NvueRollbacks,
 ) -> Result<Arc<dyn HostLink>, TransportError> {
     let link = NvueLink {
         client: SwitchApiClient::open(server, API).await?,
         read_only,
-        guards,
+        rollbacks,
     };
     let reply = link.ask(Method::GET, "/system", String::new()).await?;
     match (reply.status, parse_object(&reply)) {

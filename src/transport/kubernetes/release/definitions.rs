@@ -335,7 +335,7 @@ mod tests {
 
     /// Only what differs under one name is refused.
     #[test]
-    fn what_subcharts_bring_alike_is_one() {
+    fn what_subcharts_bring_identically_is_one() {
         let mut other = binding("a");
         other["roleRef"] = json!({ "name": "edit" });
         let repeated = vec![binding("a"), binding("b"), binding("a")];

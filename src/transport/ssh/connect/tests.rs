@@ -4,7 +4,7 @@
 
 use super::*;
 use crate::shell::{FramedScript, Shell as _, ShellEnd};
-use crate::ssh::pins::{KnownHostsMarker, PinnedLine};
+use crate::ssh::host_key_check::{KnownHostsMarker, PinnedLine};
 use russh::ChannelId;
 use russh::keys::PrivateKey;
 use russh::keys::ssh_key::private::Ed25519Keypair;
